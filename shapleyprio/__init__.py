@@ -1,0 +1,1 @@
+"""Fair priorities for Slurm clusters that several organizations pay for together."""
