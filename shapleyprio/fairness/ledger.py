@@ -1,0 +1,143 @@
+"""The ledger: exact utility ψ and contribution φ̃ of every organization, at any time.
+
+One entry for each pair of organization and owner holds what the owner's processors did for the
+organization's jobs. An organization's ψ is the sum over its row, its φ̃ the sum over its column
+(DirectContr), so that Σφ̃ = Σψ holds by construction once NOBODY is counted in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from shapleyprio.fairness.tenure import NOBODY, Placement
+from shapleyprio.fairness.utility import Moments
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an organization gave and got by some time t, in part-seconds.
+
+    Attributes:
+        contribution: φ̃, worth of the parts executed on its processors.
+        utility: ψ, worth of the parts of its jobs.
+    """
+
+    contribution: int
+    utility: int
+
+    @property
+    def balance(self) -> int:
+        """φ̃ − ψ: the higher, the sooner its next job should start."""
+        return self.contribution - self.utility
+
+
+@dataclass(slots=True)
+class Entry:
+    """Moments of what one owner's processors did for one organization's jobs.
+
+    Attributes:
+        total: of all events.
+        folded: of those no later than the ledger's fold.
+    """
+
+    total: Moments = field(default_factory=Moments)
+    folded: Moments = field(default_factory=Moments)
+
+
+class Ledger:
+    """Exact sums over placements, changed by adding and taking back placements.
+
+    Adding is commutative and taking back its inverse, so the ledger depends on the placements
+    it holds and not on the order in which they came.
+
+    Args:
+        horizon: age in seconds from which a part gains nothing more, None for never.
+        folded_to: the fold, a time up to which events also count as older than the horizon.
+        entries: (organization, owner) -> its moments.
+    """
+
+    def __init__(
+        self,
+        horizon: int | None,
+        *,
+        folded_to: int = 0,
+        entries: dict[tuple[str, str], Entry] | None = None,
+    ) -> None:
+        self.horizon = horizon
+        self.folded_to = folded_to
+        self.entries = entries if entries is not None else {}
+
+    def add(self, placements: Iterable[Placement]) -> None:
+        """Counts placements in."""
+        for placement in placements:
+            self._count(placement, placement.processors)
+
+    def take_back(self, placements: Iterable[Placement]) -> None:
+        """Undoes `add` of the same placements."""
+        for placement in placements:
+            self._count(placement, -placement.processors)
+
+    def fold(self, to: int, crossing: Iterable[Placement]) -> None:
+        """Moves the fold, forwards or backwards, to the time `to`.
+
+        Args:
+            to: the new fold.
+            crossing: all placements with an event between the old and the new fold.
+        """
+        low, high = sorted((self.folded_to, to))
+        sign = 1 if to >= self.folded_to else -1
+        for placement in crossing:
+            folded = self._entry(placement).folded
+            for second, processors in _events(placement, sign * placement.processors):
+                if low < second <= high:
+                    folded.add(second, processors)
+        self.folded_to = to
+
+    def pairs(self, t: int) -> Iterator[tuple[str, str, int]]:
+        """Yields (organization, owner, worth at t in part-seconds) for every pair.
+
+        Args:
+            t: no event may lie after it, and with a horizon the fold must be at t − horizon.
+
+        Raises:
+            ValueError: the fold is elsewhere.
+        """
+        if self.horizon is not None and self.folded_to != t - self.horizon:
+            raise ValueError(f"the ledger is folded to {self.folded_to}, not {t - self.horizon}")
+        for (organization, owner), entry in self.entries.items():
+            value = entry.total.worth(t)
+            if self.horizon is not None:
+                value -= entry.folded.worth(t - self.horizon)
+            yield organization, owner, value
+
+    def standings(self, t: int, organizations: Iterable[str]) -> dict[str, Standing]:
+        """Standing at t of the named organizations; see `pairs` for what t may be."""
+        contribution = dict.fromkeys(organizations, 0)
+        utility = dict(contribution)
+        for organization, owner, value in self.pairs(t):
+            if organization in utility:
+                utility[organization] += value
+            if owner in contribution:
+                contribution[owner] += value
+        return {
+            name: Standing(contribution[name], utility[name])
+            for name in contribution
+            if name != NOBODY
+        }
+
+    def _count(self, placement: Placement, processors: int) -> None:
+        entry = self._entry(placement)
+        for second, change in _events(placement, processors):
+            entry.total.add(second, change)
+            if second <= self.folded_to:
+                entry.folded.add(second, change)
+
+    def _entry(self, placement: Placement) -> Entry:
+        return self.entries.setdefault((placement.organization, placement.owner), Entry())
+
+
+def _events(placement: Placement, processors: int) -> Iterator[tuple[int, int]]:
+    yield placement.begin, processors
+    if placement.end is not None:
+        yield placement.end, -processors

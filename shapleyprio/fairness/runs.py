@@ -1,0 +1,104 @@
+"""From accounting records to runs: which processors worked for whom, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+UNFINISHED_STATES = frozenset(
+    {"PENDING", "RUNNING", "SUSPENDED", "REQUEUE_HOLD", "STOPPED", "RESIZING", "CONFIGURING"}
+)
+"""States in which a record's end, if it shows one, is not final."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """One row of Slurm's accounting: one execution of a job, or its wait for one.
+
+    Attributes:
+        job_id: Slurm's own number of the job (an array's task and a component of a
+            heterogeneous job have one each).
+        label: the name users know it by, such as ``33_4`` or ``120+1``.
+        account, user, partition: as accounted.
+        submit, start, end: seconds since the epoch; None where not known yet.
+        elapsed: seconds executed so far, suspension left out.
+        suspended: seconds spent suspended so far.
+        state: Slurm's word, without additions (``CANCELLED``, not ``CANCELLED by 0``).
+        processors: node -> processors (in the configured weight) that the job holds there.
+    """
+
+    job_id: int
+    label: str
+    account: str
+    user: str
+    partition: str
+    submit: int
+    start: int | None
+    end: int | None
+    elapsed: int
+    suspended: int
+    state: str
+    processors: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RunKey:
+    """What tells one execution from every other on a cluster: a requeued job keeps its id."""
+
+    job_id: int
+    submit: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One execution of a job, as the theory sees it.
+
+    Attributes:
+        key: identity on its cluster.
+        label, account, user, state: as accounted.
+        begin: second at which the first unit-size part was executed.
+        end: second after the last one; None while it runs.
+        processors: node -> processors it holds there.
+    """
+
+    key: RunKey
+    label: str
+    account: str
+    user: str
+    state: str
+    begin: int
+    end: int | None
+    processors: Mapping[str, int]
+
+
+def run_of(record: JobRecord) -> Run | None:
+    """The run that a record tells of, or None for a job that never started.
+
+    A suspended job executes nothing, and accounting tells how long it was suspended, not when.
+    The executed parts are counted as the last ones: a run that started at s, was suspended for
+    S seconds and ended at e counts as [s + S, e). No order of events can then make a part worth
+    more than it was, and the answer depends on the final record alone. While it is suspended a
+    run counts as [s, s + executed).
+    """
+    if record.start is None:
+        return None
+    begin, end = record.start, record.end
+    if record.state == "SUSPENDED":
+        end = record.start + record.elapsed
+    else:
+        begin += record.suspended
+        if record.state in UNFINISHED_STATES:
+            end = None
+    if end is not None:
+        begin = min(begin, end)
+    return Run(
+        key=RunKey(record.job_id, record.submit, record.start),
+        label=record.label,
+        account=record.account,
+        user=record.user,
+        state=record.state,
+        begin=begin,
+        end=end,
+        processors=record.processors,
+    )

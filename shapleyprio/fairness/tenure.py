@@ -1,0 +1,142 @@
+"""Who held which node and which account when, and what a run means under that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from shapleyprio.fairness.runs import Run
+
+NOBODY = ""
+"""Stands for the organization of a node nobody owns and of an account nobody claims."""
+
+Kind = Literal["node", "account"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tenure:
+    """A node owned, or an account claimed, by one organization from one second to another.
+
+    Attributes:
+        kind: ``node`` or ``account``.
+        name: of the node or account.
+        organization: its holder, NOBODY if it had none.
+        since: first second, None for "always before".
+        until: second after the last, None while it lasts.
+    """
+
+    kind: Kind
+    name: str
+    organization: str
+    since: int | None
+    until: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Some processors of one owner, working for one organization, from begin to end.
+
+    The organization gains the parts' worth as utility, the owner as contribution (DirectContr,
+    SPAA 2013 Fig. 9, with the roles as its definition has them).
+
+    Attributes:
+        organization: whose job it is (NOBODY: an account nobody claims).
+        owner: whose processors they are (NOBODY: nodes nobody owns).
+        processors: how many.
+        begin, end: seconds since the epoch; end is None while it runs.
+    """
+
+    organization: str
+    owner: str
+    processors: int
+    begin: int
+    end: int | None
+
+
+class Tenures:
+    """The history of ownership: for every node and account a row of tenures without gaps.
+
+    A name that was never heard of belongs to NOBODY.
+    """
+
+    def __init__(self, tenures: Iterable[Tenure] = ()) -> None:
+        self._rows: dict[tuple[Kind, str], list[Tenure]] = {}
+        for tenure in tenures:
+            self._rows.setdefault((tenure.kind, tenure.name), []).append(tenure)
+        for rows in self._rows.values():
+            rows.sort(key=lambda row: (row.since is not None, row.since or 0))
+
+    def __iter__(self) -> Iterator[Tenure]:
+        for rows in self._rows.values():
+            yield from rows
+
+    def holder(self, kind: Kind, name: str, second: int) -> str:
+        """The organization that holds the node or account at that second."""
+        rows = self._rows.get((kind, name), ())
+        for row in reversed(rows):
+            if row.since is None or row.since <= second:
+                return row.organization
+        return NOBODY
+
+    def observe(self, kind: Kind, holders: Mapping[str, str], second: int) -> list[Tenure]:
+        """Takes in who holds what now, and returns the tenures that are new or have changed.
+
+        A name first heard of has been its holder's always; a later change counts from `second`
+        on, and what was earned before stays where it was. A name that is no longer mentioned
+        keeps its holder: a node that is away for repair has not changed hands.
+
+        Args:
+            kind: what the names are.
+            holders: name -> organization.
+            second: now.
+        """
+        changed = []
+        for name, organization in holders.items():
+            rows = self._rows.setdefault((kind, name), [])
+            if not rows:
+                rows.append(Tenure(kind, name, organization, None, None))
+            elif rows[-1].organization != organization:
+                last = rows[-1]
+                if last.since is not None and last.since >= second:
+                    rows[-1] = Tenure(kind, name, organization, last.since, None)
+                else:
+                    rows[-1] = Tenure(kind, name, last.organization, last.since, second)
+                    changed.append(rows[-1])
+                    rows.append(Tenure(kind, name, organization, second, None))
+            else:
+                continue
+            changed.append(rows[-1])
+        return changed
+
+    def placements(self, run: Run) -> tuple[Placement, ...]:
+        """What a run means for whom, cut where a node or the account changed hands."""
+        names: list[tuple[Kind, str]] = [("account", run.account)]
+        names += [("node", node) for node in run.processors]
+        cuts = self._cuts(names, run.begin, run.end)
+        placements = []
+        for begin, end in pairwise([run.begin, *cuts, run.end]):
+            if begin is None or begin == end:
+                continue
+            organization = self.holder("account", run.account, begin)
+            by_owner: dict[str, int] = {}
+            for node, processors in run.processors.items():
+                owner = self.holder("node", node, begin)
+                by_owner[owner] = by_owner.get(owner, 0) + processors
+            placements += [
+                Placement(organization, owner, processors, begin, end)
+                for owner, processors in sorted(by_owner.items())
+                if processors
+            ]
+        return tuple(placements)
+
+    def _cuts(self, names: list[tuple[Kind, str]], begin: int, end: int | None) -> list[int]:
+        return sorted(
+            {
+                row.since
+                for name in names
+                for row in self._rows.get(name, ())[1:]
+                if row.since is not None and row.since > begin and (end is None or row.since < end)
+            }
+        )

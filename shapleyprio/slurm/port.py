@@ -1,0 +1,202 @@
+"""What the service needs of a Slurm, whichever way it is spoken to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from shapleyprio.fairness.runs import JobRecord
+
+
+class SlurmError(Exception):
+    """Slurm did not do what it was asked; the message is one line for the admin."""
+
+
+class SlurmUnavailableError(SlurmError):
+    """A daemon of Slurm does not answer: nothing was learned, ask again later."""
+
+
+class SlurmRefusedError(SlurmError):
+    """Slurm answered and refused: asking again will not help."""
+
+
+class Channel(StrEnum):
+    """A way to write a priority into Slurm."""
+
+    SITE_FACTOR = "site_factor"
+    NICE = "nice"
+    QOS = "qos"
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A line of Slurm's that could not be read.
+
+    Attributes:
+        source: the command that printed it (``sacct``, ``squeue``, ...).
+        text: the line.
+        reason: what is wrong with it.
+    """
+
+    source: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """How the controller is.
+
+    Attributes:
+        time: its clock, seconds since the epoch.
+        accounting_backlog: records it has not yet handed to the accounting daemon.
+    """
+
+    time: int
+    accounting_backlog: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingJob:
+    """One job that waits, or the part of an array that waits as one.
+
+    Attributes:
+        job_id: Slurm's own number.
+        target: what `Slurm.write` takes for it, such as ``33_[4-9]``.
+        label: the name users know it by.
+        account, user, partition, qos, reason: as Slurm tells; reason is why it waits.
+        submit: seconds since the epoch.
+        priority: as Slurm computes it; 0 while held.
+        nice: as it stands now, ours included.
+        site_factor: as it stands now; None where Slurm does not tell (a held job).
+        processors: how many CPUs it asks for.
+    """
+
+    job_id: int
+    target: str
+    label: str
+    account: str
+    user: str
+    partition: str
+    qos: str
+    reason: str
+    submit: int
+    priority: int
+    nice: int
+    site_factor: int | None
+    processors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node: its name and what it offers, by TRES name (``cpu``, ``billing``, ``gres/gpu``)."""
+
+    name: str
+    tres: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A partition.
+
+    Attributes:
+        name: its name.
+        nodes: names of its nodes.
+        allow_accounts: the only accounts that may use it; empty for all.
+        priority_job_factor: its PriorityJobFactor.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    allow_accounts: tuple[str, ...]
+    priority_job_factor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrioritySettings:
+    """How Slurm computes priorities.
+
+    Attributes:
+        type: PriorityType, such as ``priority/multifactor``.
+        weights: factor (``Age``, ``FairShare``, ``QOS``, ``TRES:cpu``, ...) -> PriorityWeight.
+        flags: PriorityFlags.
+        calc_period_seconds: PriorityCalcPeriod.
+        max_age_seconds: PriorityMaxAge.
+        site_factor_plugin: PrioritySiteFactorPlugin, empty if none.
+    """
+
+    type: str
+    weights: Mapping[str, int]
+    flags: frozenset[str]
+    calc_period_seconds: int
+    max_age_seconds: int
+    site_factor_plugin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The cluster as Slurm knows it.
+
+    Attributes:
+        cluster: ClusterName.
+        nodes, partitions: by name.
+        accounts: account -> its parent account, None for those below the root.
+        qos_priorities: QOS -> priority.
+        settings: how priorities are computed.
+    """
+
+    cluster: str
+    nodes: Mapping[str, Node]
+    partitions: Mapping[str, Partition]
+    accounts: Mapping[str, str | None]
+    qos_priorities: Mapping[str, int]
+    settings: PrioritySettings
+
+
+class Slurm(Protocol):
+    """One cluster.
+
+    Every method raises SlurmUnavailableError when a daemon it needs does not answer within the
+    adapter's own time limit, and SlurmRefusedError when Slurm refuses.
+    """
+
+    def controller(self) -> Controller:
+        """Asks the controller how it is; the cheapest call there is."""
+
+    def layout(self) -> Layout:
+        """Reads nodes, partitions, accounts, QOS and priority settings."""
+
+    def qos_priorities(self) -> Mapping[str, int]:
+        """QOS -> priority."""
+
+    def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
+        """Accounting records of jobs that existed at some time in [since, until].
+
+        All executions of a requeued job are told, each in a record of its own, and jobs that
+        have not started or not ended as well. Lines come as they are read.
+        """
+
+    def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
+        """All accounting records of the jobs with these ids; unknown ids are passed over."""
+
+    def pending(self) -> list[PendingJob | Malformed]:
+        """The jobs that wait."""
+
+    def write(self, channel: Channel, values: Mapping[str, int]) -> Mapping[str, str]:
+        """Writes priorities: the site factor or nice of jobs, or the priority of QOS.
+
+        Stops at the first sign that the controller is away; what was written by then stays
+        written, and reading back tells.
+
+        Args:
+            channel: what to write.
+            values: target (of a PendingJob, or a QOS) -> new value.
+
+        Returns:
+            target -> why, for those that Slurm would not change (a job that is gone, say).
+        """
+
+    def privilege(self, channel: Channel) -> str | None:
+        """None if we may write to the channel, else what is missing and how to get it."""

@@ -1,0 +1,396 @@
+"""A private real Slurm: munge, MariaDB, slurmdbd, slurmctld and slurmd on loopback."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal, Self
+
+from shapleyprio.testbed import machine
+from shapleyprio.testbed.configuration import (
+    EVERYTHING,
+    ClusterSpec,
+    Place,
+    slurm_conf,
+    slurmdbd_conf,
+)
+from shapleyprio.testbed.errors import SlurmUnavailableHere, TestbedError
+from shapleyprio.testbed.packages import SEARCH_PATH, faketime_library, program
+from shapleyprio.testbed.processes import MARKER, Daemon, end_all, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+
+Restartable = Literal["slurmctld", "slurmdbd"]
+
+PATIENCE = 60.0  # real seconds for a daemon to answer, on a busy machine
+MARIADB_OPTIONS = (  # small files, no waiting for the disk: the data is thrown away
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-log-file-size=8M",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-lock-wait-timeout=900",
+    "--innodb-doublewrite=0",
+    "--skip-name-resolve",
+)
+# a caller's own Slurm or clock must not leak in
+FOREIGN = ("SLURM", "SBATCH_", "SACCT_", "SQUEUE_", "SINFO_", "SALLOC_", "FAKETIME", "LD_PRELOAD")
+
+
+class PrivateSlurm:
+    """A real Slurm whose whole state is one directory and which nobody else can reach.
+
+    directory: created if need be; a short path, for it holds UNIX sockets.
+    prepared: a database made by prepare_database, which saves 2 seconds.
+    """
+
+    def __init__(self, directory: Path, spec: ClusterSpec, *, prepared: Path | None = None) -> None:
+        self.directory = directory.resolve()
+        self.spec = spec
+        self._prepared = prepared
+        self._place: Place | None = None
+        self._environment: dict[str, str] = {}
+        self._daemons: dict[str, Daemon] = {}
+        self._guard: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # -- its life
+
+    def start(self) -> None:
+        """Boot everything and wait until the nodes are idle."""
+        if self._guard is not None:
+            return
+        try:
+            self._start_accounting()
+            self._start_scheduling()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End everything, jobs too; the files stay."""
+        if self._guard is None:
+            return
+        scheduling = ("slurmctld", *self._node_daemons())
+        for names in (scheduling, ("slurmdbd",), ("mariadbd", "munged")):
+            end_all([self._daemons[n] for n in names if n in self._daemons], seconds=8)
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+        try:
+            self._guard.wait(20)
+        except subprocess.TimeoutExpired:
+            self._guard.kill()
+            self._guard.wait()
+        self._forget_clock()
+        self._guard = None
+        self._daemons.clear()
+
+    def kill(self, daemon: Restartable) -> None:
+        """Kill a daemon with SIGKILL."""
+        self._daemons[daemon].signal(signal.SIGKILL)
+        self._daemons[daemon].wait(10)
+
+    def restart(self, daemon: Restartable) -> None:
+        """Start a daemon again and wait until it answers."""
+        end_all([self._daemons[daemon]], seconds=8)
+        self._daemons[daemon].start()
+        self._await_daemon(
+            daemon, self._controller_answers if daemon == "slurmctld" else self._accounting_answers
+        )
+
+    def freeze(self, daemon: Restartable) -> None:
+        """Stop a daemon in its tracks: it lives, but does not answer."""
+        self._daemons[daemon].signal(signal.SIGSTOP)
+
+    def thaw(self, daemon: Restartable) -> None:
+        """Let a frozen daemon go on."""
+        self._daemons[daemon].signal(signal.SIGCONT)
+
+    # -- its use
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The complete environment for client processes; it exists once the cluster starts."""
+        if not self._environment:
+            raise TestbedError("the private Slurm has not been started")
+        return self._environment
+
+    @property
+    def place(self) -> Place:
+        """Its files and ports."""
+        if self._place is None:
+            raise TestbedError("the private Slurm has not been started")
+        return self._place
+
+    def run(
+        self, *argv: str, stdin: str | None = None, check: bool = True, timeout: float = 60
+    ) -> str:
+        """Run a client command and return its standard output.
+
+        Args:
+            argv: the command, found on the cluster's PATH.
+            stdin: text for its standard input.
+            check: raise TestbedError if it fails; else return what it printed.
+            timeout: real seconds.
+        """
+        done = self._command(*argv, stdin=stdin, timeout=timeout)
+        if check and done.returncode != 0:
+            raise TestbedError(f"{' '.join(argv)}: rc {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def now(self) -> int:
+        """Return the cluster's clock in seconds since the epoch."""
+        return int(self.run("date", "+%s"))
+
+    def wait_until(self, predicate: Callable[[], bool], *, real_seconds: float, what: str) -> None:
+        """Wait until something is true, else raise TestbedError naming what was awaited."""
+        wait_until(predicate, real_seconds=real_seconds, what=what)
+
+    def add_accounts(self, accounts: Mapping[str, str | None]) -> None:
+        """Add accounts (name -> parent, or None) and the current user to each of them."""
+        tail = f"cluster={self.spec.name}"
+        for parent, group in groupby(accounts.items(), key=lambda pair: pair[1]):
+            names = ",".join(name for name, _ in group)
+            under = [f"parent={parent}"] if parent else []
+            self.run("sacctmgr", "-i", "add", "account", names, *under, tail)
+        self.run(
+            "sacctmgr", "-i", "add", "user", self.place.user, f"account={','.join(accounts)}", tail
+        )
+
+    def submit(
+        self,
+        account: str,
+        seconds: int,
+        *,
+        processors: int = 1,
+        partition: str = EVERYTHING,
+        nice: int | None = None,
+        array: str | None = None,
+        name: str | None = None,
+        extra: Sequence[str] = (),
+    ) -> int:
+        """Submit a job that sleeps and return its id."""
+        options = [f"--account={account}", f"--partition={partition}", f"--ntasks={processors}"]
+        options += [f"--time={seconds // 30 + 10}", "--output=/dev/null"]
+        options += [f"--nice={nice}"] if nice is not None else []
+        options += [f"--array={array}"] if array is not None else []
+        options += [f"--job-name={name}"] if name is not None else []
+        wrap = f"--wrap=exec {program('sleep')} {seconds}"
+        answer = self.run("sbatch", "--parsable", *options, *extra, wrap)
+        return int(answer.split(";")[0])
+
+    # -- booting
+
+    def _start_accounting(self) -> None:
+        spec = self.spec
+        place = self._place = Place(
+            directory=self.directory,
+            base_port=machine.free_base_port(spec.port_count),
+            user=machine.user_name(),
+            host=machine.loopback_host_name(),
+        )
+        machine.check_socket_path(place.munge_socket)
+        machine.check_socket_path(place.database_socket)
+        self._write_files()
+        base = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
+        base |= {"PATH": SEARCH_PATH, "SLURM_CONF": str(place.slurm_conf)}
+        base["MYSQL_UNIX_PORT"] = str(place.database_socket)
+        self._environment = base | self._start_guard(base)
+        self._start_daemon("munged", *self._munged(), environment=base)
+        data = self.directory / "mysql"
+        if not data.exists():
+            self._fill_database(data)
+        self._start_daemon("mariadbd", *self._mariadbd(data), environment=base)
+        self._await_daemon("munged", place.munge_socket.exists)
+        self._await_daemon("mariadbd", lambda: _accepts(place.database_socket))
+        self._start_daemon("slurmdbd", "slurmdbd", "-D", "-s")
+        self._await_daemon("slurmdbd", self._accounting_answers)
+
+    def _start_scheduling(self) -> None:
+        name = self.spec.name
+        if not self.run("sacctmgr", "-nP", "show", "cluster", name, "format=cluster").strip():
+            self.run("sacctmgr", "-i", "add", "cluster", name)
+        self._start_daemon("slurmctld", "slurmctld", "-D", "-s")
+        for node in self.spec.nodes:
+            self._start_daemon(f"slurmd-{node}", "slurmd", "-D", "-s", "-N", node)
+        self._await_daemon("slurmctld", self._controller_answers)
+        wait_until(self._nodes_idle, real_seconds=PATIENCE, what="idle nodes")
+        # only a registered controller hears of accounts that are added
+        wait_until(self._controller_registered, real_seconds=PATIENCE, what="registration")
+
+    def _write_files(self) -> None:
+        place = self.place
+        for folder in ("", "etc", "run", "log", "state", "spool"):
+            (self.directory / folder).mkdir(parents=True, exist_ok=True)
+        self.directory.chmod(0o755)
+        _write(place.slurm_conf, slurm_conf(self.spec, place).encode(), 0o644)
+        _write(place.slurmdbd_conf, slurmdbd_conf(self.spec, place).encode(), 0o600)
+        key = self.directory / "etc" / "munge.key"
+        if not key.exists():
+            _write(key, secrets.token_bytes(128), 0o600)
+
+    def _start_guard(self, base: Mapping[str, str]) -> dict[str, str]:
+        """Start the guard; return what the accelerated clock adds to the environment."""
+        guard = [sys.executable, "-m", "shapleyprio.testbed.guard", str(self.directory)]
+        clock: dict[str, str] = {}
+        if self.spec.speed > 1:
+            library = faketime_library()
+            if library is None:
+                raise SlurmUnavailableHere("an accelerated clock needs the package libfaketime")
+            start = time.localtime(self.spec.epoch)
+            begin = f"@{time.strftime('%Y-%m-%d %H:%M:%S', start)} x{self.spec.speed}"
+            clock = {"LD_PRELOAD": str(library), "FAKETIME": begin, "FAKETIME_DONT_RESET": "1"}
+            # the wrapper owns the shared memory, env is the first to read the clock
+            wrapper = [program("faketime"), "-m", "-f", begin]
+            guard = [*wrapper, "env", "-u", "LD_PRELOAD", *guard]
+        root = str(Path(__file__).parents[2])
+        self._guard = subprocess.Popen(
+            guard,
+            env={**base, **clock, "LD_PRELOAD": "", "PYTHONPATH": root},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        shared = _first_line(self._guard.stdout)
+        return {**clock, "FAKETIME_SHARED": shared} if clock else {}
+
+    def _forget_clock(self) -> None:
+        """Remove the clock's shared memory if its owner was killed before it could."""
+        for name in self._environment.get("FAKETIME_SHARED", "").split():
+            for file in (name.lstrip("/"), f"sem.{name.lstrip('/')}"):
+                Path("/dev/shm", file).unlink(missing_ok=True)  # noqa: S108 - exactly this file
+
+    def _munged(self) -> list[str]:
+        run, log = self.directory / "run", self.directory / "log"
+        return [
+            *("munged", "--foreground", "--force", f"--socket={self.place.munge_socket}"),
+            f"--key-file={self.directory / 'etc' / 'munge.key'}",
+            f"--pid-file={run / 'munged.pid'}",
+            f"--seed-file={run / 'munged.seed'}",
+            f"--log-file={log / 'munged.log'}",
+        ]
+
+    def _mariadbd(self, data: Path) -> list[str]:
+        return [
+            *("mariadbd", "--no-defaults", f"--datadir={data}", f"--user={self.place.user}"),
+            *(f"--socket={self.place.database_socket}", "--skip-networking", *MARIADB_OPTIONS),
+            f"--pid-file={self.directory / 'run' / 'mariadbd.pid'}",
+        ]
+
+    def _fill_database(self, data: Path) -> None:
+        if self._prepared is not None:
+            shutil.copytree(self._prepared, data)
+            return
+        user = self.place.user
+        self.run(
+            *("mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={user}"),
+            *("--auth-root-authentication-method=socket", f"--auth-root-socket-user={user}"),
+            *("--skip-test-db", *MARIADB_OPTIONS),
+        )
+
+    def _start_daemon(
+        self, name: str, command: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        marked = {**(environment or self.environment), MARKER: str(self.directory)}
+        log = self.directory / "log" / f"{name}.output"
+        daemon = Daemon(name, [program(command), *arguments], marked, log)
+        self._daemons[name] = daemon
+        daemon.start()
+
+    # -- watching
+
+    def _await_daemon(self, name: str, answers: Callable[[], bool]) -> None:
+        daemon = self._daemons[name]
+
+        def answered_or_ended() -> bool:
+            return not daemon.alive() or answers()
+
+        wait_until(answered_or_ended, real_seconds=PATIENCE, what=f"{name} to answer")
+        if not daemon.alive():
+            raise TestbedError(f"{name} ended at once: {daemon.complaint()}")
+
+    def _command(
+        self, *argv: str, stdin: str | None = None, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [program(argv[0]), *argv[1:]],
+            env=self.environment,
+            cwd=self.directory,
+            input=stdin or "",
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def _accounting_answers(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.place.base_port)):
+            return self._command("sacctmgr", "-nP", "show", "cluster").returncode == 0
+        return False
+
+    def _controller_answers(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.place.controller_port)):
+            return self._command("scontrol", "ping").returncode == 0
+        return False
+
+    def _nodes_idle(self) -> bool:
+        states = self.run("sinfo", "-h", "-N", "-o", "%T", check=False).split()
+        return bool(states) and set(states) == {"idle"}
+
+    def _controller_registered(self) -> bool:
+        show = ("sacctmgr", "-nP", "show", "cluster", self.spec.name, "format=controlport")
+        return self.run(*show).strip() not in {"", "0"}
+
+    def _node_daemons(self) -> list[str]:
+        return [name for name in self._daemons if name.startswith("slurmd-")]
+
+
+def prepare_database(directory: Path) -> Path:
+    """Make an accounting database that new clusters start from, and return its folder."""
+    maker = PrivateSlurm(directory, ClusterSpec())
+    try:
+        maker._start_accounting()  # noqa: SLF001 - a friend: half a cluster is enough
+    finally:
+        maker.stop()
+    return maker.directory / "mysql"
+
+
+def _first_line(stream: IO[str] | None) -> str:
+    line = stream.readline() if stream is not None else ""
+    if not line:
+        raise TestbedError("the guard of the private Slurm did not start")
+    return line.strip()
+
+
+def _accepts(path: Path) -> bool:
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+        probe.connect(str(path))
+        return True
+    return False
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    path.unlink(missing_ok=True)
+    path.touch(mode)
+    path.write_bytes(content)

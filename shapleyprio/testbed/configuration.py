@@ -1,0 +1,228 @@
+"""The configuration files of a private Slurm 22.05, as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+EVERYTHING = "all"  # the default partition, over all nodes
+LONGEST_GUARD = 60_000  # seconds; Slurm keeps most of them in 16 bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSpec:
+    """What a private cluster shall look like.
+
+    partitions: partition -> its nodes; a default partition "all" is always added.
+    speed: cluster seconds per real second.
+    epoch: where the accelerated clock starts; None means now.
+    extra: slurm.conf settings that replace or add to ours.
+    """
+
+    name: str = "testbed"
+    partitions: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: MappingProxyType({"pa": ("a1", "a2"), "pb": ("b1", "b2")})
+    )
+    cpus_per_node: int = 4
+    speed: int = 1
+    epoch: int | None = None
+    extra: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        if EVERYTHING in self.partitions:
+            raise ValueError(f"the partition {EVERYTHING!r} is always added, do not list it")
+        if not self.nodes:
+            raise ValueError("a cluster needs at least one node")
+        if self.speed < 1 or self.cpus_per_node < 1:
+            raise ValueError("speed and cpus_per_node are at least 1")
+        if self.epoch is not None and self.speed == 1:
+            raise ValueError("only an accelerated clock (speed above 1) can start at an epoch")
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Every node once, in the order of the partitions."""
+        return tuple(dict.fromkeys(node for nodes in self.partitions.values() for node in nodes))
+
+    @property
+    def port_count(self) -> int:
+        """How many ports from the base port on the cluster uses."""
+        return 11 + len(self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a private cluster runs: its directory, first port, user and host."""
+
+    directory: Path
+    base_port: int
+    user: str
+    host: str
+
+    @property
+    def munge_socket(self) -> Path:
+        """The socket of the cluster's own munged."""
+        return self.directory / "munge.sock"
+
+    @property
+    def database_socket(self) -> Path:
+        """The socket of the cluster's own MariaDB."""
+        return self.directory / "mysql.sock"
+
+    @property
+    def slurm_conf(self) -> Path:
+        """The file SLURM_CONF names."""
+        return self.directory / "etc" / "slurm.conf"
+
+    @property
+    def slurmdbd_conf(self) -> Path:
+        """The file of slurmdbd, which it expects beside slurm.conf."""
+        return self.directory / "etc" / "slurmdbd.conf"
+
+    @property
+    def controller_port(self) -> int:
+        """The port of slurmctld."""
+        return self.base_port + 10
+
+
+def slurm_conf(spec: ClusterSpec, place: Place) -> str:
+    """Return the text of slurm.conf."""
+    settings = _slurm_settings(spec, place) | _slurm_guards(spec.speed)
+    ours = {name.lower(): name for name in settings}
+    for name, value in spec.extra.items():
+        settings[ours.get(name.lower(), name)] = value
+    lines = [f"{name}={value}" for name, value in settings.items()]
+    cpus = spec.cpus_per_node
+    for number, node in enumerate(spec.nodes):
+        lines.append(
+            f"NodeName={node} NodeHostname={place.host} NodeAddr=127.0.0.1"
+            f" Port={place.controller_port + 1 + number} CPUs={cpus} Sockets=1"
+            f" CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN"
+        )
+    limits = "State=UP MaxTime=INFINITE DefaultTime=60"
+    for partition, nodes in spec.partitions.items():
+        lines.append(f"PartitionName={partition} Nodes={','.join(nodes)} {limits}")
+    lines.append(f"PartitionName={EVERYTHING} Nodes={','.join(spec.nodes)} Default=YES {limits}")
+    return "\n".join(lines) + "\n"
+
+
+def slurmdbd_conf(spec: ClusterSpec, place: Place) -> str:
+    """Return the text of slurmdbd.conf."""
+    run, log = place.directory / "run", place.directory / "log"
+    settings = {
+        "AuthType": "auth/munge",
+        "AuthInfo": f"socket={place.munge_socket}",
+        "DbdHost": "localhost",
+        "DbdPort": str(place.base_port),
+        "CommunicationParameters": "NoInAddrAny",
+        "SlurmUser": place.user,
+        "PidFile": str(run / "slurmdbd.pid"),
+        "LogFile": str(log / "slurmdbd.log"),
+        "StorageType": "accounting_storage/mysql",
+        "StorageHost": "localhost",
+        "StorageUser": place.user,
+        "StorageLoc": "slurm_acct_db",
+    }
+    if spec.speed > 1:
+        settings["AuthInfo"] = _munge_info(place, spec.speed)
+        settings |= {
+            "MessageTimeout": _guard(10, spec.speed),
+            "TCPTimeout": _guard(2, spec.speed),
+        }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def _slurm_settings(spec: ClusterSpec, place: Place) -> dict[str, str]:
+    directory = place.directory
+    return {
+        "ClusterName": spec.name,
+        "SlurmctldHost": f"{place.host}(127.0.0.1)",
+        "SlurmctldPort": str(place.controller_port),
+        "SlurmUser": place.user,
+        "SlurmdUser": place.user,
+        "AuthType": "auth/munge",
+        "AuthInfo": _munge_info(place, spec.speed),
+        "CredType": "cred/munge",
+        "CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny",
+        "StateSaveLocation": str(directory / "state"),
+        "SlurmdSpoolDir": f"{directory}/spool/%n",
+        "SlurmctldPidFile": str(directory / "run" / "slurmctld.pid"),
+        "SlurmdPidFile": f"{directory}/run/slurmd-%n.pid",
+        "SlurmctldLogFile": str(directory / "log" / "slurmctld.log"),
+        "SlurmdLogFile": f"{directory}/log/slurmd-%n.log",
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "SwitchType": "switch/none",
+        "MpiDefault": "none",
+        "JobAcctGatherType": "jobacct_gather/linux",
+        "PropagateResourceLimits": "NONE",
+        "SlurmdParameters": "config_overrides",
+        "ReturnToService": "2",
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_Core",
+        "SchedulerType": "sched/backfill",
+        "SchedulerParameters": _scheduler_parameters(spec.speed),
+        "PriorityType": "priority/multifactor",
+        "PriorityCalcPeriod": "00:01:00",
+        "PriorityMaxAge": "1-0",
+        "PriorityWeightAge": "1000",
+        "PriorityWeightFairshare": "0",
+        "PriorityWeightJobSize": "0",
+        "PriorityWeightPartition": "0",
+        "PriorityWeightQOS": "0",
+        "AccountingStorageType": "accounting_storage/slurmdbd",
+        "AccountingStorageHost": "localhost",
+        "AccountingStoragePort": str(place.base_port),
+        # the link to slurmdbd does not look at AuthInfo
+        "AccountingStoragePass": str(place.munge_socket),
+        "AccountingStorageEnforce": "associations,qos,limits",
+        "KillWait": "2",
+        "MinJobAge": "300",
+        "SlurmctldTimeout": "30",
+        "SlurmdTimeout": "60",
+        "CompleteWait": "0",
+        "MessageTimeout": "10",
+        "MaxJobCount": "50000",
+    }
+
+
+def _slurm_guards(speed: int) -> dict[str, str]:
+    """Guards against real slowness count cluster seconds, so they grow with the speed."""
+    if speed == 1:
+        return {}
+    return {
+        "MessageTimeout": _guard(10, speed),
+        "TCPTimeout": _guard(2, speed),
+        "EioTimeout": _guard(60, speed),
+        "BatchStartTimeout": _guard(30, speed),
+        "UnkillableStepTimeout": _guard(60, speed),
+        "SlurmctldTimeout": _guard(30, speed),
+        "SlurmdTimeout": _guard(300, speed),
+        "JobAcctGatherFrequency": "0",
+    }
+
+
+def _munge_info(place: Place, speed: int) -> str:
+    socket = f"socket={place.munge_socket}"
+    if speed == 1:
+        return socket
+    # munge itself refuses credentials that live longer than an hour
+    return f"{socket},ttl={min(3600, 300 * speed)},cred_expire={120 * speed}"
+
+
+def _scheduler_parameters(speed: int) -> str:
+    backfill = "bf_interval=2"
+    if speed > 1:
+        backfill = f"bf_interval=30,bf_max_time={min(3600, 30 * speed)}"
+    return (
+        "batch_sched_delay=0,sched_interval=5,sched_min_interval=100000,"
+        f"{backfill},bf_max_job_test=1000,bf_continue,default_queue_depth=1000,requeue_delay=1"
+    )
+
+
+def _guard(seconds: int, speed: int) -> str:
+    return str(min(LONGEST_GUARD, seconds * speed))

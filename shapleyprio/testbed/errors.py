@@ -1,0 +1,11 @@
+"""What can go wrong with the private Slurm."""
+
+
+class TestbedError(RuntimeError):
+    """A daemon or a command of the private Slurm failed."""
+
+    __test__ = False  # pytest, this is no test class
+
+
+class SlurmUnavailableHere(RuntimeError):  # noqa: N818 - it is a state of the machine
+    """This machine cannot have a private Slurm; the message says why and what helps."""

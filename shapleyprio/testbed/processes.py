@@ -1,0 +1,127 @@
+"""Bookkeeping of a private cluster's processes: starting, stopping, leaving none behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from shapleyprio.testbed.errors import TestbedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+MARKER = "SHAPLEYPRIO_TESTBED"  # in the environment of every daemon: its cluster's directory
+POLL_SECONDS = 0.03
+
+
+class Daemon:
+    """A daemon in the foreground of its own session, its output in a file."""
+
+    def __init__(
+        self, name: str, argv: Sequence[str], environment: Mapping[str, str], log: Path
+    ) -> None:
+        self.name = name
+        self._argv = argv
+        self._environment = environment
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; Ctrl-C in our terminal does not reach its session."""
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._argv,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def alive(self) -> bool:
+        """Tell whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the living daemon."""
+        if self._process is not None:
+            self._process.send_signal(number)  # does nothing once the daemon has ended
+
+    def wait(self, seconds: float) -> None:
+        """Wait for its end, at last by killing it."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def complaint(self) -> str:
+        """Return its last words, for error messages."""
+        words = self._log.read_text(errors="replace").strip() if self._log.exists() else ""
+        return "\n".join(words.splitlines()[-5:])
+
+
+def end_all(daemons: Sequence[Daemon], seconds: float) -> None:
+    """End daemons together: all are told first, then waited for."""
+    for daemon in daemons:
+        daemon.signal(signal.SIGCONT)
+        daemon.signal(signal.SIGTERM)
+    for daemon in daemons:
+        daemon.wait(seconds)
+
+
+def wait_until(predicate: Callable[[], bool], *, real_seconds: float, what: str) -> None:
+    """Wait for something to become true, on this process's clock."""
+    deadline = time.monotonic() + real_seconds
+    while not predicate():
+        if time.monotonic() > deadline:
+            raise TestbedError(f"waited {real_seconds:g} s in vain for {what}")
+        time.sleep(POLL_SECONDS)
+
+
+def kill_leftovers(directory: Path) -> None:
+    """Kill every daemon, job step and job process of the cluster in this directory."""
+    for _ in range(20):  # a process found may have started another meanwhile
+        leftovers = _leftovers(directory)
+        if not leftovers:
+            return
+        for process in leftovers:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(leftovers, timeout=1)
+
+
+def _leftovers(directory: Path) -> list[psutil.Process]:
+    mine = {psutil.Process().pid, *(p.pid for p in psutil.Process().parents())}
+    found: dict[int, psutil.Process] = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.pid not in mine and _belongs(process, directory):
+                family = [process, *process.children(recursive=True)]
+                found |= {p.pid: p for p in family if p.pid not in mine}
+    return [p for p in found.values() if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def _belongs(process: psutil.Process, directory: Path) -> bool:
+    environment = process.environ()
+    if environment.get(MARKER) == str(directory):
+        return True
+    if "SLURM_JOB_ID" in environment:
+        return Path(environment.get("SLURM_CONF", "/")).is_relative_to(directory)
+    # slurmstepd writes its title over its environment, but holds files of ours open
+    return Path(process.exe()).name == "slurmstepd" and _holds_files_below(process, directory)
+
+
+def _holds_files_below(process: psutil.Process, directory: Path) -> bool:
+    links = Path(f"/proc/{process.pid}/fd").iterdir()
+    with suppress(OSError):
+        return any(link.readlink().is_relative_to(directory) for link in links)
+    return False
