@@ -34,7 +34,7 @@ def main() -> None:
     """Run the module named on the command line."""
     if len(sys.argv) < 2:
         sys.exit("usage: python -m shapleyprio.testbed.accelerated MODULE [ARGUMENT...]")
-    threading.Event.wait = wait_by_looking  # type: ignore[method-assign]
+    threading.Event.wait = wait_by_looking  # type: ignore[method-assign, assignment]
     sys.argv = sys.argv[1:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 

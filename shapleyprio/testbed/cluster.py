@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from shapleyprio.testbed import machine
 from shapleyprio.testbed.configuration import (
@@ -94,13 +94,11 @@ class PrivateSlurm:
         scheduling = ("slurmctld", *self._node_daemons())
         for names in (scheduling, ("slurmdbd",), ("mariadbd", "munged")):
             end_all([self._daemons[n] for n in names if n in self._daemons], seconds=8)
-        if self._guard.stdin is not None:
-            self._guard.stdin.close()
         try:
-            self._guard.wait(20)
+            self._guard.communicate(timeout=20)  # it clears up when its input closes
         except subprocess.TimeoutExpired:
             self._guard.kill()
-            self._guard.wait()
+            self._guard.communicate()
         self._forget_clock()
         self._guard = None
         self._daemons.clear()
@@ -263,17 +261,22 @@ class PrivateSlurm:
             # the wrapper owns the shared memory, env is the first to read the clock
             wrapper = [program("faketime"), "-m", "-f", begin]
             guard = [*wrapper, "env", "-u", "LD_PRELOAD", *guard]
-        root = str(Path(__file__).parents[2])
-        self._guard = subprocess.Popen(
-            guard,
-            env={**base, **clock, "LD_PRELOAD": "", "PYTHONPATH": root},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        shared = _first_line(self._guard.stdout)
-        return {**clock, "FAKETIME_SHARED": shared} if clock else {}
+        imports = os.pathsep.join(path for path in sys.path if path)
+        log = self.directory / "log" / "guard.output"
+        with log.open("wb") as errors:
+            self._guard = subprocess.Popen(
+                guard,
+                env={**base, "FAKETIME_DONT_RESET": "1", "PYTHONPATH": imports},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+        answer = self._guard.stdout.readline() if self._guard.stdout is not None else ""
+        if not answer:
+            raise TestbedError(f"the guard did not start: {log.read_text(errors='replace')}")
+        return {**clock, "FAKETIME_SHARED": answer.strip()} if clock else {}
 
     def _forget_clock(self) -> None:
         """Remove the clock's shared memory if its owner was killed before it could."""
@@ -333,16 +336,19 @@ class PrivateSlurm:
     def _command(
         self, *argv: str, stdin: str | None = None, timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [program(argv[0]), *argv[1:]],
-            env=self.environment,
-            cwd=self.directory,
-            input=stdin or "",
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        try:
+            return subprocess.run(
+                [program(argv[0]), *argv[1:]],
+                env=self.environment,
+                cwd=self.directory,
+                input=stdin or "",
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TestbedError(f"{' '.join(argv)}: no answer within {timeout:g} s") from error
 
     def _accounting_answers(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.place.base_port)):
@@ -374,13 +380,6 @@ def prepare_database(directory: Path) -> Path:
     finally:
         maker.stop()
     return maker.directory / "mysql"
-
-
-def _first_line(stream: IO[str] | None) -> str:
-    line = stream.readline() if stream is not None else ""
-    if not line:
-        raise TestbedError("the guard of the private Slurm did not start")
-    return line.strip()
 
 
 def _accepts(path: Path) -> bool:

@@ -116,8 +116,11 @@ def _belongs(process: psutil.Process, directory: Path) -> bool:
         return True
     if "SLURM_JOB_ID" in environment:
         return Path(environment.get("SLURM_CONF", "/")).is_relative_to(directory)
-    # slurmstepd writes its title over its environment, but holds files of ours open
-    return Path(process.exe()).name == "slurmstepd" and _holds_files_below(process, directory)
+    # slurmstepd (Debian's slurmstepd-wlm) writes its title over its environment,
+    # but holds files of ours open
+    return Path(process.exe()).name.startswith("slurmstepd") and _holds_files_below(
+        process, directory
+    )
 
 
 def _holds_files_below(process: psutil.Process, directory: Path) -> bool:
