@@ -10,21 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from shapleyprio.fairness.tenure import NOBODY, Placement
+from shapleyprio.fairness.tenure import Placement
 from shapleyprio.fairness.utility import Moments
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What an organization gave and got by some time t, in part-seconds.
+    """What an organization gave and got by some time t.
 
     Attributes:
-        contribution: φ̃, worth of the parts executed on its processors.
-        utility: ψ, worth of the parts of its jobs.
+        contribution: φ̃, worth of the parts executed on its processors, in part-seconds.
+        utility: ψ, worth of the parts of its jobs, in part-seconds.
+        parts: how many parts of its jobs were completed, no older than the horizon.
     """
 
     contribution: int
     utility: int
+    parts: int
 
     @property
     def balance(self) -> int:
@@ -94,8 +96,10 @@ class Ledger:
                     folded.add(second, processors)
         self.folded_to = to
 
-    def pairs(self, t: int) -> Iterator[tuple[str, str, int]]:
-        """Yields (organization, owner, worth at t in part-seconds) for every pair.
+    def pairs(self, t: int) -> Iterator[tuple[str, str, int, int]]:
+        """Yields (organization, owner, worth, parts) for every pair.
+
+        Worth is in part-seconds; parts are those completed by t and no older than the horizon.
 
         Args:
             t: no event may lie after it, and with a horizon the fold must be at t − horizon.
@@ -106,24 +110,24 @@ class Ledger:
         if self.horizon is not None and self.folded_to != t - self.horizon:
             raise ValueError(f"the ledger is folded to {self.folded_to}, not {t - self.horizon}")
         for (organization, owner), entry in self.entries.items():
-            value = entry.total.worth(t)
+            worth, parts = entry.total.worth(t), entry.total.parts(t)
             if self.horizon is not None:
-                value -= entry.folded.worth(t - self.horizon)
-            yield organization, owner, value
+                worth -= entry.folded.worth(t - self.horizon)
+                parts -= entry.folded.parts(t - self.horizon)
+            yield organization, owner, worth, parts
 
     def standings(self, t: int, organizations: Iterable[str]) -> dict[str, Standing]:
         """Standing at t of the named organizations; see `pairs` for what t may be."""
-        contribution = dict.fromkeys(organizations, 0)
-        utility = dict(contribution)
-        for organization, owner, value in self.pairs(t):
+        names = list(organizations)
+        contribution, utility, completed = (dict.fromkeys(names, 0) for _ in range(3))
+        for organization, owner, worth, parts in self.pairs(t):
             if organization in utility:
-                utility[organization] += value
+                utility[organization] += worth
+                completed[organization] += parts
             if owner in contribution:
-                contribution[owner] += value
+                contribution[owner] += worth
         return {
-            name: Standing(contribution[name], utility[name])
-            for name in contribution
-            if name != NOBODY
+            name: Standing(contribution[name], utility[name], completed[name]) for name in names
         }
 
     def _count(self, placement: Placement, processors: int) -> None:

@@ -73,15 +73,15 @@ class Run:
 
 
 def run_of(record: JobRecord) -> Run | None:
-    """The run that a record tells of, or None for a job that never started.
+    """The run that a record tells of, or None for a job that got no processors.
 
-    A suspended job executes nothing, and accounting tells how long it was suspended, not when.
-    The executed parts are counted as the last ones: a run that started at s, was suspended for
-    S seconds and ended at e counts as [s + S, e). No order of events can then make a part worth
-    more than it was, and the answer depends on the final record alone. While it is suspended a
-    run counts as [s, s + executed).
+    A suspended job executes nothing and gives its processors up; accounting tells for how long,
+    not when. A run that started at s, was suspended for S seconds in all and ended at e counts as
+    [s + S, e): the executed parts as the last ones, which is what any pause makes of those after
+    it and never worth more than they were. While suspended it counts as [s, s + executed). The
+    answer depends on the record alone, so the final record gives the final answer.
     """
-    if record.start is None:
+    if record.start is None or not record.processors:
         return None
     begin, end = record.start, record.end
     if record.state == "SUSPENDED":

@@ -72,6 +72,14 @@ class Tenures:
         for rows in self._rows.values():
             yield from rows
 
+    def knows(self, kind: Kind, name: str) -> bool:
+        """Whether the node or account was ever heard of."""
+        return (kind, name) in self._rows
+
+    def of(self, kind: Kind, name: str) -> list[Tenure]:
+        """All tenures of a node or account, the oldest first."""
+        return list(self._rows.get((kind, name), ()))
+
     def holder(self, kind: Kind, name: str, second: int) -> str:
         """The organization that holds the node or account at that second."""
         rows = self._rows.get((kind, name), ())

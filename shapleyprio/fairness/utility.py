@@ -42,6 +42,10 @@ class Moments:
         doubled = self.processors * t * (t + 1) - self.first * (2 * t + 1) + self.second
         return doubled // 2
 
+    def parts(self, t: int) -> int:
+        """Unit-size parts completed by t, Σ w·(t − τ); no event may lie after t."""
+        return self.processors * t - self.first
+
 
 def worth(begin: int, end: int | None, t: int, *, horizon: int | None = None) -> int:
     """Worth at time t of one processor working from begin to end (Eq. 3 of SPAA 2013).

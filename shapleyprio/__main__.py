@@ -1,0 +1,5 @@
+"""Allows ``python -m shapleyprio``."""
+
+from shapleyprio.cli import main
+
+main()

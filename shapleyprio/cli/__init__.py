@@ -1,0 +1,75 @@
+"""The command line: parse, call, render. Commands are imported only when they are called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+
+COMMANDS = {
+    "demo": "Show a whole consortium at work on a private Slurm.",
+    "init": "Write a configuration drawn from the live cluster.",
+    "check": "Hold the configuration against the live cluster.",
+    "daemon": "Observe, rank and push until stopped.",
+    "status": "Show every organization's standing.",
+    "explain": "Tell why a job has its priority.",
+    "history": "Show past standings, cycles or writes.",
+    "rollback": "Put every priority back as it was found.",
+    "db": "Upgrade the store or look at it.",
+    "bench": "Measure speed and memory on this machine.",
+}
+"""Command, which lives in the module of the same name here -> its line in the help text."""
+
+
+class Commands(click.Group):
+    """Finds commands by name, and turns known errors into one line and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Names of all commands, in the order in which one meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Imports a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"shapleyprio.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Lists the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs a command; errors that have an exit code end it with one line."""
+        try:
+            return super().invoke(ctx)
+        except click.exceptions.Exit:
+            raise
+        except Exception as error:
+            from shapleyprio.cli.common import exit_code_of
+
+            code = exit_code_of(error)
+            if code is None:
+                raise
+            for line in str(error).splitlines():
+                click.echo(f"shapleyprio: {line}", err=True)
+            ctx.exit(code)
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("shapleyprio"), "-V", "--version", prog_name="shapleyprio")
+def main() -> None:
+    """Fair priorities for Slurm clusters that several organizations pay for together.
+
+    Exit codes: 0 done; 1 warnings (check); 2 bad configuration or usage; 3 Slurm is away or
+    refuses, or check found errors; 4 the store cannot be used; 5 records or the clock are not
+    as they must be; 6 another process steers the cluster.
+    """
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""`shapleyprio demo`."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from shapleyprio.demo.opening import opened, sigterm_unwinds, state_directory
+from shapleyprio.demo.play import Outcome, play
+from shapleyprio.demo.screen import cast, frame
+from shapleyprio.demo.stage import DemoError
+from shapleyprio.demo.summary import LEGEND, conclusion, summary_table
+from shapleyprio.demo.workload import workload
+from shapleyprio.testbed.errors import TestbedError
+
+PAUSE_SECONDS = 0.3
+"""Between two simulated cycles in a terminal."""
+
+SVG_COLUMNS = 92
+
+
+@click.command
+@click.option("--simulated", is_flag=True, help="Use the simulated Slurm even if a real one could.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(0.1, 24),
+    default=1.75,
+    show_default=True,
+    help="How long to go on, on the cluster's clock.",
+)
+@click.option(
+    "--speed",
+    type=click.IntRange(1, 100),
+    default=60,
+    show_default=True,
+    help="Cluster seconds per real second of the real Slurm.",
+)
+@click.option("--seed", default=1, show_default=True, help="Of the jobs' sizes and times.")
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep configuration, store and logs there (an empty or new directory).",
+)
+@click.option(
+    "--svg", type=click.Path(path_type=Path, dir_okay=False), help="Save the last screen there."
+)
+def command(
+    *,
+    simulated: bool,
+    hours: float,
+    speed: int,
+    seed: int,
+    directory: Path | None,
+    svg: Path | None,
+) -> None:
+    """Show three organizations that share a cluster, and what their priorities do.
+
+    Boots a private real Slurm on this machine, submits more jobs than it can run, steers it with
+    the daemon and shows what happens; then stops everything. It needs neither a configuration
+    nor a cluster. Where Slurm cannot be had, the simulated one takes its place.
+    """
+    console = Console(highlight=False)
+    began = time.monotonic()
+    duration = int(hours * 3600)
+    submissions = workload(seed, duration)
+    try:
+        with (
+            sigterm_unwinds(),
+            state_directory(directory) as state,
+            opened(
+                submissions,
+                directory=state,
+                speed=None if simulated else speed,
+                pause_seconds=PAUSE_SECONDS if console.is_terminal else 0,
+                say=lambda line: console.print(line, markup=False),
+            ) as (stage, store),
+        ):
+            console.print(cast())
+            outcome = play(stage, store, submissions, duration=duration, console=console)
+            console.print(closing(outcome))
+    except (DemoError, TestbedError) as error:
+        raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if svg is not None:
+        save_picture(svg, outcome, duration)
+    console.print(f"this took {time.monotonic() - began:.0f} s")
+    if directory is not None:
+        console.print(f"look around: shapleyprio status --config {directory}/shapleyprio.toml")
+    if complaints := outcome.complaints():
+        raise click.ClickException("\n".join(complaints))
+
+
+def closing(outcome: Outcome) -> RenderableType:
+    """The summary."""
+    rollback = f"rollback: {outcome.put_back} priorities put back as they were found"
+    if not outcome.still_ours:
+        rollback += ", none of ours is left"
+    table = summary_table(outcome.results)
+    said = Text(conclusion(outcome.results), "bold")
+    return Group(rollback, Text(), table, Text(LEGEND, "dim"), Text(), said, Text())
+
+
+def save_picture(file: Path, outcome: Outcome, duration: int) -> None:
+    """Saves the last screen and the summary as SVG."""
+    console = Console(
+        record=True, file=io.StringIO(), width=SVG_COLUMNS, force_terminal=True, highlight=False
+    )
+    console.print(frame(outcome.last, duration, lines=duration))
+    console.print(closing(outcome))
+    console.save_svg(str(file), title="shapleyprio demo")

@@ -1,0 +1,76 @@
+"""`shapleyprio init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from shapleyprio.cli.common import config_option, connect
+from shapleyprio.config import Config, ConfigError
+from shapleyprio.service.draft import draft
+from shapleyprio.slurm.port import Layout, SlurmError
+
+STDOUT = Path("-")
+
+
+@click.command
+@config_option
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="File to write, - for standard output.  [default: the configuration file]",
+)
+@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+@click.option(
+    "--cluster-independent", is_flag=True, help="Ask no Slurm; write an example to fill in."
+)
+@click.option(
+    "--bin-directory",
+    type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
+    help="Where Slurm's commands are.  [default: the PATH]",
+)
+def command(
+    config_path: Path,
+    output: Path | None,
+    bin_directory: Path | None,
+    *,
+    force: bool,
+    cluster_independent: bool,
+) -> None:
+    """Write a configuration drawn from the live cluster.
+
+    Every account below the root becomes an organization, with the partitions that seem to be
+    its own. What could not be decided stands in comments. A file that is there is left alone.
+    """
+    target = output or config_path
+    if target != STDOUT and target.exists() and not force:
+        raise ConfigError(
+            [f"{target}: is there already; --force overwrites it, --output FILE writes another"]
+        )
+    text = draft(None if cluster_independent else _layout(bin_directory))
+    if target == STDOUT:
+        click.echo(text, nl=False)
+        return
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            [
+                f"{target}: cannot be written ({error.strerror}); --output FILE writes another, "
+                "--output - prints it"
+            ]
+        ) from None
+    click.echo(f"{target}: written; look through it, then run `shapleyprio check`", err=True)
+
+
+def _layout(bin_directory: Path | None) -> Layout:
+    known = {"slurm": {"bin_directory": bin_directory and str(bin_directory)}}
+    config = Config.model_validate(known | {"organization": [{"name": "draft"}]})
+    try:
+        return connect(config).layout()
+    except SlurmError as error:
+        raise type(error)(
+            f"{error}; --cluster-independent writes an example without asking Slurm"
+        ) from error

@@ -1,0 +1,30 @@
+"""The configuration: one TOML file, one validated model, and its reference."""
+
+from shapleyprio.config.load import ConfigError, load_config
+from shapleyprio.config.model import (
+    Config,
+    FairnessSection,
+    MetricsSection,
+    Organization,
+    PushSection,
+    ServiceSection,
+    SlurmSection,
+    StoreSection,
+)
+from shapleyprio.config.reference import config_reference
+from shapleyprio.config.values import Address
+
+__all__ = [
+    "Address",
+    "Config",
+    "ConfigError",
+    "FairnessSection",
+    "MetricsSection",
+    "Organization",
+    "PushSection",
+    "ServiceSection",
+    "SlurmSection",
+    "StoreSection",
+    "config_reference",
+    "load_config",
+]

@@ -1,0 +1,64 @@
+"""The reference of all keys, rendered from the model that reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from shapleyprio.config.model import Config, Organization, Section
+from shapleyprio.config.toml import literal
+from shapleyprio.config.values import Kind
+
+
+def sections() -> dict[str, type[Section]]:
+    """Table of the file -> its model, in the order of the file."""
+    tables: dict[str, type[Section]] = {}
+    for name, field in Config.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            tables[name] = field.annotation
+    return {**tables, "organization": Organization}
+
+
+def kind_of(field: FieldInfo) -> str:
+    """What the key's values are called."""
+    return next(datum.words for datum in field.metadata if isinstance(datum, Kind))
+
+
+def example_of(field: FieldInfo) -> Any:
+    """A value that one might give the key."""
+    assert field.examples
+    return field.examples[0]
+
+
+def heading_of(table: str) -> str:
+    """The line that opens the table in the file."""
+    return "[[organization]]" if table == "organization" else f"[{table}]"
+
+
+def purpose_of(table: str) -> str:
+    """What the table is for."""
+    fields = {field.alias or name: field for name, field in Config.model_fields.items()}
+    return fields[table].description or ""
+
+
+def config_reference() -> str:
+    """All keys as Markdown: a heading and a list of keys for each table of the file."""
+    parts = []
+    for table, section in sections().items():
+        parts += [f"### `{heading_of(table)}`", "", purpose_of(table), ""]
+        parts += ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
+        parts += [_row(name, field) for name, field in section.model_fields.items()]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    if field.is_required():
+        default = f"required, for instance `{literal(example_of(field))}`"
+    elif field.default is None:
+        default = f"none; for instance `{literal(example_of(field))}`"
+    else:
+        default = f"`{literal(field.default)}`"
+    cells = f"`{name}`", kind_of(field), default, field.description or ""
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,211 @@
+"""The kinds of values a configuration key can have: how they read, and what they are called."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+from ClusterShell.NodeSet import (
+    RESOLVER_NOGROUP,
+    NodeSet,
+    NodeSetException,
+)
+from pydantic import BeforeValidator
+from pytimeparse2 import parse as parse_duration
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from shapleyprio.slurm.port import Channel
+
+LONGEST_RANGE = 100_000
+"""More hosts than Slurm takes in one range; a slip of the finger must not fill the memory."""
+
+LARGEST_INFLUENCE = 1_000_000_000
+"""Points that surely fit into Slurm's 32 bit priorities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a value is called in messages and in the reference, such as ``a duration``."""
+
+    words: str
+
+
+class Address(NamedTuple):
+    """Where to listen."""
+
+    host: str
+    port: int
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
+    if not value.strip():
+        raise ValueError("it is empty")
+    if value != value.strip() or not value.isprintable():
+        raise ValueError("no blanks around it, no control characters")
+    return value
+
+
+def _optional_text(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _duration(value: object) -> int:
+    text = _text(value)
+    seconds = parse_duration(text)
+    if not seconds:
+        raise ValueError
+    if text.isdigit():
+        raise ValueError("say the unit")
+    if seconds < 0 or seconds != int(seconds):
+        raise ValueError("whole seconds above 0")
+    return int(seconds)
+
+
+def _duration_or_unlimited(value: object) -> int | None:
+    return None if value == "unlimited" else _duration(value)
+
+
+def _instant(value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = date.fromisoformat(value) if len(value) == 10 else datetime.fromisoformat(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time(), UTC)
+    if not isinstance(value, datetime):
+        raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
+    if value.tzinfo is None:
+        raise ValueError("the time zone is missing")
+    return int(value.timestamp())
+
+
+def _weight(value: object) -> str:
+    text = _text(value)
+    if text == "cpu":
+        return "cpus"
+    if text not in {"cpus", "billing"} and not re.fullmatch(r"gres/[\w.-]+(:[\w.-]+)?", text):
+        raise ValueError
+    return text
+
+
+def _influence(value: object) -> int | None:
+    if value == "strict":
+        return None
+    points = _whole(value)
+    if not 0 < points <= LARGEST_INFLUENCE:
+        raise ValueError(f"from 1 to {LARGEST_INFLUENCE}")
+    return points
+
+
+def _positive(value: object) -> int:
+    count = _whole(value)
+    if count < 1:
+        raise ValueError
+    return count
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError
+
+
+def _directory(value: object) -> Path | None:
+    if value is None:
+        return None
+    path = Path(_text(value))
+    if not path.is_absolute():
+        raise ValueError
+    return path
+
+
+def _url(value: object) -> str:
+    text = _text(value)
+    try:
+        make_url(text).get_dialect()
+    except ArgumentError:
+        raise ValueError from None  # its message may repeat a password
+    return text
+
+
+def _address(value: object) -> Address | None:
+    text = _text(value)
+    if text == "off":
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise ValueError
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
+    return tuple(map(_text, value))
+
+
+def _host_lists(value: object) -> tuple[str, ...]:
+    texts = _names(value)
+    for text in texts:
+        host_list(text)
+    return texts
+
+
+def host_list(text: str) -> NodeSet:
+    """The nodes that a host list such as ``n[1-3],m7`` names.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if set(text) & set("@*? "):
+        raise ValueError("no groups, wildcards and blanks")
+    for first, last in re.findall(r"(\d+)-(\d+)", text):
+        if int(last) - int(first) > LONGEST_RANGE:
+            raise ValueError(f"{first}-{last} is too long a range")
+    try:
+        return NodeSet(text, resolver=RESOLVER_NOGROUP)
+    except NodeSetException as error:
+        raise ValueError(str(error)) from None
+
+
+Text = Annotated[str, BeforeValidator(_text), Kind("a name")]
+OptionalText = Annotated[str | None, BeforeValidator(_optional_text), Kind("a name")]
+Count = Annotated[int, BeforeValidator(_positive), Kind("a positive whole number")]
+Switch = Annotated[bool, BeforeValidator(_boolean), Kind("true or false")]
+Seconds = Annotated[int, BeforeValidator(_duration), Kind("a duration")]
+SecondsOrUnlimited = Annotated[
+    int | None, BeforeValidator(_duration_or_unlimited), Kind('a duration or "unlimited"')
+]
+Instant = Annotated[
+    int | None, BeforeValidator(_instant), Kind("a date, or a date and time with its zone")
+]
+Weight = Annotated[
+    str, BeforeValidator(_weight), Kind('"cpus", "billing" or a generic resource like "gres/gpu"')
+]
+Influence = Annotated[
+    int | None, BeforeValidator(_influence), Kind('"strict" or a positive whole number')
+]
+ChannelName = Annotated[Channel, Kind('"site_factor", "nice" or "qos"')]
+LogFormat = Annotated[Literal["console", "json"], Kind('"console" or "json"')]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"], Kind('"debug", "info", "warning" or "error"')
+]
+Directory = Annotated[Path | None, BeforeValidator(_directory), Kind("an absolute path")]
+Url = Annotated[str, BeforeValidator(_url), Kind("a database URL as SQLAlchemy takes them")]
+ListenAddress = Annotated[
+    Address | None, BeforeValidator(_address), Kind('an address HOST:PORT or "off"')
+]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names), Kind("a list of names")]
+HostLists = Annotated[tuple[str, ...], BeforeValidator(_host_lists), Kind("a list of host lists")]

@@ -1,0 +1,64 @@
+"""Who takes part in the demo, and the configuration that says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+CLUSTER = "demo"
+CPUS_PER_NODE = 4
+POLL_SECONDS = 60
+COMMAND_TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An organization of the demo; its account and its partition have its name.
+
+    Attributes:
+        name: with a first letter that no other has.
+        nodes: what it owns.
+        colour: distinct from the others' for colour-blind eyes too (Okabe and Ito).
+        habit: how it uses the cluster.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    colour: str
+    habit: str
+
+    @property
+    def letter(self) -> str:
+        """Stands for one of its jobs."""
+        return self.name[0].upper()
+
+
+MEMBERS = (
+    Member("astronomy", ("a1", "a2"), "#e69f00", "floods the queue from the start"),
+    Member("biology", ("b1", "b2"), "#56b4e9", "submits steadily"),
+    Member("climate", ("c1", "c2"), "#00b383", "lends its nodes, asks late and little"),
+)
+PROCESSORS = sum(CPUS_PER_NODE * len(member.nodes) for member in MEMBERS)
+
+
+def write_configuration(directory: Path, *, speed: int) -> Path:
+    """Writes shapleyprio.toml into the directory, where the store will be too.
+
+    Args:
+        directory: of the demo's state.
+        speed: of the cluster's clock, on which the daemon's time limits run as well.
+    """
+    file = directory.resolve() / "shapleyprio.toml"
+    organizations = (
+        f'\n[[organization]]\nname = "{member.name}"\n'
+        f'accounts = ["{member.name}"]\npartitions = ["{member.name}"]\n'
+        for member in MEMBERS
+    )
+    file.write_text(
+        f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_TIMEOUT_SECONDS * speed}s"\n'
+        f'\n[service]\npoll_interval = "{POLL_SECONDS}s"\n'
+        f'\n[store]\nurl = "sqlite:///{file.with_name("shapleyprio.db")}"\n'
+        f'\n[metrics]\naddress = "off"\n{"".join(organizations)}',
+        encoding="utf-8",
+    )
+    return file

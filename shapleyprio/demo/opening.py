@@ -1,0 +1,134 @@
+"""Setting the demo's stage up, and clearing everything away whatever happens on it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from shapleyprio.config import load_config
+from shapleyprio.demo.consortium import write_configuration
+from shapleyprio.demo.simulated import SimulatedStage
+from shapleyprio.demo.stage import DemoError, Stage
+from shapleyprio.demo.workload import Submission
+from shapleyprio.store import Store
+
+Say = Callable[[str], None]
+
+
+@contextmanager
+def opened(
+    submissions: Sequence[Submission],
+    *,
+    directory: Path,
+    speed: int | None,
+    pause_seconds: float,
+    say: Say,
+) -> Iterator[tuple[Stage, Store]]:
+    """A booted stage and the store its daemon writes; afterwards nothing of it runs any more.
+
+    Args:
+        submissions: what the stage is to submit.
+        directory: for the whole state.
+        speed: of the real Slurm's clock, None for the simulated one.
+        pause_seconds: real seconds between two simulated cycles.
+        say: told what is being done.
+
+    Raises:
+        DemoError: a process was left behind.
+        TestbedError: the private Slurm did not boot.
+    """
+    log = directory / "daemon.log"
+    config_file = write_configuration(directory, speed=speed or 1)
+    config = load_config(config_file)
+    with Store.open(config.store.url, create=True) as store:
+        stage = None
+        if speed is not None:
+            stage = _real_stage(config_file, submissions, speed=speed, log=log, say=say)
+        if stage is None:
+            stage = SimulatedStage(config, store, submissions, log=log, pause_seconds=pause_seconds)
+        try:
+            yield stage, store
+        finally:
+            with _undisturbed():
+                left = stage.stop()
+            if left:
+                say(f"processes left behind: {', '.join(left)}")
+            else:
+                say("everything is stopped, no process is left")
+    if left:
+        raise DemoError("some processes could not be stopped")
+
+
+@contextmanager
+def state_directory(wanted: Path | None) -> Iterator[Path]:
+    """The directory of the whole state: the wanted one, which stays, or one that does not.
+
+    Raises:
+        DemoError: there is something in the wanted one.
+    """
+    if wanted is None:
+        # a short path, for it holds UNIX sockets
+        with tempfile.TemporaryDirectory(prefix="shapleyprio-", ignore_cleanup_errors=True) as made:
+            yield Path(made).resolve()
+        return
+    wanted.mkdir(parents=True, exist_ok=True)
+    if any(wanted.iterdir()):
+        raise DemoError(f"{wanted} is not empty; name a new directory")
+    yield wanted.resolve()
+
+
+@contextmanager
+def sigterm_unwinds() -> Iterator[None]:
+    """Lets SIGTERM end the process as an error would: everything opened is closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C does not keep us from clearing up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _real_stage(
+    config_file: Path, submissions: Sequence[Submission], *, speed: int, log: Path, say: Say
+) -> Stage | None:
+    """A private Slurm, or None, saying why in one line, where it cannot be had."""
+    instead = "so the same cycles run against a simulated Slurm"
+    try:
+        from shapleyprio.demo.real import RealStage
+    except ModuleNotFoundError as error:
+        if error.name != "psutil":
+            raise
+        say(f"a private Slurm needs psutil (pip install 'shapleyprio[demo]'), {instead}")
+        return None
+    from shapleyprio.testbed.errors import SlurmUnavailableHere
+
+    try:
+        return RealStage(config_file, submissions, speed=speed, log=log, say=say)
+    except SlurmUnavailableHere as reason:
+        say(f"{reason}, {instead}")
+        return None

@@ -1,0 +1,98 @@
+"""The demo from the first submission to the last priority put back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from rich.console import Console
+
+from shapleyprio.demo.consortium import CLUSTER
+from shapleyprio.demo.screen import screen
+from shapleyprio.demo.simulated import first_come_first_served
+from shapleyprio.demo.stage import DemoError, Stage, last_words
+from shapleyprio.demo.summary import Result, results
+from shapleyprio.demo.watch import Snapshot, watch
+from shapleyprio.demo.workload import Submission
+from shapleyprio.service.rollback import roll_back
+from shapleyprio.slurm.port import PendingJob
+from shapleyprio.store import Store
+
+FIRST_CYCLE_SECONDS = 30
+"""Real time within which the daemon must have finished its first cycle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the demo went.
+
+    Attributes:
+        last: what the store told after the last cycle.
+        failures: lines of the daemon's log about cycles that failed.
+        results: one for each organization.
+        put_back: how many priorities were put back.
+        still_ours: how many waiting jobs still carry a priority of ours after that.
+    """
+
+    last: Snapshot
+    failures: Sequence[str]
+    results: Sequence[Result]
+    put_back: int
+    still_ours: int
+
+    def complaints(self) -> list[str]:
+        """What did not work as it must."""
+        found = list(self.failures)
+        if not self.last.written:
+            found.append("no priority was ever written")
+        if self.still_ours:
+            found.append(f"{self.still_ours} jobs still have our priority after the rollback")
+        return found
+
+
+def play(
+    stage: Stage,
+    store: Store,
+    submissions: Sequence[Submission],
+    *,
+    duration: int,
+    console: Console,
+) -> Outcome:
+    """Lets the workload run under the daemon, shows it, and puts the priorities back.
+
+    Args:
+        stage: booted.
+        store: the one that the daemon writes.
+        submissions: what the stage submits.
+        duration: seconds of the cluster's clock.
+        console: where it is shown.
+
+    Raises:
+        DemoError: the daemon failed.
+        SlurmError, StoreError: the priorities could not be put back.
+    """
+    last: Snapshot | None = None
+    began = monotonic()
+    with screen(console, duration) as show:
+        while stage.step() < duration:
+            seen = watch(store, stage)
+            if seen is None and monotonic() - began > FIRST_CYCLE_SECONDS:
+                break
+            if seen is not None and (last is None or seen.cycle != last.cycle):
+                last = seen
+                show(last)
+        stage.stop_daemon()
+        last = watch(store, stage)
+        if last is None:
+            raise DemoError(f"the daemon finished no cycle: {last_words(stage.log)}")
+        show(last)
+    put_back = roll_back(store, CLUSTER, stage.slurm).applied
+    pending = [job for job in stage.slurm.pending() if isinstance(job, PendingJob)]
+    return Outcome(
+        last=last,
+        failures=[line for line in stage.log.read_text().splitlines() if "cycle failed" in line],
+        results=results(last, first_come_first_served(submissions, last.elapsed)),
+        put_back=put_back,
+        still_ours=sum(bool(job.site_factor) for job in pending),
+    )

@@ -1,0 +1,164 @@
+"""The demo on a real Slurm: private, on loopback, its clock accelerated."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from shapleyprio.demo.consortium import CLUSTER, COMMAND_TIMEOUT_SECONDS, CPUS_PER_NODE, MEMBERS
+from shapleyprio.demo.stage import DemoError, last_words
+from shapleyprio.demo.workload import Submission
+from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.testbed.cluster import PrivateSlurm
+from shapleyprio.testbed.configuration import ClusterSpec
+from shapleyprio.testbed.packages import ensure_installed
+from shapleyprio.testbed.processes import MARKER
+
+STEP_SECONDS = 0.2
+SUBMISSIONS_A_STEP = 8
+"""So that a burst of submissions does not keep the screen from moving."""
+
+LAST_CYCLE_SECONDS = 60
+KILL_SECONDS = 5
+
+
+class RealStage:
+    """A private Slurm, the daemon beside it as a process of its own, and jobs that sleep.
+
+    Args:
+        config_file: its directory holds the whole state.
+        submissions: to come.
+        speed: cluster seconds per real second.
+        log: file for the daemon's log.
+        say: told what is being done.
+
+    Raises:
+        SlurmUnavailableHere: this machine cannot have a private Slurm.
+        TestbedError: it can, but something did not work.
+    """
+
+    def __init__(
+        self,
+        config_file: Path,
+        submissions: Iterable[Submission],
+        *,
+        speed: int,
+        log: Path,
+        say: Callable[[str], None],
+    ) -> None:
+        ensure_installed(say)
+        self.submitted: dict[int, Submission] = {}
+        self._waiting = deque(submissions)
+        self.log = log
+        self._daemon: subprocess.Popen[bytes] | None = None
+        spec = ClusterSpec(
+            name=CLUSTER,
+            partitions={member.name: member.nodes for member in MEMBERS},
+            cpus_per_node=CPUS_PER_NODE,
+            speed=speed,
+        )
+        self._cluster = PrivateSlurm(config_file.parent, spec)
+        began = time.monotonic()
+        say(
+            f"booting munge, MariaDB, slurmdbd, slurmctld and {len(spec.nodes)} slurmd"
+            f" in {self._cluster.directory}"
+        )
+        try:
+            self._cluster.start()
+            self._cluster.add_accounts({member.name: None for member in MEMBERS})
+            version = self._cluster.run("sinfo", "--version").strip()
+            say(f"{version} is up after {time.monotonic() - began:.1f} s; starting the daemon")
+            self._daemon = self._start_daemon(config_file)
+            self.began = self._cluster.now()
+        except BaseException:
+            self.stop()
+            raise
+        self.slurm = CommandLineSlurm(
+            environment=self._cluster.environment, timeout_seconds=COMMAND_TIMEOUT_SECONDS
+        )
+
+    def step(self) -> int:
+        """Submits what is due and lets a moment pass."""
+        if self._daemon is None or self._daemon.poll() is not None:
+            raise DemoError(f"the daemon has ended: {last_words(self.log)}")
+        now = self._cluster.now() - self.began
+        for _ in range(SUBMISSIONS_A_STEP):
+            if not self._waiting or self._waiting[0].second > now:
+                break
+            job = self._waiting.popleft()
+            job_id = self._cluster.submit(job.account, job.seconds, processors=job.processors)
+            self.submitted[job_id] = job
+        time.sleep(STEP_SECONDS)
+        return self._cluster.now() - self.began
+
+    def stop_daemon(self) -> None:
+        """Ends the daemon as systemd would."""
+        assert self._daemon is not None, "it is started with the stage"
+        self._daemon.terminate()
+        try:
+            code = self._daemon.wait(LAST_CYCLE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise DemoError(f"the daemon does not stop: {last_words(self.log)}") from None
+        if code != 0:
+            raise DemoError(f"the daemon ended with exit code {code}: {last_words(self.log)}")
+
+    def stop(self) -> list[str]:
+        """Ends the daemon and the cluster."""
+        if self._daemon is not None and self._daemon.poll() is None:
+            self._daemon.kill()
+            self._daemon.wait()
+        self._cluster.stop()
+        # an interrupted command of Slurm's may still be asking its controller
+        for process in processes_of(self._cluster.directory):
+            with suppress(psutil.Error):
+                process.kill()
+                process.wait(KILL_SECONDS)
+        return [str(process) for process in processes_of(self._cluster.directory)]
+
+    def _start_daemon(self, config_file: Path) -> subprocess.Popen[bytes]:
+        """Starts the daemon on the cluster's clock; Ctrl-C in our terminal is for us alone."""
+        module = ("shapleyprio.testbed.accelerated", "shapleyprio")
+        imports = os.pathsep.join(path for path in sys.path if path)
+        marked = {MARKER: str(self._cluster.directory), "PYTHONPATH": imports}
+        with self.log.open("wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", *module, "daemon", "--config", str(config_file)],
+                env={**self._cluster.environment, **marked},
+                cwd=config_file.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+
+def processes_of(directory: Path) -> list[psutil.Process]:
+    """Every process of the cluster in this directory, this one not counted."""
+    return [
+        process
+        for process in psutil.process_iter()
+        if process.pid != os.getpid() and _belongs(process, directory)
+    ]
+
+
+def _belongs(process: psutil.Process, directory: Path) -> bool:
+    with suppress(psutil.Error, OSError):
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        environment = process.environ()
+        if environment.get(MARKER) == str(directory):
+            return True
+        if Path(environment.get("SLURM_CONF", "/")).is_relative_to(directory):
+            return True
+        if process.name().startswith("slurmstepd"):  # hides its environment
+            links = Path(f"/proc/{process.pid}/fd").iterdir()
+            return any(link.readlink().is_relative_to(directory) for link in links)
+    return False

@@ -1,0 +1,162 @@
+"""What the audience sees: a table that moves, or a snapshot now and then where nothing can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Protocol
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from shapleyprio.cli.common import short_number
+from shapleyprio.demo.consortium import CPUS_PER_NODE, MEMBERS, PROCESSORS
+from shapleyprio.demo.watch import Snapshot
+
+LINE_SECONDS = 600
+"""The jobs started in this time share a line."""
+
+SNAPSHOT_SECONDS = 600
+"""Where the output is no terminal, it is printed this often (on the cluster's clock)."""
+
+LINES_BESIDE_ORDER = 14
+"""Of a terminal, for everything but the start order."""
+
+LEGEND = """\
+φ̃: work that its nodes did, for whomever.  ψ: work that its jobs got, wherever.
+(A CPU second counts its age.)  Who has the highest balance φ̃ − ψ comes first.
+Wait: mean time from submission to start, or to now."""
+
+
+class Screen(Protocol):
+    """Shows how things stand."""
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Shows a snapshot."""
+
+
+@contextmanager
+def screen(console: Console, duration: int) -> Iterator[Screen]:
+    """A screen that moves in a terminal, and prints snapshots elsewhere.
+
+    Args:
+        console: where to show.
+        duration: of the demo, in seconds of the cluster's clock.
+    """
+    if not console.is_terminal:
+        yield _Snapshots(console, duration)
+        return
+    with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+
+        def show(snapshot: Snapshot) -> None:
+            lines = max(console.height - LINES_BESIDE_ORDER, 1)
+            live.update(frame(snapshot, duration, lines=lines), refresh=True)
+
+        yield show
+
+
+class _Snapshots:
+    def __init__(self, console: Console, duration: int) -> None:
+        self._console = console
+        self._duration = duration
+        self._next = SNAPSHOT_SECONDS
+        console.print(Group(Text(LEGEND, "dim"), Text()))
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        if snapshot.elapsed < self._next:
+            return
+        self._next = (snapshot.elapsed // SNAPSHOT_SECONDS + 1) * SNAPSHOT_SECONDS
+        self._console.print(frame(snapshot, self._duration, lines=2, legend=False))
+
+
+def cast() -> RenderableType:
+    """Introduces the organizations."""
+    table = Table.grid(padding=(0, 2))
+    for member in MEMBERS:
+        cpus = CPUS_PER_NODE * len(member.nodes)
+        owns = f"owns {' and '.join(member.nodes)} ({cpus} CPUs),"
+        table.add_row(_letter(member.letter, member.colour), member.name, owns, member.habit)
+    share = f"{len(MEMBERS)} organizations share {PROCESSORS} CPUs and together ask for more:"
+    return Group(Text(), share, table, Text())
+
+
+def frame(snapshot: Snapshot, duration: int, *, lines: int, legend: bool = True) -> RenderableType:
+    """The whole screen.
+
+    Args:
+        snapshot: what to show.
+        duration: seconds of the whole demo.
+        lines: how many lines of the start order to show, the last ones.
+        legend: whether to explain the columns.
+    """
+    clock = datetime.fromtimestamp(snapshot.t, UTC).astimezone().strftime("%H:%M:%S")
+    headline = Text.assemble(
+        ("cluster clock ", "dim"),
+        (clock, "bold"),
+        (f", {_hours(snapshot.elapsed)} of {_hours(duration)}", "dim"),
+        f"   cycle {snapshot.cycle}   {snapshot.written} priorities written",
+    )
+    if snapshot.failures:
+        headline.append(f"   {len(snapshot.failures)} cycles failed", "bold red")
+    order = _start_order(snapshot)[-lines:]
+    explained = [Text(LEGEND, "dim")] if legend else []
+    return Group(headline, Text(), _standings(snapshot), *explained, Text(), *order, Text())
+
+
+def _standings(snapshot: Snapshot) -> Table:
+    table = narrow_table("owns", "φ̃", "ψ", "balance", "priority", "pending", "running", "wait")
+    by_name = {row.organization: row for row in snapshot.rows}
+    first = max(row.priority for row in snapshot.rows)
+    for member in MEMBERS:  # each keeps its place, so that the eye can follow its numbers
+        row = by_name[member.name]
+        style = "bold" if row.priority == first else ""
+        table.add_row(
+            Text.assemble(_letter(member.letter, member.colour), f" {member.name}"),
+            f"{row.share:.0%}",
+            short_number(row.contribution),
+            short_number(row.utility),
+            Text(f"{'+' if row.balance > 0 else ''}{short_number(row.balance)}", style),
+            Text(f"{row.priority:,}", style),
+            str(row.pending),
+            str(row.running),
+            minutes(snapshot.mean_waits[member.name]),
+        )
+    return table
+
+
+def narrow_table(*headings: str) -> Table:
+    """A table of organizations and numbers that fits into 80 columns."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("organization", no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _start_order(snapshot: Snapshot) -> list[Text]:
+    """One letter for each started job, in the order of the starts."""
+    letters = {m.name: _letter(m.letter, m.colour) for m in MEMBERS}
+    lines: dict[int, Text] = {}
+    for second, account in snapshot.starts:
+        number = (second - snapshot.began) // LINE_SECONDS
+        if number not in lines:
+            lines[number] = Text(f"started from {_hours(number * LINE_SECONDS)} on ", "dim")
+        lines[number].append_text(letters[account])
+    return [lines[number] for number in sorted(lines)]
+
+
+def minutes(seconds: float) -> str:
+    """A wait in minutes."""
+    return f"{seconds / 60:.1f} min"
+
+
+def _letter(letter: str, colour: str) -> Text:
+    return Text(letter, style=f"bold not dim {colour}")
+
+
+def _hours(seconds: int) -> str:
+    return f"{seconds // 3600}:{seconds // 60 % 60:02} h"

@@ -1,0 +1,120 @@
+"""The demo without Slurm: the same cycles, in this process, on the simulated cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import structlog
+
+from shapleyprio.config import Config
+from shapleyprio.demo.consortium import CLUSTER, CPUS_PER_NODE, MEMBERS, POLL_SECONDS
+from shapleyprio.demo.waits import Job
+from shapleyprio.demo.workload import Submission
+from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.service.cycle import Cycle
+from shapleyprio.slurm.port import PrioritySettings
+from shapleyprio.slurm.simulated import SimulatedSlurm
+from shapleyprio.store import Store
+
+SETTINGS = PrioritySettings(
+    type="priority/multifactor",
+    weights={"Age": 1000},
+    flags=frozenset(),
+    calc_period_seconds=60,
+    max_age_seconds=86_400,
+    site_factor_plugin="",
+)
+"""Those of the private Slurm."""
+
+
+class SimulatedStage:
+    """Time jumps from one cycle to the next.
+
+    Args:
+        config: of the demo.
+        store: where the cycles keep everything.
+        submissions: to come.
+        log: file for what the daemon would log.
+        pause_seconds: real seconds between two cycles, for people to see them.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        submissions: Iterable[Submission],
+        *,
+        log: Path,
+        pause_seconds: float,
+    ) -> None:
+        self.began = int(time.time())
+        self.slurm = _cluster(now=self.began)
+        self.submitted = _announce(self.slurm, submissions)
+        self._cycle = Cycle(config, self.slurm, store, CLUSTER, clock=lambda: self.slurm.now)
+        self._pause_seconds = pause_seconds
+        self._logging = structlog.get_config()
+        self.log = log
+        self._output = log.open("w", encoding="utf-8")
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(self._output))
+
+    def step(self) -> int:
+        """Runs a cycle, then lets time pass until the next."""
+        self._cycle.run()
+        time.sleep(self._pause_seconds)
+        self.slurm.advance(self.slurm.now + POLL_SECONDS)
+        return self.slurm.now - self.began
+
+    def stop_daemon(self) -> None:
+        """Runs the last cycle."""
+        self._cycle.run()
+
+    def stop(self) -> list[str]:
+        """Leaves nothing, for nothing was started."""
+        structlog.configure(**self._logging)
+        self._output.close()
+        return []
+
+
+def first_come_first_served(submissions: Iterable[Submission], duration: int) -> list[Job]:
+    """What would have become of the same jobs without us: nothing is ever written."""
+    slurm = _cluster(now=0)
+    submitted = _announce(slurm, submissions)
+    slurm.advance(duration)
+    starts = {
+        record.job_id: record.start
+        for record in slurm.records(0, duration)
+        if isinstance(record, JobRecord)
+    }
+    return [
+        Job(account=job.account, submit=job.second, start=starts.get(job_id))
+        for job_id, job in submitted.items()
+        if job.second < duration
+    ]
+
+
+def _cluster(now: int) -> SimulatedSlurm:
+    partitions = {member.name: member.nodes for member in MEMBERS}
+    nodes = [node for member in MEMBERS for node in member.nodes]
+    return SimulatedSlurm(
+        cluster=CLUSTER,
+        nodes=dict.fromkeys(nodes, CPUS_PER_NODE),
+        partitions={**partitions, "all": nodes},
+        accounts=dict.fromkeys(partitions),
+        settings=SETTINGS,
+        now=now,
+    )
+
+
+def _announce(slurm: SimulatedSlurm, submissions: Iterable[Submission]) -> dict[int, Submission]:
+    """Lets every job arrive at its second; returns their ids."""
+    return {
+        slurm.submit(
+            job.account,
+            processing_time=job.seconds,
+            processors=job.processors,
+            at=slurm.now + job.second,
+        ): job
+        for job in submissions
+    }

@@ -1,0 +1,104 @@
+"""What was seen, in a table and in words that the numbers at hand bear out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from shapleyprio.cli.common import short_number
+from shapleyprio.demo.consortium import MEMBERS
+from shapleyprio.demo.screen import minutes, narrow_table
+from shapleyprio.demo.waits import Job, mean_wait
+from shapleyprio.demo.watch import Snapshot
+
+LEGEND = """\
+Jobs that still wait count with their wait so far. First come: the same jobs
+if started in the order of their submission, computed with the simulated Slurm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of one organization.
+
+    Attributes:
+        name: its name.
+        submitted, started: its jobs.
+        wait: their mean wait in seconds.
+        wait_without: what it would have been, first come first served.
+        contribution, utility: φ̃ and ψ.
+    """
+
+    name: str
+    submitted: int
+    started: int
+    wait: float
+    wait_without: float
+    contribution: int
+    utility: int
+
+    @property
+    def balance(self) -> int:
+        """φ̃ − ψ."""
+        return self.contribution - self.utility
+
+
+def results(snapshot: Snapshot, without: Sequence[Job]) -> list[Result]:
+    """One for each organization.
+
+    Args:
+        snapshot: the last one.
+        without: the same jobs, first come first served; their clock starts at 0.
+    """
+    rows = {row.organization: row for row in snapshot.rows}
+    found = []
+    for member in MEMBERS:
+        jobs = [job for job in snapshot.jobs if job.account == member.name]
+        others = [job for job in without if job.account == member.name]
+        found.append(
+            Result(
+                name=member.name,
+                submitted=len(jobs),
+                started=sum(job.start is not None for job in jobs),
+                wait=mean_wait(jobs, snapshot.t),
+                wait_without=mean_wait(others, snapshot.elapsed),
+                contribution=rows[member.name].contribution,
+                utility=rows[member.name].utility,
+            )
+        )
+    return found
+
+
+def summary_table(found: Sequence[Result]) -> Table:
+    """The results as a table."""
+    headings = ("jobs", "started", "mean wait", "first come", "φ̃", "ψ", "balance")
+    table = narrow_table(*headings)
+    for result in found:
+        table.add_row(
+            result.name,
+            str(result.submitted),
+            str(result.started),
+            minutes(result.wait),
+            minutes(result.wait_without),
+            short_number(result.contribution),
+            short_number(result.utility),
+            f"{'+' if result.balance > 0 else ''}{short_number(result.balance)}",
+        )
+    return table
+
+
+def conclusion(found: Sequence[Result]) -> str:
+    """What was seen, in a sentence or two."""
+    lender = max(found, key=lambda result: result.balance)
+    if lender.balance <= 0:
+        return "So far nobody has lent more than it used."
+    others = [result for result in found if result is not lender]
+    waits = " and ".join(f"{minutes(result.wait)} for {result.name}" for result in others)
+    came_first = lender.wait < min(result.wait for result in others)
+    return (
+        f"{lender.name} lent most (φ̃ − ψ = {short_number(lender.balance)} part-seconds)"
+        f"{' and came first' if came_first else ''}: its jobs waited "
+        f"{minutes(lender.wait)} on average, against {waits}. In the order of submission "
+        f"they would have waited {minutes(lender.wait_without)}."
+    )

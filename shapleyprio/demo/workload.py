@@ -1,0 +1,79 @@
+"""The contended workload: three accounts that together ask for more than there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from shapleyprio.demo.consortium import MEMBERS, PROCESSORS
+
+SHORTEST_SECONDS, LONGEST_SECONDS = 180, 900
+MOST_PROCESSORS = 2
+MEAN_WORK = (SHORTEST_SECONDS + LONGEST_SECONDS) / 2 * (1 + MOST_PROCESSORS) / 2
+"""CPU seconds of an average job."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Submission:
+    """One job.
+
+    Attributes:
+        second: when it is submitted, from the start.
+        account: by whom.
+        processors: how many CPUs it asks for.
+        seconds: how long it will run.
+    """
+
+    second: int
+    account: str
+    processors: int
+    seconds: int
+
+
+def workload(seed: int, duration: int) -> list[Submission]:
+    """All submissions of a demo, the first first; the same for the same seed.
+
+    Args:
+        seed: of the jobs' sizes and times.
+        duration: seconds of the cluster's clock.
+    """
+    random = Random(seed)  # noqa: S311 - not a secret
+    flooding, steady, lending = (member.name for member in MEMBERS)
+    jobs = [
+        *_burst(random, flooding, second=0, jobs=_jobs(0.4, duration)),
+        *_burst(random, flooding, second=duration // 3, jobs=_jobs(0.2, duration)),
+        *_burst(random, flooding, second=duration * 2 // 3, jobs=_jobs(0.2, duration)),
+        *_stream(random, steady, 0, duration, jobs=_jobs(0.4, duration)),
+        *_burst(random, lending, second=duration * 2 // 5, jobs=_jobs(0.04, duration)),
+        *_stream(random, lending, duration // 2, duration, jobs=_jobs(0.07, duration)),
+    ]
+    return sorted(jobs)
+
+
+def _jobs(share: float, duration: int) -> int:
+    """How many average jobs take this share of what the cluster can do in that time."""
+    return max(1, round(share * PROCESSORS * duration / MEAN_WORK))
+
+
+def _burst(random: Random, account: str, *, second: int, jobs: int) -> Iterator[Submission]:
+    """Jobs submitted by a script, two a second."""
+    for number in range(jobs):
+        yield _job(random, account, second + number // 2)
+
+
+def _stream(
+    random: Random, account: str, begin: int, end: int, *, jobs: int
+) -> Iterator[Submission]:
+    """Jobs submitted by people, at any time."""
+    for _ in range(jobs):
+        yield _job(random, account, random.randrange(begin, end))
+
+
+def _job(random: Random, account: str, second: int) -> Submission:
+    return Submission(
+        second=second,
+        account=account,
+        processors=random.randint(1, MOST_PROCESSORS),
+        seconds=random.randint(SHORTEST_SECONDS, LONGEST_SECONDS),
+    )

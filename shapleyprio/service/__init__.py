@@ -1,0 +1,1 @@
+"""The daemon: observe Slurm, account the records, rank the organizations, push, publish."""

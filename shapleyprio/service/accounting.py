@@ -1,0 +1,292 @@
+"""Accounting records into the ledger, exactly once.
+
+The ledger depends on the final records alone: every record is compared with what the store holds
+of the same run, the old placements are taken back and the new ones added, in one transaction
+with the watermark. Reading a record twice, late, corrected or out of order changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
+from shapleyprio.fairness.tenure import NOBODY, Kind, Tenure, Tenures
+from shapleyprio.slurm.port import Malformed
+from shapleyprio.store import Progress, Transaction
+
+CLOCK_TOLERANCE_SECONDS = 300
+"""Clocks of a cluster's hosts may differ by this much before a record is from the future."""
+
+CHUNK = 5000
+
+
+class AccountingError(Exception):
+    """The records cannot be accounted as they are; the message says what and the way out."""
+
+
+class ClockError(AccountingError):
+    """The cluster's clock runs backwards."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the records of a cycle.
+
+    Attributes:
+        seen: records read.
+        kept: runs that were new or had changed.
+        waiting: records of jobs that have not started.
+        refused: lines that could not be read, and records from the future; all kept aside.
+        late: records that came after their run had been pruned.
+        withdrawn: unfinished runs that accounting no longer knows of.
+    """
+
+    seen: int = 0
+    kept: int = 0
+    waiting: int = 0
+    refused: int = 0
+    late: int = 0
+    withdrawn: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(getattr(self, name) + getattr(other, name) for name in Tally.__slots__))
+
+
+class Account:
+    """The book of one cluster, open for changes within one transaction.
+
+    Args:
+        transaction: where everything is read from and written to.
+        horizon: age in seconds from which a part gains nothing more, None for never.
+        opens: second from which parts count, if the store does not hold a book yet.
+        ask_holders: asks Slurm anew who holds what, kind -> name -> organization; called at most
+            once, when a record names a node or an account that was never heard of.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        *,
+        horizon: int | None,
+        opens: int,
+        ask_holders: Callable[[], Mapping[Kind, Mapping[str, str]]],
+    ) -> None:
+        self._transaction = transaction
+        self._horizon = horizon
+        self._ask_holders = ask_holders
+        self._asked_holders = False
+        self.progress = transaction.progress() or Progress(
+            observed_until=opens, opened=opens, pruned_until=opens, horizon=horizon
+        )
+        self.tenures: Tenures = transaction.tenures()
+        self.ledger = Ledger(
+            horizon,
+            folded_to=self.progress.folded_to,
+            entries=transaction.ledger_entries(),
+        )
+        self.tally = Tally()
+        self.latest = self.progress.accounted_to
+        self._seen_unfinished: set[RunKey] = set()
+
+    def check_clock(self, now: int) -> None:
+        """Makes sure that the cluster's clock goes forward.
+
+        Raises:
+            ClockError: it is further behind the last cycle than clocks may differ.
+        """
+        behind = self.progress.accounted_to - now
+        if behind > CLOCK_TOLERANCE_SECONDS:
+            raise ClockError(
+                f"the controller's clock ({now}) is {behind} s behind the last cycle; "
+                "nothing is accounted until it has caught up: set the clock right"
+            )
+
+    def observe_holders(self, kind: Kind, holders: Mapping[str, str], second: int) -> int:
+        """Takes in who holds which node or account from now on; returns how many changed hands.
+
+        Runs that reach beyond the change are placed anew; what was earned before it stays.
+        """
+        changed = self.tenures.observe(kind, holders, second)
+        moved = {tenure.name for tenure in changed if tenure.since is not None}
+        self._save_tenures(changed)
+        if moved:
+            self._place_anew(second)
+        return len(moved)
+
+    def take_in(self, records: Iterable[JobRecord | Malformed], now: int) -> None:
+        """Accounts records, in any order, as often as they come.
+
+        Args:
+            records: what accounting told.
+            now: the cluster's clock when they were asked for.
+        """
+        latest_credible = now + CLOCK_TOLERANCE_SECONDS
+        for chunk in _chunks(records, CHUNK):
+            runs: dict[RunKey, Run] = {}
+            aside: list[Malformed] = []
+            for record in chunk:
+                self.tally.seen += 1
+                if isinstance(record, Malformed):
+                    aside.append(record)
+                    continue
+                run = run_of(record)
+                if run is None:
+                    self.tally.waiting += 1
+                elif max(run.begin, run.end or 0) > latest_credible:
+                    aside.append(_from_the_future(record, now))
+                else:
+                    runs[run.key] = run
+            if aside:
+                self._transaction.keep_aside(aside, now)
+                self.tally.refused += len(aside)
+            self._merge(runs, now)
+
+    def settle_unfinished(self, answer: Iterable[JobRecord | Malformed], now: int) -> None:
+        """Accounts the full answer about jobs whose runs the last window did not mention.
+
+        An unfinished run that accounting does not know of any more is withdrawn, unless a line
+        of the answer could not be read.
+        """
+        asked = self.unmentioned()
+        refused_before = self.tally.refused
+        self.take_in(answer, now)
+        if self.tally.refused == refused_before:
+            self._withdraw([key for key in asked if key not in self._seen_unfinished])
+
+    def unmentioned(self) -> list[RunKey]:
+        """Unfinished runs of the store that no record mentioned so far in this transaction."""
+        return [
+            run.key
+            for run in self._transaction.unfinished_runs()
+            if run.key not in self._seen_unfinished
+        ]
+
+    def close(self, now: int, *, observed_until: int) -> int:
+        """Folds what has grown older than the horizon and saves ledger and watermark.
+
+        Args:
+            now: the cluster's clock after the last record was read.
+            observed_until: second up to which accounting was complete.
+
+        Returns:
+            t, the time at which the ledger stands: no event lies after it.
+        """
+        t = max(now, self.latest)
+        if self._horizon is not None:
+            self._fold(t - self._horizon)
+        self.progress = replace(
+            self.progress,
+            observed_until=max(observed_until, self.progress.observed_until),
+            accounted_to=t,
+            folded_to=self.ledger.folded_to,
+            horizon=self._horizon,
+        )
+        self._transaction.save_ledger_entries(self.ledger.entries)
+        self._transaction.save_progress(self.progress)
+        return t
+
+    def prune(self) -> int:
+        """Deletes runs that ended before the fold: their worth is a constant in the ledger."""
+        if self._horizon is None:
+            return 0
+        before = self.ledger.folded_to
+        pruned = self._transaction.prune_runs(before)
+        self.progress = replace(self.progress, pruned_until=max(before, self.progress.pruned_until))
+        self._transaction.save_progress(self.progress)
+        return pruned
+
+    def _merge(self, runs: Mapping[RunKey, Run], now: int) -> None:
+        known = self._transaction.known_runs(runs.keys())
+        changed = []
+        for key, told in runs.items():
+            run = self._clipped(told)
+            if run.end is None:
+                self._seen_unfinished.add(key)
+            old = known.get(key)
+            if old is None and run.end is not None and run.end <= self.progress.pruned_until:
+                self.tally.late += run.end > self.progress.opened
+                continue
+            self._hear_of(run, now)
+            placements = self.tenures.placements(run)
+            if old is not None:
+                if old == (run, placements):
+                    self._seen_unfinished.add(key)
+                    continue
+                self.ledger.take_back(old[1])
+            self._seen_unfinished.add(key)
+            self.ledger.add(placements)
+            self.latest = max(self.latest, run.begin, run.end or 0)
+            changed.append((run, placements))
+        self.tally.kept += len(changed)
+        self._transaction.put_runs(changed)
+
+    def _clipped(self, run: Run) -> Run:
+        """The run without what was executed before the book was opened."""
+        opened = self.progress.opened
+        if run.begin >= opened:
+            return run
+        return replace(run, begin=opened, end=None if run.end is None else max(run.end, opened))
+
+    def _hear_of(self, run: Run, now: int) -> None:
+        """Names that neither Slurm's layout nor the configuration has belong to nobody."""
+        names: list[tuple[Kind, str]] = [("account", run.account)]
+        names += [("node", node) for node in run.processors]
+        if all(self.tenures.knows(kind, name) for kind, name in names):
+            return
+        if not self._asked_holders:
+            self._asked_holders = True
+            for kind, holders in self._ask_holders().items():
+                self.observe_holders(kind, holders, now)
+        for kind, name in names:
+            if not self.tenures.knows(kind, name):
+                self._save_tenures(self.tenures.observe(kind, {name: NOBODY}, now))
+
+    def _save_tenures(self, changed: Iterable[Tenure]) -> None:
+        for kind, name in {(tenure.kind, tenure.name) for tenure in changed}:
+            self._transaction.save_tenures(kind, name, self.tenures.of(kind, name))
+
+    def _place_anew(self, second: int) -> None:
+        changed = []
+        for run, old in list(self._transaction.runs_alive_after(second)):
+            placements = self.tenures.placements(run)
+            if placements != old:
+                self.ledger.take_back(old)
+                self.ledger.add(placements)
+                changed.append((run, placements))
+        self._transaction.put_runs(changed)
+
+    def _withdraw(self, keys: list[RunKey]) -> None:
+        for _, placements in self._transaction.known_runs(keys).values():
+            self.ledger.take_back(placements)
+        self._transaction.remove_runs(keys)
+        self.tally.withdrawn += len(keys)
+
+    def _fold(self, to: int) -> None:
+        low, high = sorted((self.ledger.folded_to, to))
+        pruned = self.progress.pruned_until
+        if to < pruned and pruned > self.progress.opened:
+            raise AccountingError(
+                f"fairness.horizon: runs that ended before {pruned} are pruned "
+                "already, so the horizon cannot be lengthened beyond them now; "
+                "put the old value back, or lengthen it step by step as time passes"
+            )
+        self.ledger.fold(to, self._transaction.placements_with_event_between(low, high))
+
+
+def _from_the_future(record: JobRecord, now: int) -> Malformed:
+    return Malformed(
+        source="accounting",
+        text=f"job {record.label} ({record.job_id}) start={record.start} end={record.end}",
+        reason=f"lies in the future of the cluster's clock ({now}); compare the hosts' clocks",
+    )
+
+
+def _chunks(
+    records: Iterable[JobRecord | Malformed], size: int
+) -> Iterator[list[JobRecord | Malformed]]:
+    iterator = iter(records)
+    while chunk := list(islice(iterator, size)):
+        yield chunk

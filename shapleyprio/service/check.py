@@ -1,0 +1,378 @@
+"""Holds the configuration against the live cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import TypeVar
+
+from shapleyprio.config import Config
+from shapleyprio.fairness.ranking import scale
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.service.membership import Membership, Unknown, fold, membership
+from shapleyprio.slurm.port import (
+    Channel,
+    Controller,
+    Layout,
+    Malformed,
+    PendingJob,
+    Slurm,
+    SlurmError,
+)
+from shapleyprio.slurm.priority import others_by_factor, step_in_points
+
+CLOCK_SKEW_SECONDS = 5
+BACKLOG_RECORDS = 1000
+"""Records that wait for the accounting daemon; some always do while jobs come and go."""
+CALC_PERIOD_SECONDS = 60
+"""The shortest PriorityCalcPeriod there is."""
+NAMES_SHOWN = 8
+
+Found = TypeVar("Found")
+
+
+class Severity(StrEnum):
+    """How bad a finding is.
+
+    An error keeps the daemon from doing what is configured, a warning is most likely not what
+    was meant, and a notice is good to know.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that `check` has to say.
+
+    Attributes:
+        severity: how bad it is.
+        subject: what it is about, such as ``organization physics`` or ``PriorityType``.
+        message: what was found, one line.
+        remedy: what to do about it, one line.
+    """
+
+    severity: Severity
+    subject: str
+    message: str
+    remedy: str
+
+
+def check(config: Config, slurm: Slurm, now: int) -> list[Finding]:
+    """Everything there is to say about the configuration on this cluster, the worst first.
+
+    Args:
+        config: the configuration.
+        slurm: the cluster; if it is away, that is a finding too.
+        now: this host's clock, seconds since the epoch.
+    """
+    return sorted(_findings(config, slurm, now), key=lambda one: list(Severity).index(one.severity))
+
+
+def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
+    controller = _ask(slurm.controller, "the controller")
+    if isinstance(controller, Finding):
+        yield controller
+        return
+    yield from _controller(controller, now)
+    layout = _ask(slurm.layout, "the cluster's layout")
+    if isinstance(layout, Finding):
+        yield layout
+        return
+    members = membership(config.organizations, layout)
+    yield from _cluster(config, layout)
+    yield from _claims(members, layout)
+    yield from _organizations(config, members)
+    yield from _processors(config, members, layout)
+    yield from _weights(config, layout)
+    yield from _channel(config, layout)
+    yield from _privilege(config, slurm)
+    yield from _queue(config, members, slurm)
+
+
+def _ask(question: Callable[[], Found], what: str) -> Found | Finding:
+    try:
+        return question()
+    except SlurmError as error:
+        return Finding(
+            Severity.ERROR,
+            "Slurm",
+            f"{what} cannot be read: {error}",
+            "mend that and check again: what depends on it was not checked",
+        )
+
+
+def _controller(controller: Controller, now: int) -> Iterator[Finding]:
+    skew = controller.time - now
+    if abs(skew) > CLOCK_SKEW_SECONDS:
+        yield Finding(
+            Severity.WARNING,
+            "clock",
+            f"the controller's clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} "
+            "this host's",
+            "let both hosts follow the same time server (chrony, NTP)",
+        )
+    if controller.accounting_backlog > BACKLOG_RECORDS:
+        yield Finding(
+            Severity.WARNING,
+            "accounting",
+            f"{controller.accounting_backlog} records have not reached the accounting daemon yet, "
+            "so balances lag behind",
+            "look into the logs of slurmdbd and its database: are they up and fast enough?",
+        )
+
+
+def _cluster(config: Config, layout: Layout) -> Iterator[Finding]:
+    if config.slurm.cluster not in {None, layout.cluster}:
+        yield Finding(
+            Severity.ERROR,
+            "slurm.cluster",
+            f"{config.slurm.cluster!r} is configured, but Slurm here is {layout.cluster!r}",
+            "correct the key or leave it out",
+        )
+
+
+def _claims(members: Membership, layout: Layout) -> Iterator[Finding]:
+    for unknown in members.unknown:
+        yield _not_in_slurm(unknown, layout)
+    by_claimants: dict[tuple[str, ...], list[str]] = {}
+    for node, claimants in members.contested.items():
+        by_claimants.setdefault(claimants, []).append(node)
+    for claimants, nodes in by_claimants.items():
+        yield Finding(
+            Severity.ERROR,
+            f"nodes {fold(nodes)}",
+            f"owned by {' and '.join(claimants)}; for now they count for {claimants[0]}",
+            "leave each to one organization; one that lists them under `nodes` outranks those "
+            "that list their partition",
+        )
+    if orphans := [node for node, owner in members.nodes.items() if owner == NOBODY]:
+        yield Finding(
+            Severity.WARNING,
+            f"nodes {fold(orphans)}",
+            "owned by nobody: work done there is counted as contribution of no organization",
+            "add them to the `nodes` or `partitions` of their owner",
+        )
+    if orphans := [account for account, name in members.accounts.items() if name == NOBODY]:
+        yield Finding(
+            Severity.WARNING,
+            f"accounts {_shown(orphans)}",
+            "belong to no organization: their jobs get no priority and queue behind all others",
+            "add them to the `accounts` of an organization",
+        )
+
+
+def _not_in_slurm(unknown: Unknown, layout: Layout) -> Finding:
+    known = {"account": layout.accounts, "partition": layout.partitions, "node": layout.nodes}
+    near = get_close_matches(unknown.name, known[unknown.kind], n=1)
+    listing = {
+        "account": "`sacctmgr show account`",
+        "partition": "`scontrol show partition`",
+        "node": "`scontrol show node`",
+    }[unknown.kind]
+    return Finding(
+        Severity.ERROR,
+        f"organization {unknown.organization}",
+        f"Slurm knows no {unknown.kind} {unknown.name}",
+        f"did you mean {near[0]!r}?" if near else f"correct the name; {listing} lists them",
+    )
+
+
+def _organizations(config: Config, members: Membership) -> Iterator[Finding]:
+    owners = set(members.nodes.values())
+    for organization in config.organizations:
+        subject = f"organization {organization.name}"
+        if organization.name not in owners:
+            yield Finding(
+                Severity.WARNING,
+                subject,
+                "owns no node of the cluster: it contributes nothing and comes last",
+                "list its `nodes` or `partitions`, unless this is meant",
+            )
+        if not organization.accounts:
+            yield Finding(
+                Severity.NOTICE,
+                subject,
+                "has no accounts: it lends its nodes and runs no jobs of its own",
+                "list its `accounts`, unless this is meant",
+            )
+
+
+def _processors(config: Config, members: Membership, layout: Layout) -> Iterator[Finding]:
+    tres = config.fairness.tres
+    bare = [name for name, node in layout.nodes.items() if not node.tres.get(tres)]
+    offered = sorted({name for node in layout.nodes.values() for name in node.tres})
+    if bare and len(bare) == len(layout.nodes):
+        yield Finding(
+            Severity.ERROR,
+            "fairness.weight",
+            f"no node offers {tres}, so nothing would ever be counted",
+            f"choose what the nodes offer: {', '.join(offered)}",
+        )
+    elif owned := [node for node in bare if members.nodes[node] != NOBODY]:
+        yield Finding(
+            Severity.NOTICE,
+            f"nodes {fold(owned)}",
+            f"offer no {tres}: work done there does not count",
+            "choose another fairness.weight, unless this is meant",
+        )
+
+
+def _weights(config: Config, layout: Layout) -> Iterator[Finding]:
+    if layout.settings.type != "priority/multifactor":
+        yield Finding(
+            Severity.ERROR,
+            "PriorityType",
+            f"is {layout.settings.type or 'not set'}: Slurm starts jobs in the order of their "
+            "submission, whatever we write",
+            "set PriorityType=priority/multifactor in slurm.conf and restart slurmctld",
+        )
+        return
+    channel, influence = config.push.channel, config.push.influence
+    factors = others_by_factor(layout, channel)
+    others = sum(factors.values())
+    organizations = len(config.organizations)
+    step = step_in_points(layout, channel, scale(organizations, others, influence), organizations)
+    whole = step * max(organizations - 1, 1)
+    by_weight = sorted(factors.items(), key=lambda item: -item[1])
+    named = ", ".join(f"{name} {points}" for name, points in by_weight)
+    told = f"other factors can add {others} points to a job ({named or 'none'})"
+    if channel is Channel.QOS and not layout.settings.weights.get("QOS"):
+        yield Finding(
+            Severity.ERROR,
+            "PriorityWeightQOS",
+            "is 0: the priority of a QOS has no effect",
+            "set PriorityWeightQOS=1 and PriorityFlags=NO_NORMAL_QOS in slurm.conf, "
+            "or choose another push.channel",
+        )
+    elif step > others:
+        if others:
+            yield Finding(
+                Severity.NOTICE,
+                "priority weights",
+                f"{told}, organizations are {step} apart: they order the jobs within an "
+                "organization only",
+                "set push.influence to fewer points if they should count between organizations",
+            )
+    elif influence is None:
+        remedy = "lower those weights in slurm.conf"
+        if channel is Channel.QOS:
+            remedy += ", or set PriorityFlags=NO_NORMAL_QOS with PriorityWeightQOS=1"
+        yield Finding(
+            Severity.ERROR,
+            "priority weights",
+            f"{told}, organizations are only {step} apart: strict order cannot be kept",
+            f"{remedy}, or set push.influence to a number of points",
+        )
+    else:
+        drowned = others >= whole
+        yield Finding(
+            Severity.WARNING if drowned else Severity.NOTICE,
+            "priority weights",
+            f"{told}, organizations are {step} apart and {whole} from first to last: they can "
+            f"{'drown the whole order' if drowned else 'put neighbours out of order'}",
+            'raise push.influence or make it "strict", unless this is meant',
+        )
+
+
+def _channel(config: Config, layout: Layout) -> Iterator[Finding]:
+    channel, settings = config.push.channel, layout.settings
+    if channel is Channel.SITE_FACTOR and settings.site_factor_plugin:
+        yield Finding(
+            Severity.WARNING,
+            "PrioritySiteFactorPlugin",
+            f"is {settings.site_factor_plugin}, which may overwrite the site factors we write",
+            'remove it from slurm.conf, or set push.channel = "nice"',
+        )
+    if channel is Channel.NICE:
+        yield Finding(
+            Severity.NOTICE,
+            "push.channel",
+            "users may set the nice of their own jobs, which drops what we added until the next "
+            "cycle",
+            'prefer push.channel = "site_factor", or refuse such changes in a job_submit plugin',
+        )
+    if channel is Channel.QOS:
+        yield from _qos_channel(config, layout)
+
+
+def _qos_channel(config: Config, layout: Layout) -> Iterator[Finding]:
+    for organization in config.organizations:
+        qos = organization.qos
+        if qos is not None and qos not in layout.qos_priorities:
+            near = get_close_matches(qos, layout.qos_priorities, n=1)
+            hint = f"did you mean {near[0]!r}, or is it to be made: " if near else "make it: "
+            yield Finding(
+                Severity.ERROR,
+                f"organization {organization.name}",
+                f"Slurm knows no QOS {qos}",
+                f"{hint}sacctmgr add qos {qos}",
+            )
+    period = layout.settings.calc_period_seconds
+    if period > CALC_PERIOD_SECONDS:
+        yield Finding(
+            Severity.WARNING,
+            "PriorityCalcPeriod",
+            f"is {period} s: waiting jobs follow the priority of their QOS only that often",
+            "set PriorityCalcPeriod=00:01:00 in slurm.conf",
+        )
+
+
+def _privilege(config: Config, slurm: Slurm) -> Iterator[Finding]:
+    channel = config.push.channel
+    missing = _ask(lambda: slurm.privilege(channel), "our privileges")
+    if isinstance(missing, Finding):
+        yield missing
+    elif missing is not None:
+        yield Finding(
+            Severity.ERROR,
+            "privileges",
+            f"this user may not write through push.channel {channel.value!r}: {missing}",
+            "let an administrator of Slurm grant it, or run as SlurmUser",
+        )
+
+
+def _queue(config: Config, members: Membership, slurm: Slurm) -> Iterator[Finding]:
+    jobs = _ask(slurm.pending, "the queue")
+    if isinstance(jobs, Finding):
+        yield jobs
+        return
+    malformed = [job for job in jobs if isinstance(job, Malformed)]
+    if malformed:
+        first = malformed[0]
+        yield Finding(
+            Severity.WARNING,
+            first.source,
+            f"{len(malformed)} of its lines could not be read: {first.reason}: {first.text[:80]!r}",
+            "please report this line together with your release of Slurm",
+        )
+    if config.push.channel is Channel.QOS:
+        yield from _other_qos(config, members, (job for job in jobs if isinstance(job, PendingJob)))
+
+
+def _other_qos(
+    config: Config, members: Membership, jobs: Iterable[PendingJob]
+) -> Iterator[Finding]:
+    own = {organization.name: organization.qos for organization in config.organizations}
+    strays: Counter[tuple[str, str]] = Counter()
+    for job in jobs:
+        name = members.accounts.get(job.account, NOBODY)
+        if own.get(name) not in {None, job.qos}:
+            strays[name, job.qos] += 1
+    for (name, qos), count in strays.items():
+        yield Finding(
+            Severity.WARNING,
+            f"organization {name}",
+            f"{count} of its waiting jobs are under QOS {qos} and do not get its priority",
+            f"sacctmgr modify account ACCOUNT set qos={own[name]} defaultqos={own[name]}",
+        )
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

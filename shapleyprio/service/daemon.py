@@ -1,0 +1,164 @@
+"""The daemon: runs cycles on schedule until it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import sdnotify
+import structlog
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from shapleyprio.config import Config, ConfigError
+from shapleyprio.service.cycle import FAILURES, Cycle, outcome_of
+from shapleyprio.service.lease import Lease, LeaseHeldError
+from shapleyprio.service.metrics import Metrics
+from shapleyprio.service.report import Report
+
+PRUNE_SECONDS = 3600
+REFUSALS: tuple[type[Exception], ...] = (ConfigError, *FAILURES)
+
+log = structlog.get_logger(__name__)
+
+
+class Daemon:
+    """Runs cycles on one thread and answers signals on the main one.
+
+    Args:
+        config: to begin with.
+        read_config: reads the configuration anew, for SIGHUP.
+        make_cycle: builds what runs the cycles from a configuration.
+        metrics: told of every cycle.
+        lease: keeps a second daemon away from the same cluster; renewed before every cycle.
+        dry_run: write nothing into Slurm.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        read_config: Callable[[], Config],
+        make_cycle: Callable[[Config], Cycle],
+        metrics: Metrics,
+        lease: Lease,
+        dry_run: bool = False,
+    ) -> None:
+        self._config = config
+        self._read_config = read_config
+        self._make_cycle = make_cycle
+        self._cycle = make_cycle(config)
+        self._metrics = metrics
+        self._lease = lease
+        self._dry_run = dry_run
+        self._notifier = sdnotify.SystemdNotifier()
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(1)},
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+
+    def run(self) -> None:
+        """Runs cycles until SIGTERM or SIGINT; SIGHUP reads the configuration anew.
+
+        Raises:
+            LeaseHeldError: another process steers the cluster.
+            StoreError: the store cannot be used.
+        """
+        signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        self._lease.renew()
+        self._scheduler.add_job(
+            self._cycle_or_log,
+            "interval",
+            seconds=self._config.service.poll_interval,
+            id="cycle",
+            next_run_time=datetime.now(UTC),
+        )
+        self._scheduler.add_job(self._prune, "interval", seconds=PRUNE_SECONDS, id="prune")
+        self._scheduler.start()
+        self._notifier.notify("READY=1")
+        while signal.sigwait(signals) == signal.SIGHUP:
+            self._scheduler.add_job(self._reload)
+        log.info("stopping", after="the running cycle")
+        self._notifier.notify("STOPPING=1")
+        self._scheduler.shutdown(wait=True)
+        self._lease.release()
+
+    def run_once(self) -> Report:
+        """Runs one cycle.
+
+        Raises:
+            SlurmError, StoreError, AccountingError, LeaseHeldError: it failed; nothing was lost.
+        """
+        self._lease.renew()
+        try:
+            return self._run_cycle()
+        finally:
+            self._lease.release()
+
+    def _cycle_or_log(self) -> None:
+        """Runs one cycle; what fails in it is logged and counted, and the next one goes on."""
+        try:
+            self._lease.renew()
+            self._run_cycle()
+        except LeaseHeldError as failure:
+            self._fail("lease_lost", failure)
+        except tuple(FAILURES) as failure:
+            self._fail(outcome_of(failure), failure)
+        except Exception:
+            log.exception("cycle failed", outcome="defect")
+            self._metrics.publish_failure("defect")
+
+    def _fail(self, outcome: str, failure: Exception) -> None:
+        log.error("cycle failed", outcome=outcome, why=str(failure))
+        self._metrics.publish_failure(outcome)
+        self._notifier.notify(f"STATUS=cycle failed: {failure}")
+
+    def _run_cycle(self) -> Report:
+        report = self._cycle.run(dry_run=self._dry_run)
+        self._metrics.publish(report)
+        self._notifier.notify(f"STATUS=cycle {report.number}: {report.pushed.applied} written")
+        log.info(
+            "cycle",
+            number=report.number,
+            t=report.t,
+            seen=report.tally.seen,
+            kept=report.tally.kept,
+            refused=report.tally.refused,
+            planned=len(report.planned),
+            written=report.pushed.applied,
+            seconds=round(sum(report.seconds.values()), 3),
+        )
+        return report
+
+    def _prune(self) -> None:
+        try:
+            pruned = self._cycle.prune()
+        except tuple(FAILURES) as failure:
+            log.error("pruning failed", why=str(failure))
+        else:
+            log.info("pruned", runs=pruned)
+
+    def _reload(self) -> None:
+        """Takes a new configuration over as a whole, or keeps the old one as a whole."""
+        self._notifier.notify("RELOADING=1")
+        try:
+            config = self._read_config()
+            for key, old, new in (
+                ("store.url", self._config.store.url, config.store.url),
+                ("metrics.address", self._config.metrics.address, config.metrics.address),
+            ):
+                if old != new:
+                    log.warning("takes effect at the next start only", key=key)
+            self._cycle = self._make_cycle(config)
+        except REFUSALS as failure:
+            log.error("the new configuration is refused, the old one stays", why=str(failure))
+        else:
+            self._config = config
+            self._scheduler.reschedule_job(
+                "cycle", trigger="interval", seconds=config.service.poll_interval
+            )
+            log.info("configuration read anew")
+        self._notifier.notify("READY=1")

@@ -1,0 +1,87 @@
+"""One process at a time steers a cluster: a lease in the store."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+
+from shapleyprio.store import Lease as LeaseRow
+from shapleyprio.store import Store, StoreError
+
+
+class LeaseHeldError(Exception):
+    """Another process steers this cluster; the message tells which and what to do."""
+
+
+class Lease:
+    """The right to write into one cluster's Slurm, held by one process at a time.
+
+    A holder that died on this host is succeeded at once, one on another host when its lease has
+    run out.
+
+    Args:
+        store, cluster: where the lease is kept.
+        seconds: how long it lasts without being renewed.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        cluster: str,
+        *,
+        seconds: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._seconds = seconds
+        self._clock = clock
+        self._host = socket.gethostname()
+        self._holder = uuid.uuid4().hex
+
+    def renew(self) -> None:
+        """Takes the lease or makes it last longer.
+
+        Raises:
+            LeaseHeldError: another process has it.
+            StoreError: the store cannot be used.
+        """
+        with self._store.transaction(self._cluster) as transaction:
+            current = transaction.lease()
+            if current is not None and self._is_dead(current):
+                transaction.release_lease(current.holder)
+            other = transaction.take_lease(
+                self._holder,
+                self._host,
+                os.getpid(),
+                now=int(self._clock()),
+                ttl=self._seconds,
+            )
+        if other is not None:
+            raise LeaseHeldError(
+                f"process {other.pid} on {other.host} steers cluster {self._cluster} already; "
+                f"stop it first, or wait {other.ttl} s if that host is gone"
+            )
+
+    def release(self) -> None:
+        """Gives the lease back, if the store can be used."""
+        try:
+            with self._store.transaction(self._cluster) as transaction:
+                transaction.release_lease(self._holder)
+        except StoreError:
+            return
+
+    def _is_dead(self, other: LeaseRow) -> bool:
+        if other.host != self._host:
+            return False
+        try:
+            os.kill(other.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return other.pid == os.getpid() and other.holder != self._holder

@@ -1,0 +1,364 @@
+"""The simulated Slurm as its users, its administrators and the service see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.port import (
+    Channel,
+    Controller,
+    Layout,
+    Malformed,
+    Node,
+    Partition,
+    PendingJob,
+    PrioritySettings,
+    SlurmRefusedError,
+    SlurmUnavailableError,
+)
+from shapleyprio.slurm.simulated.accounting import Accounting
+from shapleyprio.slurm.simulated.engine import Engine
+from shapleyprio.slurm.simulated.jobs import Job
+from shapleyprio.slurm.simulated.scheduling import Machines, Priorities
+
+Daemon = Literal["slurmctld", "slurmdbd"]
+
+DEFAULT_SETTINGS = PrioritySettings(
+    type="priority/multifactor",
+    weights={"Age": 0, "Partition": 1_000_000, "QOS": 100_000},
+    flags=frozenset(),
+    calc_period_seconds=60,
+    max_age_seconds=86_400,
+    site_factor_plugin="",
+)
+
+
+class SimulatedSlurm:
+    """A cluster in memory; it implements `shapleyprio.slurm.port.Slurm`.
+
+    >>> slurm = SimulatedSlurm(
+    ...     cluster="c", nodes={"a1": 4}, partitions={"all": ["a1"]}, accounts={"a": None}, now=0
+    ... )
+    >>> job = slurm.submit("a", processors=2, processing_time=60)
+    >>> slurm.advance(100)
+    >>> record, = slurm.records(0, 100)
+    >>> record.start, record.end, record.processors
+    (0, 60, {'a1': 2})
+
+    While slurmctld is down running jobs go on to their ends, but nothing is known of it, starts
+    or arrives before its return. While slurmdbd is down the changes of the records pile up.
+
+    Attributes:
+        malformed: lines to be told by every `pending` (source squeue) or `records` (others).
+        missing_privileges: channel -> what is missing; writing there is refused.
+    """
+
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        nodes: Mapping[str, int],
+        partitions: Mapping[str, Sequence[str]],
+        accounts: Mapping[str, str | None],
+        now: int,
+        qos: Mapping[str, int] | None = None,
+        settings: PrioritySettings | None = None,
+        accounting_delay: int = 0,
+    ) -> None:
+        """Boot a cluster.
+
+        Args:
+            cluster: its name.
+            nodes: node -> its processors.
+            partitions: partition -> its nodes, in the order in which they fill up.
+            accounts: account -> parent account or None.
+            now: the first second.
+            qos: QOS -> priority; only ``normal`` with 0 by default.
+            settings: how priorities are computed.
+            accounting_delay: seconds until a change of a record can be read.
+        """
+        self.malformed: list[Malformed] = []
+        self.missing_privileges: dict[Channel, str] = {}
+        self._cluster = cluster
+        self._accounts = dict(accounts)
+        self._machines = Machines(nodes, partitions)
+        self._accounting = Accounting(accounting_delay)
+        self._priorities = Priorities(settings or DEFAULT_SETTINGS, qos or {"normal": 0})
+        self._engine = Engine(self._machines, self._priorities, self._accounting, now)
+        self._down: set[Daemon] = set()
+        self._writes_left: int | None = None
+
+    # -- time
+
+    @property
+    def now(self) -> int:
+        """The cluster's clock."""
+        return self._engine.now
+
+    def advance(self, to: int) -> None:
+        """Let time pass until `to`.
+
+        At every second jobs end, then jobs arrive, then starts are decided. At `to` itself they
+        are not yet: what is submitted or written then still counts. ``advance(now)`` decides.
+        """
+        if to < self.now:
+            raise ValueError(f"time does not go back from {self.now} to {to}")
+        if "slurmctld" in self._down:
+            self._engine.now = to
+        else:
+            self._engine.advance(to)
+        self._accounting.receive(to)
+
+    def next_event(self) -> int | None:
+        """The second of the next end or arrival that is known, None if there is none."""
+        return self._engine.next_event()
+
+    @property
+    def free(self) -> Mapping[str, int]:
+        """Node -> processors that no job holds."""
+        return dict(self._machines.free)
+
+    # -- what users do
+
+    def submit(
+        self,
+        account: str,
+        *,
+        processing_time: int,
+        processors: int = 1,
+        partition: str = "all",
+        user: str = "user",
+        qos: str = "normal",
+        nice: int = 0,
+        array: int = 0,
+        at: int | None = None,
+    ) -> int:
+        """Submit a job, or an array of as many tasks as `array` says; return its id.
+
+        Args:
+            account: whose job it is.
+            processing_time: seconds it will execute.
+            processors: how many CPUs it asks for, on whatever nodes of the partition.
+            partition: where it may run.
+            user: who submits it.
+            qos: its QOS.
+            nice: as sbatch takes it.
+            array: number of tasks, 0 for a plain job.
+            at: second of the submission, if it is to come later; the job is unknown till then.
+        """
+        self._need("slurmctld")
+        self._check_submission(account, partition, qos, processors, processing_time)
+        job_id = self._engine.new_id()
+        job = Job(
+            job_id=job_id,
+            account=account,
+            user=user,
+            partition=partition,
+            qos=qos,
+            processors=processors,
+            processing_time=processing_time,
+            submit=self.now,
+            eligible=self.now,
+            nice=nice,
+            array_id=job_id if array else None,
+            tasks=tuple(range(array)),
+        )
+        if at is None:
+            self._engine.arrive(job)
+        else:
+            self._engine.announce(job, at)
+        return job_id
+
+    def set_nice(self, job_id: int, nice: int) -> None:
+        """Change the nice of one's own job; a user may not go below 0."""
+        jobs = self._jobs(job_id)
+        if nice < 0:
+            raise SlurmRefusedError(f"job {job_id}: Access/permission denied")
+        self._engine.settle()
+        for job in jobs:
+            job.nice = nice
+            self._engine.compute(job)
+
+    def hold(self, job_id: int) -> None:
+        """Keep a waiting job from starting."""
+        for job in self._jobs(job_id, waiting=True):
+            self._engine.hold(job)
+
+    def release(self, job_id: int) -> None:
+        """Undo a hold."""
+        for job in self._jobs(job_id, waiting=True):
+            self._engine.release(job)
+
+    def requeue(self, job_id: int) -> None:
+        """Stop a running job and let it wait again under its id, with a new record."""
+        for job in self._jobs(job_id, waiting=False):
+            self._engine.requeue(job)
+
+    def suspend(self, job_id: int) -> None:
+        """Stop a running job where it is; it keeps its processors."""
+        for job in self._jobs(job_id, waiting=False):
+            self._engine.suspend(job)
+
+    def resume(self, job_id: int) -> None:
+        """Let a suspended job go on."""
+        for job in self._jobs(job_id, waiting=False):
+            self._engine.resume(job)
+
+    def cancel(self, job_id: int) -> None:
+        """End a job, or take it out of the queue."""
+        for job in self._jobs(job_id):
+            self._engine.cancel(job)
+
+    # -- what goes wrong
+
+    def take_down(self, daemon: Daemon) -> None:
+        """Kill a daemon: whatever needs it raises SlurmUnavailableError."""
+        self._accounting.receive(self.now)
+        self._down.add(daemon)
+        self._accounting.up = "slurmdbd" not in self._down
+
+    def bring_up(self, daemon: Daemon) -> None:
+        """Start a daemon again; it catches up with what it missed."""
+        self._down.discard(daemon)
+        if daemon == "slurmdbd":
+            self._accounting.return_(self.now)
+        else:
+            self._engine.take_events()
+
+    def stop_write_after(self, targets: int) -> None:
+        """Let the next `write` be cut off after as many targets, the controller being away."""
+        self._writes_left = targets
+
+    def correct_record(self, job_id: int, submit: int, **changes: Any) -> None:
+        """Change columns of an accounting record by hand, as for a runaway job."""
+        self._accounting.receive(self.now)
+        self._accounting.correct(job_id, submit, changes)
+
+    # -- the port
+
+    def controller(self) -> Controller:
+        """Tells the clock and the backlog."""
+        self._need("slurmctld")
+        self._accounting.receive(self.now)
+        return Controller(time=self.now, accounting_backlog=self._accounting.backlog)
+
+    def layout(self) -> Layout:
+        """Tells nodes, partitions, accounts, QOS and settings."""
+        self._need("slurmctld")
+        self._need("slurmdbd")
+        return Layout(
+            cluster=self._cluster,
+            nodes={
+                name: Node(name=name, tres={"cpu": size, "billing": size})
+                for name, size in self._machines.size.items()
+            },
+            partitions={
+                name: Partition(name=name, nodes=nodes, allow_accounts=(), priority_job_factor=1)
+                for name, nodes in self._machines.partitions.items()
+            },
+            accounts=dict(self._accounts),
+            qos_priorities=dict(self._priorities.qos),
+            settings=self._priorities.settings,
+        )
+
+    def qos_priorities(self) -> Mapping[str, int]:
+        """QOS -> priority."""
+        self._need("slurmdbd")
+        return dict(self._priorities.qos)
+
+    def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
+        """Tells the records of jobs that existed at some time in [since, until]."""
+        self._need("slurmdbd")
+        self._accounting.receive(self.now)
+        bad = [line for line in self.malformed if line.source != "squeue"]
+        return iter([*bad, *self._accounting.window(since, until, self.now)])
+
+    def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
+        """Tells all records of some jobs."""
+        self._need("slurmdbd")
+        self._accounting.receive(self.now)
+        return iter(list(self._accounting.of(job_ids, self.now)))
+
+    def pending(self) -> list[PendingJob | Malformed]:
+        """Tells the jobs that wait."""
+        self._need("slurmctld")
+        self._engine.settle()
+        bad = [line for line in self.malformed if line.source == "squeue"]
+        return [*bad, *(job.told() for job in self._engine.waiting.jobs.values())]
+
+    def write(self, channel: Channel, values: Mapping[str, int]) -> Mapping[str, str]:
+        """Writes site factors, nices or QOS priorities."""
+        if not values:
+            return {}
+        self._need("slurmdbd" if channel is Channel.QOS else "slurmctld")
+        if missing := self.missing_privileges.get(channel):
+            raise SlurmRefusedError(f"Access/permission denied: {missing}")
+        self._engine.settle()
+        refused = {}
+        for target, value in values.items():
+            self._count_write()
+            if why := self._write(channel, target, value):
+                refused[target] = why
+        return refused
+
+    def privilege(self, channel: Channel) -> str | None:
+        """Tells what is missing for a channel."""
+        self._need("slurmctld")
+        return self.missing_privileges.get(channel)
+
+    # -- details
+
+    def _write(self, channel: Channel, target: str, value: int) -> str | None:
+        if channel is Channel.QOS:
+            if target not in self._priorities.qos:
+                return "no such QOS"
+            if value < 0:
+                return f"{value} is below 0"
+            self._engine.set_qos_priority(target, value)
+            return None
+        jobs, complaint = self._engine.named(target)
+        for job in jobs:
+            if channel is Channel.NICE:
+                job.nice = value
+            else:
+                job.site_factor = value
+            self._engine.compute(job)
+        return complaint
+
+    def _count_write(self) -> None:
+        if self._writes_left == 0:
+            self._writes_left = None
+            raise SlurmUnavailableError("slurmctld went away during the write")
+        if self._writes_left is not None:
+            self._writes_left -= 1
+
+    def _need(self, daemon: Daemon) -> None:
+        if daemon in self._down:
+            raise SlurmUnavailableError(f"{daemon} does not answer")
+
+    def _jobs(self, job_id: int, *, waiting: bool | None = None) -> list[Job]:
+        """The job or the tasks of an array, if need be only those that wait or have started."""
+        self._need("slurmctld")
+        jobs = self._engine.jobs(job_id)
+        if waiting is None:
+            return jobs
+        if not (chosen := [job for job in jobs if (job.start is None) is waiting]):
+            raise SlurmRefusedError(f"job {job_id}: {'already started' if waiting else 'waits'}")
+        return chosen
+
+    def _check_submission(
+        self, account: str, partition: str, qos: str, processors: int, processing_time: int
+    ) -> None:
+        for kind, name, known in (
+            ("account", account, self._accounts),
+            ("partition", partition, self._machines.partitions),
+            ("qos", qos, self._priorities.qos),
+        ):
+            if name not in known:
+                raise SlurmRefusedError(f"Invalid {kind} {name!r}")
+        if not 1 <= processors <= self._machines.capacity[partition]:
+            raise SlurmRefusedError(f"partition {partition} never has {processors} processors")
+        if processing_time < 0:
+            raise ValueError(f"a processing time of {processing_time} s")

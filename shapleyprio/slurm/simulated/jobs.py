@@ -1,0 +1,149 @@
+"""A simulated job, array or task, and the names that Slurm has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.port import PendingJob
+
+WAITS = "Priority"
+HELD = "JobHeldUser"
+NOT_YET = "BeginTime"
+
+Rank = tuple[int, int, int]
+"""Orders jobs: the smallest starts next."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """A job as the controller knows it.
+
+    Attributes:
+        processing_time: seconds it will execute.
+        array_id: id of the array it belongs to, None for a plain job.
+        tasks: indices of the tasks it stands for: all that wait as one, or its own.
+        eligible: second from which its age counts.
+        reason: why it waits; only a job that waits for its turn may start.
+        execution: how often it was requeued.
+        start: of the current execution, None while it waits.
+        ends: when it will end if nothing happens to it, None while it executes nothing.
+        suspended: seconds of this execution it was suspended, up to suspended_since.
+        suspended_since: second of the current suspension, None unless suspended.
+        allocation: node -> processors.
+    """
+
+    job_id: int
+    account: str
+    user: str
+    partition: str
+    qos: str
+    processors: int
+    processing_time: int
+    submit: int
+    nice: int
+    site_factor: int = 0
+    priority: int = 0
+    array_id: int | None = None
+    tasks: tuple[int, ...] = ()
+    eligible: int
+    reason: str = WAITS
+    execution: int = 0
+    start: int | None = None
+    ends: int | None = None
+    suspended: int = 0
+    suspended_since: int | None = None
+    allocation: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rank(self) -> Rank:
+        """Its place in the queue."""
+        return (-self.priority, self.submit, self.job_id)
+
+    @property
+    def label(self) -> str:
+        """The name users know it by."""
+        if self.array_id is None:
+            return str(self.job_id)
+        begun = self.start is not None or self.execution > 0
+        if begun or self.job_id != self.array_id:
+            return f"{self.array_id}_{self.tasks[0]}"
+        return f"{self.array_id}_[{fold(self.tasks)}]"
+
+    def split_off(self, task: int, job_id: int) -> Job:
+        """Take one task out of an array that waits, as a job of its own."""
+        at = self.tasks.index(task)
+        self.tasks = self.tasks[:at] + self.tasks[at + 1 :]
+        return replace(self, job_id=job_id, tasks=(task,))
+
+    def executed(self, now: int) -> int:
+        """Seconds this execution has executed until now."""
+        if self.start is None:
+            return 0
+        until = now if self.suspended_since is None else self.suspended_since
+        return until - self.start - self.suspended
+
+    def record(self, state: str, now: int, end: int | None = None) -> JobRecord:
+        """Its row in the accounting, written now."""
+        at = now if end is None else end
+        executed = self.executed(at)
+        return JobRecord(
+            job_id=self.job_id,
+            label=self.label,
+            account=self.account,
+            user=self.user,
+            partition=self.partition,
+            submit=self.submit,
+            start=self.start,
+            end=end,
+            elapsed=executed,
+            suspended=0 if self.start is None else at - self.start - executed,
+            state=state,
+            processors=self.allocation,
+        )
+
+    def told(self) -> PendingJob:
+        """Its line in the list of waiting jobs."""
+        label = str(self.job_id) if self.array_id is None else self.label
+        return PendingJob(
+            job_id=self.job_id,
+            target=label,
+            label=label,
+            account=self.account,
+            user=self.user,
+            partition=self.partition,
+            qos=self.qos,
+            reason=self.reason,
+            submit=self.submit,
+            priority=self.priority,
+            nice=self.nice,
+            site_factor=None if self.reason == HELD else self.site_factor,
+            processors=self.processors,
+        )
+
+
+def fold(tasks: Sequence[int]) -> str:
+    """Task indices in Slurm's notation.
+
+    >>> fold([0, 1, 2, 5, 7, 8])
+    '0-2,5,7-8'
+    """
+    parts: list[list[int]] = []
+    for task in tasks:
+        if parts and task == parts[-1][1] + 1:
+            parts[-1][1] = task
+        else:
+            parts.append([task, task])
+    return ",".join(f"{a}-{b}" if b > a else str(a) for a, b in parts)
+
+
+def unfold(text: str) -> Iterator[int]:
+    """Task indices from Slurm's notation.
+
+    >>> list(unfold("0-2,5"))
+    [0, 1, 2, 5]
+    """
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)

@@ -1,0 +1,121 @@
+"""What waits, in which order, and which processors are free for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+
+from shapleyprio.slurm.port import PrioritySettings
+from shapleyprio.slurm.simulated.jobs import HELD, WAITS, Job, Rank
+
+
+class Machines:
+    """The nodes and how many of their processors are free; the partitions and their sizes."""
+
+    def __init__(self, nodes: Mapping[str, int], partitions: Mapping[str, Sequence[str]]) -> None:
+        self.size = dict(nodes)
+        self.free = dict(nodes)
+        self.partitions = {name: tuple(members) for name, members in partitions.items()}
+        self.capacity = {
+            name: sum(self.size[node] for node in members)
+            for name, members in self.partitions.items()
+        }
+
+    def take(self, partition: str, processors: int, kept: Collection[str]) -> dict[str, int] | None:
+        """Take free processors of a partition, those on kept nodes left alone; None: too few."""
+        allocation: dict[str, int] = {}
+        for node in self.partitions[partition]:
+            if (free := self.free[node]) and node not in kept:
+                allocation[node] = min(free, processors)
+                processors -= allocation[node]
+                if not processors:
+                    break
+        if processors:
+            return None
+        for node, count in allocation.items():
+            self.free[node] -= count
+        return allocation
+
+    def give_back(self, allocation: Mapping[str, int]) -> None:
+        """Free what a job held."""
+        for node, count in allocation.items():
+            self.free[node] += count
+
+
+class Waiting:
+    """All jobs that wait, and which is next in every partition."""
+
+    def __init__(self, partitions: Iterable[str]) -> None:
+        self.jobs: dict[int, Job] = {}
+        self._heaps: dict[str, list[Rank]] = {name: [] for name in partitions}
+        self._disordered = False
+
+    def add(self, job: Job) -> None:
+        """Let a job wait, or let it wait for its turn again."""
+        self.jobs[job.job_id] = job
+        if not self._disordered and job.reason == WAITS:
+            heappush(self._heaps[job.partition], job.rank)
+
+    def remove(self, job: Job) -> None:
+        """A job no longer waits."""
+        del self.jobs[job.job_id]
+
+    def disorder(self) -> None:
+        """Some priority has changed."""
+        self._disordered = True
+
+    def first(self, partition: str) -> Job | None:
+        """The job whose turn it is in a partition."""
+        if self._disordered:
+            self._order()
+        heap = self._heaps[partition]
+        while heap:
+            job = self.jobs.get(heap[0][2])
+            if job is not None and job.reason == WAITS and job.rank == heap[0]:
+                return job
+            heappop(heap)
+        return None
+
+    def _order(self) -> None:
+        for heap in self._heaps.values():
+            heap.clear()
+        for job in self.jobs.values():
+            if job.reason == WAITS:
+                self._heaps[job.partition].append(job.rank)
+        for heap in self._heaps.values():
+            heapify(heap)
+        self._disordered = False
+
+
+class Priorities:
+    """Computes priorities as Slurm's multifactor plugin does."""
+
+    def __init__(self, settings: PrioritySettings, qos: Mapping[str, int]) -> None:
+        self.settings = settings
+        self.qos = dict(qos)
+        self._age = settings.weights.get("Age", 0)
+        self.ages = self._age != 0
+        self._fixed = self._fixed_factors()
+
+    def of(self, job: Job, now: int) -> int:
+        """The priority of a job now; at least 1, or 0 while it is held."""
+        if job.reason == HELD:
+            return 0
+        factors = self._fixed[job.qos]
+        if self.ages:
+            age = max(now - job.eligible, 0) / self.settings.max_age_seconds
+            factors += self._age * min(age, 1.0)
+        return max(int(factors + job.site_factor - job.nice), 1)
+
+    def set_qos(self, qos: str, priority: int) -> None:
+        """Change the priority of a QOS."""
+        self.qos[qos] = priority
+        self._fixed = self._fixed_factors()
+
+    def _fixed_factors(self) -> dict[str, float]:
+        """Partition and QOS, by QOS; all partitions have the same PriorityJobFactor."""
+        weights = self.settings.weights
+        largest = max(self.qos.values()) or 1
+        unit = 1 if "NO_NORMAL_QOS" in self.settings.flags else largest
+        partition, per_qos = weights.get("Partition", 0), weights.get("QOS", 0)
+        return {qos: partition + per_qos * value / unit for qos, value in self.qos.items()}

@@ -1,0 +1,144 @@
+"""How Slurm writes numbers, times, resources and lists of hosts.
+
+Everything else that reads Slurm's output is built of these. They raise `UnreadableError`, which
+the readers of whole lines (`text_accounting`, `text_queue`, `text_config`) turn into `Malformed`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from math import prod
+from sys import intern
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+SEPARATOR = "\x1f"
+"""Between the fields of a line; job names and reasons may hold anything that can be typed."""
+
+NO_TIME = frozenset({"Unknown", "None", "N/A"})
+LAST_TIME = 2**32 - 3  # beyond it lie Slurm's words for "infinite" and "no value"
+LARGEST_NUMBER = 2**53
+LARGEST_HOST_LIST = 200_000
+
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_DURATION = re.compile(r"(?:(?:([0-9]{1,6})-)?([0-9]{1,6}):)?([0-9]{1,2}):([0-9]{2})(?:\.[0-9]+)?")
+_AMOUNT = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?)([KMGTPE]?)")
+_POWER = {unit: 1024**power for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
+_HOSTS = re.compile(r"[A-Za-z0-9._\-]+(?:[A-Za-z0-9._,\-]|\[[0-9,\-]+\])*|(?:\[[0-9,\-]+\])+")
+_HOST_ITEM = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
+_BRACKETS = re.compile(r"\[([^\]]*)\]")
+
+
+class UnreadableError(ValueError):
+    """A piece of text is not what Slurm writes there; the message says why."""
+
+
+def whole(field: str, text: str, low: int = 0, high: int = LARGEST_NUMBER) -> int:
+    """Reads a whole number between low and high."""
+    if (text.isascii() and text.isdigit() and len(text) < 20) or _INTEGER.fullmatch(text):
+        number = int(text)
+        if low <= number <= high:
+            return number
+    raise UnreadableError(f"{field}: {text[:80]!r} is not a number from {low} to {high}")
+
+
+def moment(field: str, text: str) -> int | None:
+    """Reads a time in seconds since the epoch, None if Slurm does not know it."""
+    if text in NO_TIME:
+        return None
+    return whole(field, text, 1, LAST_TIME)
+
+
+def known_moment(field: str, text: str) -> int:
+    """Reads a time that Slurm must know."""
+    second = moment(field, text)
+    if second is None:
+        raise UnreadableError(f"{field}: {text!r}, though it is always known")
+    return second
+
+
+@lru_cache(maxsize=4096)
+def duration(field: str, text: str) -> int:
+    """Reads ``[days-][hours:]minutes:seconds[.fraction]`` as whole seconds."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise UnreadableError(f"{field}: {text[:80]!r} is not a duration")
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def amount(field: str, text: str, *, mebibytes: bool = False) -> int:
+    """Reads an amount such as ``4``, ``4.5`` or ``16G``, rounded down.
+
+    Args:
+        field: for the error message.
+        text: the amount.
+        mebibytes: it is memory: a unit counts bytes, and the result is in MiB as is a plain number.
+    """
+    match = _AMOUNT.fullmatch(text)
+    if match is None:
+        raise UnreadableError(f"{field}: {text[:80]!r} is not an amount")
+    digits, unit = match.groups()
+    whole_part, _, fraction = digits.partition(".")
+    scaled = int(whole_part + fraction) * _POWER[unit]
+    if mebibytes and unit:
+        scaled //= _POWER["M"]
+    number: int = scaled // 10 ** len(fraction)
+    if number > LARGEST_NUMBER:
+        raise UnreadableError(f"{field}: {text!r} is too much")
+    return number
+
+
+@lru_cache(maxsize=4096)
+def tres_of(field: str, text: str, name: str) -> int | None:
+    """Reads one resource from ``cpu=4,mem=16G,gres/gpu=2``, None if it is not listed."""
+    return _tres_items(field, text).get(name)
+
+
+def tres(field: str, text: str) -> dict[str, int]:
+    """Reads all resources of ``cpu=4,mem=16G,gres/gpu=2``; memory counts in MiB."""
+    return _tres_items(field, text)
+
+
+def _tres_items(field: str, text: str) -> dict[str, int]:
+    items: dict[str, int] = {}
+    for item in text.split(",") if text not in {"", "(null)"} else ():
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise UnreadableError(f"{field}: {item[:80]!r} is not NAME=AMOUNT")
+        items[intern(name)] = amount(field, value, mebibytes=name == "mem")
+    return items
+
+
+@lru_cache(maxsize=4096)
+def hosts(field: str, text: str) -> tuple[str, ...]:
+    """Reads a list of hosts such as ``a[1-3],b7`` into their names, sorted by name and number."""
+    if _HOSTS.fullmatch(text) is None:
+        raise UnreadableError(f"{field}: {text[:80]!r} is not a list of hosts")
+    if "[" not in text and "," not in text:
+        return (intern(text),)
+    if _length(text) > LARGEST_HOST_LIST:
+        raise UnreadableError(f"{field}: {text[:80]!r} is more hosts than a cluster has")
+    try:
+        return tuple(intern(str(name)) for name in NodeSet(text, resolver=RESOLVER_NOGROUP))
+    except (NodeSetException, AssertionError) as error:  # it asserts its own bounds
+        raise UnreadableError(f"{field}: {text[:80]!r}: {error}") from error
+
+
+def _length(text: str) -> int:
+    """How many hosts a list may hold, without writing them out."""
+    return sum(
+        prod(
+            sum(_span(part) for part in inner.group(1).split(","))
+            for inner in _BRACKETS.finditer(item.group())
+        )
+        for item in _HOST_ITEM.finditer(text)
+    )
+
+
+def _span(part: str) -> int:
+    low, _, high = part.partition("-")
+    if not (low.isdigit() and (high or low).isdigit() and len(part) < 40):
+        return LARGEST_HOST_LIST + 1
+    return max(int(high or low) - int(low), 0) + 1

@@ -1,0 +1,103 @@
+"""Reads the lines of sacct."""
+
+from __future__ import annotations
+
+import re
+from sys import intern
+
+from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.port import Malformed
+from shapleyprio.slurm.text import (
+    SEPARATOR,
+    UnreadableError,
+    duration,
+    hosts,
+    known_moment,
+    moment,
+    tres_of,
+    whole,
+)
+
+FIELDS = (
+    *("JobIDRaw", "JobID", "Account", "User", "Partition", "Submit", "Start", "End"),
+    *("ElapsedRaw", "Suspended", "State", "AllocCPUS", "AllocTRES", "NodeList"),
+)
+"""What sacct is asked for; all releases since 22.05 know them."""
+
+NO_NODES = frozenset({"None assigned", ""})
+LARGEST_ID = 2**32 - 1
+LONGEST = 2**32  # seconds
+
+_STATE = re.compile(r"([A-Z_]{2,40})(?: by .*)?")
+
+
+def accounting_line(line: str, weight: str) -> JobRecord | Malformed:
+    """Reads one line of ``sacct -nPX`` with `FIELDS` and `SEPARATOR`, times in epoch seconds.
+
+    A job that waits has not started, whatever its line shows for a start: accounting may hear
+    of a requeue in pieces.
+
+    Args:
+        line: without its line end.
+        weight: what to count as a processor: a TRES name such as ``cpu`` or ``gres/gpu``.
+    """
+    try:
+        return _record(line, weight)
+    except UnreadableError as error:
+        return Malformed("sacct", line, str(error))
+
+
+def _record(line: str, weight: str) -> JobRecord:
+    fields = line.split(SEPARATOR)
+    if len(fields) != len(FIELDS):
+        raise UnreadableError(f"{len(fields)} fields instead of {len(FIELDS)}")
+    job_id, label, account, user, partition, submit, start_text, end_text = fields[:8]
+    elapsed_text, suspended, state_text, cpus, tres_text, node_list = fields[8:]
+    if not label:
+        raise UnreadableError("JobID: empty")
+    match = _STATE.fullmatch(state_text)
+    if match is None:
+        raise UnreadableError(f"State: {state_text[:80]!r} is not a state")
+    state = intern(match.group(1))
+    start, end = moment("Start", start_text), moment("End", end_text)
+    if state == "PENDING":
+        start = end = None
+    if start is not None and end is not None and end < start:
+        raise UnreadableError(f"End: {end} lies before Start, {start}")
+    elapsed = whole("ElapsedRaw", elapsed_text, 0, LONGEST)
+    alloc_cpus = whole("AllocCPUS", cpus)
+    processors: dict[str, int] = {}
+    if start is not None:
+        total = tres_of("AllocTRES", tres_text, weight)
+        if total is None:
+            total = alloc_cpus if weight == "cpu" else 0
+        if node_list not in NO_NODES:
+            processors = equal_parts(total, hosts("NodeList", node_list))
+        elif elapsed and total:
+            raise UnreadableError("NodeList: empty, though the job ran")
+    return JobRecord(
+        job_id=whole("JobIDRaw", job_id, 1, LARGEST_ID),
+        label=label,
+        account=intern(account),
+        user=intern(user),
+        partition=intern(partition),
+        submit=known_moment("Submit", submit),
+        start=start,
+        end=end,
+        elapsed=elapsed,
+        suspended=duration("Suspended", suspended),
+        state=state,
+        processors=processors,
+    )
+
+
+def equal_parts(total: int, nodes: tuple[str, ...]) -> dict[str, int]:
+    """Splits processors over nodes, one more for the first ones if it does not come out even.
+
+    Accounting does not tell how many a job holds on each of its nodes.
+    """
+    each, more = divmod(total, len(nodes))
+    parts = dict.fromkeys(nodes if each else nodes[:more], each)
+    for node in nodes[:more]:
+        parts[node] = each + 1
+    return parts

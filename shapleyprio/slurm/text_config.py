@@ -1,0 +1,154 @@
+"""Reads sdiag, what scontrol shows of the configuration, and what sacctmgr lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from shapleyprio.slurm.port import Controller, Malformed, Node, Partition, PrioritySettings
+from shapleyprio.slurm.text import UnreadableError, amount, duration, hosts, tres, whole
+
+NULLS = frozenset({"", "(null)", "N/A", "none", "site_factor/none"})
+LARGEST_PRIORITY = 2**32 - 1
+
+_CLOCK = re.compile(r"sdiag output at .*\(([0-9]{1,10})\)")
+_BACKLOG = re.compile(r"DBD Agent queue size: *([0-9]{1,15})")
+_WEIGHT = "PriorityWeight"
+
+
+def controller(text: str) -> Controller | Malformed:
+    """Reads the output of sdiag."""
+    clock, backlog = _CLOCK.search(text), _BACKLOG.search(text)
+    if clock is None or backlog is None:
+        missing = "clock" if clock is None else "DBD Agent queue size"
+        return Malformed("sdiag", text[:400], f"{missing}: missing")
+    return Controller(time=int(clock.group(1)), accounting_backlog=int(backlog.group(1)))
+
+
+def configuration(text: str) -> dict[str, str]:
+    """Reads ``scontrol show config`` into key -> value; values that are not set are empty."""
+    found: dict[str, str] = {}
+    for line in text.split("\n"):
+        key, equals, value = line.partition("=")
+        if equals:
+            value = value.strip()
+            found.setdefault(key.strip(), "" if value == "(null)" else value)
+    return found
+
+
+def priority_settings(config: Mapping[str, str]) -> PrioritySettings | Malformed:
+    """Reads the Priority settings of a `configuration`."""
+    try:
+        return PrioritySettings(
+            type=config.get("PriorityType", ""),
+            weights=_weights(config),
+            flags=_names(config.get("PriorityFlags", "")),
+            calc_period_seconds=_seconds(config, "PriorityCalcPeriod"),
+            max_age_seconds=_seconds(config, "PriorityMaxAge"),
+            site_factor_plugin=_set_or_empty(config.get("PrioritySiteFactorPlugin", "")),
+        )
+    except UnreadableError as error:
+        return Malformed("scontrol show config", "", str(error))
+
+
+def node_line(line: str) -> Node | Malformed:
+    """Reads one line of ``scontrol show node -o``."""
+    try:
+        name = _value(line, "NodeName")
+        resources = tres("CfgTRES", _value(line, "CfgTRES", ""))
+        if "cpu" not in resources:
+            resources["cpu"] = whole("CPUTot", _value(line, "CPUTot"))
+        return Node(name=name, tres=resources)
+    except UnreadableError as error:
+        return Malformed("scontrol show node", line, str(error))
+
+
+def partition_line(line: str) -> Partition | Malformed:
+    """Reads one line of ``scontrol show partition -o``."""
+    try:
+        nodes = _set_or_empty(_value(line, "Nodes", ""))
+        accounts = _value(line, "AllowAccounts", "ALL")
+        return Partition(
+            name=_value(line, "PartitionName"),
+            nodes=hosts("Nodes", nodes) if nodes else (),
+            allow_accounts=() if accounts in {"ALL", *NULLS} else tuple(accounts.split(",")),
+            priority_job_factor=whole(
+                "PriorityJobFactor", _value(line, "PriorityJobFactor", "1"), 0, LARGEST_PRIORITY
+            ),
+        )
+    except UnreadableError as error:
+        return Malformed("scontrol show partition", line, str(error))
+
+
+def association_line(line: str) -> tuple[str, str | None] | Malformed | None:
+    """Reads ``Account|ParentName|User`` of ``sacctmgr -nP show assoc``.
+
+    Returns:
+        The account and its parent (None below the root); None for the root and for users.
+    """
+    fields = line.split("|")
+    if len(fields) != 3:
+        return Malformed("sacctmgr show assoc", line, f"{len(fields)} fields instead of 3")
+    account, parent, user = fields
+    if not account:
+        return Malformed("sacctmgr show assoc", line, "Account: empty")
+    if user or account == "root":
+        return None
+    return account, parent if parent not in {"", "root"} else None
+
+
+def qos_line(line: str) -> tuple[str, int] | Malformed:
+    """Reads ``Name|Priority`` of ``sacctmgr -nP show qos``."""
+    name, _, priority = line.rpartition("|")
+    if not name:
+        return Malformed("sacctmgr show qos", line, "Name: empty")
+    try:
+        return name, whole("Priority", priority or "0", 0, LARGEST_PRIORITY)
+    except UnreadableError as error:
+        return Malformed("sacctmgr show qos", line, str(error))
+
+
+def is_up(text: str) -> bool:
+    """Whether ``scontrol ping`` found a controller, be it the backup."""
+    return re.search(r"\bis UP\b", text) is not None
+
+
+def user_number(text: str) -> int | None:
+    """The number in a setting such as ``slurm(64030)``."""
+    match = re.fullmatch(r".*\(([0-9]{1,10})\)", text)
+    return int(match.group(1)) if match else None
+
+
+def _weights(config: Mapping[str, str]) -> dict[str, int]:
+    weights: dict[str, int] = {}
+    for key, value in config.items():
+        if key == f"{_WEIGHT}TRES":
+            for item in value.split(",") if value else ():
+                name, _, weight = item.partition("=")
+                weights[f"TRES:{name}"] = amount(key, weight)
+        elif key.startswith(_WEIGHT):
+            weights[key.removeprefix(_WEIGHT)] = whole(key, value, 0, LARGEST_PRIORITY)
+    return weights
+
+
+def _seconds(config: Mapping[str, str], key: str) -> int:
+    text = config.get(key, "")
+    return duration(key, text) if text else 0
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+def _set_or_empty(text: str) -> str:
+    return "" if text in NULLS else text
+
+
+def _value(line: str, key: str, missing: str | None = None) -> str:
+    """The first KEY=VALUE of a line: what an admin wrote as a reason or comment comes last."""
+    match = re.search(rf"(?:^| ){key}=([^ ]*)", line)
+    if match is not None:
+        return match.group(1)
+    if missing is None:
+        raise UnreadableError(f"{key}: missing")
+    return missing

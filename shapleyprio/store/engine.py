@@ -1,0 +1,99 @@
+"""The connection to the database, set so that a kill -9 or a power cut loses nothing."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from shapleyprio.store.errors import StoreError, StoreUnreachableError
+
+BUSY_SECONDS = 5.0
+PRAGMAS = (
+    "PRAGMA journal_mode = WAL",  # readers and the writer do not wait for each other
+    "PRAGMA synchronous = FULL",  # what is committed survives a power cut
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA journal_size_limit = 67108864",  # bytes; the log shrinks back after a large import
+)
+
+
+def make_engine(url: str) -> Engine:
+    """Engine for a URL; does not connect yet.
+
+    Raises:
+        StoreError: the URL cannot be used.
+    """
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite":
+            return _sqlite(parsed)
+        # several processes may write: a transaction sees all it reads unchanged until it commits
+        return create_engine(parsed, isolation_level="SERIALIZABLE", pool_pre_ping=True)
+    except ArgumentError as error:
+        raise StoreError("the store's URL cannot be read; a file is sqlite:////its/path") from error
+    except ModuleNotFoundError as error:
+        raise StoreError(f"the store's URL needs the Python package {error.name}") from error
+
+
+def for_reading(connection: Connection) -> Connection:
+    """The same connection, whose transactions see one moment and do not wait for writers."""
+    if connection.dialect.name == "sqlite":
+        return connection.execution_options(reading=True)
+    return connection.execution_options(isolation_level="REPEATABLE READ")
+
+
+def file_of(engine: Engine) -> Path | None:
+    """The file of a SQLite store; None for a server or for memory."""
+    database = engine.url.database
+    if engine.dialect.name != "sqlite" or not database or database == ":memory:":
+        return None
+    return Path(database)
+
+
+def name_of(engine: Engine) -> str:
+    """What to call the store in messages: its file, or its URL without the password."""
+    file = file_of(engine)
+    return engine.url.render_as_string(hide_password=True) if file is None else str(file)
+
+
+def check_place(file: Path, *, create: bool) -> None:
+    """Looks whether the file can be used, for SQLite itself does not say what is wrong.
+
+    Raises:
+        StoreUnreachableError: it cannot; the message says what is missing.
+    """
+    directory = file.absolute().parent
+    if not directory.is_dir():
+        raise StoreUnreachableError(f"store {file}: the directory {directory} does not exist")
+    if not file.exists() and not create:
+        raise StoreUnreachableError(
+            f"store {file}: there is no such file; run `shapleyprio db upgrade`"
+        )
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise StoreUnreachableError(
+            f"store {file}: the directory {directory} must be writable, for SQLite's log"
+        )
+    if file.exists() and not os.access(file, os.R_OK | os.W_OK):
+        raise StoreUnreachableError(f"store {file}: the file must be readable and writable")
+
+
+def _sqlite(url: URL) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions of its own
+        for pragma in PRAGMAS:
+            connection.execute(pragma)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # a writer takes the lock before it reads, so that what it read is still so when it writes
+        reading = connection.get_execution_options().get("reading", False)
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+    return engine

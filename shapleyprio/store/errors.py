@@ -1,0 +1,108 @@
+"""What can go wrong with the store, and the one place that tells it from a driver's error."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+
+class StoreError(Exception):
+    """The store did not do what it was asked; the message is one line for the admin."""
+
+
+class StoreBusyError(StoreError):
+    """Somebody else is writing to the store: nothing was changed, try again later."""
+
+
+class StoreFullError(StoreError):
+    """The store or its disk is full: nothing was changed."""
+
+
+class StoreSchemaError(StoreError):
+    """The tables are not those that this release works with."""
+
+
+class StoreUnreachableError(StoreError):
+    """The file cannot be opened or written, or the server is away."""
+
+
+_Kind = type[StoreError]
+
+_SQLITE: dict[int, tuple[_Kind, str]] = {
+    sqlite3.SQLITE_BUSY: (StoreBusyError, "another process is writing to it"),
+    sqlite3.SQLITE_LOCKED: (StoreBusyError, "another connection is writing to it"),
+    sqlite3.SQLITE_FULL: (StoreFullError, "it is full; free some space on its disk"),
+    sqlite3.SQLITE_CANTOPEN: (StoreUnreachableError, "it cannot be opened; check its permissions"),
+    sqlite3.SQLITE_READONLY: (StoreUnreachableError, "it cannot be written; check its permissions"),
+    sqlite3.SQLITE_PERM: (StoreUnreachableError, "access is denied; check its permissions"),
+    sqlite3.SQLITE_IOERR: (StoreUnreachableError, "its disk does not work"),
+    sqlite3.SQLITE_CORRUPT: (StoreError, "the file is damaged; restore it from a backup"),
+    sqlite3.SQLITE_NOTADB: (StoreError, "the file is not a SQLite database"),
+}
+
+_BUSY, _FULL = "a concurrent transaction is in the way", "the server's disk is full"
+_POSTGRESQL: dict[str, tuple[_Kind, str]] = {  # SQLSTATE
+    "40001": (StoreBusyError, _BUSY),
+    "40P01": (StoreBusyError, _BUSY),
+    "55P03": (StoreBusyError, _BUSY),
+    "53100": (StoreFullError, _FULL),
+}
+_MARIADB: dict[int, tuple[_Kind, str]] = {  # error number
+    1020: (StoreBusyError, _BUSY),
+    1205: (StoreBusyError, _BUSY),
+    1213: (StoreBusyError, _BUSY),
+    1021: (StoreFullError, _FULL),
+    1114: (StoreFullError, _FULL),
+}
+
+
+@contextmanager
+def store_errors(name: str) -> Iterator[None]:
+    """Turns every database error raised inside into a StoreError.
+
+    Args:
+        name: what to call the store in messages (a file, or a URL without its password).
+    """
+    try:
+        yield
+    except SQLAlchemyError as error:
+        kind, reason = _diagnosis(error)
+        raise kind(f"store {name}: {reason}") from error
+
+
+def _diagnosis(error: SQLAlchemyError) -> tuple[_Kind, str]:
+    if isinstance(error, PoolTimeoutError):
+        return StoreBusyError, "all connections to it are in use"
+    if not isinstance(error, DBAPIError):
+        return StoreError, _first_line(error)
+    cause = error.orig
+    kind, hint = _known(cause)
+    told = _first_line(cause)
+    if hint:
+        return kind, f"{hint} ({told})"
+    if not isinstance(cause, sqlite3.Error) and (
+        isinstance(error, OperationalError) or error.connection_invalidated
+    ):
+        return StoreUnreachableError, f"the server cannot be used ({told})"
+    return StoreError, told
+
+
+def _known(cause: BaseException | None) -> tuple[_Kind, str]:
+    nothing = (StoreError, "")
+    if isinstance(cause, sqlite3.Error):
+        # the lowest byte is the primary code; Python itself raises some errors without any
+        return _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF, nothing)
+    state = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
+    if isinstance(state, str) and state in _POSTGRESQL:
+        return _POSTGRESQL[state]
+    number = cause.args[0] if cause is not None and cause.args else None
+    return _MARIADB.get(number, nothing) if isinstance(number, int) else nothing
+
+
+def _first_line(error: BaseException | None) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,89 @@
+"""What the service did and how the organizations stood, cycle by cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from sqlalchemy import delete, func, select
+
+from shapleyprio.store.rows import CycleRow, StandingRow
+from shapleyprio.store.scope import Scope, columns
+from shapleyprio.store.tables import cycle, standing
+
+
+class HistoryView(Scope):
+    """Reads cycles and standings."""
+
+    def next_cycle(self) -> int:
+        """Number for a new cycle; numbers are not used twice."""
+        query = select(func.max(cycle.c.number)).where(self._here(cycle))
+        return (self._connection.execute(query).scalar_one() or 0) + 1
+
+    def last_cycle(self, *, outcome: str | None = None) -> CycleRow | None:
+        """The newest cycle (with that outcome)."""
+        query = select(*columns(cycle)).where(self._here(cycle))
+        if outcome is not None:
+            query = query.where(cycle.c.outcome == outcome)
+        rows = self._read(CycleRow, query.order_by(cycle.c.number.desc()).limit(1))
+        return rows[0] if rows else None
+
+    def cycle(self, number: int) -> CycleRow | None:
+        """The cycle with that number, None if it is not stored."""
+        query = select(*columns(cycle)).where(self._here(cycle), cycle.c.number == number)
+        rows = self._read(CycleRow, query)
+        return rows[0] if rows else None
+
+    def cycles(self, since: int = 0, limit: int = 20) -> list[CycleRow]:
+        """Cycles that started at `since` or later, newest first."""
+        query = select(*columns(cycle)).where(self._here(cycle), cycle.c.started >= since)
+        return self._read(CycleRow, query.order_by(cycle.c.number.desc()).limit(limit))
+
+    def latest_standings(self) -> list[StandingRow]:
+        """Standings of the newest cycle that has some, by organization."""
+        newest = select(func.max(standing.c.cycle)).where(self._here(standing)).scalar_subquery()
+        query = select(*columns(standing)).where(self._here(standing), standing.c.cycle == newest)
+        return self._read(StandingRow, query.order_by(standing.c.organization))
+
+    def standings(
+        self, since: int, organization: str | None = None, limit: int = 1000
+    ) -> list[StandingRow]:
+        """Standings (of that organization) at `since` or later, newest first."""
+        query = select(*columns(standing)).where(self._here(standing), standing.c.t >= since)
+        if organization is not None:
+            query = query.where(standing.c.organization == organization)
+        order = (standing.c.t.desc(), standing.c.cycle.desc(), standing.c.organization)
+        return self._read(StandingRow, query.order_by(*order).limit(limit))
+
+
+class History(HistoryView):
+    """Writes cycles and standings."""
+
+    def save_cycle(self, row: CycleRow) -> None:
+        """Stores a cycle, in place of one with the same number."""
+        self._replace(cycle, [asdict(row)])
+
+    def save_standings(self, rows: Iterable[StandingRow]) -> None:
+        """Stores standings, in place of those of the same cycle and organization."""
+        self._replace(standing, [asdict(row) for row in rows])
+
+    def _prune_cycles(self, before: int) -> int:
+        """Deletes cycles older than `before` and their standings, returns how many rows.
+
+        The newest cycle of each outcome stays: when it last went well remains known.
+        """
+        old = self._connection.execute(
+            select(cycle.c.number, cycle.c.outcome).where(
+                self._here(cycle), cycle.c.started < before
+            )
+        ).all()
+        newest = [self.last_cycle(outcome=outcome) for outcome in {row.outcome for row in old}]
+        kept = {row.number for row in newest if row is not None}
+        numbers = [{"number": row.number} for row in old if row.number not in kept]
+        self._delete(cycle, numbers)
+        gone = self._connection.execute(
+            delete(standing).where(
+                self._here(standing), standing.c.t < before, standing.c.cycle.not_in(kept)
+            )
+        ).rowcount
+        return len(numbers) + gone

@@ -1,0 +1,211 @@
+"""The records that the store keeps beside runs, placements, entries and tenures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from shapleyprio.fairness.runs import Run
+from shapleyprio.fairness.tenure import Placement
+from shapleyprio.slurm.port import Channel, Malformed
+
+PlacedRun = tuple[Run, tuple[Placement, ...]]
+"""A run and what it means for whom."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a cluster's accounting has come; written together with the rows it stands for.
+
+    Attributes:
+        opened: first second that counts.
+        observed_until: second up to which accounting is known to be complete.
+        accounted_to: time at which the stored ledger stands; no event in it is later.
+        horizon: age in seconds from which a part gains nothing more, None for never.
+        folded_to: the fold of the stored ledger.
+        pruned_until: runs that ended up to then are no longer stored.
+    """
+
+    opened: int
+    observed_until: int
+    accounted_to: int = 0
+    horizon: int | None
+    folded_to: int = 0
+    pruned_until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleRow:
+    """One cycle of the service.
+
+    Attributes:
+        number: counts up from 1.
+        started, finished: seconds since the epoch.
+        outcome: one word.
+        t: second at which the ledger stood at its end; 0 if it did not get there.
+        seen: records read.
+        kept: runs written to the store.
+        refused: lines kept aside and writes that Slurm refused.
+        written: priorities written to Slurm.
+        message: one line for the admin (at most 500 characters are kept).
+        seconds: phase -> how long it took.
+    """
+
+    number: int
+    started: int
+    finished: int
+    outcome: str
+    t: int = 0
+    seen: int = 0
+    kept: int = 0
+    refused: int = 0
+    written: int = 0
+    message: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingRow:
+    """An organization's standing after a cycle.
+
+    Attributes:
+        cycle: its number.
+        organization: whose standing.
+        t: the second it holds for.
+        contribution, utility: φ̃ and ψ at t, in part-seconds.
+        parts: of its jobs completed by t, no older than the horizon.
+        priority: what its jobs were given.
+        pending, running: jobs.
+        processors: owned.
+    """
+
+    cycle: int
+    organization: str
+    t: int
+    contribution: int
+    utility: int
+    parts: int
+    priority: int
+    pending: int
+    running: int
+    processors: int
+
+
+class PushState(StrEnum):
+    """What became of a write to Slurm.
+
+    PLANNED until it is known; UNCONFIRMED if Slurm could not be asked whether it took it;
+    """
+
+    PLANNED = "planned"
+    APPLIED = "applied"
+    REFUSED = "refused"
+    UNCONFIRMED = "unconfirmed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPush:
+    """A write to Slurm, noted before it is tried.
+
+    Attributes:
+        cycle: number of the cycle it is part of.
+        channel: what is written.
+        target: as Slurm is told it: a job or part of an array, or a QOS.
+        key: under which the target's mark is kept: the job id, or the QOS.
+        organization: for whom.
+        label: the name users know the job by.
+        asked: value before we ever touched the target, which rolling back restores.
+        old: value before this write.
+        new: value after it.
+        reason: why (at most 500 characters are kept).
+        at: when, seconds since the epoch.
+    """
+
+    cycle: int
+    channel: Channel
+    target: str
+    key: str
+    organization: str
+    label: str
+    asked: int
+    old: int
+    new: int
+    reason: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push(NewPush):
+    """A write to Slurm.
+
+    Attributes:
+        number: counts up from 1 on its cluster.
+        state: what became of it.
+        note: what Slurm said to it, say.
+    """
+
+    number: int
+    state: PushState
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What we did to a job or QOS, kept as long as a value of ours may stand there.
+
+    Attributes:
+        asked: what the user or admin had asked for, which a rollback puts back.
+        written: values of ours that may stand there, the last one last.
+    """
+
+    asked: int
+    written: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAside:
+    """A line of Slurm's that could not be read.
+
+    Attributes:
+        line: source, text (at most 2,000 characters of it) and what is wrong with it.
+        first_seen, last_seen: seconds since the epoch.
+        times: how often.
+    """
+
+    line: Malformed
+    first_seen: int
+    last_seen: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Who may write to a cluster's Slurm.
+
+    Attributes:
+        holder: a name unique to the process that holds it.
+        host, pid: where it runs.
+        since, renewed_at: seconds since the epoch.
+        ttl: seconds after renewed_at when others may take it.
+    """
+
+    holder: str
+    host: str
+    pid: int
+    since: int
+    renewed_at: int
+    ttl: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The revision of a store's tables.
+
+    Attributes:
+        current: what it has, None if it has no tables yet.
+        head: what this release works with.
+    """
+
+    current: str | None
+    head: str

@@ -1,0 +1,197 @@
+"""Runs and their placements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, func, select, tuple_
+
+from shapleyprio.fairness.runs import Run, RunKey
+from shapleyprio.fairness.tenure import Placement
+from shapleyprio.store.rows import PlacedRun
+from shapleyprio.store.scope import KEYS_AT_ONCE, ROWS_AT_ONCE, Scope, batches
+from shapleyprio.store.tables import placement, run
+
+_RUN = (
+    *(run.c.job_id, run.c.submit, run.c.start),
+    *(run.c.label, run.c.account, run.c.user, run.c.state, run.c.begin, run.c.end, run.c.nodes),
+)
+_PLACEMENT = (
+    *(placement.c.organization, placement.c.owner, placement.c.processors),
+    *(placement.c.begin, placement.c.end),
+)
+_KEY_OF_RUN = (run.c.job_id, run.c.submit, run.c.start)
+_KEY_OF_PLACEMENT = (placement.c.job_id, placement.c.submit, placement.c.start)
+
+
+class RunsView(Scope):
+    """Reads runs and placements."""
+
+    def known_runs(self, keys: Collection[RunKey]) -> dict[RunKey, PlacedRun]:
+        """The stored ones among the runs with these keys."""
+        wanted = set(keys)
+        found: dict[RunKey, PlacedRun] = {}
+        for ids in batches(sorted({key.job_id for key in wanted}), KEYS_AT_ONCE):
+            rows = self._connection.execute(
+                select(*_RUN).where(self._here(run), run.c.job_id.in_(ids))
+            )
+            runs = [item for row in rows if (item := _run_of(row)).key in wanted]
+            found.update((item.key, (item, places)) for item, places in self._placed(runs))
+        return found
+
+    def unfinished_runs(self) -> list[Run]:
+        """All runs without an end, in the order of their keys."""
+        rows = self._connection.execute(select(*_RUN).where(self._here(run), run.c.end.is_(None)))
+        # sorted here: asked to sort, a database may read all runs in order instead of these few
+        return sorted((_run_of(row) for row in rows), key=lambda item: item.key)
+
+    def runs_alive_after(self, second: int) -> Iterator[PlacedRun]:
+        """Runs with no end or an end after the second: the unfinished first, then by end.
+
+        Runs may be put, with the same end, while this is read.
+        """
+        for runs in batches(self.unfinished_runs(), ROWS_AT_ONCE):
+            yield from self._placed(runs)
+        yield from self._pages(run.c.end, *_KEY_OF_RUN, where=run.c.end > second)
+
+    def all_runs(self) -> Iterator[PlacedRun]:
+        """All runs in the order of their keys; runs may be put while this is read."""
+        yield from self._pages(*_KEY_OF_RUN)
+
+    def placements_with_event_between(self, low: int, high: int) -> Iterator[Placement]:
+        """Placements with a begin or an end in (low, high], each once."""
+        begins = (placement.c.begin > low) & (placement.c.begin <= high)
+        ends = (placement.c.end > low) & (placement.c.end <= high)
+        for condition in (begins, ends & ~begins):  # two queries, an index for each
+            rows = self._connection.execute(
+                select(*_PLACEMENT).where(self._here(placement), condition),
+                execution_options={"yield_per": ROWS_AT_ONCE},
+            )
+            for row in rows:
+                yield Placement(*row)
+
+    def running_by_organization(self) -> dict[str, int]:
+        """Organization -> how many of its runs have no end."""
+        running = (
+            select(placement.c.organization, *_KEY_OF_PLACEMENT)
+            .where(self._here(placement), placement.c.end.is_(None))
+            .distinct()
+            .subquery()
+        )
+        rows = self._connection.execute(
+            select(running.c.organization, func.count().label("running")).group_by(
+                running.c.organization
+            )
+        )
+        return {row.organization: row.running for row in rows}
+
+    def _pages(
+        self, *order: ColumnElement[Any], where: ColumnElement[bool] | None = None
+    ) -> Iterator[PlacedRun]:
+        """Reads page after page, each from behind the last row of the one before."""
+        query = select(*_RUN, *order).where(self._here(run)).order_by(*order).limit(ROWS_AT_ONCE)
+        if where is not None:
+            query = query.where(where)
+        last: tuple[Any, ...] | None = None
+        while True:
+            page = query if last is None else query.where(tuple_(*order) > tuple_(*last))
+            rows = self._connection.execute(page).all()
+            if not rows:
+                return
+            last = tuple(rows[-1][len(_RUN) :])
+            yield from self._placed([_run_of(row) for row in rows])
+
+    def _placed(self, runs: list[Run]) -> Iterator[PlacedRun]:
+        """Each run with its placements."""
+        placements: dict[RunKey, list[Placement]] = {item.key: [] for item in runs}
+        for ids in batches(sorted({key.job_id for key in placements}), KEYS_AT_ONCE):
+            rows = self._connection.execute(
+                select(*_KEY_OF_PLACEMENT, *_PLACEMENT)
+                .where(self._here(placement), placement.c.job_id.in_(ids))
+                .order_by(*_KEY_OF_PLACEMENT, placement.c.number)
+            )
+            for job_id, submit, start, *values in rows:
+                places = placements.get(RunKey(job_id, submit, start))
+                if places is not None:
+                    places.append(Placement(*values))
+        for item in runs:
+            yield item, tuple(placements[item.key])
+
+
+class Runs(RunsView):
+    """Writes runs and placements."""
+
+    def put_runs(self, runs: Iterable[PlacedRun]) -> None:
+        """Stores runs; one with a known key is replaced, with its placements as a whole."""
+        for batch in batches(runs, ROWS_AT_ONCE):
+            placed = {item[0].key: item for item in batch}
+            self._delete(run, [_key_values(key) for key in self._stored(placed)])
+            self._insert(run, [_run_values(item) for item, _ in placed.values()])
+            self._insert(
+                placement,
+                [
+                    _placement_values(key, number, item)
+                    for key, (_, places) in placed.items()
+                    for number, item in enumerate(places)
+                ],
+            )
+
+    def remove_runs(self, keys: Iterable[RunKey]) -> None:
+        """Deletes runs and their placements."""
+        self._delete(run, [_key_values(key) for key in keys])
+
+    def prune_runs(self, before: int) -> int:
+        """Deletes the runs that ended by then, and their placements; returns how many runs."""
+        statement = delete(run).where(self._here(run), run.c.end <= before)
+        return self._connection.execute(statement).rowcount
+
+    def _stored(self, keys: Collection[RunKey]) -> Iterator[RunKey]:
+        for ids in batches(sorted({key.job_id for key in keys}), KEYS_AT_ONCE):
+            rows = self._connection.execute(
+                select(*_KEY_OF_RUN).where(self._here(run), run.c.job_id.in_(ids))
+            )
+            yield from (key for row in rows if (key := RunKey(*row)) in keys)
+
+
+def _run_of(row: Sequence[Any]) -> Run:
+    job_id, submit, start, label, account, user, state, begin, end, nodes = row[: len(_RUN)]
+    return Run(
+        key=RunKey(job_id, submit, start),
+        label=label,
+        account=account,
+        user=user,
+        state=state,
+        begin=begin,
+        end=end,
+        processors=nodes,
+    )
+
+
+def _key_values(key: RunKey) -> dict[str, Any]:
+    return {"job_id": key.job_id, "submit": key.submit, "start": key.start}
+
+
+def _run_values(item: Run) -> dict[str, Any]:
+    return {
+        **_key_values(item.key),
+        "label": item.label,
+        "account": item.account,
+        "user": item.user,
+        "state": item.state,
+        "begin": item.begin,
+        "end": item.end,
+        "nodes": item.processors,
+    }
+
+
+def _placement_values(key: RunKey, number: int, item: Placement) -> dict[str, Any]:
+    return {
+        **_key_values(key),
+        "number": number,
+        "organization": item.organization,
+        "owner": item.owner,
+        "processors": item.processors,
+        "begin": item.begin,
+        "end": item.end,
+    }

@@ -1,0 +1,72 @@
+"""What all views of a cluster's rows share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    insert,
+)
+
+T = TypeVar("T")
+
+KEYS_AT_ONCE = 500  # well below any database's limit of variables
+ROWS_AT_ONCE = 5000
+
+
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Cuts items into lists of at most the given size."""
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def columns(table: Table) -> list[Column[Any]]:
+    """All columns but the cluster."""
+    return [column for column in table.c if column.name != "cluster"]
+
+
+class Scope:
+    """One cluster's rows, inside one transaction."""
+
+    def __init__(self, connection: Connection, cluster: str) -> None:
+        self.cluster = cluster
+        self._connection = connection
+
+    def _here(self, table: Table) -> ColumnElement[bool]:
+        return table.c.cluster == self.cluster
+
+    def _read(self, kind: Callable[..., T], query: Select[Any]) -> list[T]:
+        """One record for each row, its fields named as the columns."""
+        return [kind(**row) for row in self._connection.execute(query).mappings()]
+
+    def _insert(self, table: Table, rows: list[dict[str, Any]]) -> None:
+        """Inserts rows, without their cluster."""
+        for row in rows:
+            row["cluster"] = self.cluster
+        if rows:
+            self._connection.execute(insert(table), rows)
+
+    def _delete(self, table: Table, keys: list[dict[str, Any]]) -> None:
+        """Deletes the rows with these keys: column -> value, the same columns in each."""
+        if keys:
+            same = [table.c[name] == bindparam(f"key_{name}") for name in keys[0]]
+            statement = delete(table).where(self._here(table), *same)
+            self._connection.execute(
+                statement, [{f"key_{name}": value for name, value in key.items()} for key in keys]
+            )
+
+    def _replace(self, table: Table, rows: list[dict[str, Any]]) -> None:
+        """Inserts rows in place of those with the same primary keys."""
+        names = [column.name for column in table.primary_key if column.name != "cluster"]
+        self._delete(table, [{name: row[name] for name in names} for row in rows])
+        self._insert(table, rows)

@@ -1,0 +1,286 @@
+"""The tables, in types that mean the same on SQLite, PostgreSQL and MariaDB.
+
+Every table is keyed by cluster, so that several clusters share one store. Times are seconds
+since the epoch. Migrations are under ``sql/``; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Dialect,
+    Enum,
+    ForeignKeyConstraint,
+    Index,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.dialects.mysql import MEDIUMTEXT
+from sqlalchemy.types import TypeEngine
+
+from shapleyprio.slurm.port import Channel
+from shapleyprio.store.rows import PushState
+
+# MariaDB would take names that differ in case for the same
+MARIADB: dict[str, Any] = {
+    "mysql_charset": "utf8mb4",
+    "mysql_collate": "utf8mb4_bin",
+    "mariadb_charset": "utf8mb4",
+    "mariadb_collate": "utf8mb4_bin",
+}
+
+
+class ExactInteger(TypeDecorator[int]):
+    """An integer beyond 64 bits, as decimal text: no database rounds it."""
+
+    impl = String(48)
+    cache_ok = True
+
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Writes decimal digits."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """Reads decimal digits."""
+        return None if value is None else int(value)
+
+
+class Words(TypeDecorator[str]):
+    """Text from outside: cut to its length, and what no database takes is escaped."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self.length = length
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Makes the text fit."""
+        if value is None or (value.isascii() and len(value) <= self.length and "\0" not in value):
+            return value
+        encodable = value.encode("utf-8", "backslashreplace").decode("utf-8")
+        return encodable.replace("\0", "\\x00")[: self.length]
+
+
+_to_json = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps makes one for every row
+
+
+class JsonMapping(TypeDecorator[Mapping[str, Any]]):
+    """Name -> number, as JSON."""
+
+    impl = Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")  # 64 KiB are 4,000 nodes
+    cache_ok = True
+
+    def process_bind_param(self, value: Mapping[str, Any] | None, dialect: Dialect) -> str:  # noqa: ARG002
+        """Writes JSON."""
+        return _to_json(dict(value or {}))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> dict[str, Any]:  # noqa: ARG002
+        """Reads JSON."""
+        mapping: dict[str, Any] = json.loads(value or "{}")
+        return mapping
+
+
+class Numbers(TypeDecorator[tuple[int, ...]]):
+    """A few integers, as JSON."""
+
+    impl = Text()
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[int, ...] | None, dialect: Dialect) -> str:  # noqa: ARG002
+        """Writes JSON."""
+        return _to_json(list(value or ()))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[int, ...]:  # noqa: ARG002
+        """Reads JSON."""
+        return tuple(json.loads(value or "[]"))
+
+
+metadata = MetaData()
+
+
+def _table(name: str, *contents: Column[Any] | Index | ForeignKeyConstraint) -> Table:
+    cluster = Column("cluster", String(64), primary_key=True)
+    return Table(name, metadata, cluster, *contents, **MARIADB)
+
+
+def _key(name: str, kind: TypeEngine[Any]) -> Column[Any]:
+    return Column(name, kind, primary_key=True, autoincrement=False)
+
+
+def _required(name: str, kind: TypeEngine[Any]) -> Column[Any]:
+    return Column(name, kind, nullable=False)
+
+
+def _optional(name: str, kind: TypeEngine[Any]) -> Column[Any]:
+    return Column(name, kind, nullable=True)
+
+
+_ORGANIZATION = String(64)
+_NAME = String(255)
+_SECOND = BigInteger()
+_COUNT = BigInteger()
+
+run = _table(
+    "run",
+    _key("job_id", BigInteger()),
+    _key("submit", _SECOND),
+    _key("start", _SECOND),
+    _required("label", Words(255)),
+    _required("account", Words(255)),
+    _required("user", Words(255)),
+    _required("state", Words(32)),
+    _required("begin", _SECOND),
+    _optional("end", _SECOND),
+    _required("nodes", JsonMapping()),
+    Index("run_by_end", "cluster", "end"),
+)
+
+placement = _table(
+    "placement",
+    _key("job_id", BigInteger()),
+    _key("submit", _SECOND),
+    _key("start", _SECOND),
+    _key("number", BigInteger()),
+    _required("organization", _ORGANIZATION),
+    _required("owner", _ORGANIZATION),
+    _required("processors", _COUNT),
+    _required("begin", _SECOND),
+    _optional("end", _SECOND),
+    ForeignKeyConstraint(
+        ["cluster", "job_id", "submit", "start"],
+        ["run.cluster", "run.job_id", "run.submit", "run.start"],
+        name="placement_of_run",
+        ondelete="CASCADE",
+    ),
+    Index("placement_by_begin", "cluster", "begin"),
+    Index("placement_by_end", "cluster", "end"),
+)
+
+ledger = _table(
+    "ledger",
+    _key("organization", _ORGANIZATION),
+    _key("owner", _ORGANIZATION),
+    _required("total_processors", ExactInteger()),
+    _required("total_first", ExactInteger()),
+    _required("total_second", ExactInteger()),
+    _required("folded_processors", ExactInteger()),
+    _required("folded_first", ExactInteger()),
+    _required("folded_second", ExactInteger()),
+)
+
+tenure = _table(
+    "tenure",
+    _key("kind", String(16)),
+    _key("name", _NAME),
+    _key("number", BigInteger()),
+    _required("organization", _ORGANIZATION),
+    _optional("since", _SECOND),
+    _optional("until", _SECOND),
+)
+
+progress = _table(
+    "progress",
+    _required("opened", _SECOND),
+    _required("observed_until", _SECOND),
+    _required("accounted_to", _SECOND),
+    _optional("horizon", _SECOND),
+    _required("folded_to", _SECOND),
+    _required("pruned_until", _SECOND),
+)
+
+cycle = _table(
+    "cycle",
+    _key("number", BigInteger()),
+    _required("started", _SECOND),
+    _required("finished", _SECOND),
+    _required("outcome", String(32)),
+    _required("t", _SECOND),
+    _required("seen", _COUNT),
+    _required("kept", _COUNT),
+    _required("refused", _COUNT),
+    _required("written", _COUNT),
+    _required("message", Words(500)),
+    _required("seconds", JsonMapping()),
+    Index("cycle_by_started", "cluster", "started"),
+)
+
+standing = _table(
+    "standing",
+    _key("cycle", BigInteger()),
+    _key("organization", _ORGANIZATION),
+    _required("t", _SECOND),
+    _required("contribution", ExactInteger()),
+    _required("utility", ExactInteger()),
+    _required("parts", _COUNT),
+    _required("priority", BigInteger()),
+    _required("pending", _COUNT),
+    _required("running", _COUNT),
+    _required("processors", _COUNT),
+    Index("standing_by_t", "cluster", "t"),
+)
+
+
+def _words(kind: type[Channel] | type[PushState]) -> TypeEngine[Any]:
+    return Enum(kind, native_enum=False, length=32, values_callable=list)
+
+
+push = _table(
+    "push",
+    _key("number", BigInteger()),
+    _required("cycle", BigInteger()),
+    _required("channel", _words(Channel)),
+    _required("target", Text()),
+    _required("key", _NAME),
+    _required("organization", _ORGANIZATION),
+    _required("label", Words(255)),
+    _required("asked", BigInteger()),
+    _required("old", BigInteger()),
+    _required("new", BigInteger()),
+    _required("reason", Words(500)),
+    _required("state", _words(PushState)),
+    _required("note", Words(500)),
+    _required("at", _SECOND),
+    Index("push_by_key", "cluster", "key", "number"),
+    Index("push_by_state", "cluster", "state"),
+    Index("push_by_at", "cluster", "at"),
+)
+
+mark = _table(
+    "mark",
+    _key("channel", _words(Channel)),
+    _key("key", _NAME),
+    _required("asked", BigInteger()),
+    _required("written", Numbers()),
+)
+
+refused = _table(
+    "refused",
+    _key("digest", String(64)),
+    _required("source", String(64)),
+    _required("text", Words(2000)),
+    _required("reason", Words(500)),
+    _required("first_seen", _SECOND),
+    _required("last_seen", _SECOND),
+    _required("times", _COUNT),
+    Index("refused_by_last_seen", "cluster", "last_seen"),
+)
+
+lease = _table(
+    "lease",
+    _required("holder", _NAME),
+    _required("host", _NAME),
+    _required("pid", BigInteger()),
+    _required("since", _SECOND),
+    _required("renewed_at", _SECOND),
+    _required("ttl", _SECOND),
+)

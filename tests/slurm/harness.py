@@ -1,0 +1,247 @@
+"""One way to play with a Slurm, simulated or real, so that both answer to one specification."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Protocol
+
+from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.slurm.port import PrioritySettings, Slurm
+from shapleyprio.slurm.simulated import Daemon, SimulatedSlurm
+from shapleyprio.testbed.cluster import PrivateSlurm
+from shapleyprio.testbed.configuration import ClusterSpec
+from shapleyprio.testbed.errors import TestbedError
+
+CLUSTER = "contract"
+PARTITIONS = MappingProxyType({"pa": ("a1", "a2"), "pb": ("b1", "b2")})
+NODES = ("a1", "a2", "b1", "b2")
+CPUS_PER_NODE = 4
+ACCOUNTS = MappingProxyType({"physics": None, "biology": None, "particles": "physics"})
+BASE_PRIORITY = 1_000_000
+QOS_WEIGHT = 100_000
+CALC_PERIOD_SECONDS = 60
+SPEED = 60
+PATIENCE_SECONDS = 1800  # of the cluster's clock
+
+
+class Harness(Protocol):
+    """A cluster of four nodes that nobody else uses, and what users and admins do to it.
+
+    Attributes:
+        slack_seconds: how much longer than asked a job may take.
+        user: who submits.
+    """
+
+    slack_seconds: int
+    user: str
+
+    @property
+    def slurm(self) -> Slurm: ...
+
+    def submit(
+        self,
+        account: str,
+        seconds: int,
+        *,
+        processors: int = 1,
+        partition: str = "all",
+        nice: int = 0,
+        array: int = 0,
+    ) -> int: ...
+    def now(self) -> int: ...
+    def wait(self, seconds: int) -> None: ...
+    def until(self, predicate: Callable[[], bool], what: str) -> None: ...
+    def hold(self, job_id: int) -> None: ...
+    def release(self, job_id: int) -> None: ...
+    def requeue(self, job_id: int) -> None: ...
+    def suspend(self, job_id: int) -> None: ...
+    def resume(self, job_id: int) -> None: ...
+    def cancel(self, job_id: int) -> None: ...
+    def set_nice(self, job_id: int, nice: int) -> None: ...
+    def take_down(self, daemon: Daemon) -> None: ...
+    def bring_up(self, daemon: Daemon) -> None: ...
+    def clear(self) -> None: ...
+
+
+class SimulatedHarness:
+    """The simulated cluster; it is made anew for every test."""
+
+    slack_seconds = 0
+    user = "user"
+
+    def __init__(self) -> None:
+        self.slurm = SimulatedSlurm(
+            cluster=CLUSTER,
+            nodes=dict.fromkeys(NODES, CPUS_PER_NODE),
+            partitions={**PARTITIONS, "all": NODES},
+            accounts=ACCOUNTS,
+            now=1_780_000_000,
+            settings=PrioritySettings(
+                type="priority/multifactor",
+                weights={"Age": 0, "Partition": BASE_PRIORITY, "QOS": QOS_WEIGHT},
+                flags=frozenset(),
+                calc_period_seconds=CALC_PERIOD_SECONDS,
+                max_age_seconds=86_400,
+                site_factor_plugin="",
+            ),
+            accounting_delay=3,
+        )
+        self.hold = self.slurm.hold
+        self.release = self.slurm.release
+        self.requeue = self.slurm.requeue
+        self.suspend = self.slurm.suspend
+        self.resume = self.slurm.resume
+        self.cancel = self.slurm.cancel
+        self.set_nice = self.slurm.set_nice
+        self.take_down = self.slurm.take_down
+        self.bring_up = self.slurm.bring_up
+
+    def submit(
+        self,
+        account: str,
+        seconds: int,
+        *,
+        processors: int = 1,
+        partition: str = "all",
+        nice: int = 0,
+        array: int = 0,
+    ) -> int:
+        return self.slurm.submit(
+            account,
+            processing_time=seconds,
+            processors=processors,
+            partition=partition,
+            nice=nice,
+            array=array,
+        )
+
+    def now(self) -> int:
+        return self.slurm.now
+
+    def wait(self, seconds: int) -> None:
+        self.slurm.advance(self.slurm.now + seconds)
+
+    def until(self, predicate: Callable[[], bool], what: str) -> None:
+        for _ in range(PATIENCE_SECONDS):
+            if predicate():
+                return
+            self.wait(1)
+        raise AssertionError(f"waited in vain for {what}")
+
+    def clear(self) -> None:
+        """There is nothing to clear in a cluster that is thrown away."""
+
+
+class RealHarness:
+    """A private real Slurm on an accelerated clock, through Slurm's commands."""
+
+    slack_seconds = 2 * SPEED
+    spec = ClusterSpec(
+        name=CLUSTER,
+        partitions=PARTITIONS,
+        cpus_per_node=CPUS_PER_NODE,
+        speed=SPEED,
+        extra={
+            "PriorityWeightAge": "0",
+            "PriorityWeightPartition": str(BASE_PRIORITY),
+            "PriorityWeightQOS": str(QOS_WEIGHT),
+            "PriorityCalcPeriod": str(CALC_PERIOD_SECONDS // 60),
+        },
+    )
+
+    def __init__(self, cluster: PrivateSlurm) -> None:
+        self._cluster = cluster
+        self._down: set[Daemon] = set()
+        self.user = cluster.place.user
+        self.slurm = CommandLineSlurm(environment=cluster.environment, timeout_seconds=20)
+
+    def submit(
+        self,
+        account: str,
+        seconds: int,
+        *,
+        processors: int = 1,
+        partition: str = "all",
+        nice: int = 0,
+        array: int = 0,
+    ) -> int:
+        return self._cluster.submit(
+            account,
+            seconds,
+            processors=processors,
+            partition=partition,
+            nice=nice or None,
+            array=f"0-{array - 1}" if array else None,
+        )
+
+    def now(self) -> int:
+        return self._cluster.now()
+
+    def wait(self, seconds: int) -> None:
+        time.sleep(seconds / SPEED)
+
+    def until(self, predicate: Callable[[], bool], what: str) -> None:
+        self._cluster.wait_until(predicate, real_seconds=PATIENCE_SECONDS / SPEED, what=what)
+
+    def hold(self, job_id: int) -> None:
+        self._cluster.run("scontrol", "hold", str(job_id))
+
+    def release(self, job_id: int) -> None:
+        self._cluster.run("scontrol", "release", str(job_id))
+
+    def requeue(self, job_id: int) -> None:
+        """Requeue a job and let it start again at once.
+
+        Slurm lets it wait until the credential of its first start has expired, and that takes
+        two hours on this clock. For a moment it refuses updates ("try again in a bit").
+        """
+        self._cluster.run("scontrol", "requeue", str(job_id))
+        self.until(lambda: self._starts_now(job_id), "the requeued job to be updated")
+
+    def suspend(self, job_id: int) -> None:
+        self._cluster.run("scontrol", "suspend", str(job_id))
+
+    def resume(self, job_id: int) -> None:
+        self._cluster.run("scontrol", "resume", str(job_id))
+
+    def cancel(self, job_id: int) -> None:
+        self._cluster.run("scancel", str(job_id))
+
+    def set_nice(self, job_id: int, nice: int) -> None:
+        self._cluster.run("scontrol", "update", f"JobId={job_id}", f"Nice={nice}")
+
+    def take_down(self, daemon: Daemon) -> None:
+        self._cluster.kill(daemon)
+        self._down.add(daemon)
+
+    def bring_up(self, daemon: Daemon) -> None:
+        self._cluster.restart(daemon)
+        self._down.discard(daemon)
+
+    def clear(self) -> None:
+        """Leave an empty cluster to the next test, whatever became of this one."""
+        for daemon in tuple(self._down):
+            self.bring_up(daemon)
+        for target, value in self.slurm.qos_priorities().items():
+            if value:
+                self._cluster.run("sacctmgr", "-i", "modify", "qos", target, "set", "Priority=0")
+        self._cluster.wait_until(self._empty, real_seconds=30, what="an empty cluster")
+
+    def _starts_now(self, job_id: int) -> bool:
+        if self._cluster.run("squeue", "-h", "-j", str(job_id), "-o", "%T").strip() != "PENDING":
+            return False
+        with suppress(TestbedError):
+            self._cluster.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")
+            return True
+        return False
+
+    def _empty(self) -> bool:
+        with suppress(TestbedError):  # a daemon that has just come back may need another moment
+            jobs = self._cluster.run("squeue", "-h", "-o", "%A").split()
+            if jobs:
+                self._cluster.run("scancel", *jobs, check=False)
+            return not jobs
+        return False

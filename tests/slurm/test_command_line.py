@@ -1,0 +1,401 @@
+import os
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.slurm.port import (
+    Channel,
+    Malformed,
+    PendingJob,
+    Slurm,
+    SlurmRefusedError,
+    SlurmUnavailableError,
+)
+from shapleyprio.slurm.text import SEPARATOR
+
+RECORDED = Path(__file__).parent / "recorded" / "22.05"
+UP = "*ping*) echo 'Slurmctld(primary) at vm is UP';;"
+RECORD = SEPARATOR.join(
+    [
+        *("8", "8", "org", "ann", "all", "1000000100", "1000000200", "1000000260", "60"),
+        *("00:00:00", "COMPLETED", "6", "cpu=6,node=2", "a2,b1"),
+    ]
+)
+
+
+class Programs:
+    """Stand-ins for Slurm's commands: shell scripts that log how they are called."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.log = directory / "log"
+
+    def install(self, name: str, script: str) -> None:
+        path = self.directory / name
+        log = shlex.quote(str(self.log))
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >> {log}\n{script}\n')
+        path.chmod(0o755)
+
+    def scontrol(self, *cases: str) -> None:
+        self.install("scontrol", 'case "$*" in\n' + "\n".join([*cases, UP]) + "\nesac")
+
+    def calls(self, name: str) -> list[str]:
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [line for line in lines if line.startswith(name)]
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Programs:
+    return Programs(tmp_path)
+
+
+@pytest.fixture
+def slurm(programs: Programs) -> CommandLineSlurm:
+    return CommandLineSlurm(timeout_seconds=5, batch_size=2, bin_directory=programs.directory)
+
+
+def show(name: str) -> str:
+    return f"cat {shlex.quote(str(RECORDED / name))}"
+
+
+def say(text: str) -> str:
+    return f"printf '%s\\n' {shlex.quote(text)}"
+
+
+# -- reading
+
+
+def test_it_is_a_slurm(slurm: Slurm) -> None:
+    assert callable(slurm.pending)
+
+
+def test_the_controller_tells_its_clock(programs: Programs, slurm: CommandLineSlurm) -> None:
+    programs.scontrol()
+    programs.install("sdiag", show("sdiag.txt"))
+    assert slurm.controller().time == 1795245525
+
+
+def test_the_layout_is_put_together(programs: Programs, slurm: CommandLineSlurm) -> None:
+    programs.scontrol(
+        f"*config*) {show('scontrol_config.txt')};;",
+        f"*node*) {show('scontrol_nodes.txt')};;",
+        f"*partition*) {show('scontrol_partitions.txt')};;",
+    )
+    programs.install(
+        "sacctmgr",
+        f'case "$*" in *assoc*) {say("root||")}; {say("org2|root|")}; {say("sub2|org2|")};;\n'
+        f"*qos*) {show('sacctmgr_qos_fields.txt')};; esac",
+    )
+    layout = slurm.layout()
+    assert layout.cluster == "testbed"
+    assert layout.accounts == {"org2": None, "sub2": "org2"}
+    assert layout.qos_priorities == {"normal": 0, "high": 100}
+    assert layout.partitions["pa"].nodes == ("a1", "a2")
+    assert set(layout.nodes) == {"a1", "a2", "b1", "b2"}
+    assert "cluster=testbed" in programs.calls("sacctmgr")[0]
+
+
+def test_records_come_line_by_line(programs: Programs, slurm: CommandLineSlurm) -> None:
+    programs.install("sacct", f"{say(RECORD)}; {say('what?')}; {say(RECORD)}")
+    first, second, third = slurm.records(1795245000, 1795246000)
+    assert isinstance(first, JobRecord)
+    assert first == third
+    assert isinstance(second, Malformed)
+    assert "-S uts1795245000 -E uts1795246001" in programs.calls("sacct")[0]
+
+
+def test_times_that_sacct_takes_for_mistakes_are_not_asked(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.install("sacct", "true")
+    assert list(slurm.records(0, 5)) == []
+    assert "-S uts1000000 -E uts1000000" in programs.calls("sacct")[0]
+
+
+def test_records_are_read_in_bounded_pieces_and_may_be_left_early(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.install("sacct", f"echo $$ > {programs.directory}/pid; yes {shlex.quote(RECORD)}")
+    records = slurm.records(1795245000, 1795246000)
+    assert [isinstance(next(records), JobRecord) for _ in range(5000)] == [True] * 5000
+    records.close()  # type: ignore[attr-defined]  # it is a generator
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((programs.directory / "pid").read_text()), 0)
+
+
+def test_a_failure_after_the_last_record_is_not_taken_for_the_end(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.install("sacct", f"{say(RECORD)}; echo 'Connection refused' >&2; exit 1")
+    records = slurm.records(1795245000, 1795246000)
+    next(records)
+    with pytest.raises(SlurmUnavailableError, match="slurmdbd does not answer"):
+        next(records)
+
+
+def test_a_readers_own_slowness_is_not_held_against_slurm(programs: Programs) -> None:
+    slurm = CommandLineSlurm(timeout_seconds=0.5, bin_directory=programs.directory)
+    programs.install("sacct", f"{say(RECORD)}; {say(RECORD)}")
+    records = slurm.records(1795245000, 1795246000)
+    next(records)
+    time.sleep(0.7)
+    assert len(list(records)) == 1
+
+
+def test_records_of_jobs_leave_out_other_tasks(programs: Programs, slurm: CommandLineSlurm) -> None:
+    other = RECORD.replace("8\x1f8", "9\x1f8_1", 1)
+    programs.install("sacct", f"{say(RECORD)}; {say(other)}")
+    found = list(slurm.records_of([8, 8, 3, 4]))
+    assert [record.job_id for record in found if isinstance(record, JobRecord)] == [8]
+    assert [call.rsplit(" ", 1)[1] for call in programs.calls("sacct")] == ["3,4", "8"]
+
+
+def test_waiting_jobs_get_their_site_factor(programs: Programs, slurm: CommandLineSlurm) -> None:
+    programs.scontrol()
+    rest = ("org", "ann", "all", "normal", "10", "-5", "1000000100", "4", "Waits for a|b")
+    lines = [SEPARATOR.join((*job, *rest)) for job in (("33", "33_[4-9%1]"), ("36", "33_2"))]
+    programs.install("squeue", "; ".join(say(line) for line in [*lines, "torn"]))
+    programs.install("sprio", say(SEPARATOR.join(["33", "-70"])))
+    first, second, third = slurm.pending()
+    assert isinstance(first, PendingJob)
+    assert isinstance(second, PendingJob)
+    assert (first.target, first.site_factor, first.reason) == ("33_[4-9]", -70, "Waits for a|b")
+    assert (second.target, second.site_factor, second.nice) == ("33_2", None, -5)
+    assert isinstance(third, Malformed)
+
+
+def test_nobody_waits(programs: Programs, slurm: CommandLineSlurm) -> None:
+    programs.scontrol()
+    programs.install("squeue", "true")
+    programs.install("sprio", say("Unable to find jobs matching user/id(s) specified"))
+    assert slurm.pending() == []
+
+
+def test_a_users_settings_do_not_change_the_answers(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SQUEUE_USERS", "ann")
+    monkeypatch.setenv("SLURM_CLUSTERS", "other")
+    monkeypatch.setenv("SLURM_TIME_FORMAT", "relative")
+    programs.install("sacct", f"env > {programs.directory}/env")
+    slurm = CommandLineSlurm(
+        bin_directory=programs.directory, environment={"SLURM_CONF": "/x"}, cluster="c1"
+    )
+    assert list(slurm.records(1795245000, 1795246000)) == []
+    seen = (programs.directory / "env").read_text().splitlines()
+    assert {"SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0", "SLURM_CONF=/x"} <= set(seen)
+    assert not [line for line in seen if line.startswith(("SQUEUE_USERS", "SLURM_CLUSTERS"))]
+    assert "--clusters=c1" in programs.calls("sacct")[0]
+
+
+# -- writing
+
+
+def test_jobs_are_written_in_batches_by_value(programs: Programs, slurm: CommandLineSlurm) -> None:
+    programs.scontrol()
+    values = {"1": 5, "2": -7, "3_[4,6-9]": 5, "4+1": 5}
+    assert slurm.write(Channel.SITE_FACTOR, values) == {}
+    assert programs.calls("scontrol") == [
+        "scontrol ping",
+        "scontrol update JobId=1,3_[4,6-9] SiteFactor=5",
+        "scontrol update JobId=4+1 SiteFactor=5",
+        "scontrol update JobId=2 SiteFactor=-7",
+    ]
+
+
+def test_nothing_to_write_asks_nothing(programs: Programs, slurm: CommandLineSlurm) -> None:
+    assert slurm.write(Channel.NICE, {}) == {}
+    assert programs.calls("") == []
+
+
+def test_refused_jobs_are_told_and_the_rest_goes_on(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.scontrol("*JobId=1*) echo 'Invalid job id specified for job 1' >&2; exit 1;;")
+    values = {"1": 5, "2": 5, "3": 5, "4,5": 5, "6": 2**40}
+    assert slurm.write(Channel.NICE, values) == {
+        "1": "Invalid job id specified",
+        "4,5": "names no job",
+        "6": "1099511627776 is not between -2147483645 and 2147483645",
+    }
+    assert programs.calls("scontrol update")[-1] == "scontrol update JobId=3 Nice=5"
+
+
+def test_a_complaint_about_no_job_in_particular_concerns_them_all(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.scontrol("*update*) echo 'Update of this parameter is not supported' >&2; exit 1;;")
+    refused = slurm.write(Channel.NICE, {"1": 5, "2": 5})
+    assert refused == dict.fromkeys(["1", "2"], "Update of this parameter is not supported")
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "Unexpected message received for job 1",
+        "slurm_update error: Unable to contact slurm controller (connect failure)",
+        "slurm_update error: Socket timed out on send/recv operation",
+    ],
+)
+def test_writing_stops_at_the_first_sign_that_the_controller_is_away(
+    programs: Programs, slurm: CommandLineSlurm, complaint: str
+) -> None:
+    programs.scontrol(f"*update*) echo '{complaint}' >&2; exit 1;;")
+    with pytest.raises(SlurmUnavailableError, match="slurmctld does not answer"):
+        slurm.write(Channel.NICE, {"1": 5, "2": 6})
+    assert len(programs.calls("scontrol update")) == 1
+
+
+def test_nothing_is_written_while_the_controller_is_down(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.install("scontrol", f"{show('scontrol_ping_down.txt')}; exit 1")
+    with pytest.raises(SlurmUnavailableError, match=r"at vm is DOWN"):
+        slurm.write(Channel.NICE, {"1": 5})
+    assert programs.calls("scontrol") == ["scontrol ping"]
+
+
+def test_without_the_right_to_write_it_says_so(programs: Programs, slurm: CommandLineSlurm) -> None:
+    programs.scontrol(
+        "*update*) echo 'Invalid user id for job 1' >&2; exit 1;;",
+        f"*config*) {say('SlurmUser = slurm(0)')};;",
+    )
+    programs.install("sacctmgr", "true")
+    with pytest.raises(SlurmRefusedError, match="Invalid user id"):
+        slurm.write(Channel.NICE, {"1": 5})
+
+
+def test_a_qos_that_has_the_value_already_is_no_refusal(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.install(
+        "sacctmgr",
+        f'case "$*" in *modify*name=high*) exit 0;; *modify*) echo " Nothing modified"; exit 1;;\n'
+        f"*show*) {show('sacctmgr_qos_fields.txt')};; esac",
+    )
+    values = {"high": 100, "normal": 0, "gone": 7, "negative": -1}
+    assert slurm.write(Channel.QOS, values) == {
+        "gone": "no such QOS",
+        "negative": "-1 is not between 0 and 2147483647",
+    }
+    assert slurm.write(Channel.QOS, {"normal": 8}) == {"normal": "Nothing modified"}
+
+
+def test_writing_a_qos_without_the_right_is_refused(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.install("sacctmgr", "echo ' Error with request: Access/permission denied' >&2; exit 1")
+    with pytest.raises(SlurmRefusedError, match="permission denied"):
+        slurm.write(Channel.QOS, {"high": 1})
+
+
+@pytest.mark.parametrize(
+    ("level", "channel", "missing"),
+    [
+        ("Operator", Channel.NICE, None),
+        ("Operator", Channel.SITE_FACTOR, None),
+        ("Administrator", Channel.QOS, None),
+        ("Operator", Channel.QOS, "modify user {} set AdminLevel=Administrator"),
+        ("None", Channel.NICE, "modify user {} set AdminLevel=Operator"),
+        ("", Channel.NICE, "add user {} account=root AdminLevel=Operator"),
+    ],
+)
+def test_privileges(
+    programs: Programs,
+    slurm: CommandLineSlurm,
+    monkeypatch: pytest.MonkeyPatch,
+    level: str,
+    channel: Channel,
+    missing: str | None,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 987654)
+    programs.scontrol(f"*config*) {say('SlurmUser = slurm(64030)')};;")
+    programs.install("sacctmgr", say(level))
+    remedy = slurm.privilege(channel)
+    assert remedy is None if missing is None else missing.format("987654") in (remedy or "")
+
+
+def test_slurms_own_user_may_write(
+    programs: Programs, slurm: CommandLineSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 64030)
+    programs.scontrol(f"*config*) {say('SlurmUser = slurm(64030)')};;")
+    assert slurm.privilege(Channel.QOS) is None
+
+
+# -- failures
+
+
+@pytest.mark.parametrize(
+    ("said", "daemon"),
+    [
+        ("sacct: error: Sending PersistInit msg: Connection refused", "slurmdbd"),
+        ("sacct: error: Problem talking to the database: Connection refused", "slurmdbd"),
+        ("sacct: error: Unable to connect to database", "slurmdbd's database"),
+        ("error: If munged is up, restart it\nerror: Munge encode failed", "munge"),
+    ],
+)
+def test_an_error_names_the_daemon_that_is_away(
+    programs: Programs, slurm: CommandLineSlurm, said: str, daemon: str
+) -> None:
+    programs.install("sacct", f"{say(said)} >&2; exit 1")
+    with pytest.raises(SlurmUnavailableError, match=f"^{daemon} does not answer") as caught:
+        list(slurm.records(1795245000, 1795246000))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_slurm_understood_and_refused_is_another_error(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.install("sacct", "echo 'sacct: error: Invalid field requested: \"x\"' >&2; exit 1")
+    with pytest.raises(SlurmRefusedError, match="sacct: Invalid field requested"):
+        list(slurm.records(1795245000, 1795246000))
+
+
+def test_a_missing_command_is_named_with_the_remedy(slurm: CommandLineSlurm) -> None:
+    with pytest.raises(SlurmUnavailableError, match=r"sacctmgr is not to be found in .*: install"):
+        slurm.qos_priorities()
+
+
+@pytest.mark.parametrize(
+    ("program", "ask", "daemon"),
+    [
+        ("sacctmgr", lambda slurm: slurm.qos_priorities(), "slurmdbd"),
+        ("sacct", lambda slurm: list(slurm.records(1795245000, 1795246000)), "slurmdbd"),
+        ("scontrol", lambda slurm: slurm.controller(), "slurmctld"),
+    ],
+)
+def test_a_command_that_hangs_is_ended_with_its_children(
+    programs: Programs, program: str, ask: Callable[[CommandLineSlurm], object], daemon: str
+) -> None:
+    slurm = CommandLineSlurm(timeout_seconds=1, bin_directory=programs.directory)
+    programs.install(program, f"sleep 60 & echo $! > {programs.directory}/pid; wait")
+    began = time.monotonic()
+    with pytest.raises(SlurmUnavailableError, match=rf"{daemon} .*{program} took longer than 1 s"):
+        ask(slurm)
+    assert time.monotonic() - began < 20
+    child = int((programs.directory / "pid").read_text())
+    while is_running(child):
+        assert time.monotonic() - began < 30
+        time.sleep(0.01)
+
+
+def is_running(process: int) -> bool:
+    try:
+        stat = Path("/proc", str(process), "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_an_answer_that_cannot_be_read_is_no_answer(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.install("sacctmgr", say("normal|many"))
+    with pytest.raises(SlurmUnavailableError, match=r"cannot be read \(Priority: 'many'"):
+        slurm.qos_priorities()

@@ -1,0 +1,521 @@
+"""What every adapter promises of Slurm, told once and asked of the simulated and of a real one."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.port import Channel, PendingJob, SlurmUnavailableError
+from shapleyprio.testbed.cluster import PrivateSlurm
+from tests.slurm.harness import (
+    ACCOUNTS,
+    BASE_PRIORITY,
+    CALC_PERIOD_SECONDS,
+    CLUSTER,
+    CPUS_PER_NODE,
+    NODES,
+    PARTITIONS,
+    QOS_WEIGHT,
+    Harness,
+    RealHarness,
+    SimulatedHarness,
+)
+
+LONG = 36_000
+NO_JOB = 4_000_000
+JOB_CHANNELS = [Channel.SITE_FACTOR, Channel.NICE]
+
+
+@pytest.fixture(scope="module")
+def real_harness(prepared_database: Path) -> Iterator[RealHarness]:
+    with (
+        tempfile.TemporaryDirectory(prefix="slurm-") as folder,
+        PrivateSlurm(Path(folder), RealHarness.spec, prepared=prepared_database) as cluster,
+    ):
+        cluster.add_accounts(ACCOUNTS)
+        yield RealHarness(cluster)
+
+
+@pytest.fixture(params=["simulated", pytest.param("real", marks=pytest.mark.real_slurm)])
+def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
+    harness: Harness = (
+        SimulatedHarness()
+        if request.param == "simulated"
+        else request.getfixturevalue("real_harness")
+    )
+    yield harness
+    harness.clear()
+
+
+def records(harness: Harness, *job_ids: int) -> list[JobRecord]:
+    """The records of some jobs, in the order of their starts, those that wait last."""
+    found = []
+    for record in harness.slurm.records_of(job_ids):
+        assert isinstance(record, JobRecord)
+        found.append(record)
+    return sorted(found, key=lambda record: (record.start is None, record.start, record.job_id))
+
+
+def window(harness: Harness, since: int, until: int) -> dict[int, JobRecord]:
+    found = list(harness.slurm.records(since, until))
+    return {record.job_id: record for record in found if isinstance(record, JobRecord)}
+
+
+def pending(harness: Harness) -> dict[int, PendingJob]:
+    found = harness.slurm.pending()
+    return {job.job_id: job for job in found if isinstance(job, PendingJob)}
+
+
+def until_running(harness: Harness, job_id: int) -> JobRecord:
+    def running() -> bool:
+        return any(r.start and r.end is None for r in records(harness, job_id))
+
+    harness.until(running, f"job {job_id} to run")
+    return next(r for r in records(harness, job_id) if r.end is None)
+
+
+def until_ended(harness: Harness, *job_ids: int) -> list[JobRecord]:
+    def ended() -> bool:
+        found = records(harness, *job_ids)
+        return {r.job_id for r in found} == {*job_ids} and all(r.end for r in found)
+
+    harness.until(ended, f"jobs {job_ids} to end")
+    return records(harness, *job_ids)
+
+
+def occupy(harness: Harness, partition: str = "pb", seconds: int = LONG) -> int:
+    """Fill a partition, so that what comes after waits."""
+    processors = len(PARTITIONS[partition]) * CPUS_PER_NODE
+    job = harness.submit("biology", seconds, processors=processors, partition=partition)
+    until_running(harness, job)
+    return job
+
+
+def waiting(harness: Harness, *, nice: int = 0, array: int = 0) -> int:
+    """Submit a job that waits in an occupied partition."""
+    job = harness.submit("physics", 60, partition="pb", nice=nice, array=array)
+    # for a moment, until accounting has heard of it, Slurm may refuse to update a job
+    harness.until(lambda: bool(records(harness, job)), f"the record of job {job}")
+    assert job in pending(harness)
+    return job
+
+
+# -- records
+
+
+def test_a_finished_job_tells_when_and_where_it_ran(harness: Harness) -> None:
+    before = harness.now()
+    job = harness.submit("physics", 20, processors=2, partition="pa")
+    (record,) = until_ended(harness, job)
+    assert (record.account, record.user, record.partition) == ("physics", harness.user, "pa")
+    assert (record.label, record.state, record.suspended) == (str(job), "COMPLETED", 0)
+    assert record.start is not None
+    assert record.end is not None
+    assert before <= record.submit <= record.start
+    assert record.end - record.start == record.elapsed
+    assert 20 <= record.elapsed <= 20 + harness.slack_seconds
+    assert record.processors == {"a1": 2}
+
+
+def test_a_running_job_has_no_end(harness: Harness) -> None:
+    job = harness.submit("physics", LONG)
+    first = until_running(harness, job)
+    harness.wait(30)
+    (second,) = records(harness, job)
+    assert (second.state, second.start, second.end) == ("RUNNING", first.start, None)
+    assert second.elapsed >= first.elapsed + 20
+
+
+def test_a_waiting_job_has_no_start(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    (record,) = records(harness, job)
+    assert (record.state, record.start, record.end) == ("PENDING", None, None)
+    assert (record.elapsed, record.processors) == (0, {})
+
+
+def test_a_job_cancelled_while_it_waits_executed_nothing(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    harness.cancel(job)
+    (record,) = until_ended(harness, job)
+    assert (record.state, record.elapsed, record.processors) == ("CANCELLED", 0, {})
+    # Slurm shows a start if accounting hears of the job and of its end together
+    assert record.start in {None, record.end}
+
+
+def test_a_job_cancelled_while_it_runs_ends(harness: Harness) -> None:
+    job = harness.submit("physics", LONG)
+    until_running(harness, job)
+    harness.wait(30)
+    harness.cancel(job)
+    (record,) = until_ended(harness, job)
+    assert record.state == "CANCELLED"
+    assert 20 <= record.elapsed < LONG
+
+
+def test_a_requeued_job_has_two_records_under_one_id(harness: Harness) -> None:
+    job = harness.submit("physics", LONG)
+    until_running(harness, job)
+    harness.wait(60)
+    harness.requeue(job)
+    harness.until(lambda: len([r for r in records(harness, job) if r.start]) == 2, "a second run")
+    first, second = records(harness, job)
+    assert (first.state, second.state) == ("REQUEUED", "RUNNING")
+    assert first.start is not None
+    assert second.start is not None
+    assert first.end is not None
+    assert second.end is None
+    assert first.submit < second.submit
+    assert first.start < first.end <= second.start
+    assert first.elapsed == first.end - first.start
+    assert first.processors == second.processors == {"a1": 1}
+
+
+def test_tasks_of_an_array_have_ids_of_their_own(harness: Harness) -> None:
+    array = harness.submit("physics", 30, array=3)
+    harness.until(lambda: len(by_label(harness, array)) == 3, "three tasks")
+    tasks = by_label(harness, array)
+    assert set(tasks) == {f"{array}_{task}" for task in range(3)}
+    ids = {record.job_id for record in tasks.values()}
+    assert len(ids) == 3
+    assert array in ids
+
+
+def by_label(harness: Harness, array: int) -> dict[str, JobRecord]:
+    """The tasks of an array that have started."""
+    now = harness.now()
+    found = window(harness, now - 3600, now).values()
+    return {r.label: r for r in found if r.label.startswith(f"{array}_") and r.start}
+
+
+def test_the_time_of_a_suspension_is_told(harness: Harness) -> None:
+    job = harness.submit("physics", LONG)
+    until_running(harness, job)
+    harness.wait(40)
+    harness.suspend(job)
+    harness.until(lambda: records(harness, job)[0].state == "SUSPENDED", "the suspension")
+    (first,) = records(harness, job)
+    harness.wait(60)
+    (second,) = records(harness, job)
+    assert second.elapsed == first.elapsed >= 30
+    assert second.suspended >= first.suspended + 50
+    assert second.end is None
+    harness.resume(job)
+    harness.until(lambda: records(harness, job)[0].state == "RUNNING", "the job to go on")
+    harness.wait(40)
+    harness.cancel(job)
+    (last,) = until_ended(harness, job)
+    assert last.start is not None
+    assert last.end is not None
+    assert last.suspended >= 50
+    assert last.elapsed == last.end - last.start - last.suspended >= 60
+
+
+def test_a_job_on_two_nodes_tells_the_processors_on_each(harness: Harness) -> None:
+    job = harness.submit("physics", 20, processors=8, partition="pb")
+    (record,) = until_ended(harness, job)
+    assert record.processors == {"b1": 4, "b2": 4}
+
+
+def test_a_window_tells_what_existed_in_it(harness: Harness) -> None:
+    running = harness.submit("physics", LONG)
+    early = harness.submit("physics", 20)
+    (ended_before,) = until_ended(harness, early)
+    until_running(harness, running)
+    assert ended_before.end is not None
+    harness.wait(10)
+    since = harness.now()
+    inside = harness.submit("physics", 20)
+    until_ended(harness, inside)
+    harness.wait(10)
+    until = harness.now()
+    harness.wait(10)
+    late = harness.submit("physics", LONG)
+    until_running(harness, late)
+    found = window(harness, since, until)
+    assert {running, inside} <= set(found)
+    assert not {early, late} & set(found)
+    assert found[running].end is None
+    assert found[inside] == records(harness, inside)[0]
+
+
+def test_a_window_tells_of_jobs_that_wait(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    now = harness.now()
+    assert window(harness, now - 60, now + 60)[job].start is None
+
+
+def test_unknown_ids_are_passed_over(harness: Harness) -> None:
+    job = harness.submit("physics", 20)
+    until_ended(harness, job)
+    assert [r.job_id for r in records(harness, NO_JOB, job)] == [job]
+    assert records(harness, NO_JOB) == []
+
+
+# -- waiting jobs and priorities
+
+
+def test_a_waiting_job_tells_all_about_itself(harness: Harness) -> None:
+    occupy(harness)
+    before = harness.now()
+    job = harness.submit("particles", 60, processors=3, partition="pb", nice=5)
+    told = pending(harness)[job]
+    assert (told.target, told.label) == (str(job), str(job))
+    assert (told.account, told.user, told.partition) == ("particles", harness.user, "pb")
+    assert (told.qos, told.processors) == ("normal", 3)
+    assert (told.nice, told.site_factor, told.priority) == (5, 0, BASE_PRIORITY - 5)
+    assert before <= told.submit <= harness.now()
+
+
+def test_running_jobs_do_not_wait(harness: Harness) -> None:
+    assert occupy(harness) not in pending(harness)
+
+
+@pytest.mark.parametrize(
+    ("channel", "sign"), [(Channel.SITE_FACTOR, 1), (Channel.NICE, -1)], ids=JOB_CHANNELS
+)
+def test_what_is_written_moves_the_priority_by_as_much(
+    harness: Harness, channel: Channel, sign: int
+) -> None:
+    occupy(harness)
+    jobs = [waiting(harness, nice=7) for _ in range(3)]
+    values = {str(jobs[0]): -300, str(jobs[1]): 20}
+    before = pending(harness)
+    assert harness.slurm.write(channel, values) == {}
+    after = pending(harness)
+    for job in jobs[:2]:
+        value = values[str(job)]
+        assert getattr(after[job], channel) == value
+        difference = value - (7 if channel is Channel.NICE else 0)
+        assert after[job].priority - before[job].priority == sign * difference
+    assert after[jobs[2]] == before[jobs[2]]
+
+
+def test_a_written_priority_is_taken_back_by_zero(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    before = pending(harness)[job]
+    for channel in JOB_CHANNELS:
+        assert harness.slurm.write(channel, {str(job): -50}) == {}
+        assert harness.slurm.write(channel, {str(job): 0}) == {}
+    after = pending(harness)[job]
+    assert (after.priority, after.nice, after.site_factor) == (before.priority, 0, 0)
+
+
+def test_a_priority_does_not_sink_below_one(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    harness.slurm.write(Channel.SITE_FACTOR, {str(job): -2 * BASE_PRIORITY})
+    told = pending(harness)[job]
+    assert (told.site_factor, told.priority) == (-2 * BASE_PRIORITY, 1)
+
+
+def test_what_users_do_to_their_nice_is_told(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    harness.slurm.write(Channel.NICE, {str(job): -100})
+    harness.set_nice(job, 40)
+    assert pending(harness)[job].nice == 40
+
+
+def test_an_array_that_waits_is_one_job_and_is_written_as_one(harness: Harness) -> None:
+    blocker = occupy(harness)
+    array = waiting(harness, array=4)
+    told = pending(harness)
+    assert set(told) == {array}
+    assert told[array].target == f"{array}_[0-3]"
+    assert harness.slurm.write(Channel.SITE_FACTOR, {told[array].target: 11}) == {}
+    after = pending(harness)
+    assert set(after) == {array}
+    assert after[array].site_factor == 11
+    assert after[array].priority == told[array].priority + 11
+    harness.cancel(blocker)
+    harness.until(lambda: len(by_label(harness, array)) == 4, "four tasks")
+
+
+def test_a_task_written_alone_leaves_its_array(harness: Harness) -> None:
+    occupy(harness)
+    array = waiting(harness, array=4)
+    assert harness.slurm.write(Channel.SITE_FACTOR, {f"{array}_1": 11}) == {}
+    told = {job.target: job.site_factor for job in pending(harness).values()}
+    assert told == {f"{array}_[0,2-3]": 0, f"{array}_1": 11}
+
+
+@pytest.mark.parametrize("channel", JOB_CHANNELS)
+def test_a_job_that_is_gone_is_refused_and_the_others_are_written(
+    harness: Harness, channel: Channel
+) -> None:
+    finished = harness.submit("physics", 20)
+    until_ended(harness, finished)
+    occupy(harness)
+    first, last = waiting(harness), waiting(harness)
+    refused = harness.slurm.write(
+        channel, {str(first): -5, str(finished): -5, str(NO_JOB): -5, str(last): -5}
+    )
+    assert set(refused) == {str(finished), str(NO_JOB)}
+    assert all(refused.values())
+    told = pending(harness)
+    assert [getattr(told[job], channel) for job in (first, last)] == [-5, -5]
+
+
+def test_an_array_of_which_a_task_is_gone_is_refused_and_the_others_are_written(
+    harness: Harness,
+) -> None:
+    occupy(harness)
+    array = waiting(harness, array=2)
+    target = f"{array}_[0-3]"
+    assert set(harness.slurm.write(Channel.SITE_FACTOR, {target: 3})) == {target}
+    assert pending(harness)[array].site_factor == 3
+
+
+def test_a_held_job_is_told_and_keeps_what_it_has(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    harness.slurm.write(Channel.SITE_FACTOR, {str(job): 30})
+    harness.slurm.write(Channel.NICE, {str(job): -4})
+    harness.hold(job)
+    held = pending(harness)[job]
+    assert (held.priority, held.site_factor, held.nice) == (0, None, -4)
+    assert held.reason.startswith("JobHeld")
+    harness.release(job)
+    released = pending(harness)[job]
+    assert (released.site_factor, released.nice) == (30, -4)
+    assert released.priority == BASE_PRIORITY + 34
+
+
+def test_a_held_job_can_be_written_and_stays_held(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    harness.hold(job)
+    assert harness.slurm.write(Channel.SITE_FACTOR, {str(job): 30}) == {}
+    assert pending(harness)[job].priority == 0
+    harness.release(job)
+    assert pending(harness)[job].site_factor == 30
+
+
+def test_a_requeued_job_keeps_what_was_written(harness: Harness) -> None:
+    job = occupy(harness)
+    harness.slurm.write(Channel.SITE_FACTOR, {str(job): 30})
+    harness.slurm.write(Channel.NICE, {str(job): -4})
+    rival = waiting(harness)
+    harness.slurm.write(Channel.SITE_FACTOR, {str(rival): 1000})
+    harness.wait(60)
+    harness.requeue(job)
+    harness.until(lambda: job in pending(harness), "the job to wait again")
+    told = pending(harness)[job]
+    assert (told.site_factor, told.nice, told.priority) == (30, -4, BASE_PRIORITY + 34)
+
+
+def test_the_higher_priority_starts_first(harness: Harness) -> None:
+    occupy(harness, seconds=180)
+    first = harness.submit("physics", 30, processors=8, partition="pb")
+    second = harness.submit("physics", 30, processors=8, partition="pb")
+    harness.until(lambda: bool(records(harness, second)), "the record of the second job")
+    harness.slurm.write(Channel.SITE_FACTOR, {str(second): 100})
+    later, earlier = sorted(until_ended(harness, first, second), key=lambda r: r.job_id)
+    assert earlier.end is not None
+    assert later.start is not None
+    assert earlier.end <= later.start
+
+
+def test_the_priority_of_a_qos_is_read_back_and_reaches_what_waits(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    assert harness.slurm.qos_priorities()["normal"] == 0
+    assert harness.slurm.write(Channel.QOS, {"normal": 7, "unheard-of": 3}).keys() == {"unheard-of"}
+    assert harness.slurm.qos_priorities()["normal"] == 7
+    harness.wait(CALC_PERIOD_SECONDS)
+    harness.until(
+        lambda: pending(harness)[job].priority == BASE_PRIORITY + QOS_WEIGHT, "the recalculation"
+    )
+
+
+# -- the cluster
+
+
+def test_the_layout_is_the_clusters(harness: Harness) -> None:
+    layout = harness.slurm.layout()
+    assert layout.cluster == CLUSTER
+    assert {name: node.tres["cpu"] for name, node in layout.nodes.items()} == dict.fromkeys(
+        NODES, CPUS_PER_NODE
+    )
+    partitions = {name: partition.nodes for name, partition in layout.partitions.items()}
+    assert partitions == {**PARTITIONS, "all": NODES}
+    assert all(p.allow_accounts == () for p in layout.partitions.values())
+    assert layout.accounts.items() >= ACCOUNTS.items()
+    assert layout.qos_priorities == {"normal": 0}
+    settings = layout.settings
+    assert settings.type == "priority/multifactor"
+    weights = {"Age": 0, "Partition": BASE_PRIORITY, "QOS": QOS_WEIGHT}
+    assert {name: settings.weights[name] for name in weights} == weights
+    assert settings.calc_period_seconds == CALC_PERIOD_SECONDS
+    assert settings.site_factor_plugin == ""
+
+
+def test_the_controller_tells_its_clock(harness: Harness) -> None:
+    before = harness.now()
+    assert before <= harness.slurm.controller().time <= harness.now()
+
+
+@pytest.mark.parametrize("channel", list(Channel))
+def test_we_may_write_everywhere(harness: Harness, channel: Channel) -> None:
+    assert harness.slurm.privilege(channel) is None
+
+
+def test_without_the_controller_the_records_are_still_there(harness: Harness) -> None:
+    done = harness.submit("physics", 20)
+    until_ended(harness, done)
+    occupy(harness)
+    job = waiting(harness)
+    harness.take_down("slurmctld")
+    began = time.monotonic()
+    for ask in (
+        harness.slurm.controller,
+        harness.slurm.pending,
+        harness.slurm.layout,
+        lambda: harness.slurm.write(Channel.SITE_FACTOR, {str(job): 5}),
+        lambda: harness.slurm.write(Channel.NICE, {str(job): -5}),
+    ):
+        with pytest.raises(SlurmUnavailableError):
+            ask()
+    assert time.monotonic() - began < 20
+    assert [r.state for r in records(harness, done)] == ["COMPLETED"]
+    assert harness.slurm.qos_priorities() == {"normal": 0}
+    harness.bring_up("slurmctld")
+    told = pending(harness)[job]
+    assert (told.site_factor, told.nice) == (0, 0)
+
+
+def test_without_accounting_jobs_still_wait_and_records_come_later(harness: Harness) -> None:
+    occupy(harness)
+    since = harness.now()
+    job = waiting(harness)
+    harness.take_down("slurmdbd")
+    missed = harness.submit("physics", 20, partition="pa")
+    for ask in (
+        lambda: list(harness.slurm.records(since, since + 60)),
+        lambda: list(harness.slurm.records_of([job])),
+        harness.slurm.qos_priorities,
+        harness.slurm.layout,
+        lambda: harness.slurm.write(Channel.QOS, {"normal": 5}),
+    ):
+        with pytest.raises(SlurmUnavailableError):
+            ask()
+    assert job in pending(harness)
+    assert harness.slurm.write(Channel.SITE_FACTOR, {str(job): 5}) == {}
+    assert pending(harness)[job].site_factor == 5
+    harness.until(lambda: harness.slurm.controller().accounting_backlog > 0, "a backlog")
+    harness.wait(60)
+    harness.bring_up("slurmdbd")
+    (record,) = until_ended(harness, missed)
+    assert record.state == "COMPLETED"
+    assert record.elapsed >= 20
+    harness.until(lambda: harness.slurm.controller().accounting_backlog == 0, "an empty backlog")
+    assert window(harness, since, harness.now())[missed] == record

@@ -1,0 +1,84 @@
+"""Rows to test with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shapleyprio.fairness.runs import Run, RunKey
+from shapleyprio.fairness.tenure import Placement
+from shapleyprio.slurm.port import Channel
+from shapleyprio.store import CycleRow, NewPush, PlacedRun, Progress, StandingRow
+
+BEGIN = 1_700_000_000
+
+
+def placed_run(
+    job_id: int,
+    begin: int = BEGIN,
+    end: int | None = None,
+    *,
+    submit: int = BEGIN - 60,
+    organization: str = "physics",
+    owners: tuple[str, ...] = ("biology",),
+) -> PlacedRun:
+    """A run on one node of each owner."""
+    run = Run(
+        key=RunKey(job_id, submit, begin),
+        label=str(job_id),
+        account="phys",
+        user="ann",
+        state="RUNNING" if end is None else "COMPLETED",
+        begin=begin,
+        end=end,
+        processors={f"{owner}1": 16 for owner in owners},
+    )
+    return run, tuple(Placement(organization, owner, 16, begin, end) for owner in owners)
+
+
+def progress(**changes: Any) -> Progress:
+    values = {"opened": 0, "observed_until": BEGIN, "accounted_to": BEGIN}
+    return Progress(**{**values, "horizon": None, "folded_to": 0, "pruned_until": 0, **changes})
+
+
+def cycle(number: int, started: int = BEGIN, outcome: str = "done") -> CycleRow:
+    return CycleRow(
+        number=number,
+        started=started,
+        finished=started + 2,
+        outcome=outcome,
+        t=started + 1,
+        seconds={"push": 0.25},
+    )
+
+
+def standing(cycle: int, organization: str = "physics", t: int = BEGIN) -> StandingRow:
+    return StandingRow(
+        cycle=cycle,
+        organization=organization,
+        t=t,
+        contribution=10**30,
+        utility=-(10**30),
+        parts=10**13,
+        priority=1000,
+        pending=3,
+        running=4,
+        processors=128,
+    )
+
+
+def new_push(
+    key: str, new: int = 5, *, at: int = BEGIN, channel: Channel = Channel.NICE
+) -> NewPush:
+    return NewPush(
+        cycle=1,
+        channel=channel,
+        target=key,
+        key=key,
+        organization="physics",
+        label=key,
+        asked=100,
+        old=100,
+        new=new,
+        reason="balance 7",
+        at=at,
+    )

@@ -1,0 +1,70 @@
+"""Cycles and standings, and how old history goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.store.examples import BEGIN, cycle, standing
+
+if TYPE_CHECKING:
+    from shapleyprio.store import Store
+
+
+def test_cycles_are_numbered_and_told_newest_first(store: Store) -> None:
+    with store.transaction("c") as rows:
+        assert rows.next_cycle() == 1
+        assert rows.last_cycle() is None
+        for number in (1, 2, 3):
+            rows.save_cycle(cycle(number, BEGIN + number, "failed" if number == 3 else "done"))
+        assert rows.next_cycle() == 4
+        assert rows.last_cycle() == cycle(3, BEGIN + 3, "failed")
+        assert rows.last_cycle(outcome="done") == cycle(2, BEGIN + 2)
+        assert rows.last_cycle(outcome="never") is None
+        assert rows.cycle(2) == cycle(2, BEGIN + 2)
+        assert rows.cycle(9) is None
+        assert [row.number for row in rows.cycles()] == [3, 2, 1]
+        assert [row.number for row in rows.cycles(since=BEGIN + 2)] == [3, 2]
+        assert [row.number for row in rows.cycles(limit=1)] == [3]
+
+
+def test_a_cycle_is_saved_again_when_it_ends(store: Store) -> None:
+    with store.transaction("c") as rows:
+        rows.save_cycle(cycle(1, outcome="started"))
+        rows.save_cycle(cycle(1))
+        assert rows.cycles() == [cycle(1)]
+
+
+def test_standings_are_those_of_the_newest_cycle_that_has_some(store: Store) -> None:
+    with store.transaction("c") as rows:
+        assert rows.latest_standings() == []
+        for number in (1, 2):
+            for name in ("physics", "biology"):
+                rows.save_standings([standing(number, name, BEGIN + number)])
+        rows.save_cycle(cycle(3, outcome="failed"))
+        latest = [standing(2, "biology", BEGIN + 2), standing(2, "physics", BEGIN + 2)]
+        assert rows.latest_standings() == latest
+        assert rows.standings(0, limit=2) == latest
+        assert rows.standings(BEGIN + 2) == latest
+        assert [row.cycle for row in rows.standings(0, "physics")] == [2, 1]
+
+
+def test_old_history_goes_but_when_it_last_went_well_stays_known(store: Store) -> None:
+    with store.transaction("c") as rows:
+        rows.save_cycle(cycle(1, BEGIN))
+        rows.save_cycle(cycle(2, BEGIN + 60))
+        rows.save_cycle(cycle(3, BEGIN + 120, "failed"))
+        rows.save_cycle(cycle(4, BEGIN + 180, "failed"))
+        rows.save_standings([standing(1), standing(2, t=BEGIN + 60)])
+        assert rows.prune_history(BEGIN + 10_000) == 3
+        assert [row.number for row in rows.cycles()] == [4, 2]
+        assert rows.latest_standings() == [standing(2, t=BEGIN + 60)]
+        assert rows.next_cycle() == 5
+        assert rows.prune_history(BEGIN + 10_000) == 0
+
+
+def test_recent_history_stays(store: Store) -> None:
+    with store.transaction("c") as rows:
+        rows.save_cycle(cycle(1, BEGIN))
+        rows.save_cycle(cycle(2, BEGIN))
+        rows.save_standings([standing(1)])
+        assert rows.prune_history(BEGIN) == 0

@@ -1,0 +1,108 @@
+"""What was written to Slurm can always be found and put back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from shapleyprio.slurm.port import Channel
+from shapleyprio.store import Mark, NewPush, Push, PushState, Transaction
+from tests.store.examples import BEGIN, new_push
+
+if TYPE_CHECKING:
+    from shapleyprio.store import Store
+
+
+def push(number: int, new: NewPush, state: PushState, note: str = "") -> Push:
+    return Push(**asdict(new), number=number, state=state, note=note)
+
+
+def settled(rows: Transaction, new: NewPush, state: PushState) -> int:
+    (number,) = rows.plan_pushes([new])
+    rows.settle_pushes({number: (state, "")})
+    return number
+
+
+def qos(new: int, at: int = BEGIN, target: str = "physics") -> NewPush:
+    return new_push(target, new, at=at, channel=Channel.QOS)
+
+
+def test_a_push_is_planned_and_then_settled(store: Store) -> None:
+    first, second = new_push("1"), new_push("2")
+    with store.transaction("c") as rows:
+        assert rows.plan_pushes([first, second]) == [1, 2]
+        assert rows.plan_pushes([]) == []
+        assert rows.open_pushes() == [
+            push(1, first, PushState.PLANNED),
+            push(2, second, PushState.PLANNED),
+        ]
+        rows.settle_pushes({1: (PushState.APPLIED, ""), 2: (PushState.REFUSED, "job is gone")})
+        rows.settle_pushes({})
+        assert rows.open_pushes() == []
+        assert rows.pushes() == [
+            push(2, second, PushState.REFUSED, "job is gone"),
+            push(1, first, PushState.APPLIED),
+        ]
+        assert rows.pushes(key="1") == [push(1, first, PushState.APPLIED)]
+        assert rows.plan_pushes([new_push("3")]) == [3]
+
+
+def test_marks_tell_what_was_asked_and_what_we_wrote(store: Store) -> None:
+    with store.transaction("c") as rows:
+        rows.plan_pushes([new_push("1", 5)])
+        settled(rows, new_push("1", 6), PushState.REFUSED)
+        settled(rows, new_push("1", 5), PushState.APPLIED)
+        rows.plan_pushes([qos(8)])
+        assert rows.marks(Channel.NICE) == {"1": Mark(100, (6, 5))}
+        assert rows.marks(Channel.QOS) == {"physics": Mark(100, (8,))}
+        assert rows.marks(Channel.SITE_FACTOR) == {}
+
+
+def test_a_new_asked_value_makes_a_new_mark(store: Store) -> None:
+    with store.transaction("c") as rows:
+        rows.plan_pushes([new_push("1", 5), new_push("1", 6)])
+        rows.plan_pushes([replace(new_push("1", 7), asked=50)])
+        assert rows.marks(Channel.NICE) == {"1": Mark(50, (7,))}
+
+
+def test_the_mark_goes_when_the_asked_value_stands_again(store: Store) -> None:
+    with store.transaction("c") as rows:
+        settled(rows, new_push("1", 5), PushState.APPLIED)
+        settled(rows, new_push("2", 5), PushState.APPLIED)
+        settled(rows, new_push("1", 100), PushState.APPLIED)
+        settled(rows, new_push("2", 100), PushState.UNCONFIRMED)
+        assert rows.marks(Channel.NICE) == {"2": Mark(100, (5, 100))}
+
+
+def test_marks_of_jobs_that_are_gone_are_forgotten(store: Store) -> None:
+    with store.transaction("c") as rows:
+        rows.plan_pushes([new_push("1"), new_push("2"), qos(8)])
+        assert rows.prune_marks(Channel.NICE, {"2", "3"}) == 1
+        assert set(rows.marks(Channel.NICE)) == {"2"}
+        assert set(rows.marks(Channel.QOS)) == {"physics"}
+
+
+def test_old_settled_pushes_go_and_their_marks_stay(store: Store) -> None:
+    with store.transaction("c") as rows:
+        settled(rows, new_push("1", 1), PushState.APPLIED)
+        rows.plan_pushes([new_push("1", 2)])
+        settled(rows, new_push("1", 3, at=BEGIN + 99), PushState.APPLIED)
+        assert rows.prune_history(BEGIN + 99) == 1
+        assert [item.new for item in rows.pushes()] == [3, 2]
+        assert rows.marks(Channel.NICE) == {"1": Mark(100, (1, 2, 3))}
+
+
+def test_the_number_of_a_pruned_push_is_not_used_again(store: Store) -> None:
+    with store.transaction("c") as rows:
+        settled(rows, new_push("2"), PushState.APPLIED)
+        settled(rows, new_push("2"), PushState.APPLIED)
+        assert rows.prune_history(BEGIN + 99) == 1
+        assert rows.plan_pushes([new_push("3")]) == [3]
+
+
+def test_long_reasons_are_cut(store: Store) -> None:
+    with store.transaction("c") as rows:
+        (number,) = rows.plan_pushes([replace(new_push("1"), reason="r" * 900)])
+        rows.settle_pushes({number: (PushState.REFUSED, "n" * 900)})
+        (item,) = rows.pushes()
+    assert (len(item.reason), len(item.note)) == (500, 500)

@@ -1,0 +1,155 @@
+"""Migrations make the tables the code works with, on every make of database."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, inspect, make_url
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from shapleyprio.store import Revision, Store, StoreSchemaError, StoreUnreachableError, migrations
+from shapleyprio.store.tables import metadata
+from tests.store.examples import placed_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sqlalchemy import Engine
+
+
+def schema(engine: Engine) -> dict[str, list[tuple[object, ...]]]:
+    """Everything SQLite knows of columns, keys and references."""
+    with engine.connect() as connection:
+        return {
+            f"{pragma} {name}": sorted(
+                tuple(row) for row in connection.exec_driver_sql(f"PRAGMA {pragma}({name})")
+            )
+            for pragma in ("table_info", "foreign_key_list")
+            for name in metadata.tables
+        }
+
+
+def test_migrations_make_the_same_columns_keys_and_references_as_the_code(store: Store) -> None:
+    direct = create_engine("sqlite://")
+    metadata.create_all(direct)
+    assert schema(store._engine) == schema(direct)
+    direct.dispose()
+
+
+@pytest.mark.parametrize("name", ["postgresql", "mysql", "mariadb"])
+def test_tables_can_be_made_on_servers(name: str) -> None:
+    dialect = make_url(f"{name}://").get_dialect()()
+    for table in metadata.sorted_tables:
+        assert str(CreateTable(table).compile(dialect=dialect))
+        for index in table.indexes:
+            assert str(CreateIndex(index).compile(dialect=dialect))
+
+
+def test_keys_fit_into_an_index_of_mariadb() -> None:
+    for table in metadata.tables.values():
+        for columns in (table.primary_key.columns, *(index.columns for index in table.indexes)):
+            size = sum(4 * (getattr(column.type, "length", None) or 2) for column in columns)
+            assert size <= 3072, table.name
+
+
+def test_migrations_can_be_undone(store: Store) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(migrations.scripts()))
+    with store._engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "base")
+    assert inspect(store._engine).get_table_names() == ["alembic_version"]
+    assert store.revision() == Revision(None, migrations.head())
+    store.upgrade()
+    assert set(store.sizes().values()) == {0}
+
+
+def test_a_first_start_makes_the_tables(url: str, file: Path) -> None:
+    with Store.open(url, any_revision=True) as store:
+        assert store.revision() == Revision(None, migrations.head())
+    assert not file.exists()
+    with pytest.raises(StoreUnreachableError, match="no such file; run `shapleyprio db upgrade`"):
+        Store.open(url)
+    assert not file.exists()
+    with Store.open(url, create=True) as store:
+        assert store.revision() == Revision(migrations.head(), migrations.head())
+    with Store.open(url) as store:
+        assert store.clusters() == []
+
+
+def test_db_upgrade_makes_a_missing_store(url: str) -> None:
+    with Store.open(url, any_revision=True) as store:
+        store.upgrade()
+        store.upgrade()
+    Store.open(url).close()
+
+
+def test_an_empty_file_is_an_empty_store(url: str, file: Path) -> None:
+    file.touch()
+    with pytest.raises(StoreSchemaError, match=r"at revision none.*run `shapleyprio db upgrade`"):
+        Store.open(url)
+    Store.open(url, create=True).close()
+
+
+def set_revision(file: Path, revision: str) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", [revision])
+    connection.close()
+
+
+def test_an_older_store_is_not_touched_at_start(
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store.transaction("c") as rows:
+        rows.put_runs([placed_run(1)])
+    monkeypatch.setattr(migrations, "head", lambda: "9999")
+    for create in (False, True):
+        with pytest.raises(
+            StoreSchemaError, match=r"at revision 0001.*9999; run `shapleyprio db upgrade`"
+        ):
+            Store.open(url, create=create)
+
+
+def test_a_store_of_a_newer_release_is_refused(store: Store, url: str, file: Path) -> None:
+    set_revision(file, "8888")
+    with pytest.raises(StoreSchemaError, match=r"newer release wrote it .*8888.*install"):
+        Store.open(url)
+    with Store.open(url, any_revision=True) as newer:
+        assert newer.revision() == Revision("8888", migrations.head())
+        with pytest.raises(StoreSchemaError, match="newer release"):
+            newer.upgrade()
+
+
+def test_a_database_of_something_else_is_left_alone(url: str, file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE precious (x)")
+    connection.close()
+    for create in (False, True):
+        with pytest.raises(StoreSchemaError, match=r"tables of something else \(precious"):
+            Store.open(url, create=create)
+    with (
+        Store.open(url, any_revision=True) as store,
+        pytest.raises(StoreSchemaError, match="precious"),
+    ):
+        store.upgrade()
+
+
+def test_a_failed_migration_leaves_nothing_behind(
+    url: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = migrations.upgrade
+
+    def half(connection: object) -> None:
+        real(connection)  # type: ignore[arg-type]
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr(migrations, "upgrade", half)
+    with pytest.raises(RuntimeError, match="power cut"):
+        Store.open(url, create=True)
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("SELECT * FROM sqlite_master").fetchall() == []
+    connection.close()

@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import string
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapleyprio.config import Address, Config, ConfigError, config_reference, load_config
+from shapleyprio.config.reference import example_of, sections
+from shapleyprio.config.toml import lines_of, literal
+from shapleyprio.slurm.port import Channel
+
+ONE = '[[organization]]\nname = "physics"\n'
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "c.toml"
+
+
+def problems(file: Path, text: str) -> list[str]:
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load_config(file)
+    return [line.removeprefix(f"{file}:") for line in caught.value.problems]
+
+
+def loaded(file: Path, text: str) -> Config:
+    file.write_text(text, encoding="utf-8")
+    return load_config(file)
+
+
+def test_one_organization_is_configuration_enough(file: Path) -> None:
+    config = loaded(file, ONE)
+    assert [one.name for one in config.organizations] == ["physics"]
+    assert config.fairness.tres == "cpu"
+    assert config.fairness.horizon == 30 * 86_400
+    assert config.push.channel is Channel.SITE_FACTOR
+    assert config.push.influence is None
+    assert config.service.poll_interval == 30
+    assert config.metrics.address == Address("127.0.0.1", 9817)
+
+
+def test_every_key_can_be_given(file: Path) -> None:
+    config = loaded(
+        file,
+        """
+        [slurm]
+        cluster = "c1"
+        bin_directory = "/opt/slurm/bin"
+        timeout = "1m30s"
+        batch_size = 10
+        [fairness]
+        weight = "gres/gpu"
+        horizon = "unlimited"
+        since = 2026-01-01
+        [push]
+        channel = "qos"
+        influence = 1000
+        [service]
+        poll_interval = "1m"
+        overlap = "2h"
+        keep_history = "1w"
+        log_format = "json"
+        log_level = "debug"
+        [store]
+        url = "sqlite:///here.db"
+        [metrics]
+        address = "[::1]:99"
+        [[organization]]
+        name = "physics"
+        accounts = ["physics", "astro"]
+        sub_accounts = false
+        partitions = ["p"]
+        nodes = ["n[1-3],m1"]
+        qos = "physics"
+        """,
+    )
+    assert config.slurm.timeout == 90
+    assert config.slurm.bin_directory == Path("/opt/slurm/bin")
+    assert config.fairness.horizon is None
+    assert config.fairness.since == 1_767_225_600
+    assert config.fairness.tres == "gres/gpu"
+    assert config.push.influence == 1000
+    assert config.metrics.address == Address("::1", 99)
+    assert config.organizations[0].accounts == ("physics", "astro")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            ONE + 'partitons = ["p"]',
+            "3: organization[1].partitons: unknown key; did you mean 'partitions'?",
+        ),
+        (
+            '[fairness]\n\nhorizon = "30 lightyears"\n' + ONE,
+            "3: fairness.horizon: '30 lightyears' is not a duration or \"unlimited\"; "
+            'write for instance "30d"',
+        ),
+        (
+            "fairness.horizon = 30\n" + ONE,
+            '1: fairness.horizon: 30 is not a duration or "unlimited"; write for instance "30d"',
+        ),
+        (
+            '[service]\noverlap = "5"\n' + ONE,
+            "2: service.overlap: '5' is not a duration (say the unit); write for instance \"1h\"",
+        ),
+        (
+            '[push]\nhorizon = "3d"\n' + ONE,
+            "2: push.horizon: unknown key; did you mean 'fairness.horizon'?",
+        ),
+        (
+            "[push]\ncolour = 1\n" + ONE,
+            "2: push.colour: unknown key; remove it, or take one of channel, influence",
+        ),
+        (
+            '[fairnes]\nhorizon = "3d"\n' + ONE,
+            "1: fairnes: unknown table; did you mean 'fairness'?",
+        ),
+        (
+            '[[organizations]]\nname = "a"\n' + ONE,
+            "1: organizations: unknown table; did you mean [[organization]]?",
+        ),
+        (
+            '[organization]\nname = "a"',
+            "1: organization: is not a list of tables; "
+            "write [[organization]], with two brackets each",
+        ),
+        (
+            "fairness = 3\n" + ONE,
+            "1: fairness: is not a table; write [fairness] and its keys on the lines below",
+        ),
+        (
+            ONE + "[[organization]]\naccounts = []",
+            '3: organization[2].name: is missing; add for instance name = "physics"',
+        ),
+        (
+            ONE + 'accounts = "physics"',
+            "3: organization[1].accounts: 'physics' is not a list of names; "
+            'write for instance ["physics"]',
+        ),
+        (
+            ONE + 'nodes = ["n[1-"]',
+            '3: organization[1].nodes: ["n[1-"] is not a list of host lists '
+            '(missing bracket: "n[1-"); write for instance ["n[001-016]"]',
+        ),
+        (
+            ONE + 'nodes = ["n[1-9999999999]"]',
+            '3: organization[1].nodes: ["n[1-9999999999]"] is not a list of host lists '
+            '(1-9999999999 is too long a range); write for instance ["n[001-016]"]',
+        ),
+        (
+            "[fairness]\nsince = 2026-01-01T00:00:00\n" + ONE,
+            "2: fairness.since: 2026-01-01 00:00:00 is not a date, or a date and time with its "
+            "zone (the time zone is missing); write for instance "
+            '"2026-01-01T00:00:00+01:00"',
+        ),
+        (
+            '[store]\nurl = "nonsense://user:secret@host/"\n' + ONE,
+            "2: store.url: the value is not a database URL as SQLAlchemy takes them; "
+            'write for instance "sqlite:////var/lib/shapleyprio/shapleyprio.db"',
+        ),
+        (
+            "[push]\ninfluence = true\n" + ONE,
+            '2: push.influence: true is not "strict" or a positive whole number; '
+            "write for instance 10000",
+        ),
+        (
+            ONE + "[[organization]]\n" + 'name = "physics"',
+            "4: organization[2].name: 'physics' is taken by organization[1] already; "
+            "leave it to one of them",
+        ),
+        (
+            '[push]\nchannel = "qos"\n' + ONE + 'accounts = ["a"]',
+            '3: organization[1].qos: is missing, but push.channel is "qos"; '
+            "name the QOS its jobs run under, or choose another channel",
+        ),
+        (
+            "[fairness]\nhorizon = 30d\n",
+            "2: not valid TOML: Expected newline or end of document after a statement "
+            'in column 13; texts need quotes ("30d"), lists brackets (["a", "b"])',
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_place_and_its_remedy(
+    file: Path, text: str, expected: str
+) -> None:
+    assert problems(file, text) == [expected]
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(file: Path) -> None:
+    text = '[store]\nurl = "x"\n[fairness]\nweight = "cpuss"\n' + ONE + 'partition = "p"'
+    assert [line.split(":")[0] for line in problems(file, text)] == ["2", "4", "7"]
+
+
+def test_an_account_of_two_organizations_is_refused(file: Path) -> None:
+    text = ONE + 'accounts = ["a"]\n[[organization]]\nname = "b"\naccounts = [\n"c",\n"a"]'
+    assert problems(file, text) == [
+        "6: organization[2].accounts: 'a' is taken by organization[1] already; "
+        "leave it to one of them"
+    ]
+
+
+@pytest.mark.parametrize("name", ["", " ", " physics", "a\\nb"])
+def test_an_organization_needs_a_name_that_can_be_printed(file: Path, name: str) -> None:
+    assert "is not a name" in problems(file, f'[[organization]]\nname = "{name}"')[0]
+
+
+@pytest.mark.parametrize("value", ["", "0s", "-3d", "0.5s", "soon"])
+def test_durations_are_whole_seconds_above_zero(file: Path, value: str) -> None:
+    told = problems(file, f'[slurm]\ntimeout = "{value}"\n' + ONE)
+    assert "is not a duration" in told[0]
+
+
+@pytest.mark.parametrize("value", ["9817", ":1", "h:0", "h:65536", "h:http"])
+def test_addresses_have_a_host_and_a_port(file: Path, value: str) -> None:
+    told = problems(file, f'[metrics]\naddress = "{value}"\n' + ONE)
+    assert "is not an address HOST:PORT" in told[0]
+
+
+def test_metrics_can_be_off(file: Path) -> None:
+    assert loaded(file, '[metrics]\naddress = "off"\n' + ONE).metrics.address is None
+
+
+def test_a_configuration_without_organizations_is_refused(file: Path) -> None:
+    assert "there is none; add an [[organization]] table" in problems(file, "")[0]
+
+
+def test_a_missing_file_tells_how_to_make_one(file: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no such file; `shapleyprio init --config .* writes"):
+        load_config(file)
+
+
+def test_a_directory_and_binary_data_are_no_configuration(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(tmp_path)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="is not UTF-8"):
+        load_config(file)
+
+
+def test_windows_line_ends_and_byte_order_marks_do_not_matter(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf" + ONE.replace("\n", "\r\n").encode())
+    assert load_config(file).organizations[0].name == "physics"
+
+
+def test_a_long_wrong_value_is_cut(file: Path) -> None:
+    told = problems(file, f'[fairness]\nweight = "{"x" * 1000}"\n' + ONE)
+    assert len(told[0]) < 250
+
+
+def test_every_key_has_a_meaning_and_an_example_that_loads() -> None:
+    for table, section in sections().items():
+        for name, field in section.model_fields.items():
+            assert field.description, f"{table}.{name}"
+            read = tomllib.loads(f"x = {literal(example_of(field))}")["x"]
+            section.model_validate(
+                {"name": "x"} | {name: read} if "name" in section.model_fields else {name: read}
+            )
+
+
+def test_the_reference_names_every_key() -> None:
+    reference = config_reference()
+    for table, section in sections().items():
+        part = reference[reference.index(f"[{table}]") :]
+        for name in section.model_fields:
+            assert f"\n| `{name}` | " in part
+
+
+KEYS = st.text(string.ascii_lowercase, min_size=1, max_size=3)
+VALUES = st.recursive(
+    st.integers() | st.booleans() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(KEYS, VALUES), st.booleans())
+def test_every_key_is_found_on_its_line(values: dict[str, Any], spread: bool) -> None:
+    lines, expected = ["# some comment", "", "[table]"], {}
+    for key, value in values.items():
+        expected[key] = len(lines) + 1
+        text = f"{key} = {literal(value)} # comment"
+        if spread and isinstance(value, list):
+            items = [f"  {literal(item)}," for item in value]
+            text = "\n".join([f"{key} = [ # [", *items, "]"])
+        lines += text.split("\n")
+    text = "\n".join(lines)
+    assert tomllib.loads(text) == {"table": values}
+    found = lines_of(text)
+    assert {key: found["table", key] for key in values} == expected
+
+
+@given(VALUES)
+def test_what_is_written_reads_back(value: Any) -> None:
+    assert tomllib.loads(f"x = {literal(value)}") == {"x": value}
