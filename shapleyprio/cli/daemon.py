@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ import sdnotify
 import structlog
 from prometheus_client import start_http_server
 from rich.console import Console
+from structlog import PrintLoggerFactory
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fixed
 
 from shapleyprio.cli.common import cluster_of, config_option, connect, load, print_plan
@@ -99,5 +101,5 @@ def _set_up_logging(config: Config) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(click.get_text_stream("stderr")),
+        logger_factory=PrintLoggerFactory(sys.stderr),
     )

@@ -41,7 +41,7 @@ SVG_COLUMNS = 92
     show_default=True,
     help="Cluster seconds per real second of the real Slurm.",
 )
-@click.option("--seed", default=1, show_default=True, help="Of the jobs' sizes and times.")
+@click.option("--seed", default=2, show_default=True, help="Of the jobs' sizes and times.")
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),

@@ -10,6 +10,7 @@ from rich.console import Console
 from shapleyprio.cli.common import cluster_of, config_option, connect, load, print_plan
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.rollback import plan_rollback, roll_back
+from shapleyprio.slurm.port import Channel
 from shapleyprio.store import Store
 
 LEASE_SECONDS = 300
@@ -29,8 +30,9 @@ def command(config_path: Path, *, dry_run: bool) -> None:
     cluster = cluster_of(config, slurm)
     with Store.open(config.store.url) as store:
         if dry_run:
-            for plan in plan_rollback(store, cluster, slurm).values():
-                print_plan(Console(), plan)
+            now = slurm.controller().time
+            plan = plan_rollback(store, cluster, slurm, Channel, cycle=0, now=now)
+            print_plan(Console(), plan)
             return
         lease = Lease(store, cluster, seconds=LEASE_SECONDS)
         lease.renew()
@@ -39,6 +41,6 @@ def command(config_path: Path, *, dry_run: bool) -> None:
         finally:
             lease.release()
     click.echo(
-        f"put back {outcome.applied}, refused {outcome.refused}, "
-        f"could not be read back {outcome.unconfirmed}"
+        f"{outcome.applied} priorities put back, {outcome.refused} refused, {outcome.unconfirmed} "
+        "put back unseen (running or held jobs)"
     )

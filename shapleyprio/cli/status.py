@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -28,10 +27,10 @@ from shapleyprio.store import Store
 def command(config_path: Path, *, as_json: bool) -> None:
     """Show every organization's standing after the last cycle.
 
-    Shown are its share of the nodes (processors), what it contributed and used (in part-seconds), the
-    balance of both, its drift (how much sooner, on average, each part of work done would have to
-    come for its utility to equal its contribution; the negative of what it is owed), the
-    priority its jobs get, and its jobs. The first is served next.
+    The first is served next. Shown are its share of the processors, what it contributed (φ̃) and
+    used (ψ) in part-seconds, the balance φ̃ − ψ, its drift (by how many seconds each part of work
+    done came too early, or too late if negative, on average over all parts, with φ̃ as the
+    yardstick), the priority points that its jobs get, and how many wait and run.
     """
     config = load(config_path)
     with Store.open(config.store.url) as store:
@@ -45,9 +44,8 @@ def command(config_path: Path, *, as_json: bool) -> None:
 def render(console: Console, status: Status) -> None:
     """Prints the table and what an admin should know of the last cycle."""
     cycle = status.cycle
-    table = Table(
-        title=f"{status.cluster}, {clock_time(cycle.t)}", title_justify="left", box=SIMPLE_HEAD
-    )
+    console.print(f"{status.cluster}, {clock_time(cycle.t)}", highlight=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="underline")
     table.add_column("organization", no_wrap=True)
     for heading in ("nodes", "φ̃", "ψ", "balance", "drift", "priority", "pending", "running"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -120,10 +120,16 @@ class ServiceSection(Section):
         "1h",
     )
     keep_history: Seconds = _key(
-        "400d",
-        "How long past balances and priorities are kept for reports. Today's balances do not "
+        "90d",
+        "How long past cycles and standings are kept for `history`. Today's balances do not "
         "depend on it.",
-        "400d",
+        "90d",
+    )
+    keep_pushes: Seconds = _key(
+        "7d",
+        "How long past writes into Slurm are kept for `history`: there may be one for every "
+        "waiting job whenever the order changes. A rollback does not depend on it.",
+        "7d",
     )
     log_format: LogFormat = _key(
         "console", "Log lines for people, or one JSON object a line.", "json"

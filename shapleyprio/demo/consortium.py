@@ -35,7 +35,7 @@ class Member:
 
 MEMBERS = (
     Member("astronomy", ("a1", "a2"), "#e69f00", "floods the queue from the start"),
-    Member("biology", ("b1", "b2"), "#56b4e9", "submits steadily"),
+    Member("biology", ("b1", "b2"), "#56b4e9", "submits steadily, more than it owns"),
     Member("climate", ("c1", "c2"), "#00b383", "lends its nodes, asks late and little"),
 )
 PROCESSORS = sum(CPUS_PER_NODE * len(member.nodes) for member in MEMBERS)

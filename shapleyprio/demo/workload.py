@@ -13,6 +13,9 @@ MOST_PROCESSORS = 2
 MEAN_WORK = (SHORTEST_SECONDS + LONGEST_SECONDS) / 2 * (1 + MOST_PROCESSORS) / 2
 """CPU seconds of an average job."""
 
+SMALLEST_FLOOD = 40
+"""Jobs; more than the cluster can run at once, so that the shortest demo has a queue."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Submission:
@@ -41,12 +44,12 @@ def workload(seed: int, duration: int) -> list[Submission]:
     random = Random(seed)  # noqa: S311 - not a secret
     flooding, steady, lending = (member.name for member in MEMBERS)
     jobs = [
-        *_burst(random, flooding, second=0, jobs=_jobs(0.4, duration)),
-        *_burst(random, flooding, second=duration // 3, jobs=_jobs(0.2, duration)),
-        *_burst(random, flooding, second=duration * 2 // 3, jobs=_jobs(0.2, duration)),
-        *_stream(random, steady, 0, duration, jobs=_jobs(0.4, duration)),
-        *_burst(random, lending, second=duration * 2 // 5, jobs=_jobs(0.04, duration)),
-        *_stream(random, lending, duration // 2, duration, jobs=_jobs(0.07, duration)),
+        *_burst(random, flooding, second=0, jobs=max(SMALLEST_FLOOD, _jobs(0.3, duration))),
+        *_burst(random, flooding, second=duration // 3, jobs=_jobs(0.1, duration)),
+        *_burst(random, flooding, second=duration * 2 // 3, jobs=_jobs(0.1, duration)),
+        *_stream(random, steady, 0, duration, jobs=_jobs(0.7, duration)),
+        *_burst(random, lending, second=duration * 2 // 5, jobs=_jobs(0.03, duration)),
+        *_stream(random, lending, duration // 2, duration, jobs=_jobs(0.08, duration)),
     ]
     return sorted(jobs)
 

@@ -282,6 +282,13 @@ def _weights(config: Config, layout: Layout) -> Iterator[Finding]:
 
 def _channel(config: Config, layout: Layout) -> Iterator[Finding]:
     channel, settings = config.push.channel, layout.settings
+    if "INCR_ONLY" in settings.flags:
+        yield Finding(
+            Severity.ERROR,
+            "PriorityFlags",
+            "has INCR_ONLY: a priority never falls, so an organization never loses its place",
+            "remove INCR_ONLY from PriorityFlags in slurm.conf",
+        )
     if channel is Channel.SITE_FACTOR and settings.site_factor_plugin:
         yield Finding(
             Severity.WARNING,

@@ -15,6 +15,7 @@ from shapleyprio.service import push
 from shapleyprio.service.accounting import Account, AccountingError, ClockError
 from shapleyprio.service.membership import Membership, membership
 from shapleyprio.service.report import Report, StopWatch, standing_rows
+from shapleyprio.service.rollback import plan_rollback
 from shapleyprio.slurm.port import (
     Channel,
     Layout,
@@ -120,9 +121,7 @@ class Cycle:
         )
         watch.lap("rank")
         if not dry_run:
-            report.pushed = push.carry_out(
-                self._store, self._cluster, self._slurm, self._channel, report.planned
-            )
+            report.pushed = push.carry_out(self._store, self._cluster, self._slurm, report.planned)
         watch.lap("push")
 
     def prune(self) -> int:
@@ -139,7 +138,10 @@ class Cycle:
             live |= {str(run.key.job_id) for run in transaction.unfinished_runs()}
             for channel in (Channel.SITE_FACTOR, Channel.NICE):
                 transaction.prune_marks(channel, live)
-            transaction.prune_history(now - self._config.service.keep_history)
+            transaction.prune_history(
+                now - self._config.service.keep_history,
+                pushes_before=now - self._config.service.keep_pushes,
+            )
             return self._open(transaction, now).prune()
 
     def _account(self, report: Report) -> tuple[dict[str, Standing], Tenures]:
@@ -240,7 +242,7 @@ class Cycle:
         }
         with self._store.reading(self._cluster) as view:
             marks = view.marks(self._channel)
-        return push.plan(
+        planned = push.plan(
             self._channel,
             places,
             points,
@@ -248,6 +250,10 @@ class Cycle:
             cycle=report.number,
             now=report.t,
             reasons=reasons,
+        )
+        left = [channel for channel in Channel if channel is not self._channel]
+        return planned + plan_rollback(
+            self._store, self._cluster, self._slurm, left, cycle=report.number, now=report.t
         )
 
     def _record(self, report: Report, started: int, outcome: str, message: str = "") -> None:

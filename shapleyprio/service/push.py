@@ -71,7 +71,7 @@ def job_places(
                 Place(
                     target=job.target,
                     key=str(job.job_id),
-                    base_key=_base_key(job),
+                    base_key=base_key(job.label, job.job_id),
                     label=job.label,
                     organization=holders.get(job.account, ""),
                     value=value,
@@ -103,7 +103,7 @@ def qos_places(priorities: Mapping[str, int], owners: Mapping[str, str]) -> list
 
 def live_keys(pending: Iterable[PendingJob]) -> set[str]:
     """Keys under which marks of pending jobs may be looked for."""
-    return {key for job in pending for key in (str(job.job_id), _base_key(job))}
+    return {key for job in pending for key in (str(job.job_id), base_key(job.label, job.job_id))}
 
 
 def plan(
@@ -158,10 +158,14 @@ def plan(
     return pushes
 
 
-def carry_out(
-    store: Store, cluster: str, slurm: Slurm, channel: Channel, pushes: Sequence[NewPush]
-) -> Outcome:
+def carry_out(store: Store, cluster: str, slurm: Slurm, pushes: Sequence[NewPush]) -> Outcome:
     """Records the writes, makes them, reads back what stands there and records that too.
+
+    Args:
+        store: where they are recorded.
+        cluster: its name there.
+        slurm: where they are made.
+        pushes: on any channels.
 
     Raises:
         SlurmUnavailableError: Slurm went away; what was written stays on record as planned and
@@ -171,12 +175,16 @@ def carry_out(
         return Outcome()
     with store.transaction(cluster) as transaction:
         numbers = transaction.plan_pushes(pushes)
-    refusals = slurm.write(channel, {push.target: push.new for push in pushes})
-    values = current_values(slurm, channel)
-    states = {
-        number: _state(push.target, push.new, values, refusals)
-        for number, push in zip(numbers, pushes, strict=True)
-    }
+    numbered = dict(zip(numbers, pushes, strict=True))
+    states: dict[int, tuple[PushState, str]] = {}
+    for channel in Channel:
+        ours = {number: push for number, push in numbered.items() if push.channel is channel}
+        if not ours:
+            continue
+        refusals = slurm.write(channel, {push.target: push.new for push in ours.values()})
+        values = current_values(slurm, channel)
+        for number, push in ours.items():
+            states[number] = _state(push.target, push.new, values, refusals)
     with store.transaction(cluster) as transaction:
         transaction.settle_pushes(states)
     return _outcome(states.values())
@@ -208,10 +216,10 @@ def current_values(slurm: Slurm, channel: Channel) -> Mapping[str, int | None]:
     }
 
 
-def _base_key(job: PendingJob) -> str:
+def base_key(label: str, job_id: int) -> str:
     """Tasks split from an array inherit what was written to it, under an id of their own."""
-    base = job.label.partition("_")[0]
-    return base if base.isdigit() else str(job.job_id)
+    base = label.partition("_")[0]
+    return base if base.isdigit() else str(job_id)
 
 
 def _asked(place: Place, marks: Mapping[str, Mark]) -> int:

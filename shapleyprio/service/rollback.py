@@ -2,44 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from shapleyprio.fairness.runs import Run
+from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.service import push
 from shapleyprio.slurm.port import Channel, PendingJob, Slurm
-from shapleyprio.store import NewPush, Store
+from shapleyprio.store import Mark, NewPush, Store
+
+REASON = "put back as it was found"
 
 
-def plan_rollback(store: Store, cluster: str, slurm: Slurm) -> Mapping[Channel, Sequence[NewPush]]:
-    """The writes on every channel that put back what was asked for before we came.
+def plan_rollback(
+    store: Store,
+    cluster: str,
+    slurm: Slurm,
+    channels: Iterable[Channel],
+    *,
+    cycle: int,
+    now: int,
+) -> list[NewPush]:
+    """The writes on these channels that put back what was asked for before we came.
+
+    What somebody else has changed since is left alone. Slurm does not tell what stands at held
+    and at running jobs: there the asked value is written unseen.
+
+    Args:
+        store: where the marks are.
+        cluster: its name there.
+        slurm: where the jobs are.
+        channels: which.
+        cycle: its number, for the record.
+        now: second, for the record.
 
     Raises:
-        SlurmError, StoreError: nothing was changed.
+        SlurmError: nothing was changed.
+        StoreError: so for the store.
     """
-    now = slurm.controller().time
     with store.reading(cluster) as view:
-        marks = {channel: view.marks(channel) for channel in Channel}
-    pending = [job for job in slurm.pending() if isinstance(job, PendingJob)]
-    plans = {}
-    for channel in Channel:
+        marks = {channel: found for channel in channels if (found := view.marks(channel))}
+        running = view.unfinished_runs() if marks else []
+    pushes: list[NewPush] = []
+    for channel, marked in marks.items():
         if channel is Channel.QOS:
-            owners = dict.fromkeys(marks[channel], "")
-            places = push.qos_places(slurm.qos_priorities(), owners) if owners else []
+            places = push.qos_places(slurm.qos_priorities(), dict.fromkeys(marked, NOBODY))
         else:
+            pending = [job for job in slurm.pending() if isinstance(job, PendingJob)]
             places = push.job_places(channel, pending, {})
-        plans[channel] = push.plan(
-            channel, places, {}, marks[channel], now=now, cycle=0, reasons={}, put_back="rollback"
+            pushes += _unseen(channel, marked, pending, running, cycle=cycle, now=now)
+        pushes += push.plan(
+            channel, places, {}, marked, cycle=cycle, now=now, reasons={}, put_back=REASON
         )
-    return plans
+    return pushes
 
 
 def roll_back(store: Store, cluster: str, slurm: Slurm) -> push.Outcome:
-    """Writes what `plan_rollback` plans, and forgets what we had written where that worked.
+    """Puts back what was asked for, on every channel, and forgets it where that is confirmed.
 
     Raises:
-        SlurmError, StoreError: what was put back by then stays so; run it again.
+        SlurmError: what was put back by then stays so; run it again.
+        StoreError: so for the store.
     """
     push.settle_open(store, cluster, slurm)
-    total = push.Outcome()
-    for channel, pushes in plan_rollback(store, cluster, slurm).items():
-        total += push.carry_out(store, cluster, slurm, channel, pushes)
-    return total
+    now = slurm.controller().time
+    plan = plan_rollback(store, cluster, slurm, Channel, cycle=0, now=now)
+    return push.carry_out(store, cluster, slurm, plan)
+
+
+def _unseen(
+    channel: Channel,
+    marks: Mapping[str, Mark],
+    pending: Sequence[PendingJob],
+    running: Sequence[Run],
+    *,
+    cycle: int,
+    now: int,
+) -> list[NewPush]:
+    waiting = {job.job_id for job in pending}
+    jobs = [(job.job_id, job.target, job.label) for job in pending if job.site_factor is None]
+    if channel is Channel.NICE:
+        jobs = []
+    jobs += [
+        (run.key.job_id, str(run.key.job_id), run.label)
+        for run in running
+        if run.key.job_id not in waiting
+    ]
+    pushes = []
+    for job_id, target, label in jobs:
+        mark = marks.get(str(job_id)) or marks.get(push.base_key(label, job_id))
+        if mark is not None and mark.written[-1] != mark.asked:
+            pushes.append(
+                NewPush(
+                    cycle=cycle,
+                    channel=channel,
+                    target=target,
+                    key=str(job_id),
+                    organization=NOBODY,
+                    label=label,
+                    asked=mark.asked,
+                    old=mark.written[-1],
+                    new=mark.asked,
+                    reason=REASON,
+                    at=now,
+                )
+            )
+    return pushes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from shapleyprio.fairness.ranking import Scale
 from shapleyprio.slurm.port import Channel, Layout
@@ -22,13 +22,14 @@ def others_by_factor(layout: Layout, channel: Channel) -> dict[str, int]:
         "Partition": max((p.priority_job_factor for p in layout.partitions.values()), default=0),
     }
     flag = {"QOS": "NO_NORMAL_QOS", "Partition": "NO_NORMAL_PART"}
+    raw = {factor: is_raw(settings.flags, name) for factor, name in flag.items()}
     others = {}
     for factor, weight in settings.weights.items():
         if channel is Channel.QOS and factor == "QOS":
             continue
         points = weight
         if factor in largest:
-            points *= largest[factor] if flag[factor] in settings.flags else largest[factor] > 0
+            points *= largest[factor] if raw[factor] else largest[factor] > 0
         if points > 0:
             others[factor] = points
     return others
@@ -48,10 +49,15 @@ def step_in_points(layout: Layout, channel: Channel, scale: Scale, organizations
     if channel is not Channel.QOS:
         return scale.step
     weight = layout.settings.weights.get("QOS", 0)
-    if "NO_NORMAL_QOS" in layout.settings.flags:
+    if is_raw(layout.settings.flags, "NO_NORMAL_QOS"):
         return weight * scale.step
     top = max(scale.priority(organizations - 1), _largest(layout.qos_priorities))
     return weight * scale.step // top
+
+
+def is_raw(flags: Collection[str], flag: str) -> bool:
+    """Whether Slurm leaves a factor as it is; 22.05 tells every such flag as NO_NORMAL_ALL."""
+    return flag in flags or "NO_NORMAL_ALL" in flags
 
 
 def _largest(priorities: Mapping[str, int]) -> int:

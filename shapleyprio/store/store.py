@@ -27,13 +27,17 @@ class View(RunsView, BooksView, HistoryView, PushesView, LeaseView):
 class Transaction(Runs, Books, History, Pushes, Leases, View):
     """One cluster's rows, to read and to change: all changes are committed together or none."""
 
-    def prune_history(self, before: int) -> int:
-        """Deletes cycles, standings and pushes older than `before`, and returns how many rows.
+    def prune_history(self, before: int, *, pushes_before: int) -> int:
+        """Deletes what is older, and returns how many rows.
 
         The newest cycle of each outcome stays, and so do pushes still planned. What must be
         known to roll back is in the marks, which stay.
+
+        Args:
+            before: second, for cycles and standings.
+            pushes_before: second, for pushes.
         """
-        return self._prune_cycles(before) + self._prune_pushes(before)
+        return self._prune_cycles(before) + self._prune_pushes(pushes_before)
 
 
 class Store:

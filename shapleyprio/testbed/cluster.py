@@ -45,6 +45,9 @@ MARIADB_OPTIONS = (  # small files, no waiting for the disk: the data is thrown 
 # a caller's own Slurm or clock must not leak in
 FOREIGN = ("SLURM", "SBATCH_", "SACCT_", "SQUEUE_", "SINFO_", "SALLOC_", "FAKETIME", "LD_PRELOAD")
 
+CGROUP_CONF = b"CgroupPlugin=cgroup/v1\n"
+"""Keeps slurmd 22.05 from looking for cgroups, which it does even where nothing uses them."""
+
 
 class PrivateSlurm:
     """A real Slurm whose whole state is one directory and which nobody else can reach.
@@ -243,6 +246,7 @@ class PrivateSlurm:
         self.directory.chmod(0o755)
         _write(place.slurm_conf, slurm_conf(self.spec, place).encode(), 0o644)
         _write(place.slurmdbd_conf, slurmdbd_conf(self.spec, place).encode(), 0o600)
+        _write(place.slurm_conf.with_name("cgroup.conf"), CGROUP_CONF, 0o644)
         key = self.directory / "etc" / "munge.key"
         if not key.exists():
             _write(key, secrets.token_bytes(128), 0o600)

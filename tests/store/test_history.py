@@ -55,11 +55,11 @@ def test_old_history_goes_but_when_it_last_went_well_stays_known(store: Store) -
         rows.save_cycle(cycle(3, BEGIN + 120, "failed"))
         rows.save_cycle(cycle(4, BEGIN + 180, "failed"))
         rows.save_standings([standing(1), standing(2, t=BEGIN + 60)])
-        assert rows.prune_history(BEGIN + 10_000) == 3
+        assert rows.prune_history(BEGIN + 10_000, pushes_before=BEGIN + 10_000) == 3
         assert [row.number for row in rows.cycles()] == [4, 2]
         assert rows.latest_standings() == [standing(2, t=BEGIN + 60)]
         assert rows.next_cycle() == 5
-        assert rows.prune_history(BEGIN + 10_000) == 0
+        assert rows.prune_history(BEGIN + 10_000, pushes_before=BEGIN + 10_000) == 0
 
 
 def test_recent_history_stays(store: Store) -> None:
@@ -67,4 +67,4 @@ def test_recent_history_stays(store: Store) -> None:
         rows.save_cycle(cycle(1, BEGIN))
         rows.save_cycle(cycle(2, BEGIN))
         rows.save_standings([standing(1)])
-        assert rows.prune_history(BEGIN) == 0
+        assert rows.prune_history(BEGIN, pushes_before=BEGIN) == 0

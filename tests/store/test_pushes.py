@@ -87,7 +87,7 @@ def test_old_settled_pushes_go_and_their_marks_stay(store: Store) -> None:
         settled(rows, new_push("1", 1), PushState.APPLIED)
         rows.plan_pushes([new_push("1", 2)])
         settled(rows, new_push("1", 3, at=BEGIN + 99), PushState.APPLIED)
-        assert rows.prune_history(BEGIN + 99) == 1
+        assert rows.prune_history(BEGIN + 99, pushes_before=BEGIN + 99) == 1
         assert [item.new for item in rows.pushes()] == [3, 2]
         assert rows.marks(Channel.NICE) == {"1": Mark(100, (1, 2, 3))}
 
@@ -96,7 +96,7 @@ def test_the_number_of_a_pruned_push_is_not_used_again(store: Store) -> None:
     with store.transaction("c") as rows:
         settled(rows, new_push("2"), PushState.APPLIED)
         settled(rows, new_push("2"), PushState.APPLIED)
-        assert rows.prune_history(BEGIN + 99) == 1
+        assert rows.prune_history(BEGIN + 99, pushes_before=BEGIN + 99) == 1
         assert rows.plan_pushes([new_push("3")]) == [3]
 
 

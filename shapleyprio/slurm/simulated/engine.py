@@ -178,7 +178,7 @@ class Engine:
 
     def release(self, job: Job) -> None:
         """Undo a hold."""
-        self._wait(job, WAITS)
+        self._wait(job, NOT_YET if self.now < job.eligible else WAITS)
         self._account(job, "PENDING")
 
     def requeue(self, job: Job) -> None:

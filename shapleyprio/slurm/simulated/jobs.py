@@ -118,7 +118,7 @@ class Job:
             submit=self.submit,
             priority=self.priority,
             nice=self.nice,
-            site_factor=None if self.reason == HELD else self.site_factor,
+            site_factor=self.site_factor if self.reason == WAITS else None,
             processors=self.processors,
         )
 

@@ -1,0 +1,1 @@
+"""Speed and memory of the service, measured on the machine it is to run on."""

@@ -1,0 +1,108 @@
+"""Fills a store with accounting records, in a process of its own to know its memory.
+
+``python -m shapleyprio.bench.ingest URL RECORDS`` prints how many are done after every day, and
+at the end a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from time import perf_counter
+
+from shapleyprio.bench.measure import Measurement
+from shapleyprio.bench.workloads import (
+    CLUSTER,
+    CONFIG,
+    DAY,
+    HOLDERS,
+    NOW,
+    RECORDS_A_DAY,
+    day_of_records,
+    days_of,
+)
+from shapleyprio.service.accounting import Account
+from shapleyprio.slurm.text_accounting import accounting_line
+from shapleyprio.store import Store
+
+SECONDS_BELOW = 120.0
+MEGABYTES_BELOW = 500.0
+OF_RECORDS = 1_000_000
+"""The targets are meant for so many records."""
+
+
+def ingest(url: str, records: int, progress: Callable[[int], None]) -> list[Measurement]:
+    """Fills the store at the URL and tells how long it took and how much memory.
+
+    Args:
+        url: of an empty store.
+        records: how many.
+        progress: told how many are done.
+    """
+    command = [sys.executable, "-m", "shapleyprio.bench.ingest", url, str(records)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        last = "{}"
+        for line in process.stdout:
+            last = line
+            if line.strip().isdigit():
+                progress(int(line))
+    if process.returncode:
+        raise RuntimeError(f"ingesting records ended with exit code {process.returncode}")
+    answer = json.loads(last)
+    what = f"{records:,} finished records into SQLite, a day in one transaction"
+    return [
+        _measurement(what, answer["seconds"], "s", SECONDS_BELOW, records),
+        _measurement("peak memory of that", answer["megabytes"], "MB", MEGABYTES_BELOW, records),
+    ]
+
+
+def fill(store: Store, records: int) -> Iterator[int]:
+    """Accounts the records of the past in the order of its days; yields how many are done."""
+    done = 0
+    for days_ago in range(days_of(records), 0, -1):
+        today = min(RECORDS_A_DAY, records - done)
+        lines = day_of_records(days_ago, today)
+        evening = NOW - (days_ago - 1) * DAY
+        with store.transaction(CLUSTER) as transaction:
+            account = Account(
+                transaction,
+                horizon=CONFIG.fairness.horizon,
+                opens=NOW - (days_of(records) + 2) * DAY,
+                ask_holders=dict,
+            )
+            for kind, holders in HOLDERS.items():
+                account.observe_holders(kind, holders, evening)
+            account.take_in((accounting_line(line, "cpu") for line in lines), evening)
+            account.close(evening, observed_until=evening)
+        done += today
+        yield done
+
+
+def _measurement(what: str, value: float, unit: str, below: float, records: int) -> Measurement:
+    return Measurement(
+        name="ingest",
+        what=what,
+        value=value,
+        unit=unit,
+        worst=value,
+        below=below if records == OF_RECORDS else None,
+    )
+
+
+def main(url: str, records: int) -> None:
+    """Fills a store and prints how it goes."""
+    began = perf_counter()
+    with Store.open(url, create=True) as store:
+        for done in fill(store, records):
+            print(done, flush=True)
+    seconds = perf_counter() - began
+    kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"seconds": seconds, "megabytes": kibibytes * 1024 / 1e6}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,140 @@
+"""Records, runs and placements to test with, and the definitions spelled out part by part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from shapleyprio.fairness.ledger import Ledger, Standing
+from shapleyprio.fairness.runs import JobRecord, Run, RunKey
+from shapleyprio.fairness.tenure import Kind, Placement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+HORIZONS = st.none() | st.integers(1, 60)
+
+PLACEMENTS = st.builds(
+    lambda organization, owner, processors, begin, length: Placement(
+        organization, owner, processors, begin, None if length is None else begin + length
+    ),
+    st.sampled_from(["physics", "biology", ""]),
+    st.sampled_from(["physics", "biology", ""]),
+    st.integers(1, 9),
+    st.integers(0, 50),
+    st.none() | st.integers(0, 30),
+)
+"""Placements with no event after second 80."""
+
+
+def job_record(
+    job_id: int = 1,
+    *,
+    start: int | None,
+    end: int | None = None,
+    state: str = "COMPLETED",
+    elapsed: int | None = None,
+    suspended: int = 0,
+    submit: int = 0,
+    account: str = "phys",
+    processors: Mapping[str, int] | None = None,
+    label: str | None = None,
+) -> JobRecord:
+    """A record; what was executed follows from the other times where it can."""
+    if elapsed is None:
+        elapsed = 0 if start is None or end is None else end - start - suspended
+    return JobRecord(
+        job_id=job_id,
+        label=label or str(job_id),
+        account=account,
+        user="ann",
+        partition="batch",
+        submit=submit,
+        start=start,
+        end=end,
+        elapsed=elapsed,
+        suspended=suspended,
+        state=state,
+        processors={"n1": 1} if processors is None else processors,
+    )
+
+
+def a_run(
+    begin: int,
+    end: int | None,
+    processors: Mapping[str, int] | None = None,
+    *,
+    account: str = "phys",
+    job_id: int = 1,
+) -> Run:
+    return Run(
+        key=RunKey(job_id, 0, begin),
+        label=str(job_id),
+        account=account,
+        user="ann",
+        state="RUNNING" if end is None else "COMPLETED",
+        begin=begin,
+        end=end,
+        processors={"n1": 1} if processors is None else processors,
+    )
+
+
+def parts_of(begin: int, end: int | None, t: int) -> range:
+    """Seconds in which a part was executed and completed by t."""
+    return range(begin, t if end is None else min(end, t))
+
+
+def worth_of_part(second: int, t: int, horizon: int | None) -> int:
+    """Eq. 3 for one part, and the horizon: min(t − τ, H)."""
+    return t - second if horizon is None else min(t - second, horizon)
+
+
+def worth_by_parts(begin: int, end: int | None, t: int, horizon: int | None = None) -> int:
+    return sum(worth_of_part(second, t, horizon) for second in parts_of(begin, end, t))
+
+
+def standings_by_parts(
+    runs: Iterable[Run],
+    holder: Callable[[Kind, str, int], str],
+    names: Iterable[str],
+    t: int,
+    horizon: int | None,
+) -> dict[str, Standing]:
+    """Part by part: the job's organization gains utility, the processor's owner contribution."""
+    names = list(names)
+    contribution, utility, parts = (dict.fromkeys(names, 0) for _ in range(3))
+    for run in runs:
+        for second in parts_of(run.begin, run.end, t):
+            worth = worth_of_part(second, t, horizon)
+            organization = holder("account", run.account, second)
+            for node, processors in run.processors.items():
+                owner = holder("node", node, second)
+                if owner in contribution:
+                    contribution[owner] += processors * worth
+                if organization in utility:
+                    utility[organization] += processors * worth
+                    if horizon is None or t - second <= horizon:
+                        parts[organization] += processors
+    return {name: Standing(contribution[name], utility[name], parts[name]) for name in names}
+
+
+def events_between(placements: Iterable[Placement], one: int, other: int) -> list[Placement]:
+    """Placements that begin or end after the earlier and not after the later of two seconds."""
+    low, high = sorted((one, other))
+    return [
+        placement
+        for placement in placements
+        if low < placement.begin <= high
+        or (placement.end is not None and low < placement.end <= high)
+    ]
+
+
+def ledger_of(placements: Iterable[Placement], t: int, horizon: int | None = None) -> Ledger:
+    """The ledger of these placements, folded for time t."""
+    placements = list(placements)
+    ledger = Ledger(horizon)
+    ledger.add(placements)
+    if horizon is not None:
+        ledger.fold(t - horizon, events_between(placements, 0, t - horizon))
+    return ledger
