@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 import sdnotify
 import structlog
-from prometheus_client import start_http_server
 from rich.console import Console
 from structlog import PrintLoggerFactory
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fixed
@@ -65,9 +64,6 @@ def command(config_path: Path, *, once: bool, dry_run: bool) -> None:
             if dry_run:
                 print_plan(Console(), report.planned)
             return
-        if config.metrics.address is not None:
-            host, port = config.metrics.address
-            start_http_server(port, addr=host, registry=metrics.registry)
         daemon.run()
 
 

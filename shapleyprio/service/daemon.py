@@ -10,6 +10,7 @@ import sdnotify
 import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
+from prometheus_client import start_http_server
 
 from shapleyprio.config import Config, ConfigError
 from shapleyprio.service.cycle import FAILURES, Cycle, outcome_of
@@ -65,10 +66,12 @@ class Daemon:
         Raises:
             LeaseHeldError: another process steers the cluster.
             StoreError: the store cannot be used.
+            ConfigError: nothing can be served at the address for metrics.
         """
         signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread is started
         self._lease.renew()
+        self._serve_metrics()
         self._scheduler.add_job(
             self._cycle_or_log,
             "interval",
@@ -97,6 +100,20 @@ class Daemon:
             return self._run_cycle()
         finally:
             self._lease.release()
+
+    def _serve_metrics(self) -> None:
+        address = self._config.metrics.address
+        if address is None:
+            return
+        try:
+            start_http_server(address.port, addr=address.host, registry=self._metrics.registry)
+        except OSError as error:
+            raise ConfigError(
+                [
+                    f"metrics.address: nothing can be served at {address.host}:{address.port} "
+                    f'({error.strerror}); choose another, or "off"'
+                ]
+            ) from error
 
     def _cycle_or_log(self) -> None:
         """Runs one cycle; what fails in it is logged and counted, and the next one goes on."""

@@ -70,7 +70,8 @@ class PendingJob:
         submit: seconds since the epoch.
         priority: as Slurm computes it; 0 while held.
         nice: as it stands now, ours included.
-        site_factor: as it stands now; None where Slurm does not tell (a held job).
+        site_factor: as it stands now; None where Slurm does not tell: it does so only of jobs
+            that its scheduler has looked at and that may start (not held, not dependent).
         processors: how many CPUs it asks for.
     """
 
@@ -195,7 +196,9 @@ class Slurm(Protocol):
             values: target (of a PendingJob, or a QOS) -> new value.
 
         Returns:
-            target -> why, for those that Slurm would not change (a job that is gone, say).
+            target -> why, for those that Slurm would not change (a job that is gone, or one
+            that accounting has not registered yet). Slurm sometimes complains and changes the
+            value all the same: reading back tells.
         """
 
     def privilege(self, channel: Channel) -> str | None:

@@ -225,9 +225,6 @@ class RealHarness:
         """Leave an empty cluster to the next test, whatever became of this one."""
         for daemon in tuple(self._down):
             self.bring_up(daemon)
-        for target, value in self.slurm.qos_priorities().items():
-            if value:
-                self._cluster.run("sacctmgr", "-i", "modify", "qos", target, "set", "Priority=0")
         self._cluster.wait_until(self._empty, real_seconds=30, what="an empty cluster")
 
     def _starts_now(self, job_id: int) -> bool:
@@ -240,8 +237,6 @@ class RealHarness:
 
     def _empty(self) -> bool:
         with suppress(TestbedError):  # a daemon that has just come back may need another moment
-            jobs = self._cluster.run("squeue", "-h", "-o", "%A").split()
-            if jobs:
-                self._cluster.run("scancel", *jobs, check=False)
-            return not jobs
+            self._cluster.run("scancel", f"--user={self.user}")
+            return not self._cluster.run("squeue", "-h")
         return False

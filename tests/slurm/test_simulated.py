@@ -180,6 +180,7 @@ def test_age_counts_at_every_recalculation_until_it_is_full() -> None:
     slurm = one_processor(settings=settings)
     slurm.submit("a", processing_time=10_000)
     job = slurm.submit("a", processing_time=10)
+    slurm.advance(0)
     slurm.write(Channel.SITE_FACTOR, {str(job): 5})
     priorities = []
     for second in (59, 60, 119, 300, 6000):
@@ -279,6 +280,9 @@ def test_a_requeued_job_does_not_start_in_the_same_second() -> None:
     job = slurm.submit("a", processing_time=10)
     slurm.advance(0)
     slurm.requeue(job)
+    slurm.hold(job)
+    slurm.release(job)
+    assert told(slurm)[job].reason == "BeginTime"
     slurm.advance(5)
     assert [r.start for r in all_records(slurm)] == [0, 1]
 
