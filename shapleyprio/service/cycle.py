@@ -10,6 +10,7 @@ import structlog
 from shapleyprio.config import Config
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.ranking import leading, priorities, scale
+from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.fairness.tenure import Kind, Tenures
 from shapleyprio.service import push
 from shapleyprio.service.accounting import Account, AccountingError, ClockError
@@ -93,8 +94,8 @@ class Cycle:
             report = Report(number=view.next_cycle())
         try:
             self._steer(report, dry_run=dry_run)
-        except tuple(FAILURES) as failure:
-            self._record(report, started, outcome_of(failure), str(failure))
+        except Exception as failure:
+            self._record(report, started, outcome_of(failure), str(failure) or repr(failure))
             raise
         self._record(report, started, "dry_run" if dry_run else "ok")
         return report
@@ -131,18 +132,36 @@ class Cycle:
             SlurmError: it cannot be told which jobs are still there.
             StoreError: nothing was deleted.
         """
-        now = self._slurm.controller().time
-        pending = [job for job in self._slurm.pending() if isinstance(job, PendingJob)]
-        live = push.live_keys(pending)
+        controller = self._slurm.controller()
+        now = controller.time
+        told = self._slurm.pending()
+        known = controller.accounting_backlog == 0 and not any(
+            isinstance(job, Malformed) for job in told
+        )
+        waiting = push.live_keys(job for job in told if isinstance(job, PendingJob))
         with self._store.transaction(self._cluster) as transaction:
-            live |= {str(run.key.job_id) for run in transaction.unfinished_runs()}
-            for channel in (Channel.SITE_FACTOR, Channel.NICE):
-                transaction.prune_marks(channel, live)
+            for channel in (Channel.SITE_FACTOR, Channel.NICE) if known else ():
+                self._prune_marks(transaction, channel, waiting)
             transaction.prune_history(
                 now - self._config.service.keep_history,
                 pushes_before=now - self._config.service.keep_pushes,
             )
             return self._open(transaction, now).prune()
+
+    def _prune_marks(self, transaction: Transaction, channel: Channel, waiting: set[str]) -> None:
+        """Forgets jobs that have ended; one that runs or is suspended may be requeued and wait."""
+        live = waiting | {
+            key
+            for run in transaction.unfinished_runs()
+            for key in (str(run.key.job_id), push.base_key(run.label, run.key.job_id))
+        }
+        missing = [int(key) for key in transaction.marks(channel).keys() - live]
+        for record in self._slurm.records_of(missing) if missing else ():
+            if isinstance(record, Malformed):
+                return
+            if record.state in UNFINISHED_STATES:
+                live.add(str(record.job_id))
+        transaction.prune_marks(channel, live)
 
     def _account(self, report: Report) -> tuple[dict[str, Standing], Tenures]:
         """Reads accounting up to now, a day at most in one transaction."""
@@ -282,8 +301,8 @@ class Cycle:
 
 
 def outcome_of(failure: Exception) -> str:
-    """The outcome that a failure is recorded under."""
-    return next(name for kind, name in FAILURES.items() if isinstance(failure, kind))
+    """The outcome that a failure is recorded under: ``defect`` if it was not foreseen."""
+    return next((name for kind, name in FAILURES.items() if isinstance(failure, kind)), "defect")
 
 
 def _holders(members: Membership) -> dict[Kind, Mapping[str, str]]:

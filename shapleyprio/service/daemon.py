@@ -124,9 +124,9 @@ class Daemon:
             self._fail("lease_lost", failure)
         except tuple(FAILURES) as failure:
             self._fail(outcome_of(failure), failure)
-        except Exception:
-            log.exception("cycle failed", outcome="defect")
-            self._metrics.publish_failure("defect")
+        except Exception as failure:
+            log.exception("cycle failed", outcome=outcome_of(failure))
+            self._metrics.publish_failure(outcome_of(failure))
 
     def _fail(self, outcome: str, failure: Exception) -> None:
         log.error("cycle failed", outcome=outcome, why=str(failure))

@@ -302,8 +302,12 @@ class PrivateSlurm:
         return [
             *("mariadbd", "--no-defaults", f"--datadir={data}", f"--user={self.place.user}"),
             *(f"--socket={self.place.database_socket}", "--skip-networking", *MARIADB_OPTIONS),
-            f"--pid-file={self.directory / 'run' / 'mariadbd.pid'}",
+            *(f"--pid-file={self._run}/mariadbd.pid", f"--tmpdir={self._run}"),
         ]
+
+    @property
+    def _run(self) -> Path:
+        return self.directory / "run"  # MariaDB tidies its tmpdir up: it must not share one
 
     def _fill_database(self, data: Path) -> None:
         if self._prepared is not None:
@@ -313,7 +317,7 @@ class PrivateSlurm:
         self.run(
             *("mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={user}"),
             *("--auth-root-authentication-method=socket", f"--auth-root-socket-user={user}"),
-            *("--skip-test-db", *MARIADB_OPTIONS),
+            *("--skip-test-db", f"--tmpdir={self._run}", *MARIADB_OPTIONS),
         )
 
     def _start_daemon(
