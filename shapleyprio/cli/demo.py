@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import time
 from pathlib import Path
@@ -114,4 +115,6 @@ def save_picture(file: Path, outcome: Outcome, duration: int) -> None:
     )
     console.print(frame(outcome.last, duration, lines=duration))
     console.print(closing(outcome))
-    console.save_svg(str(file), title="shapleyprio demo")
+    picture = console.export_svg(title="shapleyprio demo")
+    without_fonts_from_the_network = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
+    file.write_text(without_fonts_from_the_network, encoding="utf-8")
