@@ -27,6 +27,7 @@ def cycles(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
     cluster = BusyCluster(pending=PENDING, running=RUNNING)
     with Store.open(f"sqlite:///{folder / 'cycles.db'}", create=True) as store:
         cycle = Cycle(CONFIG, cluster, store, CLUSTER)
+        cluster.advance(cluster.now + POLL_SECONDS)
         cycle.run()
         quiet = []
         for done in range(1, RUNS + 1):

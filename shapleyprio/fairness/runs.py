@@ -58,7 +58,8 @@ class Run:
         key: identity on its cluster.
         label, account, user, state: as accounted.
         begin: second at which the first unit-size part was executed.
-        end: second after the last one; None while it runs.
+        end: second after the last one; None until it is finished.
+        paused_at: second after the last one so far; None while it is not suspended.
         processors: node -> processors it holds there.
     """
 
@@ -69,6 +70,7 @@ class Run:
     state: str
     begin: int
     end: int | None
+    paused_at: int | None = None
     processors: Mapping[str, int]
 
 
@@ -83,13 +85,12 @@ def run_of(record: JobRecord) -> Run | None:
     """
     if record.start is None or not record.processors:
         return None
-    begin, end = record.start, record.end
+    begin, paused_at = record.start, None
+    end = None if record.state in UNFINISHED_STATES else record.end
     if record.state == "SUSPENDED":
-        end = record.start + record.elapsed
+        paused_at = record.start + record.elapsed
     else:
         begin += record.suspended
-        if record.state in UNFINISHED_STATES:
-            end = None
     if end is not None:
         begin = min(begin, end)
     return Run(
@@ -100,5 +101,6 @@ def run_of(record: JobRecord) -> Run | None:
         state=record.state,
         begin=begin,
         end=end,
+        paused_at=paused_at,
         processors=record.processors,
     )

@@ -122,9 +122,10 @@ class Tenures:
         """What a run means for whom, cut where a node or the account changed hands."""
         names: list[tuple[Kind, str]] = [("account", run.account)]
         names += [("node", node) for node in run.processors]
-        cuts = self._cuts(names, run.begin, run.end)
+        until = run.end if run.paused_at is None else run.paused_at
+        cuts = self._cuts(names, run.begin, until)
         placements = []
-        for begin, end in pairwise([run.begin, *cuts, run.end]):
+        for begin, end in pairwise([run.begin, *cuts, until]):
             if begin is None or begin == end:
                 continue
             organization = self.holder("account", run.account, begin)

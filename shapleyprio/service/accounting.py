@@ -62,6 +62,7 @@ class Account:
         transaction: where everything is read from and written to.
         horizon: age in seconds from which a part gains nothing more, None for never.
         opens: second from which parts count, if the store does not hold a book yet.
+        weight: what counts as a processor.
         ask_holders: asks Slurm anew who holds what, kind -> name -> organization; called at most
             once, when a record names a node or an account that was never heard of.
     """
@@ -73,14 +74,20 @@ class Account:
         horizon: int | None,
         opens: int,
         ask_holders: Callable[[], Mapping[Kind, Mapping[str, str]]],
+        weight: str = "cpus",
     ) -> None:
         self._transaction = transaction
         self._horizon = horizon
         self._ask_holders = ask_holders
         self._asked_holders = False
         self.progress = transaction.progress() or Progress(
-            observed_until=opens, opened=opens, pruned_until=opens, horizon=horizon
+            weight=weight, observed_until=opens, opened=opens, pruned_until=opens, horizon=horizon
         )
+        if self.progress.weight != weight:
+            raise AccountingError(
+                f"fairness.weight: the store counts in {self.progress.weight!r}, not {weight!r}; "
+                "put the old value back, or give store.url a new database"
+            )
         self.tenures: Tenures = transaction.tenures()
         self.ledger = Ledger(
             horizon,
@@ -114,6 +121,7 @@ class Account:
         self._save_tenures(changed)
         if moved:
             self._place_anew(second)
+            self.latest = max(self.latest, second)
         return len(moved)
 
     def take_in(self, records: Iterable[JobRecord | Malformed], now: int) -> None:
@@ -135,7 +143,7 @@ class Account:
                 run = run_of(record)
                 if run is None:
                     self.tally.waiting += 1
-                elif max(run.begin, run.end or 0) > latest_credible:
+                elif _last_event(run) > latest_credible:
                     aside.append(_from_the_future(record, now))
                 else:
                     runs[run.key] = run
@@ -188,17 +196,27 @@ class Account:
         self._transaction.save_progress(self.progress)
         return t
 
-    def prune(self) -> int:
-        """Deletes runs that ended before the fold: their worth is a constant in the ledger."""
+    def prune(self, *, overlap: int) -> int:
+        """Deletes runs that ended before the fold: their worth is a constant in the ledger.
+
+        Args:
+            overlap: runs that ended so shortly before the watermark stay, in seconds: they will
+                be read again.
+
+        Returns:
+            how many.
+        """
         if self._horizon is None:
             return 0
-        before = self.ledger.folded_to
+        before = min(self.ledger.folded_to, self.progress.observed_until - overlap - 1)
         pruned = self._transaction.prune_runs(before)
         self.progress = replace(self.progress, pruned_until=max(before, self.progress.pruned_until))
         self._transaction.save_progress(self.progress)
         return pruned
 
     def _merge(self, runs: Mapping[RunKey, Run], now: int) -> None:
+        for run in runs.values():  # first, for news of holders may place known runs anew
+            self._hear_of(run, now)
         known = self._transaction.known_runs(runs.keys())
         changed = []
         for key, told in runs.items():
@@ -209,7 +227,6 @@ class Account:
             if old is None and run.end is not None and run.end <= self.progress.pruned_until:
                 self.tally.late += run.end > self.progress.opened
                 continue
-            self._hear_of(run, now)
             placements = self.tenures.placements(run)
             if old is not None:
                 if old == (run, placements):
@@ -218,7 +235,7 @@ class Account:
                 self.ledger.take_back(old[1])
             self._seen_unfinished.add(key)
             self.ledger.add(placements)
-            self.latest = max(self.latest, run.begin, run.end or 0)
+            self.latest = max(self.latest, _last_event(run))
             changed.append((run, placements))
         self.tally.kept += len(changed)
         self._transaction.put_runs(changed)
@@ -228,7 +245,12 @@ class Account:
         opened = self.progress.opened
         if run.begin >= opened:
             return run
-        return replace(run, begin=opened, end=None if run.end is None else max(run.end, opened))
+        return replace(
+            run,
+            begin=opened,
+            end=None if run.end is None else max(run.end, opened),
+            paused_at=None if run.paused_at is None else max(run.paused_at, opened),
+        )
 
     def _hear_of(self, run: Run, now: int) -> None:
         """Names that neither Slurm's layout nor the configuration has belong to nobody."""
@@ -274,6 +296,10 @@ class Account:
                 "put the old value back, or lengthen it step by step as time passes"
             )
         self.ledger.fold(to, self._transaction.placements_with_event_between(low, high))
+
+
+def _last_event(run: Run) -> int:
+    return max(run.begin, run.end or 0, run.paused_at or 0)
 
 
 def _from_the_future(record: JobRecord, now: int) -> Malformed:

@@ -146,7 +146,7 @@ class Cycle:
                 now - self._config.service.keep_history,
                 pushes_before=now - self._config.service.keep_pushes,
             )
-            return self._open(transaction, now).prune()
+            return self._open(transaction, now).prune(overlap=self._overlap)
 
     def _prune_marks(self, transaction: Transaction, channel: Channel, waiting: set[str]) -> None:
         """Forgets jobs that have ended; one that runs or is suspended may be requeued and wait."""
@@ -202,6 +202,7 @@ class Cycle:
             horizon=fairness.horizon,
             opens=opens,
             ask_holders=lambda: _holders(self._membership(refresh=True, now=now)),
+            weight=fairness.weight,
         )
 
     @property

@@ -223,9 +223,10 @@ def base_key(label: str, job_id: int) -> str:
 
 
 def _asked(place: Place, marks: Mapping[str, Mark]) -> int:
-    mark = marks.get(place.key) or marks.get(place.base_key)
-    if mark and (place.value == mark.asked or place.value in mark.written):
-        return mark.asked
+    for key in (place.key, place.base_key):
+        mark = marks.get(key)
+        if mark and (place.value == mark.asked or place.value in mark.written):
+            return mark.asked
     return place.value
 
 

@@ -19,6 +19,7 @@ class Progress:
     """How far a cluster's accounting has come; written together with the rows it stands for.
 
     Attributes:
+        weight: what counts as a processor in all that is stored.
         opened: first second that counts.
         observed_until: second up to which accounting is known to be complete.
         accounted_to: time at which the stored ledger stands; no event in it is later.
@@ -27,6 +28,7 @@ class Progress:
         pruned_until: runs that ended up to then are no longer stored.
     """
 
+    weight: str = "cpus"
     opened: int
     observed_until: int
     accounted_to: int = 0

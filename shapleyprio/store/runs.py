@@ -15,7 +15,8 @@ from shapleyprio.store.tables import placement, run
 
 _RUN = (
     *(run.c.job_id, run.c.submit, run.c.start),
-    *(run.c.label, run.c.account, run.c.user, run.c.state, run.c.begin, run.c.end, run.c.nodes),
+    *(run.c.label, run.c.account, run.c.user, run.c.state, run.c.begin, run.c.end),
+    *(run.c.paused_at, run.c.nodes),
 )
 _PLACEMENT = (
     *(placement.c.organization, placement.c.owner, placement.c.processors),
@@ -155,7 +156,9 @@ class Runs(RunsView):
 
 
 def _run_of(row: Sequence[Any]) -> Run:
-    job_id, submit, start, label, account, user, state, begin, end, nodes = row[: len(_RUN)]
+    job_id, submit, start, label, account, user, state, begin, end, paused_at, nodes = row[
+        : len(_RUN)
+    ]
     return Run(
         key=RunKey(job_id, submit, start),
         label=label,
@@ -164,6 +167,7 @@ def _run_of(row: Sequence[Any]) -> Run:
         state=state,
         begin=begin,
         end=end,
+        paused_at=paused_at,
         processors=nodes,
     )
 
@@ -181,6 +185,7 @@ def _run_values(item: Run) -> dict[str, Any]:
         "state": item.state,
         "begin": item.begin,
         "end": item.end,
+        "paused_at": item.paused_at,
         "nodes": item.processors,
     }
 

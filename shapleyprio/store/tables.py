@@ -141,6 +141,7 @@ run = _table(
     _required("state", Words(32)),
     _required("begin", _SECOND),
     _optional("end", _SECOND),
+    _optional("paused_at", _SECOND),
     _required("nodes", JsonMapping()),
     Index("run_by_end", "cluster", "end"),
 )
@@ -190,6 +191,7 @@ tenure = _table(
 
 progress = _table(
     "progress",
+    _required("weight", String(64)),
     _required("opened", _SECOND),
     _required("observed_until", _SECOND),
     _required("accounted_to", _SECOND),

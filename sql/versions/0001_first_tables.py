@@ -59,6 +59,7 @@ def upgrade() -> None:
         required("state", WORD),
         required("begin", INTEGER),
         optional("end", INTEGER),
+        optional("paused_at", INTEGER),
         required("nodes", LONG_TEXT),
     )
     op.create_index("run_by_end", "run", ["cluster", "end"])
@@ -104,6 +105,7 @@ def upgrade() -> None:
     create(
         "progress",
         [],
+        required("weight", sa.String(64)),
         required("opened", INTEGER),
         required("observed_until", INTEGER),
         required("accounted_to", INTEGER),

@@ -105,7 +105,7 @@ def standings_by_parts(
     names = list(names)
     contribution, utility, parts = (dict.fromkeys(names, 0) for _ in range(3))
     for run in runs:
-        for second in parts_of(run.begin, run.end, t):
+        for second in parts_of(run.begin, run.end if run.paused_at is None else run.paused_at, t):
             worth = worth_of_part(second, t, horizon)
             organization = holder("account", run.account, second)
             for node, processors in run.processors.items():

@@ -1,0 +1,87 @@
+"""The command line on a simulated cluster: only the way to Slurm is replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog
+from click.testing import CliRunner, Result
+
+from shapleyprio.cli import daemon, explain, main, rollback
+from shapleyprio.config.toml import literal
+from shapleyprio.store import Store
+from tests.service.consortium import BIOLOGY, PHYSICS, Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from shapleyprio.config import Config
+    from shapleyprio.slurm.port import Slurm
+
+
+@dataclass
+class CommandLine:
+    """Runs commands with a configuration in a file.
+
+    Attributes:
+        folder: with the configuration and the store.
+        slurm: what the commands speak to.
+    """
+
+    folder: Path
+    slurm: Cluster
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "shapleyprio.toml"
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.folder / 'store.db'}"
+
+    def configure(self, **sections: Mapping[str, Any]) -> None:
+        """Writes the configuration."""
+        tables = {"store": {"url": self.url}, **sections}
+        text = "".join(f"[{name}]\n{_lines(keys)}\n" for name, keys in tables.items()) + "".join(
+            f"[[organization]]\n{_lines(one)}\n" for one in (PHYSICS, BIOLOGY)
+        )
+        self.file.write_text(text, encoding="utf-8")
+
+    def run(self, *arguments: str) -> Result:
+        return CliRunner().invoke(main, [*arguments, "--config", str(self.file)])
+
+    def store(self) -> Store:
+        return Store.open(self.url)
+
+
+def _lines(keys: Mapping[str, Any]) -> str:
+    return "".join(f"{key} = {literal(value)}\n" for key, value in keys.items())
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    slurm = Cluster()
+    slurm.fill("biology")
+    slurm.submit("physics", nice=3, processing_time=9)
+    slurm.wait(10)
+
+    def connect(config: Config) -> Slurm:
+        return slurm
+
+    for module in (daemon, explain, rollback):
+        monkeypatch.setattr(module, "connect", connect)
+    monkeypatch.setenv("COLUMNS", "200")
+    shell = CommandLine(tmp_path, slurm)
+    shell.configure()
+    yield shell
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def steered(shell: CommandLine) -> CommandLine:
+    """One cycle has run."""
+    assert shell.run("daemon", "--once").exit_code == 0
+    return shell

@@ -1,0 +1,135 @@
+"""What goes wrong ends a command with one line on standard error and its own exit code."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shapleyprio.cli import main
+from shapleyprio.cli.common import EXIT_CODES, exit_code_of
+from shapleyprio.slurm.port import Channel, SlurmUnavailableError
+from tests.service.consortium import NAME
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import CommandLine
+
+STORED = ["status", "history", "explain 2"]
+CONFIGURED = ["daemon --once", *STORED, "rollback", "db upgrade", "db status", "check"]
+
+
+def fails(result: Result, code: int, message: str) -> None:
+    assert result.exit_code == code
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert all(line.startswith("shapleyprio: ") for line in lines if "[error" not in line)
+    assert message in lines[-1]
+
+
+@pytest.mark.parametrize("command", CONFIGURED)
+def test_2_no_configuration(shell: CommandLine, command: str) -> None:
+    shell.file.unlink()
+    fails(shell.run(*command.split()), 2, "no such file; `shapleyprio init --config")
+
+
+@pytest.mark.parametrize("command", CONFIGURED)
+def test_2_a_bad_configuration(shell: CommandLine, command: str) -> None:
+    shell.configure(push={"channel": "telepathy"})
+    fails(shell.run(*command.split()), 2, "push.channel: 'telepathy' is not")
+
+
+def test_2_another_cluster_is_configured(shell: CommandLine) -> None:
+    shell.configure(slurm={"cluster": "c2"})
+    for command in (["daemon", "--once"], ["rollback"]):
+        fails(shell.run(*command), 2, "slurm.cluster: 'c2' is configured, but Slurm here is 'c1'")
+
+
+def test_2_an_unknown_job(steered: CommandLine) -> None:
+    fails(steered.run("explain", "99"), 2, "no job 99 waits")
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["status", "--nonsense"], ["explain"]])
+def test_2_bad_usage(arguments: list[str]) -> None:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert "Usage:" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["daemon --once", "explain 2", "rollback"])
+def test_3_slurm_is_away(steered: CommandLine, command: str) -> None:
+    steered.slurm.take_down("slurmctld")
+    fails(steered.run(*command.split()), 3, "slurmctld does not answer")
+
+
+def test_3_slurm_refuses(shell: CommandLine) -> None:
+    shell.slurm.missing_privileges = {Channel.SITE_FACTOR: "AdminLevel"}
+    fails(shell.run("daemon", "--once"), 3, "AdminLevel")
+
+
+@pytest.mark.parametrize("command", [*STORED, "rollback"])
+def test_4_there_is_no_store(shell: CommandLine, command: str) -> None:
+    fails(shell.run(*command.split()), 4, "there is no such file; run `shapleyprio db upgrade`")
+
+
+@pytest.mark.parametrize("command", STORED)
+def test_4_the_store_is_empty(shell: CommandLine, command: str) -> None:
+    shell.run("db", "upgrade")
+    fails(shell.run(*command.split()), 4, "`shapleyprio daemon --once` makes a first cycle")
+
+
+def test_4_a_store_without_tables(shell: CommandLine) -> None:
+    sqlite3.connect(shell.url.removeprefix("sqlite:///")).execute("VACUUM").connection.close()
+    fails(shell.run("status"), 4, "run `shapleyprio db upgrade`")
+
+
+@pytest.mark.parametrize("command", ["daemon --once", *STORED, "rollback", "db upgrade"])
+def test_4_a_newer_release_wrote_the_store(steered: CommandLine, command: str) -> None:
+    with sqlite3.connect(steered.url.removeprefix("sqlite:///")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    fails(steered.run(*command.split()), 4, "a newer release wrote it (revision 9999")
+
+
+def test_4_several_clusters_and_none_is_named(steered: CommandLine) -> None:
+    with steered.store() as store, store.transaction("c0") as transaction:
+        transaction.take_lease("other", "elsewhere", 1, now=0, ttl=1)
+    for command in STORED:
+        fails(steered.run(*command.split()), 4, "the store holds c0, c1, not one of them")
+    steered.configure(slurm={"cluster": NAME})
+    assert steered.run("status").exit_code == 0
+
+
+def test_4_no_cycle_has_succeeded(shell: CommandLine) -> None:
+    shell.slurm.take_down("slurmdbd")
+    shell.run("daemon", "--once")
+    assert shell.run("status").exit_code == 4
+
+
+def test_5_the_clock_goes_back(steered: CommandLine) -> None:
+    steered.slurm.skew = -1000
+    fails(steered.run("daemon", "--once"), 5, "is 1000 s behind the last cycle")
+
+
+@pytest.mark.parametrize("command", ["daemon --once", "rollback"])
+def test_6_another_process_steers_the_cluster(steered: CommandLine, command: str) -> None:
+    with steered.store() as store, store.transaction(NAME) as transaction:
+        transaction.take_lease("other", "elsewhere", os.getpid(), now=2**40, ttl=300)
+    steered.slurm.writes.clear()
+    fails(steered.run(*command.split()), 6, "on elsewhere steers cluster c1 already")
+    assert steered.slurm.writes == []
+
+
+def test_a_defect_is_not_hidden(shell: CommandLine) -> None:
+    shell.slurm.layout_changes = {"no such attribute": 1}
+    result = shell.run("daemon", "--once")
+    assert result.exit_code == 1
+    assert isinstance(result.exception, TypeError)
+
+
+def test_kinds_of_known_errors_have_their_code() -> None:
+    assert set(EXIT_CODES.values()) == {2, 3, 4, 5, 6}
+    assert exit_code_of(SlurmUnavailableError("away")) == 3
+    assert exit_code_of(ValueError("a defect")) is None

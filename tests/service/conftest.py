@@ -1,0 +1,35 @@
+"""A store in a file, and the consortium's daemon on its cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shapleyprio.store import Store
+from tests.service.consortium import Cluster, Service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def store_file(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(store_file: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{store_file}", create=True) as store:
+        yield store
+
+
+@pytest.fixture
+def slurm() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def service(slurm: Cluster, store: Store) -> Service:
+    return Service(slurm, store)

@@ -1,0 +1,181 @@
+"""Two organizations on a simulated cluster that can be made to lie, to change and to die."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from shapleyprio.config import Config
+from shapleyprio.service.cycle import Cycle
+from shapleyprio.service.rollback import roll_back
+from shapleyprio.slurm.port import (
+    Channel,
+    Controller,
+    Layout,
+    Malformed,
+    PendingJob,
+    PrioritySettings,
+)
+from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm
+from shapleyprio.store import Mark, Push, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from shapleyprio.fairness.runs import JobRecord
+    from shapleyprio.service.push import Outcome
+    from shapleyprio.service.report import Report
+
+NOW = 1_800_000_000
+NAME = "c1"
+QUIET = replace(DEFAULT_SETTINGS, weights={"Age": 0, "QOS": 0})
+FIRST, LAST = 200_000, 100_000
+"""Points of the first and the last of two organizations where no other factor counts."""
+
+PHYSICS = {"name": "physics", "accounts": ["physics"], "partitions": ["pa"], "qos": "phys"}
+BIOLOGY = {"name": "biology", "accounts": ["biology"], "partitions": ["pb"], "qos": "bio"}
+
+
+class Crash(Exception):  # noqa: N818  # the daemon's death, not an error it could handle
+    """The daemon dies."""
+
+
+def config(*organizations: Mapping[str, Any], **sections: Mapping[str, Any]) -> Config:
+    """A configuration of physics and biology, or of these organizations."""
+    return Config.model_validate({"organization": organizations or (PHYSICS, BIOLOGY), **sections})
+
+
+class Cluster(SimulatedSlurm):
+    """Physics owns a1 and a2 (4 processors each), biology b1 (4); guests belong to nobody.
+
+    Attributes:
+        skew: by how many seconds the controller's clock is wrong.
+        layout_changes: attributes of the layout that are other than the simulation knows.
+        deaf: whether writes are taken and not done.
+        before_write, after_write: happens once, at the next write.
+        windows: what accounting was asked for.
+        writes: what was written.
+    """
+
+    def __init__(
+        self,
+        name: str = NAME,
+        *,
+        settings: PrioritySettings = QUIET,
+        qos: Mapping[str, int] | None = None,
+        accounting_delay: int = 0,
+    ) -> None:
+        super().__init__(
+            cluster=name,
+            nodes={"a1": 4, "a2": 4, "b1": 4},
+            partitions={"pa": ["a1", "a2"], "pb": ["b1"], "all": ["a1", "a2", "b1"]},
+            accounts={"physics": None, "biology": None, "guest": None},
+            now=NOW,
+            qos=qos,
+            settings=settings,
+            accounting_delay=accounting_delay,
+        )
+        self.skew = 0
+        self.layout_changes: dict[str, Any] = {}
+        self.deaf = False
+        self.before_write: Callable[[], object] | None = None
+        self.after_write: Callable[[], object] | None = None
+        self.windows: list[tuple[int, int]] = []
+        self.writes: list[tuple[Channel, dict[str, int]]] = []
+
+    # -- what users do
+
+    def fill(self, account: str, seconds: int = 10**6) -> int:
+        """Occupies the whole cluster, so that what is submitted next waits."""
+        job_id = self.submit(account, processors=12, processing_time=seconds)
+        self.advance(self.now)
+        return job_id
+
+    def wait(self, seconds: int) -> None:
+        """Lets time pass."""
+        self.advance(self.now + seconds)
+
+    def job(self, job_id: int) -> PendingJob:
+        """A job that waits."""
+        return next(job for job in self.jobs() if job.job_id == job_id)
+
+    def jobs(self) -> list[PendingJob]:
+        """All jobs that wait."""
+        return [job for job in super().pending() if isinstance(job, PendingJob)]
+
+    # -- the port
+
+    def controller(self) -> Controller:
+        told = super().controller()
+        return replace(told, time=told.time + self.skew)
+
+    def layout(self) -> Layout:
+        return replace(super().layout(), **self.layout_changes)
+
+    def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
+        self.windows.append((since, until))
+        return super().records(since, until)
+
+    def write(self, channel: Channel, values: Mapping[str, int]) -> Mapping[str, str]:
+        _once(self, "before_write")
+        self.writes.append((channel, dict(values)))
+        refused = {} if self.deaf else super().write(channel, values)
+        _once(self, "after_write")
+        return refused
+
+    def die(self, moment: str) -> None:
+        """Lets the daemon die at its next write: `before_write` or `after_write`."""
+
+        def crash() -> None:
+            raise Crash
+
+        setattr(self, moment, crash)
+
+
+def _once(cluster: Cluster, hook: str) -> None:
+    action = getattr(cluster, hook)
+    setattr(cluster, hook, None)
+    if action is not None:
+        action()
+
+
+@dataclass
+class Service:
+    """The daemon on that cluster, without its schedule."""
+
+    slurm: Cluster
+    store: Store
+    config: Config = field(default_factory=config)
+    name: str = NAME
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self, config: Config | None = None) -> None:
+        """Forgets what was only in memory."""
+        self.config = config or self.config
+        self.cycle = Cycle(
+            self.config, self.slurm, self.store, self.name, clock=lambda: self.slurm.now
+        )
+
+    def run(self, *, dry_run: bool = False) -> Report:
+        """One cycle; what is written in it alone stays in `slurm.writes`."""
+        self.slurm.writes.clear()
+        return self.cycle.run(dry_run=dry_run)
+
+    def roll_back(self) -> Outcome:
+        return roll_back(self.store, self.name, self.slurm)
+
+    def points(self) -> dict[str, int]:
+        """Organization -> what the last cycle gave it."""
+        with self.store.reading(self.name) as view:
+            return {row.organization: row.priority for row in view.latest_standings()}
+
+    def pushes(self, job_id: int | str) -> list[Push]:
+        """What was written to a job or QOS, the oldest first."""
+        with self.store.reading(self.name) as view:
+            return view.pushes(key=str(job_id))[::-1]
+
+    def mark(self, channel: Channel, job_id: int | str) -> Mark | None:
+        with self.store.reading(self.name) as view:
+            return view.marks(channel).get(str(job_id))

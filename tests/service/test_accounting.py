@@ -1,0 +1,550 @@
+"""What becomes of each kind of record, and of the book when its settings change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shapleyprio.fairness.runs import RunKey
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.utility import worth
+from shapleyprio.service import accounting
+from shapleyprio.service.accounting import (
+    CLOCK_TOLERANCE_SECONDS,
+    Account,
+    AccountingError,
+    ClockError,
+    Tally,
+)
+from shapleyprio.slurm.port import Malformed
+from shapleyprio.store import Store
+from tests.fairness.examples import job_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from shapleyprio.fairness.ledger import Standing
+    from shapleyprio.fairness.runs import JobRecord
+    from shapleyprio.fairness.tenure import Kind
+    from shapleyprio.store import Transaction
+
+    Line = JobRecord | Malformed
+
+CLUSTER = "c"
+NAMES = ["physics", "biology", NOBODY]
+HOLDERS: dict[Kind, dict[str, str]] = {
+    "node": {"n1": "physics", "n2": "biology"},
+    "account": {"phys": "physics", "bio": "biology"},
+}
+GARBLED = Malformed("sacct", "7|phys|?", "field 3 is no number")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}", create=True) as store:
+        yield store
+
+
+class Books:
+    """A book in a store, opened anew for each step as the service does."""
+
+    def __init__(self, store: Store, *, horizon: int | None = None, opens: int = 0) -> None:
+        self.store = store
+        self.horizon = horizon
+        self.opens = opens
+        self.holders = {kind: dict(names) for kind, names in HOLDERS.items()}
+        self.times_asked = 0
+        self.tally = Tally()
+
+    def open(self, transaction: Transaction) -> Account:
+        return Account(
+            transaction, horizon=self.horizon, opens=self.opens, ask_holders=self._ask_holders
+        )
+
+    def cycle(
+        self,
+        now: int,
+        records: Iterable[Line] = (),
+        *,
+        answer: Iterable[Line] | None = None,
+        holders: Mapping[Kind, Mapping[str, str]] = HOLDERS,
+    ) -> dict[str, Standing]:
+        """Standings after a cycle; if there is an answer, all unfinished runs were asked about."""
+        with self.store.transaction(CLUSTER) as transaction:
+            account = self.open(transaction)
+            for kind, names in holders.items():
+                account.observe_holders(kind, names, now)
+            account.take_in(records, now)
+            if answer is not None:
+                account.settle_unfinished(answer, now)
+            t = account.close(now, observed_until=now)
+            self.tally = account.tally
+            assert t == now
+            return account.ledger.standings(t, NAMES)
+
+    def utility(self, now: int, records: Iterable[Line] = ()) -> int:
+        return self.cycle(now, records)["physics"].utility
+
+    def prune(self) -> int:
+        with self.store.transaction(CLUSTER) as transaction:
+            return self.open(transaction).prune(overlap=0)
+
+    def stored(self) -> list[RunKey]:
+        with self.store.reading(CLUSTER) as view:
+            return [run.key for run, _ in view.all_runs()]
+
+    def _ask_holders(self) -> Mapping[Kind, Mapping[str, str]]:
+        self.times_asked += 1
+        return self.holders
+
+
+@pytest.fixture
+def book(store: Store) -> Books:
+    return Books(store)
+
+
+# records
+
+
+def test_a_finished_run_is_accounted(book: Books) -> None:
+    standings = book.cycle(200, [job_record(start=100, end=160, processors={"n1": 2, "n2": 1})])
+    assert standings["physics"].utility == 3 * worth(100, 160, 200)
+    assert standings["physics"].contribution == 2 * worth(100, 160, 200)
+    assert standings["biology"].contribution == worth(100, 160, 200)
+    assert standings["physics"].parts == 180
+
+
+def test_a_record_told_again_changes_nothing_and_is_not_counted_as_kept(book: Books) -> None:
+    records = [job_record(1, start=100, end=160), job_record(2, start=150, state="RUNNING")]
+    once = book.cycle(200, records)
+    assert (book.tally.seen, book.tally.kept) == (2, 2)
+    assert book.cycle(200, [*records, *records]) == once
+    assert (book.tally.seen, book.tally.kept) == (4, 0)
+
+
+def test_a_run_ages_between_cycles_without_a_new_record(book: Books) -> None:
+    assert book.utility(200, [job_record(start=100, end=160)]) == worth(100, 160, 200)
+    assert book.utility(300) == worth(100, 160, 300)
+
+
+def test_the_last_word_on_a_run_counts(book: Books) -> None:
+    book.cycle(200, [job_record(start=100, state="RUNNING")])
+    assert book.utility(200, [job_record(start=100, end=190)]) == worth(100, 190, 200)
+    assert book.utility(200, [job_record(start=100, end=150)]) == worth(100, 150, 200)
+    assert len(book.stored()) == 1
+
+
+def test_a_job_that_waits_is_counted_and_nothing_else(book: Books) -> None:
+    waiting = job_record(start=None, state="PENDING", processors={})
+    cancelled = job_record(2, start=150, end=150, state="CANCELLED", processors={})
+    assert book.utility(200, [waiting, cancelled]) == 0
+    assert (book.tally.seen, book.tally.waiting, book.tally.kept) == (2, 2, 0)
+    assert book.stored() == []
+
+
+def test_executions_of_a_requeued_job_count_each_for_itself(book: Books) -> None:
+    records = [
+        job_record(7, start=100, end=130, state="PREEMPTED"),
+        job_record(7, start=150, end=160),
+    ]
+    assert book.utility(200, records) == worth(100, 130, 200) + worth(150, 160, 200)
+
+
+def test_sums_stay_exact_in_the_store_over_ten_years_of_a_hundred_thousand_processors(
+    store: Store,
+) -> None:
+    epoch, ten_years, processors = 1_700_000_000, 10 * 366 * 86_400, 100_000
+    book = Books(store, opens=epoch)
+    book.cycle(epoch + 1, [job_record(start=epoch, state="RUNNING", processors={"n1": processors})])
+    now = epoch + ten_years
+    book.cycle(now - 1)
+    part = job_record(2, start=now - 1, end=now, processors={"n2": 1})
+    standings = book.cycle(now, [part])
+    assert standings["physics"].contribution == processors * ten_years * (ten_years + 1) // 2
+    assert standings["physics"].utility == standings["physics"].contribution + 1
+
+
+# lines that cannot be accounted
+
+
+def test_a_line_that_cannot_be_read_is_kept_aside_and_counted(book: Books) -> None:
+    readable = job_record(start=100, end=160)
+    assert book.utility(200, [GARBLED, readable]) == worth(100, 160, 200)
+    assert (book.tally.seen, book.tally.refused, book.tally.kept) == (2, 1, 1)
+    book.cycle(230, [GARBLED])
+    assert book.tally.refused == 1
+    with book.store.reading(CLUSTER) as view:
+        (kept,) = view.kept_aside()
+    assert kept.line == GARBLED
+    assert (kept.first_seen, kept.last_seen, kept.times) == (200, 230, 2)
+
+
+@pytest.mark.parametrize(
+    "ahead",
+    [
+        job_record(start=1000, state="RUNNING"),
+        job_record(start=100, end=1000),
+        job_record(start=1000, end=1000 + 60),
+    ],
+    ids=["start", "end", "both"],
+)
+def test_a_record_from_the_future_is_kept_aside_and_accounted_when_its_time_has_come(
+    book: Books, ahead: JobRecord
+) -> None:
+    now = 1000 - CLOCK_TOLERANCE_SECONDS - 1
+    assert book.utility(now, [ahead]) == 0
+    assert book.tally.refused == 1
+    with book.store.reading(CLUSTER) as view:
+        (kept,) = view.kept_aside()
+    assert "future" in kept.line.reason
+    assert "compare the hosts' clocks" in kept.line.reason
+    assert ahead.start is not None
+    assert book.utility(2000, [ahead]) == worth(ahead.start, ahead.end, 2000)
+    assert book.utility(2000, [ahead]) == worth(ahead.start, ahead.end, 2000)
+
+
+def test_clocks_of_hosts_may_differ_a_little(book: Books) -> None:
+    ahead = job_record(start=200 + CLOCK_TOLERANCE_SECONDS, state="RUNNING")
+    with book.store.transaction(CLUSTER) as transaction:
+        account = book.open(transaction)
+        account.take_in([ahead], 200)
+        t = account.close(200, observed_until=200)
+        assert account.tally.refused == 0
+        assert t == ahead.start
+        assert account.ledger.standings(t, NAMES)["physics"].utility == 0
+    now = 210 + CLOCK_TOLERANCE_SECONDS
+    assert book.utility(now) == worth(200 + CLOCK_TOLERANCE_SECONDS, None, now)
+
+
+def test_time_never_goes_back_in_the_book(book: Books) -> None:
+    book.cycle(1000, [job_record(start=100, end=160)])
+    with book.store.transaction(CLUSTER) as transaction:
+        account = book.open(transaction)
+        account.check_clock(1000 - CLOCK_TOLERANCE_SECONDS)
+        assert account.close(900, observed_until=900) == 1000
+        assert account.progress.observed_until == 1000
+        with pytest.raises(ClockError, match="301 s behind"):
+            account.check_clock(1000 - CLOCK_TOLERANCE_SECONDS - 1)
+
+
+def test_no_change_of_hands_lies_after_the_time_at_which_the_ledger_stands(book: Books) -> None:
+    book.cycle(900, [job_record(start=100, state="RUNNING")])
+    with book.store.transaction(CLUSTER) as transaction:
+        account = book.open(transaction)
+        account.observe_holders("node", {"n1": "biology"}, 1000)
+        t = account.close(995, observed_until=995)  # the clock was set back by 5 s meanwhile
+        standings = account.ledger.standings(t, NAMES)
+    assert standings["physics"].contribution == worth(100, None, t)
+    assert standings["biology"].contribution == 0
+
+
+# names never heard of
+
+
+def test_unknown_names_are_asked_for_once_and_then_belong_to_nobody(
+    book: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accounting, "CHUNK", 1)
+    records = [
+        job_record(1, start=100, end=160, processors={"x1": 1}),
+        job_record(2, start=100, end=160, processors={"x2": 1}),
+        job_record(3, start=100, end=160, account="guests"),
+    ]
+    standings = book.cycle(200, records)
+    assert book.times_asked == 1
+    assert standings["physics"].utility == 2 * worth(100, 160, 200)
+    assert standings[NOBODY].contribution == 2 * worth(100, 160, 200)
+    assert standings[NOBODY].utility == worth(100, 160, 200)
+    book.cycle(230, records)
+    assert book.times_asked == 1  # by now they are known to be nobody's
+
+
+def test_a_new_node_is_its_owners_from_the_first_run_on(book: Books) -> None:
+    book.cycle(100)
+    book.holders["node"]["n3"] = "biology"
+    standings = book.cycle(200, [job_record(start=110, end=160, processors={"n3": 1})])
+    assert book.times_asked == 1
+    assert standings["biology"].contribution == worth(110, 160, 200)
+    assert standings[NOBODY].contribution == 0
+
+
+def test_nobodys_node_is_somebodys_from_when_it_is_claimed(book: Books) -> None:
+    book.cycle(200, [job_record(start=100, state="RUNNING", processors={"x1": 1})])
+    standings = book.cycle(300, holders={"node": {"x1": "biology"}})
+    assert standings[NOBODY].contribution == worth(100, None, 300)
+    standings = book.cycle(400)
+    assert standings[NOBODY].contribution == worth(100, 300, 400)
+    assert standings["biology"].contribution == worth(300, None, 400)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize("stranger_first", [True, False])
+def test_asking_for_a_new_name_may_bring_news_of_other_nodes(
+    book: Books, *, ended: bool, stranger_first: bool
+) -> None:
+    book.cycle(200, [job_record(1, start=100, state="RUNNING")])
+    book.holders["node"] |= {"n1": "biology", "n3": "biology"}
+    known = (
+        job_record(1, start=100, end=250) if ended else job_record(1, start=100, state="RUNNING")
+    )
+    stranger = job_record(2, start=290, end=300, processors={"n3": 1})
+    records = [stranger, known] if stranger_first else [known, stranger]
+    standings = book.cycle(300, records)
+    end = 250 if ended else None
+    assert standings["physics"].utility == worth(100, end, 300) + worth(290, 300, 300)
+    assert standings["physics"].contribution == worth(100, end, 300)
+    assert standings["biology"].contribution == worth(290, 300, 300)
+    standings = book.cycle(400, records, holders={})
+    assert standings["physics"].contribution == worth(100, end or 300, 400)
+    late_parts = 0 if ended else worth(300, None, 400)
+    assert standings["biology"].contribution == worth(290, 300, 400) + late_parts
+
+
+# changing hands
+
+
+def test_what_a_node_earned_stays_with_its_owner_of_then(book: Books) -> None:
+    running = job_record(1, start=100, state="RUNNING")
+    finished = job_record(2, start=100, end=160)
+    book.cycle(200, [running, finished])
+    before = book.cycle(300)
+    moved = book.cycle(300, holders={"node": {"n1": "biology"}})
+    assert moved == before
+    standings = book.cycle(400, [running, finished], holders={})
+    assert standings["physics"].contribution == worth(100, 300, 400) + worth(100, 160, 400)
+    assert standings["biology"].contribution == worth(300, None, 400)
+
+
+def test_an_account_that_changes_its_organization_takes_nothing_with_it(book: Books) -> None:
+    book.cycle(200, [job_record(start=100, state="RUNNING", processors={"n2": 1})])
+    book.cycle(300, holders={"account": {"phys": "biology"}})
+    standings = book.cycle(400, holders={})
+    assert standings["physics"].utility == worth(100, 300, 400)
+    assert standings["biology"].utility == worth(300, None, 400)
+    assert standings["biology"].contribution == worth(100, None, 400)
+
+
+def test_it_is_told_how_many_changed_hands(book: Books) -> None:
+    with book.store.transaction(CLUSTER) as transaction:
+        account = book.open(transaction)
+        assert account.observe_holders("node", {"n1": "physics", "n2": "biology"}, 100) == 0
+        assert account.observe_holders("node", {"n1": "biology", "n2": "biology"}, 200) == 1
+        assert account.observe_holders("node", {"n1": "biology"}, 300) == 0
+
+
+def test_a_late_record_counts_for_those_who_held_the_node_when_it_ran(book: Books) -> None:
+    book.cycle(100)
+    book.cycle(300, holders={"node": {"n1": "biology"}})
+    standings = book.cycle(400, [job_record(start=200, end=350)], holders={})
+    assert standings["physics"].contribution == worth(200, 300, 400)
+    assert standings["biology"].contribution == worth(300, 350, 400)
+
+
+# runs that are no more
+
+
+def test_an_unfinished_run_that_accounting_does_not_know_any_more_is_withdrawn(
+    book: Books,
+) -> None:
+    book.cycle(200, [job_record(1, start=100, state="RUNNING"), job_record(2, start=100, end=160)])
+    standings = book.cycle(300, answer=[])
+    assert book.tally.withdrawn == 1
+    assert standings["physics"].utility == worth(100, 160, 300)
+    assert book.stored() == [RunKey(2, 0, 100)]
+
+
+def test_a_suspended_run_that_accounting_does_not_know_any_more_is_withdrawn(
+    book: Books,
+) -> None:
+    book.cycle(200, [job_record(start=100, state="SUSPENDED", elapsed=30)])
+    assert book.cycle(300, answer=[])["physics"].utility == 0
+    assert book.tally.withdrawn == 1
+
+
+def test_an_unfinished_run_whose_start_was_corrected_is_counted_once(book: Books) -> None:
+    book.cycle(200, [job_record(start=100, state="RUNNING")])
+    corrected = job_record(start=120, state="RUNNING")
+    standings = book.cycle(300, [corrected], answer=[corrected])
+    assert standings["physics"].utility == worth(120, None, 300)
+    assert book.tally.withdrawn == 1
+
+
+def test_the_answer_about_an_unfinished_run_is_accounted(book: Books) -> None:
+    book.cycle(200, [job_record(1, start=100, state="RUNNING")])
+    standings = book.cycle(9000, answer=[job_record(1, start=100, end=210)])
+    assert standings["physics"].utility == worth(100, 210, 9000)
+    assert book.tally.withdrawn == 0
+
+
+def test_only_what_was_not_mentioned_is_asked_for(book: Books) -> None:
+    records = [
+        job_record(1, start=100, state="RUNNING"),
+        job_record(2, start=100, state="RUNNING"),
+        job_record(3, start=100, state="SUSPENDED", elapsed=30),
+        job_record(4, start=100, end=160),
+    ]
+    book.cycle(200, records)
+    with book.store.transaction(CLUSTER) as transaction:
+        account = book.open(transaction)
+        assert [key.job_id for key in account.unmentioned()] == [1, 2, 3]
+        account.take_in([records[0]], 300)
+        assert [key.job_id for key in account.unmentioned()] == [2, 3]
+        account.take_in(records, 300)
+        assert account.unmentioned() == []
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_an_unreadable_answer_withdraws_nothing_however_often_it_comes(
+    book: Books, times: int
+) -> None:
+    book.cycle(200, [job_record(1, start=100, state="RUNNING")])
+    for _ in range(times):
+        standings = book.cycle(300, [GARBLED], answer=[GARBLED])
+        assert book.tally.withdrawn == 0
+        assert standings["physics"].utility == worth(100, None, 300)
+
+
+# suspension
+
+
+def test_a_run_suspended_for_longer_than_the_horizon_is_not_counted_twice(store: Store) -> None:
+    book = Books(store, horizon=50)
+    suspended = job_record(start=100, state="SUSPENDED", elapsed=30)
+    book.cycle(200, [suspended])
+    assert book.prune() == 0
+    assert book.utility(300, [suspended]) == 30 * 50
+    resumed = job_record(start=100, state="RUNNING", elapsed=40, suspended=170)
+    assert book.utility(310, [resumed]) == worth(270, None, 310, horizon=50)
+    ended = job_record(start=100, end=320, suspended=170)
+    assert book.utility(400, [ended]) == 50 * 50
+
+
+# where the book opens
+
+
+def test_what_was_executed_before_the_book_was_opened_does_not_count(store: Store) -> None:
+    book = Books(store, opens=1000)
+    records = [
+        job_record(1, start=900, end=990),
+        job_record(2, start=900, end=1000),
+        job_record(3, start=900, end=1010),
+        job_record(4, start=950, state="RUNNING"),
+        job_record(5, start=1000, end=1020),
+    ]
+    expected = worth(1000, 1010, 1100) + worth(1000, None, 1100) + worth(1000, 1020, 1100)
+    assert book.utility(1100, records) == expected
+    assert book.tally.late == 0
+    assert [key.job_id for key in book.stored()] == [3, 4, 5]
+
+
+def test_a_run_corrected_to_have_ended_before_the_book_was_opened_counts_nothing(
+    store: Store,
+) -> None:
+    book = Books(store, opens=1000)
+    book.cycle(1100, [job_record(start=900, state="RUNNING")])
+    assert book.utility(1200, [job_record(start=900, end=950)]) == 0
+
+
+def test_the_book_stays_open_from_where_it_was_opened(store: Store) -> None:
+    Books(store, opens=1000).cycle(1100, [job_record(start=900, end=1010)])
+    reconfigured = Books(store, opens=0)
+    assert reconfigured.utility(1200, [job_record(start=900, end=1010)]) == worth(1000, 1010, 1200)
+
+
+# pruning and the horizon
+
+
+def test_pruning_changes_no_value(store: Store) -> None:
+    book = Books(store, horizon=50)
+    book.cycle(200, [job_record(1, start=100, end=150), job_record(2, start=100, end=151)])
+    assert book.prune() == 1
+    assert book.stored() == [RunKey(2, 0, 100)]
+    expected = [worth(100, end, 210, horizon=50) for end in (150, 151)]
+    assert book.utility(210) == sum(expected)
+    assert book.prune() == 1
+    assert book.utility(1000) == 101 * 50
+
+
+def test_without_a_horizon_nothing_is_pruned(book: Books) -> None:
+    book.cycle(200, [job_record(start=100, end=150)])
+    assert book.prune() == 0
+    assert len(book.stored()) == 1
+
+
+def test_a_pruned_run_told_again_is_counted_as_late_and_not_accounted_twice(
+    store: Store,
+) -> None:
+    book = Books(store, horizon=50)
+    record = job_record(start=100, end=120)
+    book.cycle(200, [record])
+    book.prune()
+    assert book.utility(300, [record]) == 20 * 50
+    assert (book.tally.late, book.tally.kept) == (1, 0)
+
+
+def test_a_record_that_comes_only_after_its_run_would_have_been_pruned_is_counted_as_late(
+    store: Store,
+) -> None:
+    book = Books(store, horizon=50)
+    book.cycle(200, [job_record(1, start=100, end=120)])
+    book.prune()
+    late = job_record(2, start=100, end=150)
+    in_time = job_record(3, start=100, end=151)
+    assert book.utility(200, [late, in_time]) == 20 * 50 + worth(100, 151, 200, horizon=50)
+    assert (book.tally.late, book.tally.kept) == (1, 1)
+
+
+@pytest.mark.parametrize("shorter", [1, 10, 49])
+def test_a_shorter_horizon_counts_as_if_it_had_always_been(store: Store, shorter: int) -> None:
+    book = Books(store, horizon=50)
+    book.cycle(200, [job_record(1, start=100, end=180), job_record(2, start=150, state="RUNNING")])
+    book.prune()
+    book.horizon = shorter
+    expected = worth(100, 180, 210, horizon=shorter) + worth(150, None, 210, horizon=shorter)
+    assert book.utility(210) == expected
+
+
+def test_a_longer_horizon_counts_as_if_it_had_always_been_while_nothing_is_pruned(
+    store: Store,
+) -> None:
+    book = Books(store, horizon=50)
+    book.cycle(200, [job_record(start=100, end=180)])
+    book.horizon = 80
+    assert book.utility(210) == worth(100, 180, 210, horizon=80)
+
+
+def test_an_unlimited_horizon_counts_as_if_it_had_always_been_even_after_pruning(
+    store: Store,
+) -> None:
+    book = Books(store, horizon=50)
+    book.cycle(200, [job_record(start=100, end=120)])
+    assert book.prune() == 1
+    book.horizon = None
+    assert book.utility(300) == worth(100, 120, 300)
+
+
+def test_a_horizon_lengthened_beyond_pruned_runs_is_refused_and_nothing_changes(
+    store: Store,
+) -> None:
+    book = Books(store, horizon=50)
+    book.cycle(200, [job_record(start=100, end=120)])
+    assert book.prune() == 1
+    book.horizon = 80
+    with pytest.raises(AccountingError, match=r"fairness\.horizon: runs that ended before 150"):
+        book.cycle(210, [job_record(2, start=200, end=205)])
+    book.horizon = 50
+    assert book.utility(210) == 20 * 50
+    book.horizon = 80
+    assert book.utility(230) == 20 * 80  # by now no part younger than that is missing
+
+
+def test_a_run_from_before_the_fold_is_exact_when_its_end_is_corrected(store: Store) -> None:
+    book = Books(store, horizon=50)
+    book.cycle(400, [job_record(start=100, state="RUNNING")])
+    book.prune()
+    corrected = job_record(start=100, end=130)
+    assert book.utility(500, [corrected]) == 30 * 50
+    book.prune()
+    assert book.utility(600) == 30 * 50

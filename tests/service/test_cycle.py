@@ -1,0 +1,432 @@
+"""The cycle as a whole: what it records, and how it goes on after whatever went wrong."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import event
+
+from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.service.accounting import ClockError
+from shapleyprio.service.cycle import CATCH_UP_SECONDS, LAYOUT_SECONDS
+from shapleyprio.service.status import read_status
+from shapleyprio.slurm.port import Channel, Malformed, Partition, SlurmUnavailableError
+from shapleyprio.store import PushState, Store, StoreBusyError, StoreFullError
+from tests.service.consortium import (
+    BIOLOGY,
+    FIRST,
+    LAST,
+    NAME,
+    NOW,
+    PHYSICS,
+    Cluster,
+    Service,
+    config,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from shapleyprio.fairness.ledger import Standing
+    from shapleyprio.store import CycleRow, Progress, StandingRow
+
+DAY = 86_400
+HOUR = 3600
+SHORT = {"horizon": "1d", "since": "2027-01-01"}
+
+
+def last_cycle(service: Service) -> CycleRow:
+    with service.store.reading(NAME) as view:
+        row = view.last_cycle()
+    assert row is not None
+    return row
+
+
+def progress(service: Service) -> Progress:
+    with service.store.reading(NAME) as view:
+        found = view.progress()
+    assert found is not None
+    return found
+
+
+def standings(service: Service) -> dict[str, StandingRow]:
+    with service.store.reading(NAME) as view:
+        return {row.organization: row for row in view.latest_standings()}
+
+
+def values_at(service: Service, t: int) -> dict[str, Standing]:
+    """What the stored book says of a time after its last event."""
+    horizon = service.config.fairness.horizon
+    with service.store.reading(NAME) as view:
+        folded_to = progress(service).folded_to
+        ledger = Ledger(horizon, folded_to=folded_to, entries=view.ledger_entries())
+        if horizon is not None:
+            crossing = view.placements_with_event_between(folded_to, t - horizon)
+            ledger.fold(t - horizon, crossing)
+    return ledger.standings(t, ["physics", "biology"])
+
+
+# -- what it does
+
+
+def test_worth_follows_from_what_ran_where(service: Service) -> None:
+    service.slurm.fill("biology")
+    service.slurm.wait(10)
+    report = service.run()
+    whole = 10 * 11 // 2  # of one processor that worked for ten seconds
+    found = standings(service)
+    assert report.t == NOW + 10
+    assert (found["physics"].contribution, found["physics"].utility) == (8 * whole, 0)
+    assert (found["biology"].contribution, found["biology"].utility) == (4 * whole, 12 * whole)
+    assert (found["biology"].parts, found["biology"].running) == (120, 1)
+    assert (found["physics"].processors, found["biology"].processors) == (8, 4)
+
+
+def test_a_dry_run_writes_nothing_into_slurm(service: Service) -> None:
+    service.slurm.fill("guest")
+    job = service.slurm.submit("physics", processing_time=9)
+    report = service.run(dry_run=True)
+    assert [(push.target, push.new) for push in report.planned] == [(str(job), FIRST)]
+    assert service.slurm.writes == []
+    assert service.slurm.job(job).site_factor == 0
+    assert service.pushes(job) == []
+    assert last_cycle(service).outcome == "dry_run"
+    assert progress(service).accounted_to == NOW
+
+
+def test_a_good_cycle_is_on_record(service: Service) -> None:
+    service.slurm.fill("guest")
+    service.slurm.submit("physics", processing_time=9)
+    service.slurm.wait(5)
+    service.run()
+    row = last_cycle(service)
+    assert (row.number, row.outcome, row.t, row.message) == (1, "ok", NOW + 5, "")
+    assert (row.seen, row.kept, row.written, row.refused) == (2, 1, 1, 0)
+    assert set(row.seconds) == {"account", "observe", "rank", "push"}
+
+
+def test_a_failed_cycle_is_on_record(service: Service) -> None:
+    service.run()
+    service.slurm.take_down("slurmdbd")
+    with pytest.raises(SlurmUnavailableError):
+        service.run()
+    row = last_cycle(service)
+    assert (row.number, row.outcome) == (2, "slurm_unavailable")
+    assert row.message == "slurmdbd does not answer"
+    assert standings(service)["physics"].cycle == 1
+    service.slurm.bring_up("slurmdbd")
+    service.run()
+    assert last_cycle(service).outcome == "ok"
+
+
+def test_one_privilege_less_is_a_refusal_on_record(service: Service) -> None:
+    service.slurm.fill("guest")
+    service.slurm.submit("physics", processing_time=9)
+    service.slurm.missing_privileges = {Channel.SITE_FACTOR: "AdminLevel"}
+    with pytest.raises(Exception, match="AdminLevel"):
+        service.run()
+    assert last_cycle(service).outcome == "slurm_refused"
+
+
+# -- the clock
+
+
+def test_a_clock_that_goes_back_stops_everything_until_it_has_caught_up(service: Service) -> None:
+    slurm = service.slurm
+    slurm.fill("biology")
+    slurm.wait(HOUR)
+    service.run()
+    before = progress(service)
+    slurm.skew = -1000
+    slurm.wait(30)
+    waits = slurm.submit("physics", processing_time=9)
+    slurm.windows.clear()
+    with pytest.raises(ClockError, match="970 s behind"):
+        service.run()
+    assert last_cycle(service).outcome == "clock_backwards"
+    assert progress(service) == before
+    assert slurm.windows == []
+    assert slurm.job(waits).site_factor == 0
+    slurm.skew = 0
+    service.run()
+    assert progress(service).accounted_to == slurm.now
+    assert slurm.job(waits).site_factor == FIRST
+
+
+def test_a_small_step_backwards_is_tolerated(service: Service) -> None:
+    slurm = service.slurm
+    slurm.fill("biology")
+    slurm.wait(HOUR)
+    service.run()
+    before = standings(service)
+    slurm.skew = -200
+    report = service.run()
+    assert report.t == slurm.now
+    after = standings(service)
+    assert {name: row.utility for name, row in after.items()} == {
+        name: row.utility for name, row in before.items()
+    }
+    assert progress(service).observed_until == slurm.now
+
+
+# -- how far it has come
+
+
+def test_days_are_caught_up_in_several_transactions(store: Store) -> None:
+    slurm = Cluster()
+    service = Service(slurm, store, config(service={"overlap": "1h"}))
+    service.run()
+    for _ in range(9):
+        slurm.submit("physics", processors=4, processing_time=HOUR, partition="pb")
+        slurm.wait(0)
+        slurm.wait(DAY // 3)
+    slurm.windows.clear()
+    service.run()
+    assert slurm.windows == [
+        (NOW + day * DAY - HOUR, NOW + (day + 1) * CATCH_UP_SECONDS) for day in range(3)
+    ]
+    assert progress(service).observed_until == NOW + 3 * DAY
+    parts = 9 * 4 * HOUR
+    assert standings(service)["physics"].parts == parts
+
+
+def test_a_catch_up_that_breaks_off_goes_on_where_it_was(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm = service.slurm
+    service.run()
+    slurm.wait(4 * DAY)
+    asked = slurm.records
+
+    def twice(since: int, until: int) -> Iterator[object]:
+        if until > NOW + 2 * DAY:
+            raise SlurmUnavailableError("slurmdbd went away")
+        return asked(since, until)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(slurm, "records", twice)
+        with pytest.raises(SlurmUnavailableError):
+            service.run()
+    assert progress(service).observed_until == NOW + 2 * DAY
+    slurm.windows.clear()
+    service.run()
+    assert [until for _, until in slurm.windows] == [NOW + 3 * DAY, NOW + 4 * DAY]
+
+
+def test_the_watermark_stays_while_records_are_on_their_way(store: Store) -> None:
+    slurm = Cluster(accounting_delay=50)
+    service = Service(slurm, store)
+    service.run()
+    slurm.fill("physics", seconds=20)
+    slurm.wait(40)
+    report = service.run()
+    assert progress(service).observed_until == NOW
+    assert report.lag_seconds == 40
+    slurm.wait(60)
+    report = service.run()
+    assert progress(service).observed_until == NOW + 100
+    assert report.lag_seconds == 0
+    assert standings(service)["physics"].parts == 12 * 20
+
+
+# -- the cluster changes
+
+
+def test_the_layout_is_read_anew_from_time_to_time(service: Service) -> None:
+    slurm = service.slurm
+    slurm.fill("guest")
+    job = slurm.submit("guest", processing_time=9)
+    service.run()
+    nodes = {"pa": ("a1",), "pb": ("b1", "a2")}
+    slurm.layout_changes["partitions"] = {
+        name: Partition(name=name, nodes=names, allow_accounts=(), priority_job_factor=1)
+        for name, names in nodes.items()
+    }
+    slurm.wait(LAYOUT_SECONDS - 1)
+    service.run()
+    assert standings(service)["biology"].processors == 4
+    slurm.wait(1)
+    service.run()
+    assert standings(service)["biology"].processors == 8
+    assert slurm.job(job).site_factor == 0
+
+
+def test_what_a_node_earned_stays_where_it_was(store: Store) -> None:
+    slurm = Cluster()
+    service = Service(slurm, store)
+    slurm.fill("guest")
+    slurm.wait(100)
+    service.run()
+    assert standings(service)["physics"].contribution == 8 * 5050
+    service.restart(config(PHYSICS | {"partitions": []}, BIOLOGY | {"nodes": ["a[1-2]"]}))
+    service.run()
+    assert standings(service)["physics"].contribution == 8 * 5050
+    slurm.wait(100)
+    service.run()
+    whole, second_half = 200 * 201 // 2, 100 * 101 // 2
+    assert standings(service)["physics"].contribution == 8 * (whole - second_half)
+    assert standings(service)["biology"].contribution == 4 * whole + 8 * second_half
+
+
+def test_a_node_that_was_never_heard_of_makes_it_ask_for_the_layout(service: Service) -> None:
+    slurm = service.slurm
+    whole = slurm.layout()
+    slurm.layout_changes = {
+        "nodes": {name: node for name, node in whole.nodes.items() if name != "b1"},
+        "partitions": {name: part for name, part in whole.partitions.items() if name != "pb"},
+    }
+    service.run()
+    slurm.layout_changes = {}
+    slurm.submit("guest", processors=4, processing_time=HOUR, partition="pb")
+    slurm.wait(0)
+    slurm.wait(10)
+    service.run()
+    assert standings(service)["biology"].contribution == 4 * 55
+
+
+# -- pruning
+
+
+@pytest.mark.parametrize("later", [0, 1, HOUR, 3 * DAY])
+def test_pruning_changes_no_value_by_a_single_unit(store: Store, later: int) -> None:
+    slurm = Cluster()
+    service = Service(slurm, store, config(fairness=SHORT))
+    for turn in range(30):
+        account = ("physics", "biology", "guest")[turn % 3]
+        slurm.submit(account, processors=1 + turn % 12, processing_time=3 * HOUR + 7 * turn)
+        slurm.wait(0)
+        slurm.wait(2 * HOUR)
+        service.run()
+    t = slurm.now + later
+    before = values_at(service, t)
+    runs = service.store.sizes()["run"]
+    pruned = service.cycle.prune()
+    assert 0 < pruned < runs
+    assert service.store.sizes()["run"] == runs - pruned
+    assert values_at(service, t) == before
+    slurm.wait(HOUR)
+    service.run()
+    assert service.cycle.prune() >= 0
+
+
+def test_what_will_be_read_again_is_not_pruned(store: Store) -> None:
+    slurm = Cluster()
+    service = Service(slurm, store, config(fairness=SHORT, service={"overlap": "3d"}))
+    slurm.fill("physics", seconds=HOUR)
+    slurm.wait(HOUR)
+    service.run()
+    slurm.wait(2 * DAY)
+    service.run()
+    before = values_at(service, slurm.now)
+    assert service.cycle.prune() == 0
+    report = service.run()
+    assert (report.tally.kept, report.tally.late) == (0, 0)
+    assert values_at(service, slurm.now) == before
+    slurm.wait(2 * DAY)
+    service.run()
+    assert service.cycle.prune() == 1
+
+
+# -- lines that cannot be read
+
+
+def test_lines_that_cannot_be_read_are_kept_aside_and_shown(service: Service) -> None:
+    service.slurm.fill("guest")
+    service.run()
+    job = service.slurm.submit("physics", processing_time=9)
+    service.slurm.malformed = [
+        Malformed("sacct", "1|garbage", "2 fields instead of 14"),
+        Malformed("squeue", "nonsense", "1 field instead of 12"),
+    ]
+    report = service.run()
+    assert report.tally.refused == 2
+    assert last_cycle(service).refused == 2
+    assert service.slurm.job(job).site_factor == FIRST
+    service.run()
+    status = read_status(service.store, NAME)
+    assert status.kept_aside_count == 2
+    assert {line.line.text: line.times for line in status.kept_aside} == {
+        "1|garbage": 2,
+        "nonsense": 2,
+    }
+
+
+# -- the store
+
+
+def test_a_store_that_somebody_holds_fails_the_cycle_and_the_next_goes_on(
+    store_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
+    slurm = Cluster()
+    slurm.fill("guest")
+    job = slurm.submit("physics", processing_time=9)
+    other = sqlite3.connect(store_file, isolation_level=None)
+    with Store.open(f"sqlite:///{store_file}", create=True) as store:
+        service = Service(slurm, store)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusyError):
+            service.run()
+        assert slurm.job(job).site_factor == 0
+        other.execute("ROLLBACK")
+        service.run()
+        assert slurm.job(job).site_factor == FIRST
+        assert last_cycle(service).outcome == "ok"
+    other.close()
+
+
+def test_a_store_that_is_taken_while_slurm_writes_is_made_good(
+    store_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
+    slurm = Cluster()
+    slurm.fill("guest")
+    job = slurm.submit("physics", processing_time=9)
+    other = sqlite3.connect(store_file, isolation_level=None)
+    with Store.open(f"sqlite:///{store_file}", create=True) as store:
+        service = Service(slurm, store)
+        slurm.after_write = lambda: other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusyError):
+            service.run()
+        other.execute("ROLLBACK")
+        assert service.pushes(job)[0].state is PushState.PLANNED
+        service.run()
+        assert service.pushes(job)[0].state is PushState.APPLIED
+        assert slurm.writes == []
+    other.close()
+
+
+def test_a_full_disk_loses_nothing(service: Service) -> None:
+    slurm = service.slurm
+    slurm.fill("biology")
+    slurm.wait(10)
+    service.run()
+    before = progress(service)
+    service.store.close()
+
+    def limit(connection: sqlite3.Connection, _: object) -> None:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    event.listen(service.store._engine, "connect", limit)
+    for _ in range(2000):
+        slurm.submit("physics", processing_time=9)
+    with pytest.raises(StoreFullError):
+        service.run()
+    assert slurm.writes == []
+    service.store.close()
+    event.remove(service.store._engine, "connect", limit)
+    slurm.wait(20)
+    service.run()
+    assert progress(service).accounted_to == before.accounted_to + 20
+    assert {job.site_factor for job in slurm.jobs()} == {FIRST}
+
+
+def test_ties_go_to_the_one_listed_first(store: Store) -> None:
+    slurm = Cluster()
+    service = Service(slurm, store, config(BIOLOGY, PHYSICS))
+    service.run()
+    assert service.points() == {"biology": FIRST, "physics": LAST}

@@ -1,0 +1,187 @@
+"""The daemon keeps going: what fails in a cycle, and what a new configuration changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from prometheus_client import generate_latest
+from structlog.testing import capture_logs
+
+from shapleyprio.config import Config, ConfigError
+from shapleyprio.service.cycle import Cycle
+from shapleyprio.service.daemon import Daemon
+from shapleyprio.service.lease import Lease, LeaseHeldError
+from shapleyprio.service.metrics import Metrics
+from shapleyprio.slurm.port import SlurmUnavailableError
+from shapleyprio.store import Store
+from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS, Cluster, config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+@dataclass
+class Stage:
+    """A daemon whose schedule stands still.
+
+    Attributes:
+        file: what reading the configuration gives, or raises.
+    """
+
+    slurm: Cluster
+    store: Store
+    file: Config | Exception = field(default_factory=config)
+
+    def __post_init__(self) -> None:
+        self.metrics = Metrics(NAME)
+        assert isinstance(self.file, Config)
+        self.daemon = Daemon(
+            self.file,
+            read_config=self.read,
+            make_cycle=lambda new: Cycle(new, self.slurm, self.store, NAME),
+            metrics=self.metrics,
+            lease=Lease(self.store, NAME, seconds=300),
+        )
+        scheduler = self.daemon._scheduler
+        scheduler.start(paused=True)
+        scheduler.add_job(self.daemon._cycle_or_log, "interval", seconds=30, id="cycle")
+
+    def read(self) -> Config:
+        if isinstance(self.file, Exception):
+            raise self.file
+        return self.file
+
+    def cycles(self, outcome: str) -> float:
+        text = generate_latest(self.metrics.registry).decode()
+        name = f'shapleyprio_cycles_total{{cluster="{NAME}",outcome="{outcome}"}} '
+        return next((float(line[len(name) :]) for line in text.splitlines() if name in line), 0)
+
+    def interval(self) -> timedelta:
+        job = self.daemon._scheduler.get_job("cycle")
+        interval: timedelta = job.trigger.interval
+        return interval
+
+
+@pytest.fixture
+def stage(slurm: Cluster, store: Store) -> Iterator[Stage]:
+    slurm.fill("guest")
+    slurm.submit("physics", processing_time=9)
+    stage = Stage(slurm, store)
+    yield stage
+    stage.daemon._scheduler.shutdown()
+
+
+def logged(stage: Stage, action: str) -> list[Mapping[str, object]]:
+    with capture_logs() as lines:
+        getattr(stage.daemon, action)()
+    return [{key: line[key] for key in line if key != "seconds"} for line in lines]
+
+
+# -- cycles
+
+
+def test_a_good_cycle_is_logged_and_counted(stage: Stage) -> None:
+    (line,) = logged(stage, "_cycle_or_log")
+    assert (line["event"], line["number"], line["written"]) == ("cycle", 1, 1)
+    assert stage.cycles("ok") == 1
+
+
+def test_a_failing_cycle_is_logged_and_counted_and_the_next_goes_on(stage: Stage) -> None:
+    stage.slurm.take_down("slurmctld")
+    (line,) = logged(stage, "_cycle_or_log")
+    assert (line["log_level"], line["outcome"]) == ("error", "slurm_unavailable")
+    assert line["why"] == "slurmctld does not answer"
+    stage.slurm.bring_up("slurmctld")
+    stage.daemon._cycle_or_log()
+    assert stage.cycles("slurm_unavailable") == 1
+    assert stage.cycles("ok") == 1
+
+
+def test_even_a_defect_does_not_end_the_daemon(stage: Stage) -> None:
+    stage.slurm.layout_changes = {"no such attribute": 1}
+    (line,) = logged(stage, "_cycle_or_log")
+    assert (line["outcome"], line["exc_info"]) == ("defect", True)
+    stage.slurm.layout_changes = {}
+    stage.daemon._cycle_or_log()
+    assert stage.cycles("defect") == 1
+    assert stage.cycles("ok") == 1
+
+
+def test_a_cycle_that_failed_to_a_busy_store_is_logged(
+    stage: Stage, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.store.close()
+    monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
+    url = stage.store._engine.url.render_as_string()
+    with Store.open(url) as impatient:
+        other = Stage(slurm, impatient)
+        with stage.store.transaction(NAME):
+            (line,) = logged(other, "_cycle_or_log")
+        other.daemon._scheduler.shutdown()
+    assert line["outcome"] == "store_failed"
+    assert "another process is writing to it" in str(line["why"])
+
+
+def test_who_loses_the_lease_writes_nothing(stage: Stage) -> None:
+    with stage.store.transaction(NAME) as transaction:
+        assert transaction.take_lease("other", "elsewhere", 1, now=2**40, ttl=300) is None
+    (line,) = logged(stage, "_cycle_or_log")
+    assert line["outcome"] == "lease_lost"
+    assert stage.slurm.writes == []
+    with pytest.raises(LeaseHeldError):
+        stage.daemon.run_once()
+
+
+def test_one_cycle_gives_the_lease_back_even_if_it_fails(stage: Stage) -> None:
+    stage.slurm.take_down("slurmctld")
+    with pytest.raises(SlurmUnavailableError):
+        stage.daemon.run_once()
+    with stage.store.reading(NAME) as view:
+        assert view.lease() is None
+
+
+def test_pruning_fails_quietly(stage: Stage) -> None:
+    stage.daemon._cycle_or_log()
+    assert logged(stage, "_prune") == [{"event": "pruned", "runs": 0, "log_level": "info"}]
+    stage.slurm.take_down("slurmctld")
+    (line,) = logged(stage, "_prune")
+    assert (line["event"], line["log_level"]) == ("pruning failed", "error")
+
+
+# -- a new configuration
+
+
+def test_a_good_configuration_is_taken_over_as_a_whole(stage: Stage) -> None:
+    stage.daemon._cycle_or_log()
+    assert stage.slurm.job(2).site_factor == FIRST
+    stage.file = config(BIOLOGY, PHYSICS, service={"poll_interval": "7s"})
+    (line,) = logged(stage, "_reload")
+    assert line["event"] == "configuration read anew"
+    assert stage.interval() == timedelta(seconds=7)
+    stage.daemon._cycle_or_log()
+    assert stage.slurm.job(2).site_factor == LAST
+
+
+@pytest.mark.parametrize(
+    "refusal", [ConfigError(["push.channel: no"]), SlurmUnavailableError("slurmctld is away")]
+)
+def test_a_bad_configuration_changes_nothing(stage: Stage, refusal: Exception) -> None:
+    stage.file = refusal
+    (line,) = logged(stage, "_reload")
+    assert line["event"] == "the new configuration is refused, the old one stays"
+    assert line["why"] == str(refusal)
+    assert stage.interval() == timedelta(seconds=30)
+    stage.daemon._cycle_or_log()
+    assert stage.slurm.job(2).site_factor == FIRST
+
+
+def test_what_takes_effect_at_the_next_start_only_is_said(stage: Stage) -> None:
+    stage.file = config(
+        store={"url": "sqlite:////elsewhere.db"}, metrics={"address": "127.0.0.1:1"}
+    )
+    *warnings, last = logged(stage, "_reload")
+    assert [line["key"] for line in warnings] == ["store.url", "metrics.address"]
+    assert last["event"] == "configuration read anew"

@@ -1,0 +1,377 @@
+"""However the records come, the book says what the final records say, to the unit."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from shapleyprio.service import accounting
+from shapleyprio.service.accounting import Account, AccountingError
+from shapleyprio.store import Store
+from tests.fairness.examples import ledger_of, standings_by_parts
+from tests.service.scripted_accounting import (
+    NAMES,
+    OVERLAP,
+    Book,
+    Crash,
+    Execution,
+    ScriptedCluster,
+    fed_once,
+    runs_since,
+)
+
+BEGIN = 1_700_000_000
+HORIZONS = [None, 75, 200]
+LONGEST_OUTAGE = 40  # with OVERLAP on top still less than the least horizon
+
+ORGANIZATIONS = st.sampled_from(NAMES)
+NODES = ["p1", "b1", "c1", "unlisted1"]
+ACCOUNTS = ["phys", "bio", "unlisted"]
+DELAYS = st.integers(0, OVERLAP)
+ORDERS = st.integers(0, 2**16).map(Random)
+FINAL = st.sampled_from(["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY"])
+BROKEN_OFF = st.sampled_from(["PREEMPTED", "NODE_FAIL", "REQUEUED"])
+PROCESSORS = st.dictionaries(st.sampled_from(NODES), st.integers(1, 8), min_size=1, max_size=3)
+
+_numbers = count()
+_shared: list[Store] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_store_for_all() -> Iterator[None]:
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{Path(folder, 'store.db')}"
+        with Store.open(url, create=True) as store:
+            _shared[:] = [store]
+            yield
+
+
+class Life(RuleBasedStateMachine):
+    """A cluster lives, its accounting tells of it somehow, and the daemon keeps the book."""
+
+    @initialize(
+        horizon=st.sampled_from(HORIZONS),
+        opened_before=st.integers(0, 100),
+        chunk=st.sampled_from([1, 2, 5000]),
+    )
+    def open_the_book(self, horizon: int | None, opened_before: int, chunk: int) -> None:
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(accounting, "CHUNK", chunk)
+        self.name = f"c{next(_numbers)}"
+        self.rows = count(1)
+        self.keys: set[tuple[int, int, int]] = set()
+        self.down_since = 0
+        self.pruned_until = 0
+        self.seen: set[int] = set()
+        self.polled = False
+        self.cluster = ScriptedCluster(
+            BEGIN,
+            {
+                "node": {"p1": "physics", "b1": "biology", "c1": "chemistry"},
+                "account": {"phys": "physics", "bio": "biology"},
+            },
+        )
+        self.book = Book(_shared[0], self.name, self.cluster, horizon, BEGIN - opened_before)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "cluster"):
+            return
+        try:
+            self.everything_agrees_in_the_end(Random(0))
+        finally:
+            self.patch.undo()
+
+    # the cluster
+
+    @rule(seconds=st.integers(1, 60))
+    def time_passes(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.cluster.now += 1
+            if self.cluster.down and self.cluster.now - self.down_since >= LONGEST_OUTAGE:
+                self.cluster.down = False
+            self.cluster.deliver()
+
+    @precondition(lambda self: not self.polled)
+    @rule(
+        account=st.sampled_from(ACCOUNTS),
+        processors=PROCESSORS,
+        waited=st.integers(0, 30),
+        ran=st.integers(0, 150),
+        delay=DELAYS,
+    )
+    def a_job_has_been_running_since_before_the_first_poll(
+        self, account: str, processors: dict[str, int], waited: int, ran: int, delay: int
+    ) -> None:
+        start = self.cluster.now - ran
+        row = self._submit(account, processors, start - waited)
+        self._start(row, start, delay)
+
+    @rule(account=st.sampled_from(ACCOUNTS), processors=PROCESSORS, delay=DELAYS)
+    def a_job_is_submitted(self, account: str, processors: dict[str, int], delay: int) -> None:
+        row = self._submit(account, processors, self.cluster.now)
+        self.cluster.change(row, delay)
+
+    @rule(
+        account=st.sampled_from(ACCOUNTS),
+        processors=PROCESSORS,
+        delay=DELAYS,
+    )
+    def a_job_starts_at_once(self, account: str, processors: dict[str, int], delay: int) -> None:
+        row = self._submit(account, processors, self.cluster.now)
+        self._start(row, self.cluster.now, delay)
+
+    @rule(
+        account=st.sampled_from(ACCOUNTS),
+        processors=PROCESSORS,
+        length=st.integers(0, 20),
+        state=FINAL | BROKEN_OFF,
+        delay=DELAYS,
+    )
+    def a_short_job_runs(
+        self, account: str, processors: dict[str, int], length: int, state: str, delay: int
+    ) -> None:
+        row = self._submit(account, processors, self.cluster.now)
+        self._start(row, self.cluster.now, delay)
+        self.time_passes(length)
+        self._end(row, self.cluster.now, state, delay)
+
+    @precondition(lambda self: self._some("PENDING"))
+    @rule(data=st.data(), delay=DELAYS)
+    def a_job_starts(self, data: st.DataObject, delay: int) -> None:
+        self._start(self._draw(data, "PENDING"), self.cluster.now, delay)
+
+    @precondition(lambda self: self._some("PENDING"))
+    @rule(data=st.data(), delay=DELAYS)
+    def a_job_is_cancelled_before_it_starts(self, data: st.DataObject, delay: int) -> None:
+        row = self._draw(data, "PENDING")
+        now = self.cluster.now
+        self._change(row, delay, start=now, end=now, state="CANCELLED", processors={})
+
+    @precondition(lambda self: self._some("RUNNING", "SUSPENDED"))
+    @rule(data=st.data(), state=FINAL, delay=DELAYS)
+    def a_job_ends(self, data: st.DataObject, state: str, delay: int) -> None:
+        self._end(self._draw(data, "RUNNING", "SUSPENDED"), self.cluster.now, state, delay)
+
+    @precondition(lambda self: self._some("RUNNING"))
+    @rule(data=st.data(), state=BROKEN_OFF, delay=DELAYS, same_submit=st.booleans())
+    def a_job_is_requeued(
+        self, data: st.DataObject, state: str, delay: int, same_submit: bool
+    ) -> None:
+        row = self._draw(data, "RUNNING")
+        self._end(row, self.cluster.now, state, delay)
+        self.time_passes(1)
+        old = self.cluster.truth[row]
+        submit = old.submit if same_submit else self.cluster.now
+        again = self._submit(old.account, old.processors, submit, job_id=old.job_id)
+        self.cluster.change(again, delay)
+
+    @precondition(lambda self: self._some("RUNNING"))
+    @rule(data=st.data(), delay=DELAYS)
+    def a_job_is_suspended(self, data: st.DataObject, delay: int) -> None:
+        row = self._draw(data, "RUNNING")
+        self._change(row, delay, state="SUSPENDED", paused_at=self.cluster.now)
+
+    @precondition(lambda self: self._some("SUSPENDED"))
+    @rule(data=st.data(), delay=DELAYS)
+    def a_job_is_resumed(self, data: st.DataObject, delay: int) -> None:
+        row = self._draw(data, "SUSPENDED")
+        self._change(row, delay, **self._resumed(row, self.cluster.now), state="RUNNING")
+
+    # what admins do
+
+    @precondition(lambda self: self.seen & self.unfinished)
+    @rule(data=st.data(), state=FINAL, delay=DELAYS)
+    def a_job_that_seemed_to_run_turns_out_to_have_ended_long_ago(
+        self, data: st.DataObject, state: str, delay: int
+    ) -> None:
+        row = data.draw(st.sampled_from(sorted(self.seen & self.unfinished)))
+        start = self.cluster.truth[row].start
+        assert start is not None
+        self._end(row, data.draw(st.integers(start, self.cluster.now)), state, delay)
+
+    @precondition(lambda self: self._some("RUNNING", "SUSPENDED"))
+    @rule(data=st.data(), delay=DELAYS)
+    def the_start_of_an_unfinished_run_is_corrected(self, data: st.DataObject, delay: int) -> None:
+        row = self._draw(data, "RUNNING", "SUSPENDED")
+        run = self.cluster.truth[row]
+        assert run.start is not None
+        latest = self.cluster.now if run.paused_at is None else run.paused_at
+        latest -= run.suspended
+        start = data.draw(st.integers(min(run.submit, run.start), max(run.start, latest)))
+        if (run.job_id, run.submit, start) not in self.keys:
+            self.keys.add((run.job_id, run.submit, start))
+            self._change(row, delay, start=start)
+
+    @precondition(lambda self: self._some("RUNNING", "SUSPENDED"))
+    @rule(data=st.data())
+    def a_run_that_never_was_is_taken_out_of_accounting(self, data: st.DataObject) -> None:
+        self.cluster.withdraw(self._draw(data, "RUNNING", "SUSPENDED"))
+
+    @rule(name=st.sampled_from(NODES), to=ORGANIZATIONS)
+    def a_node_changes_its_owner(self, name: str, to: str) -> None:
+        self.cluster.holders["node"][name] = to
+
+    @rule(name=st.sampled_from(ACCOUNTS), to=ORGANIZATIONS)
+    def an_account_changes_its_organization(self, name: str, to: str) -> None:
+        self.cluster.holders["account"][name] = to
+
+    @rule(name=st.sampled_from(NODES))
+    def a_node_is_not_listed_any_more(self, name: str) -> None:
+        self.cluster.holders["node"].pop(name, None)
+
+    @rule()
+    def accounting_goes_down(self) -> None:
+        if not self.cluster.down:
+            self.cluster.down, self.down_since = True, self.cluster.now
+
+    @rule()
+    def accounting_comes_back(self) -> None:
+        self.cluster.down = False
+        self.cluster.deliver()
+
+    # the daemon
+
+    @rule(order=ORDERS, later=st.integers(0, 40))
+    def the_daemon_polls(self, order: Random, later: int = 0) -> None:
+        self.time_passes(later)
+        self._poll(order)
+
+    @rule(order=ORDERS, after=st.integers(0, 8))
+    def the_daemon_dies_while_it_polls(self, order: Random, after: int) -> None:
+        with pytest.raises(Crash):
+            self.book.poll(order, crash_after=after)
+
+    @rule()
+    def the_daemon_restarts(self) -> None:
+        self.book.restart()
+
+    @rule()
+    def the_daemon_prunes(self) -> None:
+        self.book.prune()
+        with self.book.store.reading(self.name) as view:
+            progress = view.progress()
+            if progress is None or self.book.horizon is None:
+                return
+            self.pruned_until = progress.pruned_until
+            for run, _ in view.all_runs():
+                assert run.end is None or run.end > progress.folded_to
+
+    @rule(horizon=st.sampled_from(HORIZONS), order=ORDERS)
+    def the_horizon_is_configured_anew(self, horizon: int | None, order: Random) -> None:
+        old, self.book.horizon = self.book.horizon, horizon
+        beyond = horizon is not None and self.cluster.now - horizon < self.pruned_until
+        if beyond and self.pruned_until > self.book.opens:
+            with pytest.raises(AccountingError, match="horizon"):
+                self.book.poll(order)
+            self.book.horizon = old
+        else:
+            self._poll(order)
+
+    # and what it must come to
+
+    @rule(order=ORDERS)
+    def everything_agrees_in_the_end(self, order: Random) -> None:
+        self.time_passes(2 * OVERLAP)
+        self.book.restart()
+        t, account = self._poll(order)
+        assert not self.cluster.on_their_way
+        for kind, holders in self.cluster.holders.items():
+            for name, organization in holders.items():
+                assert account.tenures.holder(kind, name, t) == organization
+        final = [execution.record(t) for execution in self.cluster.truth.values()]
+        told = account.ledger.standings(t, NAMES)
+        order.shuffle(final)
+        assert told == fed_once(
+            self.book.store,
+            f"{self.name} afresh {next(_numbers)}",
+            final,
+            tenures=account.tenures,
+            horizon=self.book.horizon,
+            opens=self.book.opens,
+            t=t,
+        )
+        assert told == standings_by_parts(
+            runs_since(self.book.opens, final),
+            account.tenures.holder,
+            NAMES,
+            t,
+            self.book.horizon,
+        )
+        assert sum(standing.balance for standing in told.values()) == 0
+
+    def _poll(self, order: Random) -> tuple[int, Account]:
+        """After every poll the book says what accounting has been told so far."""
+        t, account = self.book.poll(order)
+        assert t == self.cluster.now
+        self.polled = True
+        self.seen |= {row for row, run in self.cluster.told.items() if run.unfinished}
+        records = [execution.record(t) for execution in self.cluster.told.values()]
+        placements = [
+            placement
+            for run in runs_since(self.book.opens, records)
+            for placement in account.tenures.placements(run)
+        ]
+        expected = ledger_of(placements, t, self.book.horizon).standings(t, NAMES)
+        assert account.ledger.standings(t, NAMES) == expected
+        return t, account
+
+    # helpers
+
+    def _submit(
+        self, account: str, processors: Mapping[str, int], submit: int, job_id: int | None = None
+    ) -> int:
+        row = next(self.rows)
+        self.cluster.truth[row] = Execution(job_id or row, submit, account, processors)
+        return row
+
+    def _start(self, row: int, start: int, delay: int) -> None:
+        run = self.cluster.truth[row]
+        self.keys.add((run.job_id, run.submit, start))
+        self._change(row, delay, start=start, state="RUNNING")
+
+    def _end(self, row: int, end: int, state: str, delay: int) -> None:
+        self._change(row, delay, **self._resumed(row, end), end=end, state=state)
+
+    def _resumed(self, row: int, second: int) -> dict[str, int | None]:
+        run = self.cluster.truth[row]
+        if run.paused_at is None:
+            return {}
+        pause = max(0, second - run.paused_at)
+        return {"suspended": run.suspended + pause, "paused_at": None}
+
+    def _change(self, row: int, delay: int, **values: object) -> None:
+        for name, value in values.items():
+            setattr(self.cluster.truth[row], name, value)
+        self.cluster.change(row, delay)
+
+    def _some(self, *states: str) -> bool:
+        return any(run.state in states for run in self.cluster.truth.values())
+
+    @property
+    def unfinished(self) -> set[int]:
+        """Rows of executions that have started and not ended."""
+        return {row for row, run in self.cluster.truth.items() if run.unfinished}
+
+    def _draw(self, data: st.DataObject, *states: str) -> int:
+        rows = [row for row, run in self.cluster.truth.items() if run.state in states]
+        return data.draw(st.sampled_from(rows))
+
+
+pytestmark = pytest.mark.timeout(600)  # should it fail, it takes minutes to find a short example
+
+TestExactlyOnce = Life.TestCase
+TestExactlyOnce.settings = settings(
+    max_examples=250,
+    stateful_step_count=40,
+    deadline=None,
+    report_multiple_bugs=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)

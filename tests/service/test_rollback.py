@@ -1,0 +1,128 @@
+"""Everything back as it was found, on every channel, and nobody's changes undone."""
+
+from __future__ import annotations
+
+import pytest
+
+from shapleyprio.service.rollback import plan_rollback
+from shapleyprio.slurm.port import Channel, SlurmUnavailableError
+from shapleyprio.slurm.simulated import SimulatedSlurm
+from shapleyprio.store import Store
+from tests.service.consortium import FIRST, NAME, Cluster, Crash, Service, config
+
+CHANNELS = ["site_factor", "nice"]
+
+
+@pytest.fixture(params=CHANNELS)
+def waiting(request: pytest.FixtureRequest, slurm: Cluster, store: Store) -> Service:
+    """Jobs of everybody wait, and one cycle has run."""
+    slurm.fill("guest")
+    for number, account in enumerate(("physics", "biology", "guest")):
+        slurm.submit(account, nice=number, processing_time=9)
+    service = Service(slurm, store, config(push={"channel": request.param}))
+    service.run()
+    return service
+
+
+def values(service: Service) -> dict[int, tuple[int, int | None]]:
+    return {job.job_id: (job.nice, job.site_factor) for job in service.slurm.jobs()}
+
+
+def test_everything_is_as_it_was(waiting: Service) -> None:
+    outcome = waiting.roll_back()
+    assert values(waiting) == {2: (0, 0), 3: (1, 0), 4: (2, 0)}
+    assert (outcome.applied, outcome.refused, outcome.unconfirmed) == (2, 0, 0)
+    channel = waiting.config.push.channel
+    assert waiting.mark(channel, 2) is None
+
+
+def test_twice_is_once(waiting: Service) -> None:
+    waiting.roll_back()
+    waiting.slurm.writes.clear()
+    assert waiting.roll_back().applied == 0
+    assert waiting.slurm.writes == []
+
+
+def test_without_any_cycle_there_is_nothing_to_put_back(service: Service) -> None:
+    service.slurm.fill("guest")
+    service.slurm.submit("physics", nice=9, processing_time=9)
+    service.roll_back()
+    assert service.slurm.writes == []
+
+
+def test_the_plan_alone_changes_nothing(waiting: Service) -> None:
+    before = values(waiting)
+    plan = plan_rollback(
+        waiting.store, NAME, waiting.slurm, Channel, cycle=0, now=waiting.slurm.now
+    )
+    assert {push.target for push in plan} == {"2", "3"}
+    assert values(waiting) == before
+
+
+def test_what_somebody_else_has_written_since_stays(waiting: Service) -> None:
+    SimulatedSlurm.write(waiting.slurm, waiting.config.push.channel, {"2": 77})
+    waiting.roll_back()
+    assert 77 in values(waiting)[2]
+
+
+def test_the_next_cycle_steers_again(waiting: Service) -> None:
+    before = values(waiting)
+    waiting.roll_back()
+    waiting.run()
+    assert values(waiting) == before
+
+
+def test_both_channels_are_put_back_after_a_change_of_channel(slurm: Cluster, store: Store) -> None:
+    service = Service(slurm, store, config(push={"channel": "nice"}))
+    slurm.fill("guest")
+    job = slurm.submit("physics", nice=7, processing_time=9)
+    service.run()
+    service.restart(config(push={"channel": "site_factor"}))
+    service.run()
+    assert slurm.job(job).site_factor == FIRST
+    service.roll_back()
+    assert (slurm.job(job).nice, slurm.job(job).site_factor) == (7, 0)
+
+
+def test_a_rollback_that_breaks_off_goes_on_when_it_is_run_again(waiting: Service) -> None:
+    waiting.slurm.stop_write_after(1)
+    with pytest.raises(SlurmUnavailableError):
+        waiting.roll_back()
+    waiting.roll_back()
+    assert values(waiting) == {2: (0, 0), 3: (1, 0), 4: (2, 0)}
+
+
+@pytest.mark.parametrize("moment", ["before_write", "after_write"])
+def test_a_crash_in_the_middle_of_a_rollback(waiting: Service, moment: str) -> None:
+    waiting.slurm.die(moment)
+    with pytest.raises(Crash):
+        waiting.roll_back()
+    waiting.roll_back()
+    assert values(waiting) == {2: (0, 0), 3: (1, 0), 4: (2, 0)}
+
+
+def test_a_running_job_is_put_back_too(waiting: Service) -> None:
+    slurm = waiting.slurm
+    slurm.submit("physics", nice=5, processing_time=1000, partition="pb")
+    slurm.cancel(1)
+    waiting.run()
+    slurm.wait(0)
+    slurm.wait(5)
+    waiting.run()
+    waiting.roll_back()
+    for job_id in slurm._engine._jobs:
+        if job_id not in slurm._engine.waiting.jobs:
+            slurm.requeue(job_id)
+    assert {(job.nice, job.site_factor or 0) for job in slurm.jobs()} <= {
+        (0, 0),
+        (1, 0),
+        (2, 0),
+        (5, 0),
+    }
+
+
+def test_a_held_job_is_put_back_too(waiting: Service) -> None:
+    waiting.slurm.hold(2)
+    waiting.roll_back()
+    waiting.slurm.release(2)
+    assert values(waiting)[2] == (0, 0)
