@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from hashlib import sha256
 from typing import get_args
 
@@ -15,7 +14,7 @@ from shapleyprio.fairness.tenure import Kind, Tenure, Tenures
 from shapleyprio.fairness.utility import Moments
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store.rows import KeptAside, Progress
-from shapleyprio.store.scope import KEYS_AT_ONCE, Scope, batches, columns
+from shapleyprio.store.scope import KEYS_AT_ONCE, Scope, batches, columns, values_of
 from shapleyprio.store.tables import ledger, progress, refused, tenure
 
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
@@ -97,11 +96,11 @@ class Books(BooksView):
     def save_tenures(self, kind: Kind, name: str, rows: Sequence[Tenure]) -> None:
         """Makes these rows, oldest first, the whole history of a node or an account."""
         self._delete(tenure, [{"kind": kind, "name": name}])
-        self._insert(tenure, [{**asdict(row), "number": n} for n, row in enumerate(rows)])
+        self._insert(tenure, [{**values_of(row), "number": n} for n, row in enumerate(rows)])
 
     def save_progress(self, value: Progress) -> None:
         """Stores how far the accounts have come."""
-        self._replace(progress, [asdict(value)])
+        self._replace(progress, [values_of(value)])
 
     def keep_aside(self, lines: Iterable[Malformed], at: int) -> int:
         """Keeps lines that could not be read, each once, with how often it was met.
@@ -133,7 +132,7 @@ class Books(BooksView):
                 [
                     {
                         "digest": digest,
-                        **asdict(met[digest]),
+                        **values_of(met[digest]),
                         "first_seen": known[digest].first_seen if digest in known else at,
                         "last_seen": at,
                         "times": times[digest] + (known[digest].times if digest in known else 0),

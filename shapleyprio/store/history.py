@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 
 from sqlalchemy import delete, func, select
 
 from shapleyprio.store.rows import CycleRow, StandingRow
-from shapleyprio.store.scope import Scope, columns
+from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import cycle, standing
 
 
@@ -61,11 +60,11 @@ class History(HistoryView):
 
     def save_cycle(self, row: CycleRow) -> None:
         """Stores a cycle, in place of one with the same number."""
-        self._replace(cycle, [asdict(row)])
+        self._replace(cycle, [values_of(row)])
 
     def save_standings(self, rows: Iterable[StandingRow]) -> None:
         """Stores standings, in place of those of the same cycle and organization."""
-        self._replace(standing, [asdict(row) for row in rows])
+        self._replace(standing, [values_of(row) for row in rows])
 
     def _prune_cycles(self, before: int) -> int:
         """Deletes cycles older than `before` and their standings, returns how many rows.

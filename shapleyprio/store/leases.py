@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from sqlalchemy import select
 
 from shapleyprio.store.rows import Lease
-from shapleyprio.store.scope import Scope, columns
+from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import lease
 
 
@@ -43,7 +43,7 @@ class Leases(LeaseView):
         elif current is not None and now <= current.renewed_at + current.ttl:
             return current
         ours = Lease(holder=holder, host=host, pid=pid, since=since, renewed_at=now, ttl=ttl)
-        self._replace(lease, [asdict(ours)])
+        self._replace(lease, [values_of(ours)])
         return None
 
     def renew_lease(self, holder: str, now: int) -> bool:
@@ -51,7 +51,7 @@ class Leases(LeaseView):
         current = self.lease()
         if current is None or current.holder != holder:
             return False
-        self._replace(lease, [asdict(replace(current, renewed_at=now))])
+        self._replace(lease, [values_of(replace(current, renewed_at=now))])
         return True
 
     def release_lease(self, holder: str) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, func, select, update
 
 from shapleyprio.slurm.port import Channel
 from shapleyprio.store.rows import Mark, NewPush, Push, PushState
-from shapleyprio.store.scope import Scope, columns
+from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import mark, push
 
 VALUES_REMEMBERED = 64
@@ -56,7 +55,7 @@ class Pushes(PushesView):
         self._insert(
             push,
             [
-                {**asdict(item), "number": number, "state": PushState.PLANNED, "note": ""}
+                {**values_of(item), "number": number, "state": PushState.PLANNED, "note": ""}
                 for number, item in zip(numbers, pushes, strict=True)
             ],
         )
@@ -115,7 +114,7 @@ class Pushes(PushesView):
         self._replace(
             mark,
             [
-                {"channel": channel, "key": key, **asdict(marks[key])}
+                {"channel": channel, "key": key, **values_of(marks[key])}
                 for key in {item.key for item in pushes}
             ],
         )

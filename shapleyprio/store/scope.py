@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
     Column,
@@ -16,6 +16,9 @@ from sqlalchemy import (
     delete,
     insert,
 )
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
@@ -33,6 +36,11 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def columns(table: Table) -> list[Column[Any]]:
     """All columns but the cluster."""
     return [column for column in table.c if column.name != "cluster"]
+
+
+def values_of(row: DataclassInstance) -> dict[str, Any]:
+    """Field -> value; `dataclasses.asdict` copies every value, and rows come by ten thousands."""
+    return {field: getattr(row, field) for field in row.__dataclass_fields__}
 
 
 class Scope:
