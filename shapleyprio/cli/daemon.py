@@ -46,7 +46,8 @@ def command(config_path: Path, *, once: bool, dry_run: bool) -> None:
 
         def make_cycle(new: Config) -> Cycle:
             adapter = connect(new)
-            cluster_of(new, adapter)
+            if new is not config:  # whose cluster has been asked for above
+                cluster_of(new, adapter)
             return Cycle(new, adapter, store, cluster)
 
         metrics = Metrics(cluster)

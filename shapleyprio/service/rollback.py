@@ -57,7 +57,7 @@ def plan_rollback(
 
 
 def roll_back(store: Store, cluster: str, slurm: Slurm) -> push.Outcome:
-    """Puts back what was asked for, on every channel, and forgets it where that is confirmed.
+    """Puts back what was asked for, on every channel.
 
     Raises:
         SlurmError: what was put back by then stays so; run it again.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, bindparam, delete, func, select, update
+from sqlalchemy import Select, delete, func, select, update
 
 from shapleyprio.slurm.port import Channel
 from shapleyprio.store.rows import Mark, NewPush, Push, PushState
-from shapleyprio.store.scope import Scope, columns, values_of
+from shapleyprio.store.scope import KEYS_AT_ONCE, Scope, batches, columns, values_of
 from shapleyprio.store.tables import mark, push
 
 VALUES_REMEMBERED = 64
@@ -20,7 +20,7 @@ class PushesView(Scope):
     """Reads what was written to Slurm."""
 
     def marks(self, channel: Channel) -> dict[str, Mark]:
-        """Job id or QOS -> what we did to it on the channel and have not put back."""
+        """Job id or QOS -> what we did to it on the channel."""
         query = select(mark.c.key, mark.c.asked, mark.c.written)
         rows = self._connection.execute(query.where(self._here(mark), mark.c.channel == channel))
         return {key: Mark(asked, written) for key, asked, written in rows}
@@ -64,34 +64,18 @@ class Pushes(PushesView):
         return numbers
 
     def settle_pushes(self, numbers: Mapping[int, tuple[PushState, str]]) -> None:
-        """Notes what became of pushes; where the asked value stands again, the mark goes.
+        """Notes what became of pushes.
 
         Args:
             numbers: of pushes -> state and note (at most 500 characters are kept).
         """
-        if not numbers:
-            return
-        statement = (
-            update(push)
-            .where(self._here(push), push.c.number == bindparam("key_number"))
-            .values(state=bindparam("new_state"), note=bindparam("new_note"))
-        )
-        self._connection.execute(
-            statement,
-            [
-                {"key_number": number, "new_state": state, "new_note": note}
-                for number, (state, note) in numbers.items()
-            ],
-        )
-        put_back = self._pushes().where(push.c.number >= min(numbers), push.c.new == push.c.asked)
-        self._delete(
-            mark,
-            [
-                {"channel": item.channel, "key": item.key}
-                for item in self._read(Push, put_back)
-                if item.number in numbers and item.state is PushState.APPLIED
-            ],
-        )
+        alike: dict[tuple[PushState, str], list[int]] = {}
+        for number, fate in numbers.items():
+            alike.setdefault(fate, []).append(number)
+        for (state, note), settled in alike.items():
+            for some in batches(settled, KEYS_AT_ONCE):
+                statement = update(push).where(self._here(push), push.c.number.in_(some))
+                self._connection.execute(statement.values(state=state, note=note))
 
     def prune_marks(self, channel: Channel, live: Collection[str]) -> int:
         """Forgets what we did to jobs that are gone, and returns how many they were.
@@ -109,7 +93,9 @@ class Pushes(PushesView):
         for item in pushes:
             old = marks.get(item.key)
             written = old.written if old is not None and old.asked == item.asked else ()
-            others = tuple(value for value in written if value != item.new)
+            if item.old != item.asked:  # inherited from an array, under whose key it is explained
+                written = (item.old, *written)
+            others = tuple(value for value in dict.fromkeys(written) if value != item.new)
             marks[item.key] = Mark(item.asked, (*others, item.new)[-VALUES_REMEMBERED:])
         self._replace(
             mark,

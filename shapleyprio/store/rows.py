@@ -154,7 +154,9 @@ class Push(NewPush):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What we did to a job or QOS, kept as long as a value of ours may stand there.
+    """What we did to a job or QOS, kept as long as it exists.
+
+    It stays after a rollback: a task that left its array before inherited a value of ours.
 
     Attributes:
         asked: what the user or admin had asked for, which a rollback puts back.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OVERLAP = 20
 CATCH_UP = 60
-LAYOUT = 50
+LAYOUT = 100
 NAMES = ["physics", "biology", "chemistry", ""]
 
 Holders = dict["Kind", dict[str, str]]
@@ -186,7 +186,7 @@ class Book:
 
     def prune(self) -> int:
         with self.store.transaction(self.name) as transaction:
-            return self.open(transaction).prune(overlap=0)
+            return self.open(transaction).prune(overlap=OVERLAP)
 
     def restart(self) -> None:
         """Forgets what was only in memory."""

@@ -87,9 +87,9 @@ class Books:
     def utility(self, now: int, records: Iterable[Line] = ()) -> int:
         return self.cycle(now, records)["physics"].utility
 
-    def prune(self) -> int:
+    def prune(self, *, overlap: int = 0) -> int:
         with self.store.transaction(CLUSTER) as transaction:
-            return self.open(transaction).prune(overlap=0)
+            return self.open(transaction).prune(overlap=overlap)
 
     def stored(self) -> list[RunKey]:
         with self.store.reading(CLUSTER) as view:
@@ -164,6 +164,27 @@ def test_sums_stay_exact_in_the_store_over_ten_years_of_a_hundred_thousand_proce
     standings = book.cycle(now, [part])
     assert standings["physics"].contribution == processors * ten_years * (ten_years + 1) // 2
     assert standings["physics"].utility == standings["physics"].contribution + 1
+
+
+@pytest.mark.parametrize("horizon", [1, 7, 50])
+def test_a_cycle_every_second_gives_the_same_as_one_at_the_end(store: Store, horizon: int) -> None:
+    book = Books(store, horizon=horizon)
+    records = [job_record(1, start=100, end=105), job_record(2, start=103, end=120)]
+    for now in range(120, 190):
+        expected = sum(worth(r.start or 0, r.end, now, horizon=horizon) for r in records)
+        assert book.utility(now, records if now == 120 else ()) == expected
+    assert book.cycle(190)["physics"].utility == 22 * horizon
+
+
+def test_the_watermark_stays_where_accounting_was_complete(book: Books) -> None:
+    with book.store.transaction(CLUSTER) as transaction:
+        assert book.open(transaction).close(200, observed_until=150) == 200
+    with book.store.transaction(CLUSTER) as transaction:
+        account = book.open(transaction)
+        assert account.progress.observed_until == 150
+        assert account.progress.accounted_to == 200
+        account.close(200, observed_until=140)
+        assert account.progress.observed_until == 150
 
 
 # lines that cannot be accounted
@@ -342,6 +363,20 @@ def test_a_late_record_counts_for_those_who_held_the_node_when_it_ran(book: Book
     assert standings["biology"].contribution == worth(300, 350, 400)
 
 
+def test_a_run_that_ends_ahead_of_the_clock_is_placed_anew_too(book: Books) -> None:
+    with book.store.transaction(CLUSTER) as transaction:
+        account = book.open(transaction)
+        for kind, names in HOLDERS.items():
+            account.observe_holders(kind, names, 100)
+        account.take_in([job_record(start=100, end=260)], 200)
+        account.observe_holders("node", {"n1": "biology"}, 200)
+        t = account.close(200, observed_until=200)
+        standings = account.ledger.standings(t, NAMES)
+    assert t == 260
+    assert standings["physics"].contribution == worth(100, 200, 260)
+    assert standings["biology"].contribution == worth(200, 260, 260)
+
+
 # runs that are no more
 
 
@@ -465,6 +500,16 @@ def test_pruning_changes_no_value(store: Store) -> None:
     assert book.utility(210) == sum(expected)
     assert book.prune() == 1
     assert book.utility(1000) == 101 * 50
+
+
+def test_runs_that_will_be_read_again_are_not_pruned(store: Store) -> None:
+    book = Books(store, horizon=10)
+    records = [job_record(number, start=100, end=end) for number, end in enumerate((139, 140, 190))]
+    standing = book.utility(200, records)
+    assert book.prune(overlap=60) == 1
+    assert [key.job_id for key in book.stored()] == [1, 2]
+    assert book.utility(200, records[1:]) == standing
+    assert (book.tally.late, book.tally.kept) == (0, 0)
 
 
 def test_without_a_horizon_nothing_is_pruned(book: Books) -> None:

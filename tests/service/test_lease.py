@@ -6,12 +6,16 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
 from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.store import Lease as LeaseRow
 from shapleyprio.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TTL = 300
 
@@ -123,11 +127,14 @@ def test_every_cluster_has_its_own(store: Store, clock: Clock) -> None:
 
 
 def test_giving_back_survives_a_store_that_is_away(
-    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    store: Store, store_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
-    ours = lease(store, clock)
-    ours.renew()
-    with store.transaction("c1"):
-        Lease(store, "c1", seconds=TTL).release()
-    assert held(store) is not None
+    with Store.open(f"sqlite:///{store_file}") as impatient:
+        ours = Lease(impatient, "c1", seconds=TTL)
+        ours.renew()
+        with store.transaction("c1"):
+            ours.release()
+        assert held(store) is not None
+        ours.release()
+        assert held(store) is None

@@ -529,7 +529,6 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def roll_back(self) -> None:
-        self.service.run(dry_run=True)  # it reaches the running jobs that the last cycle saw
         readable = self.readable()
         self.service.roll_back()
         seen = {task for job in readable for task in tasks_of(job)}

@@ -61,17 +61,21 @@ def test_marks_tell_what_was_asked_and_what_we_wrote(store: Store) -> None:
 def test_a_new_asked_value_makes_a_new_mark(store: Store) -> None:
     with store.transaction("c") as rows:
         rows.plan_pushes([new_push("1", 5), new_push("1", 6)])
-        rows.plan_pushes([replace(new_push("1", 7), asked=50)])
+        rows.plan_pushes([replace(new_push("1", 7), asked=50, old=50)])
         assert rows.marks(Channel.NICE) == {"1": Mark(50, (7,))}
 
 
-def test_the_mark_goes_when_the_asked_value_stands_again(store: Store) -> None:
+def test_the_mark_stays_when_the_asked_value_stands_again(store: Store) -> None:
     with store.transaction("c") as rows:
         settled(rows, new_push("1", 5), PushState.APPLIED)
-        settled(rows, new_push("2", 5), PushState.APPLIED)
         settled(rows, new_push("1", 100), PushState.APPLIED)
-        settled(rows, new_push("2", 100), PushState.UNCONFIRMED)
-        assert rows.marks(Channel.NICE) == {"2": Mark(100, (5, 100))}
+        assert rows.marks(Channel.NICE) == {"1": Mark(100, (5, 100))}
+
+
+def test_a_value_inherited_from_an_array_is_remembered(store: Store) -> None:
+    with store.transaction("c") as rows:
+        rows.plan_pushes([replace(new_push("2", 7), old=5)])
+        assert rows.marks(Channel.NICE) == {"2": Mark(100, (5, 7))}
 
 
 def test_marks_of_jobs_that_are_gone_are_forgotten(store: Store) -> None:
