@@ -258,11 +258,7 @@ class Life(RuleBasedStateMachine):
         self.book.prune()
         with self.book.store.reading(self.name) as view:
             progress = view.progress()
-            if progress is None or self.book.horizon is None:
-                return
-            self.pruned_until = progress.pruned_until
-            for run, _ in view.all_runs():
-                assert run.end is None or run.end > progress.pruned_until
+        self.pruned_until = self.book.opens if progress is None else progress.pruned_until
 
     @rule(horizon=st.sampled_from(HORIZONS), order=ORDERS)
     def the_horizon_is_configured_anew(self, horizon: int | None, order: Random) -> None:

@@ -1,0 +1,377 @@
+"""Three organizations that share a private Slurm, and shapleyprio as their admin runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from shapleyprio.fairness.ranking import leading
+from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.slurm.port import PendingJob
+from shapleyprio.store import CycleRow, Push, Store, View
+from shapleyprio.testbed import machine
+from shapleyprio.testbed.cluster import PrivateSlurm
+from shapleyprio.testbed.configuration import ClusterSpec
+from shapleyprio.testbed.errors import TestbedError
+from shapleyprio.testbed.processes import wait_until
+
+CLUSTER = "e2e"
+MEMBERS = ("alpha", "beta", "gamma")
+GUESTS = "guests"
+"""An account that no organization claims."""
+
+QOS_PRIORITY = 5
+QOS = MappingProxyType(dict.fromkeys(MEMBERS, QOS_PRIORITY))
+"""A QOS of every organization's own, with the priority that their admin has chosen."""
+
+NODES = MappingProxyType({"alpha": ("a1",), "beta": ("b1",), "gamma": ("c1",)})
+CPUS_PER_NODE = 2
+ALL_CPUS = CPUS_PER_NODE * len(MEMBERS)
+BASE_PRIORITY = 1_000_000
+SETTINGS = MappingProxyType(
+    {
+        "PriorityWeightAge": "0",
+        "PriorityWeightPartition": str(BASE_PRIORITY),
+        "PriorityWeightQOS": "1",
+        "PriorityFlags": "NO_NORMAL_QOS",
+    }
+)
+"""Priorities that stand still as long as nobody writes any, and well above the floor."""
+
+PATIENCE_SECONDS = 45.0  # real ones
+COMMAND_SECONDS = 60.0  # real ones
+
+
+def spec(speed: int) -> ClusterSpec:
+    """A cluster on which every organization owns one node and the partition of its name."""
+    return ClusterSpec(
+        name=CLUSTER,
+        partitions=NODES,
+        cpus_per_node=CPUS_PER_NODE,
+        speed=speed,
+        extra=SETTINGS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What stands in Slurm at one job; the site factor is told of some waiting jobs only."""
+
+    nice: int
+    priority: int
+    site_factor: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningDaemon:
+    """`shapleyprio daemon` as a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    log_file: Path
+
+    def log(self) -> str:
+        return self.log_file.read_text(errors="replace")
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def end(self) -> int:
+        """SIGTERM, as systemd does it; returns the exit code."""
+        self.process.terminate()
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+class Consortium:
+    """The cluster, a configuration of our own and a store of our own.
+
+    Args:
+        cluster: running, with the accounts of `MEMBERS` and `GUESTS`.
+        directory: for configuration, store and logs.
+    """
+
+    def __init__(self, cluster: PrivateSlurm, directory: Path) -> None:
+        self.cluster = cluster
+        self.directory = directory
+        self.config_file = directory / "shapleyprio.toml"
+        self.since = cluster.now()
+        self.metrics_port = machine.free_base_port(1)
+        self.slurm = CommandLineSlurm(
+            environment=cluster.environment, timeout_seconds=COMMAND_SECONDS
+        )
+        self._daemons: list[RunningDaemon] = []
+
+    # -- configuration
+
+    def configure(
+        self,
+        *,
+        organizations: Sequence[str] = MEMBERS,
+        channel: str = "site_factor",
+        influence: int | str = "strict",
+        poll_seconds: int = 1,
+        overlap: str = "1h",
+        batch_size: int = 500,
+        store: str = "store.db",
+        file: Path | None = None,
+    ) -> None:
+        """Write the configuration anew; ties go to the organization listed first."""
+        speed = self.cluster.spec.speed
+        lines = [
+            "[slurm]",
+            f'timeout = "{30 * speed}s"',  # it runs on the cluster's clock
+            f"batch_size = {batch_size}",
+            "[fairness]",
+            f'since = "{datetime.fromtimestamp(self.since, UTC).isoformat()}"',
+            "[push]",
+            f'channel = "{channel}"',
+            f"influence = {json.dumps(influence)}",
+            "[service]",
+            f'poll_interval = "{poll_seconds}s"',
+            f'overlap = "{overlap}"',
+            "[store]",
+            f'url = "{self.url(store)}"',
+            "[metrics]",
+            f'address = "127.0.0.1:{self.metrics_port}"',
+        ]
+        for name in organizations:
+            lines += ["[[organization]]", f'name = "{name}"', f'accounts = ["{name}"]']
+            lines += [f'partitions = ["{name}"]', f'qos = "{name}"']
+        (file or self.config_file).write_text("\n".join(lines) + "\n")
+
+    def url(self, store: str = "store.db") -> str:
+        return f"sqlite:///{self.directory / store}"
+
+    # -- shapleyprio
+
+    def run(self, *arguments: str, config: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command of shapleyprio to its end."""
+        return subprocess.run(
+            self._command(*arguments, "--config", str(config or self.config_file)),
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+
+    def succeed(self, *arguments: str) -> str:
+        """Run a command that must succeed and return what it printed."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def once(self) -> int:
+        """One cycle; returns how many writes it made."""
+        self.succeed("daemon", "--once")
+        with self.reading() as view:
+            last = view.last_cycle()
+        assert last is not None
+        assert last.outcome == "ok"
+        return last.written
+
+    @contextmanager
+    def daemon(self) -> Iterator[RunningDaemon]:
+        """The daemon in the background; killed in the end if it still runs."""
+        daemon = self.start_daemon()
+        try:
+            yield daemon
+        finally:
+            daemon.kill()
+
+    def start_daemon(self) -> RunningDaemon:
+        Store.open(self.url(), create=True).close()  # we look into it while the daemon starts
+        log_file = self.directory / f"daemon-{len(self._daemons)}.log"
+        with log_file.open("wb") as log:
+            process = subprocess.Popen(
+                self._command("daemon", "--config", str(self.config_file)),
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._daemons.append(RunningDaemon(process, log_file))
+        return self._daemons[-1]
+
+    def close(self) -> None:
+        """Kill daemons that are left."""
+        for daemon in self._daemons:
+            daemon.kill()
+
+    def await_cycles(self, count: int = 2) -> None:
+        """Wait for so many more good cycles; from the second on they began after this call."""
+        before = self.good_cycles()
+        self.until(
+            lambda: self.good_cycles() >= before + count, what=f"{count} cycles of the daemon"
+        )
+
+    def good_cycles(self) -> int:
+        """How many cycles succeeded so far."""
+        return sum(row.outcome == "ok" for row in self.cycles())
+
+    def metrics(self) -> str:
+        """What Prometheus would read."""
+        address = f"http://127.0.0.1:{self.metrics_port}/metrics"
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            text: str = answer.read().decode()
+        return text
+
+    # -- the store
+
+    @contextmanager
+    def reading(self, store: str = "store.db") -> Iterator[View]:
+        with Store.open(self.url(store)) as opened, opened.reading(CLUSTER) as view:
+            yield view
+
+    def points(self, store: str = "store.db") -> dict[str, int]:
+        """Organization -> priority points after the last cycle."""
+        with self.reading(store) as view:
+            return {row.organization: row.priority for row in view.latest_standings()}
+
+    def order(self, store: str = "store.db") -> list[str]:
+        """The organizations after the last cycle, the first to be served first."""
+        return leading(self.points(store))
+
+    def pushes(self) -> list[Push]:
+        """Every write there was, the oldest first."""
+        with self.reading() as view:
+            return view.pushes(limit=1_000_000)[::-1]
+
+    def cycles(self) -> list[CycleRow]:
+        """Every cycle there was, the oldest first."""
+        with self.reading() as view:
+            return view.cycles(limit=1_000_000)[::-1]
+
+    def open_pushes(self) -> int:
+        """Writes of which it is not known yet what became of them."""
+        with self.reading() as view:
+            return len(view.open_pushes())
+
+    def from_scratch(self) -> str:
+        """Read all of accounting into a new store, write nothing; returns the store's name."""
+        name = "from-scratch.db"
+        (self.directory / name).unlink(missing_ok=True)
+        text = self.config_file.read_text().replace("/store.db", f"/{name}")
+        config = self.directory / "from-scratch.toml"
+        config.write_text(text)
+        done = self.run("daemon", "--once", "--dry-run", config=config)
+        assert done.returncode == 0, done.stderr
+        return name
+
+    # -- the cluster
+
+    def until(self, predicate: Callable[[], bool], *, what: str) -> None:
+        wait_until(predicate, real_seconds=PATIENCE_SECONDS, what=what)
+
+    def wait(self, seconds: float) -> None:
+        """Let cluster seconds pass."""
+        time.sleep(seconds / self.cluster.spec.speed)
+
+    def waiting(self) -> dict[int, PendingJob]:
+        """Job id -> the waiting job."""
+        return {job.job_id: job for job in self.slurm.pending() if isinstance(job, PendingJob)}
+
+    def state(self, job: int) -> str:
+        return self.cluster.run("squeue", "-h", "-j", str(job), "-o", "%T", check=False).strip()
+
+    def occupy(self, processors: int = ALL_CPUS) -> int:
+        """Let a guest take processors for an hour, so that others wait; returns its job."""
+        job = self.cluster.submit(GUESTS, 3600, processors=processors)
+        self.await_start(job)
+        return job
+
+    def await_start(self, job: int) -> None:
+        self.until(lambda: self.state(job) == "RUNNING", what=f"job {job} to start")
+
+    def cancel(self, *jobs: int) -> None:
+        self.cluster.run("scancel", *map(str, jobs))
+
+    def set_nice(self, job: int, nice: int) -> None:
+        """What a user does."""
+        self.cluster.run("scontrol", "update", f"JobId={job}", f"Nice={nice}")
+
+    def requeue(self, job: int) -> None:
+        """Let a running job wait again; Slurm keeps it from starting for a while."""
+        self.cluster.run("scontrol", "requeue", str(job))
+
+    def let_start(self, job: int) -> None:
+        """Let a requeued job start as soon as there is room."""
+
+        def updated() -> bool:
+            if self.state(job) != "PENDING":
+                return False
+            with suppress(TestbedError):  # "try again in a bit"
+                self.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+                return True
+            return False
+
+        self.until(updated, what=f"the requeued job {job} to be updated")
+
+    def accounted(self, *fields: str) -> list[list[str]]:
+        """Fields of every row of accounting since this consortium began, times in seconds."""
+        sacct = ("env", "SLURM_TIME_FORMAT=%s", "sacct", "-nPXDa", "-S", f"uts{self.since}")
+        printed = self.cluster.run(*sacct, "-o", ",".join(fields))
+        return [line.split("|") for line in printed.splitlines()]
+
+    def starts(self, jobs: Sequence[int]) -> list[int]:
+        """The jobs in the order in which they started, as soon as accounting knows of all."""
+        begun: dict[int, int] = {}
+
+        def all_known() -> bool:
+            rows = self.accounted("JobIDRaw", "Start")
+            begun.update(
+                {
+                    int(job): int(start)
+                    for job, start in rows
+                    if start.isdigit() and int(job) in jobs
+                }
+            )
+            return len(begun) == len(jobs)
+
+        self.until(all_known, what="accounting to tell all starts")
+        return sorted(begun, key=lambda job: begun[job])
+
+    def found(self) -> dict[str, Found]:
+        """What stands at every job in the queue, waiting or running, by label."""
+        factors = {str(job.job_id): job.site_factor for job in self.waiting().values()}
+        found = {}
+        for line in self.cluster.run("squeue", "-h", "-o", "%A|%i|%y|%Q").splitlines():
+            job_id, label, nice, priority = line.split("|")
+            found[label] = Found(int(nice), int(priority), factors.get(job_id))
+        return found
+
+    def _command(self, *arguments: str) -> list[str]:
+        clock = ["shapleyprio.testbed.accelerated"] if self.cluster.spec.speed > 1 else []
+        return [sys.executable, "-m", *clock, "shapleyprio", *arguments]
+
+    def _environment(self) -> dict[str, str]:
+        imports = os.pathsep.join(path for path in sys.path if path)
+        return {**self.cluster.environment, "PYTHONPATH": imports, "COLUMNS": "250"}
+
+
+def clear(cluster: PrivateSlurm) -> None:
+    """Cancel every job and wait until they are gone."""
+
+    def empty() -> bool:
+        with suppress(TestbedError):  # a daemon that just came back needs another moment
+            cluster.run("scancel", f"--user={cluster.place.user}")
+            return not cluster.run("squeue", "-h").strip()
+        return False
+
+    wait_until(empty, real_seconds=PATIENCE_SECONDS, what="an empty cluster")

@@ -1,0 +1,178 @@
+"""Whatever jobs and daemons go through, the ledger says what accounting says in the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from shapleyprio.fairness.ledger import Ledger, Standing
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.utility import Moments
+from shapleyprio.store import PlacedRun
+from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, NODES, Consortium, clear
+
+pytestmark = pytest.mark.real_slurm
+
+SPEED = 60
+EVERYBODY = (*MEMBERS, NOBODY)
+OWNERS = {node: name for name, nodes in NODES.items() for node in nodes}
+HOLDERS = {name: name for name in MEMBERS} | {GUESTS: NOBODY}
+OVERLAP = "60s"
+"""Shorter than what happens below takes, so that what is late must not be missed for good."""
+
+
+def books(consortium: Consortium, store: str) -> tuple[Ledger, list[PlacedRun], int]:
+    """The ledger and the runs of a store, and the second at which they stand."""
+    with consortium.reading(store) as view:
+        progress = view.progress()
+        assert progress is not None
+        ledger = Ledger(
+            progress.horizon, folded_to=progress.folded_to, entries=view.ledger_entries()
+        )
+        runs = sorted(view.all_runs(), key=lambda placed: placed[0].key)
+        return ledger, runs, progress.accounted_to
+
+
+def moments(ledger: Ledger) -> dict[tuple[str, str], Moments]:
+    """What makes two ledgers equal at any time."""
+    return {pair: entry.total for pair, entry in ledger.entries.items() if entry.total != Moments()}
+
+
+def standings_by_hand(consortium: Consortium, t: int) -> dict[str, Standing]:
+    """What sacct's rows are worth at t, part by part; every node of a job works as much."""
+    worth: Counter[tuple[str, str]] = Counter()
+    parts: Counter[str] = Counter()
+    fields = ("Account", "Start", "End", "Suspended", "State", "AllocCPUS", "NodeList")
+    for account, start, end, suspended, state, cpus, nodes in consortium.accounted(*fields):
+        if not start.isdigit() or state == "PENDING":
+            continue
+        hours, minutes, seconds = map(int, suspended.split(":"))
+        begin = int(start) + 3600 * hours + 60 * minutes + seconds
+        executed = range(max(begin, consortium.since), t if state == "RUNNING" else int(end))
+        used = nodes.split(",")  # no two names of ours are ever folded into brackets
+        processors, rest = divmod(int(cpus), len(used))
+        assert rest == 0
+        holder = HOLDERS[account]
+        parts[holder] += int(cpus) * len(executed)
+        for node in used:
+            worth[holder, OWNERS[node]] += processors * sum(t - second for second in executed)
+    return {
+        name: Standing(
+            contribution=sum(value for (_, owner), value in worth.items() if owner == name),
+            utility=sum(value for (holder, _), value in worth.items() if holder == name),
+            parts=parts[name],
+        )
+        for name in EVERYBODY
+    }
+
+
+def assert_the_ledger_equals_a_read_from_scratch(consortium: Consortium) -> None:
+    def settled() -> bool:
+        rows = consortium.accounted("State", "End")
+        queue = consortium.cluster.run("squeue", "-h", "-o", "%T").split()
+        backlog = consortium.slurm.controller().accounting_backlog
+        unfinished = [state for state, end in rows if state == "RUNNING" or not end.isdigit()]
+        return backlog == 0 and len(unfinished) == len(queue)
+
+    consortium.until(settled, what="accounting to know all ends")
+    consortium.await_cycles()
+    ledger, runs, t = books(consortium, "store.db")
+    afresh, runs_afresh, _ = books(consortium, consortium.from_scratch())
+    assert runs == runs_afresh
+    assert moments(ledger) == moments(afresh)
+
+    standings = ledger.standings(t, EVERYBODY)
+    assert standings == standings_by_hand(consortium, t)
+    contributions = sum(standing.contribution for standing in standings.values())
+    assert contributions == sum(standing.utility for standing in standings.values())
+    assert contributions > 0
+
+
+@pytest.fixture(autouse=True)
+def empty(consortium: Consortium) -> Iterator[None]:
+    yield
+    consortium.close()
+    clear(consortium.cluster)
+
+
+def test_every_kind_of_job_is_worth_what_accounting_says_in_the_end(
+    consortium: Consortium,
+) -> None:
+    cluster = consortium.cluster
+    consortium.configure(poll_seconds=30, overlap=OVERLAP)
+    with consortium.daemon() as daemon:
+        runs_on = cluster.submit("alpha", 3600, partition="gamma")
+        requeued = cluster.submit("beta", 90, partition="gamma")
+        suspended = cluster.submit("gamma", 120, partition="alpha")
+        cancelled = cluster.submit("gamma", 3600, partition="alpha")
+        cluster.submit("alpha", 60, processors=2, partition="beta")
+        cluster.submit("beta", 60, processors=4, extra=("--nodes=2", "--nodelist=a1,b1"))
+        cluster.submit("beta", 30, array="0-5")
+        cluster.run(
+            *("sbatch", "--account=gamma", "--ntasks=1", "--partition=beta", "--time=10"),
+            *("--output=/dev/null", ":", "--ntasks=1", "--partition=alpha"),
+            "--wrap=exec sleep 60",
+        )
+        cluster.submit(GUESTS, 30)
+        never = cluster.submit("alpha", 60, processors=ALL_CPUS)
+        jobs = (runs_on, requeued, suspended, cancelled, never)
+        for job in jobs[:4]:
+            consortium.await_start(job)
+        consortium.wait(30)
+        cluster.run("scontrol", "suspend", str(suspended))
+        consortium.requeue(requeued)
+        consortium.cancel(cancelled, never)
+        consortium.wait(90)
+        consortium.let_start(requeued)
+        cluster.run("scontrol", "resume", str(suspended))
+        consortium.until(
+            lambda: cluster.run("squeue", "-h", "-o", "%A").split() == [str(runs_on)],
+            what="all jobs to end but one",
+        )
+        assert_the_ledger_equals_a_read_from_scratch(consortium)
+        assert daemon.end() == 0
+    rows = consortium.accounted("JobIDRaw", "State", "Suspended", "JobID", "NodeList")
+    states = {job: [row[1].split()[0] for row in rows if row[0] == str(job)] for job in jobs}
+    assert states == {
+        runs_on: ["RUNNING"],
+        requeued: ["REQUEUED", "COMPLETED"],
+        suspended: ["COMPLETED"],
+        cancelled: ["CANCELLED"],
+        never: ["CANCELLED"],
+    }
+    paused = [int(row[0]) for row in rows if row[2] != "00:00:00"]
+    assert paused == [suspended]
+    assert sum("+" in row[3] for row in rows) == 2  # the components of one job
+    assert sum("_" in row[3] for row in rows) == 6  # the tasks of one array
+    assert "a1,b1" in {row[4] for row in rows}
+    assert {cycle.outcome for cycle in consortium.cycles()} == {"ok"}
+
+
+def test_an_outage_of_the_accounting_daemon_longer_than_the_overlap_loses_nothing(
+    consortium: Consortium,
+) -> None:
+    cluster = consortium.cluster
+    consortium.configure(poll_seconds=30, overlap=OVERLAP)
+    with consortium.daemon() as daemon:
+        consortium.until(lambda: consortium.good_cycles() > 0, what="the first cycle")
+        for number, name in enumerate(MEMBERS * 4):
+            cluster.submit(name, 40 + 20 * number, partition=MEMBERS[(number + 1) % 3])
+        consortium.await_cycles(1)
+        cluster.kill("slurmdbd")
+        try:
+            down = cluster.now()
+            for number, name in enumerate(MEMBERS * 3):
+                cluster.submit(name, 30 + 10 * number)
+                consortium.wait(20)
+            consortium.until(
+                lambda: consortium.cycles()[-1].outcome == "slurm_unavailable",
+                what="a cycle to fail",
+            )
+            assert cluster.now() - down > 3 * 60
+        finally:
+            cluster.restart("slurmdbd")
+        consortium.until(lambda: not cluster.run("squeue", "-h").strip(), what="all jobs to end")
+        assert_the_ledger_equals_a_read_from_scratch(consortium)
+        assert daemon.end() == 0

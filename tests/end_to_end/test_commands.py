@@ -1,0 +1,161 @@
+"""Every command on a live cluster: what it prints and the exit code it ends with."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from shapleyprio.testbed.cluster import PrivateSlurm
+from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, Consortium
+
+pytestmark = pytest.mark.real_slurm
+
+SPEED = 1
+
+
+@pytest.fixture(scope="module")
+def steered(
+    cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Consortium, dict[str, int]]:
+    """A consortium after a cycle, and a waiting job of each account."""
+    consortium = Consortium(cluster, tmp_path_factory.mktemp("steered"))
+    consortium.configure()
+    consortium.occupy()
+    jobs = {
+        name: cluster.submit(name, 60, processors=ALL_CPUS, nice=20) for name in (*MEMBERS, GUESTS)
+    }
+    assert consortium.once() == len(MEMBERS)
+    return consortium, jobs
+
+
+def test_status_tells_every_organizations_standing(
+    steered: tuple[Consortium, dict[str, int]],
+) -> None:
+    consortium, _ = steered
+    status = json.loads(consortium.succeed("status", "--json"))
+    assert (status["outcome"], status["failure"], status["kept_aside"]) == ("ok", None, 0)
+    rows = status["organizations"]
+    assert [row["organization"] for row in rows] == list(MEMBERS)
+    for row in rows:
+        assert row["share"] == pytest.approx(1 / 3)
+        assert (row["pending"], row["running"], row["utility"]) == (1, 0, 0)
+        assert row["balance"] == row["contribution"] - row["utility"]
+    printed = consortium.succeed("status")
+    assert all(name in printed for name in MEMBERS)
+
+
+def test_explain_tells_the_organizations_place_and_the_users_nice(
+    steered: tuple[Consortium, dict[str, int]],
+) -> None:
+    consortium, jobs = steered
+    told = json.loads(consortium.succeed("explain", str(jobs["beta"]), "--json"))
+    assert (told["organization"], told["place"], told["organizations"]) == ("beta", 2, 3)
+    assert told["points"] == consortium.points()["beta"]
+    assert told["ahead"] == 1
+    assert [push["new"] for push in told["pushes"]] == [told["points"]]
+    printed = consortium.succeed("explain", str(jobs["beta"]))
+    assert "place 2 of 3" in printed
+    assert "nice of 20" in printed
+    assert "No organization claims" in consortium.succeed("explain", str(jobs[GUESTS]))
+
+
+def test_explain_of_a_job_that_does_not_wait_is_a_usage_error(
+    steered: tuple[Consortium, dict[str, int]],
+) -> None:
+    consortium, _ = steered
+    refused = consortium.run("explain", "4000000")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("shapleyprio: no job 4000000 waits")
+
+
+def test_history_and_the_stores_status_are_told(
+    steered: tuple[Consortium, dict[str, int]],
+) -> None:
+    consortium, jobs = steered
+    pushes = json.loads(consortium.succeed("history", "--pushes", "--json"))
+    assert {push["target"] for push in pushes} == {str(jobs[name]) for name in MEMBERS}
+    cycles = json.loads(consortium.succeed("history", "--cycles", "--json"))
+    assert {(cycle["outcome"], cycle["written"]) for cycle in cycles} == {("ok", 3)}
+    standings = json.loads(consortium.succeed("history", "--organization", "gamma", "--json"))
+    assert [row["organization"] for row in standings] == ["gamma"]
+    store = json.loads(consortium.succeed("db", "status", "--json"))
+    assert store["clusters"] == [consortium.cluster.spec.name]
+
+
+def test_check_finds_no_fault_with_a_good_configuration(
+    steered: tuple[Consortium, dict[str, int]],
+) -> None:
+    consortium, _ = steered
+    done = consortium.run("check", "--json")
+    findings = json.loads(done.stdout)["findings"]
+    assert "error" not in {finding["severity"] for finding in findings}
+    # the guests' account belongs to nobody, which is worth a warning
+    assert done.returncode == 1
+    assert any(GUESTS in finding["subject"] for finding in findings)
+
+
+def test_check_says_which_account_does_not_exist_and_which_was_meant(
+    steered: tuple[Consortium, dict[str, int]],
+) -> None:
+    consortium, _ = steered
+    config = consortium.directory / "misspelt-account.toml"
+    good = consortium.config_file.read_text()
+    config.write_text(good.replace('accounts = ["gamma"]', 'accounts = ["gama"]'))
+    done = consortium.run("check", config=config)
+    assert done.returncode == 3
+    assert "error: organization gamma: Slurm knows no account gama; did you mean 'gamma'?" in (
+        done.stdout
+    )
+
+
+def test_a_misspelt_key_is_refused_with_its_place_and_the_nearest_one(
+    steered: tuple[Consortium, dict[str, int]],
+) -> None:
+    consortium, _ = steered
+    config = consortium.directory / "misspelt-key.toml"
+    good = consortium.config_file.read_text()
+    config.write_text(good.replace("channel =", "chanel ="))
+    line = config.read_text().splitlines().index('chanel = "site_factor"') + 1
+    for command in ("check", "daemon"):
+        done = consortium.run(command, config=config)
+        assert done.returncode == 2
+        assert done.stderr == (
+            f"shapleyprio: {config}:{line}: push.chanel: unknown key; did you mean 'channel'?\n"
+        )
+
+
+def test_a_draft_of_the_live_cluster_passes_its_own_check(
+    steered: tuple[Consortium, dict[str, int]],
+) -> None:
+    consortium, _ = steered
+    config = consortium.directory / "drafted.toml"
+    done = consortium.run("init", config=config)
+    assert done.returncode == 0, done.stderr
+    assert consortium.run("check", config=config).returncode < 2
+
+
+def test_an_address_that_is_taken_is_refused_in_one_line(consortium: Consortium) -> None:
+    consortium.configure()
+    with socket.create_server(("127.0.0.1", consortium.metrics_port)):
+        refused = consortium.run("daemon")
+    assert refused.returncode == 2
+    (line,) = refused.stderr.splitlines()
+    assert str(consortium.metrics_port) in line
+
+
+@pytest.mark.parametrize("command", [("daemon", "--once"), ("check",), ("rollback",)])
+def test_while_accounting_is_away_commands_say_so_in_one_line(
+    consortium: Consortium, cluster: PrivateSlurm, command: tuple[str, ...]
+) -> None:
+    consortium.configure()
+    consortium.succeed("db", "upgrade")
+    cluster.kill("slurmdbd")
+    try:
+        done = consortium.run(*command)
+    finally:
+        cluster.restart("slurmdbd")
+    assert done.returncode == 3
+    (line,) = (done.stdout if command == ("check",) else done.stderr).splitlines()[:1]
+    assert "slurmdbd does not answer" in line

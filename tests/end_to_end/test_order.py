@@ -1,0 +1,66 @@
+"""Who starts next: hours of a consortium's life on an accelerated clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from shapleyprio.testbed.cluster import PrivateSlurm
+from tests.end_to_end.consortium import ALL_CPUS, QOS, Consortium
+
+pytestmark = pytest.mark.real_slurm
+
+SPEED = 60
+BORROWED_SECONDS = 120
+JOB_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def since(cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> int:
+    """Makes a history in which alpha works on gamma's node and gamma asks nothing; its begin."""
+    consortium = Consortium(cluster, tmp_path_factory.mktemp("history"))
+    work = [
+        cluster.submit(account, BORROWED_SECONDS, processors=2, partition=partition)
+        for account, partition in (("alpha", "alpha"), ("alpha", "gamma"), ("beta", "beta"))
+    ]
+    consortium.until(
+        lambda: not any(consortium.state(job) for job in work), what="the history to end"
+    )
+    return consortium.since
+
+
+@pytest.mark.parametrize("channel", ["site_factor", "nice", "qos"])
+def test_who_lends_much_and_asks_little_starts_next_though_submitted_last(
+    consortium: Consortium, since: int, channel: str
+) -> None:
+    cluster = consortium.cluster
+    consortium.since = since
+    consortium.configure(channel=channel, poll_seconds=30)
+    guest = consortium.occupy()
+    users_nice = (("alpha", 0), ("alpha", 0), ("beta", 500), ("beta", 0), ("gamma", 0))
+    alpha1, alpha2, beta1, beta2, gamma = jobs = [
+        cluster.submit(
+            account,
+            JOB_SECONDS,
+            processors=ALL_CPUS,
+            nice=nice or None,
+            extra=(f"--qos={account}",),
+        )
+        for account, nice in users_nice
+    ]
+    expected = [gamma, beta2, beta1, alpha1, alpha2]
+
+    with consortium.daemon() as daemon:
+
+        def ranked() -> bool:
+            waiting = consortium.waiting()
+            step = [waiting[job].priority for job in (gamma, beta2, beta1, alpha1)]
+            return step == sorted(set(step), reverse=True)
+
+        consortium.until(ranked, what="priorities in the order of the balances")
+        consortium.cancel(guest)
+        assert consortium.starts(jobs) == expected
+        assert daemon.end() == 0
+
+    assert consortium.order() == ["gamma", "beta", "alpha"]
+    consortium.succeed("rollback")
+    assert consortium.slurm.qos_priorities() == {**QOS, "normal": 0}

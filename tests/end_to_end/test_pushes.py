@@ -1,0 +1,167 @@
+"""What is written into Slurm, and how it is put back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, QOS, Consortium, clear
+
+pytestmark = pytest.mark.real_slurm
+
+SPEED = 1
+
+
+@pytest.fixture(autouse=True)
+def busy(consortium: Consortium) -> Iterator[int]:
+    """A guest's job on the whole cluster: all organizations lend alike, so the first listed leads.
+
+    Afterwards the cluster is empty again.
+    """
+    yield consortium.occupy()
+    consortium.close()
+    clear(consortium.cluster)
+
+
+def test_users_order_their_jobs_by_nice_and_every_write_is_kept_with_its_reason(
+    consortium: Consortium,
+) -> None:
+    asked = {
+        consortium.cluster.submit("beta", 60, processors=ALL_CPUS, nice=nice or None): nice
+        for nice in (100, 50, 0)
+    }
+    third, second, first = asked
+    consortium.configure(channel="nice")
+    assert consortium.once() == 3
+    points = consortium.points()["beta"]
+    for job, waiting in consortium.waiting().items():
+        assert waiting.nice == asked[job] - points
+    by_priority = sorted(consortium.waiting().values(), key=lambda job: -job.priority)
+    assert [job.job_id for job in by_priority] == [first, second, third]
+
+    consortium.set_nice(second, 200)
+    assert consortium.once() == 1
+    assert consortium.waiting()[second].nice == 200 - points
+    assert consortium.once() == 0
+
+    history = json.loads(consortium.succeed("history", "--job", str(second), "--json"))
+    assert [(push["cycle"], push["old"], push["new"]) for push in history] == [
+        (2, 200, 200 - points),
+        (1, 50, 50 - points),
+    ]
+    for push in history:
+        assert push["reason"].startswith("place 2 of 3, balance ")
+        assert push["state"] == "applied"
+
+    consortium.succeed("rollback")
+    nice = {job: waiting.nice for job, waiting in consortium.waiting().items()}
+    assert nice == {**asked, second: 200}
+
+
+def test_the_site_factor_takes_over_from_nice_and_leaves_users_nice_alone(
+    consortium: Consortium,
+) -> None:
+    low, high = (
+        consortium.cluster.submit("beta", 60, processors=ALL_CPUS, nice=nice) for nice in (100, 50)
+    )
+    consortium.configure(channel="nice")
+    assert consortium.once() == 2
+    consortium.configure(channel="site_factor")
+    assert consortium.once() == 4  # what was added to the nice is taken back
+    consortium.set_nice(high, 70)
+    assert consortium.once() == 0
+    points = consortium.points()["beta"]
+    waiting = consortium.waiting()
+    assert {job.site_factor for job in waiting.values()} == {points}
+    assert (waiting[low].nice, waiting[high].nice) == (100, 70)
+    assert waiting[high].priority - waiting[low].priority == 30
+
+
+@pytest.mark.parametrize("channel", ["site_factor", "nice"])
+def test_an_array_gets_one_write_and_stays_in_one_piece(
+    consortium: Consortium, busy: int, channel: str
+) -> None:
+    def pieces() -> list[str]:
+        return consortium.cluster.run(
+            *("squeue", "-h", "--array-unique", "-t", "PD", "-o", "%i")
+        ).split()
+
+    array = consortium.cluster.submit("beta", 600, array="0-29", nice=20)
+    consortium.configure(channel=channel)
+    assert consortium.once() == 1
+    assert pieces() == [f"{array}_[0-29]"]
+
+    consortium.cancel(busy)
+    rest = f"{array}_[{ALL_CPUS}-29]"
+    consortium.until(lambda: pieces() == [rest], what="the first tasks to start")
+    consortium.configure(channel=channel, organizations=MEMBERS[::-1], influence=9000)
+    assert consortium.once() == 1
+    assert pieces() == [rest]
+    assert [push.label for push in consortium.pushes()] == [f"{array}_[0-29]", rest]
+    assert {push.asked for push in consortium.pushes()} == {20 if channel == "nice" else 0}
+
+
+def test_a_dry_run_prints_its_plan_and_changes_nothing(consortium: Consortium) -> None:
+    jobs = [consortium.cluster.submit(name, 60, processors=ALL_CPUS) for name in MEMBERS]
+    before = consortium.found(), consortium.slurm.qos_priorities()
+    for channel in ("nice", "qos"):
+        consortium.configure(channel=channel)
+        printed = consortium.succeed("daemon", "--once", "--dry-run")
+        for name, job in zip(MEMBERS, jobs, strict=True):
+            new = consortium.points()[name] * (-1 if channel == "nice" else 1)
+            target = name if channel == "qos" else str(job)
+            words = [row.replace("│", " ").split()[:5] for row in printed.splitlines()]
+            assert [channel, target, name] in [row[:3] for row in words]
+            assert str(new) in next(row for row in words if row[1:2] == [target])
+    assert (consortium.found(), consortium.slurm.qos_priorities()) == before
+    assert consortium.pushes() == []
+    with consortium.reading() as view:
+        assert {row.outcome for row in view.cycles()} == {"dry_run"}
+
+
+@pytest.mark.parametrize("channel", ["site_factor", "nice"])
+def test_rollback_leaves_everything_as_it_was_found(
+    consortium: Consortium, busy: int, channel: str
+) -> None:
+    cluster = consortium.cluster
+    consortium.cancel(busy)
+    consortium.occupy(ALL_CPUS - 1)
+    runs = cluster.submit("alpha", 600, nice=3)
+    consortium.await_start(runs)
+    starts = cluster.submit("gamma", 600, nice=9)  # as soon as the other one is requeued
+    held = cluster.submit("beta", 600, nice=30)
+    for nice, name in enumerate((*MEMBERS, GUESTS)):
+        cluster.submit(name, 600, processors=ALL_CPUS, nice=10 * nice)
+    array = cluster.submit("beta", 600, processors=ALL_CPUS, array="0-9", nice=40)
+    favoured = cluster.submit("alpha", 600, processors=ALL_CPUS)
+    cluster.run("scontrol", "update", f"JobId={favoured}", "SiteFactor=777")
+    found = consortium.found()
+    assert found[str(favoured)].site_factor == 777
+
+    consortium.configure(channel=channel, organizations=MEMBERS[::-1])
+    with consortium.daemon() as daemon:
+        consortium.until(lambda: bool(consortium.pushes()), what="the first writes")
+        consortium.await_cycles()
+        cluster.run("scontrol", "hold", str(held))
+        consortium.requeue(runs)
+        consortium.await_start(starts)
+        consortium.let_start(runs)
+        consortium.await_cycles()
+        changed = {label for label, now in consortium.found().items() if now != found[label]}
+        expected = {str(job) for job in (runs, starts, favoured)} | {f"{array}_[0-9]"}
+        assert expected <= changed
+        refused = consortium.run("rollback")
+        assert refused.returncode == 6
+        assert "steers" in refused.stderr
+        assert daemon.end() == 0
+
+    consortium.succeed("rollback")
+    cluster.run("scontrol", "release", str(held))
+    now = consortium.found()
+    for label, before in found.items():
+        assert (now[label].nice, now[label].priority) == (before.nice, before.priority), label
+        if None not in (now[label].site_factor, before.site_factor):
+            assert now[label].site_factor == before.site_factor, label
+    assert consortium.slurm.qos_priorities() == {**QOS, "normal": 0}
