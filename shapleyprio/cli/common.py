@@ -81,7 +81,7 @@ def cluster_of(config: Config, slurm: Slurm) -> str:
         ConfigError: they differ.
         SlurmError: Slurm cannot be asked.
     """
-    cluster = slurm.layout().cluster
+    cluster = slurm.cluster()
     if config.slurm.cluster not in {None, cluster}:
         raise ConfigError(
             [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from pathlib import Path
 
@@ -76,6 +77,7 @@ def _await_cluster(config: Config, slurm: Slurm) -> str:
         log.warning("waiting for Slurm", why=str(state.outcome.exception()))
         sdnotify.SystemdNotifier().notify("READY=1\nSTATUS=waiting for Slurm")
 
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # answered when cycles run
     attempt = Retrying(
         retry=retry_if_exception_type(SlurmUnavailableError),
         wait=wait_fixed(config.service.poll_interval),

@@ -88,6 +88,10 @@ class CommandLineSlurm:
         self._ping()
         return _readable(text_config.controller(self._commands.read("sdiag")))
 
+    def cluster(self) -> str:
+        """ClusterName."""
+        return self._cluster or self._configuration().get("ClusterName", "")
+
     def layout(self) -> Layout:
         """Reads nodes, partitions, accounts, QOS and priority settings."""
         config = self._configuration()

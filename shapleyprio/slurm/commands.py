@@ -36,7 +36,9 @@ _NO_ANSWER = re.compile(
     r"|unexpected message received|zero bytes were transmitted|problem talking to the database"
     r"|sending persistinit|unable to establish|standby mode|no route to host"
     r"|network is unreachable|resource temporarily unavailable|unable to resolve"
-    r"|name or service not known|communication (connection|shutdown) failure",
+    r"|name or service not known|communication (connection|shutdown) failure"
+    r"|unexpected missing socket|message (send|receive) failure|insane message length"
+    r"|header lengths are longer",
     re.IGNORECASE,
 )
 _REMEDIES = {

@@ -166,6 +166,9 @@ class Slurm(Protocol):
     def controller(self) -> Controller:
         """Asks the controller how it is; the cheapest call there is."""
 
+    def cluster(self) -> str:
+        """ClusterName."""
+
     def layout(self) -> Layout:
         """Reads nodes, partitions, accounts, QOS and priority settings."""
 

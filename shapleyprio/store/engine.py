@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from shapleyprio.store.errors import StoreError, StoreUnreachableError
 
@@ -87,8 +88,15 @@ def _sqlite(url: URL) -> Engine:
     @event.listens_for(engine, "connect")
     def set_up(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
         connection.isolation_level = None  # the driver must not begin transactions of its own
+        # turning the log on does not wait for other processes as everything else does
+        patiently = Retrying(
+            retry=retry_if_exception_type(sqlite3.OperationalError),
+            wait=wait_fixed(0.02),
+            stop=stop_after_delay(BUSY_SECONDS),
+            reraise=True,
+        )
         for pragma in PRAGMAS:
-            connection.execute(pragma)
+            patiently(connection.execute, pragma)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

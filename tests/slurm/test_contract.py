@@ -441,6 +441,7 @@ def test_the_priority_of_a_qos_is_read_back_and_reaches_what_waits(harness: Harn
 
 def test_the_layout_is_the_clusters(harness: Harness) -> None:
     layout = harness.slurm.layout()
+    assert harness.slurm.cluster() == layout.cluster
     assert layout.cluster == CLUSTER
     assert {name: node.tres["cpu"] for name, node in layout.nodes.items()} == dict.fromkeys(
         NODES, CPUS_PER_NODE

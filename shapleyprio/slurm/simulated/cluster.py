@@ -244,6 +244,11 @@ class SimulatedSlurm:
         self._accounting.receive(self.now)
         return Controller(time=self.now, accounting_backlog=self._accounting.backlog)
 
+    def cluster(self) -> str:
+        """Tells its name."""
+        self._need("slurmctld")
+        return self._cluster
+
     def layout(self) -> Layout:
         """Tells nodes, partitions, accounts, QOS and settings."""
         self._need("slurmctld")
