@@ -253,7 +253,8 @@ class CommandLineSlurm:
         if not text_config.is_up(answer.output):
             if daemon_away("scontrol", answer.complaints) is not None:
                 raise failure("scontrol", answer.complaints, answer.code)
-            raise no_answer("slurmctld", f"scontrol ping: {answer.output.split(chr(10))[0][:200]}")
+            told = answer.output.strip().split("\n")[0][:200] or _last_line(answer)
+            raise no_answer("slurmctld", f"scontrol ping: {told}")
 
     def _configuration(self) -> dict[str, str]:
         self._ping()
