@@ -155,12 +155,19 @@ def test_an_interrupt_in_a_with_block_stops_the_cluster(prepared_database: Path)
 def test_the_controller_survives_a_kill(boot_slurm: Boot) -> None:
     slurm = boot_slurm(ClusterSpec())
     slurm.add_accounts({"physics": None})
-    job = slurm.submit("physics", 3)
+    job = slurm.submit("physics", 5)
+    state = slurm.directory / "state" / "job_state"
+    submitted = time.time()
+    wait_until(
+        lambda: state.exists() and state.stat().st_mtime > submitted,
+        real_seconds=30,
+        what="the controller to save the job",
+    )
     slurm.kill("slurmctld")
     with pytest.raises(TestbedError, match="scontrol ping: rc 1"):
         slurm.run("scontrol", "ping")
     slurm.restart("slurmctld")
-    assert 3 <= completed(slurm, job) <= 5
+    assert 5 <= completed(slurm, job) <= 8
 
 
 def test_accounting_survives_a_kill(boot_slurm: Boot) -> None:
