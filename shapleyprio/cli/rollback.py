@@ -41,6 +41,6 @@ def command(config_path: Path, *, dry_run: bool) -> None:
         finally:
             lease.release()
     click.echo(
-        f"{outcome.applied} priorities put back, {outcome.refused} refused, {outcome.unconfirmed} "
-        "put back unseen (running or held jobs)"
+        f"{outcome.applied} priorities put back, {outcome.unconfirmed} put back unseen (running or "
+        f"held jobs), {outcome.refused} refused (jobs that are gone, as a rule)"
     )

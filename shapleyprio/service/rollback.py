@@ -25,7 +25,8 @@ def plan_rollback(
     """The writes on these channels that put back what was asked for before we came.
 
     What somebody else has changed since is left alone. Slurm does not tell what stands at held
-    and at running jobs: there the asked value is written unseen.
+    and at running jobs, nor accounting at once which jobs run: there the asked value is written
+    unseen, and Slurm refuses where the job is gone.
 
     Args:
         store: where the marks are.
@@ -87,6 +88,8 @@ def _unseen(
         for run in running
         if run.key.job_id not in waiting
     ]
+    told = {str(number) for number in waiting} | {str(job_id) for job_id, _, _ in jobs}
+    jobs += [(int(key), key, key) for key in marks.keys() - told]  # started since the last cycle?
     pushes = []
     for job_id, target, label in jobs:
         mark = marks.get(str(job_id)) or marks.get(push.base_key(label, job_id))

@@ -184,7 +184,7 @@ def test_rollback(steered: CommandLine) -> None:
     assert steered.slurm.job(2).site_factor == FIRST
     result = steered.run("rollback")
     assert result.exit_code == 0
-    assert result.stdout.startswith("1 priorities put back, 0 refused")
+    assert result.stdout.startswith("1 priorities put back, 0 put back unseen")
     assert steered.slurm.job(2).site_factor == 0
     with steered.store() as store, store.reading(NAME) as view:
         assert view.lease() is None

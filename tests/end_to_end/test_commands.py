@@ -145,7 +145,7 @@ def test_an_address_that_is_taken_is_refused_in_one_line(consortium: Consortium)
     assert str(consortium.metrics_port) in line
 
 
-@pytest.mark.parametrize("command", [("daemon", "--once"), ("check",), ("rollback",)])
+@pytest.mark.parametrize("command", [("daemon", "--once"), ("check",)])
 def test_while_accounting_is_away_commands_say_so_in_one_line(
     consortium: Consortium, cluster: PrivateSlurm, command: tuple[str, ...]
 ) -> None:

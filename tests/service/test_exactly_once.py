@@ -205,6 +205,7 @@ class Life(RuleBasedStateMachine):
         start = data.draw(st.integers(min(run.submit, run.start), max(run.start, latest)))
         if (run.job_id, run.submit, start) not in self.keys:
             self.keys.add((run.job_id, run.submit, start))
+            self.seen.discard(row)  # its start tells a run from others: this is a new one
             self._change(row, delay, start=start)
 
     @precondition(lambda self: self._some("RUNNING", "SUSPENDED"))
@@ -297,7 +298,11 @@ class Life(RuleBasedStateMachine):
         """After every poll the book says what accounting has been told so far."""
         t, account = self.book.poll(order)
         assert t == self.cluster.now
-        self.seen |= {row for row, run in self.cluster.told.items() if run.unfinished}
+        self.seen |= {
+            row
+            for row, run in self.cluster.told.items()
+            if run.unfinished and run.start == self.cluster.truth[row].start
+        }
         records = [execution.record(t) for execution in self.cluster.told.values()]
         placements = [
             placement
