@@ -71,6 +71,7 @@ def test_the_channel_we_write_to_is_not_one_of_the_others() -> None:
     [
         ("NO_NORMAL_QOS", {"QOS": 5000 * 40, "Partition": 300}),
         ("NO_NORMAL_PART", {"QOS": 5000, "Partition": 300 * 7}),
+        ("NO_NORMAL_ALL", {"QOS": 5000 * 40, "Partition": 300 * 7}),
         ("MAX_TRES", {"QOS": 5000, "Partition": 300}),
     ],
 )

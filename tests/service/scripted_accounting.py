@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OVERLAP = 20
 CATCH_UP = 60
-LAYOUT = 100
+LAYOUT = 400
 NAMES = ["physics", "biology", "chemistry", ""]
 
 Holders = dict["Kind", dict[str, str]]

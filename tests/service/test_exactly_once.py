@@ -313,7 +313,7 @@ class Life(RuleBasedStateMachine):
         assert account.ledger.standings(t, NAMES) == expected
         return t, account
 
-    # helpers
+    # what the rules are made of
 
     def _submit(
         self, account: str, processors: Mapping[str, int], submit: int, job_id: int | None = None
