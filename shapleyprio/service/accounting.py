@@ -96,7 +96,7 @@ class Account:
         )
         self.tally = Tally()
         self.latest = self.progress.accounted_to
-        self._seen_unfinished: set[RunKey] = set()
+        self._mentioned: set[RunKey] = set()
 
     def check_clock(self, now: int) -> None:
         """Makes sure that the cluster's clock goes forward.
@@ -162,14 +162,12 @@ class Account:
         refused_before = self.tally.refused
         self.take_in(answer, now)
         if self.tally.refused == refused_before:
-            self._withdraw([key for key in asked if key not in self._seen_unfinished])
+            self._withdraw([key for key in asked if key not in self._mentioned])
 
     def unmentioned(self) -> list[RunKey]:
         """Unfinished runs of the store that no record mentioned so far in this transaction."""
         return [
-            run.key
-            for run in self._transaction.unfinished_runs()
-            if run.key not in self._seen_unfinished
+            run.key for run in self._transaction.unfinished_runs() if run.key not in self._mentioned
         ]
 
     def close(self, now: int, *, observed_until: int) -> int:
@@ -217,12 +215,11 @@ class Account:
     def _merge(self, runs: Mapping[RunKey, Run], now: int) -> None:
         for run in runs.values():  # first, for news of holders may place known runs anew
             self._hear_of(run, now)
+        self._mentioned |= runs.keys()
         known = self._transaction.known_runs(runs.keys())
         changed = []
         for key, told in runs.items():
             run = self._clipped(told)
-            if run.end is None:
-                self._seen_unfinished.add(key)
             old = known.get(key)
             if old is None and run.end is not None and run.end <= self.progress.pruned_until:
                 self.tally.late += run.end > self.progress.opened
@@ -230,10 +227,8 @@ class Account:
             placements = self.tenures.placements(run)
             if old is not None:
                 if old == (run, placements):
-                    self._seen_unfinished.add(key)
                     continue
                 self.ledger.take_back(old[1])
-            self._seen_unfinished.add(key)
             self.ledger.add(placements)
             self.latest = max(self.latest, _last_event(run))
             changed.append((run, placements))

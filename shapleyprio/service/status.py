@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from shapleyprio.fairness.ranking import leading
 from shapleyprio.store import CycleRow, KeptAside, StandingRow, Store, StoreError
 
 
@@ -103,23 +102,19 @@ def read_status(store: Store, cluster: str) -> Status:
 
 def organization_rows(standings: list[StandingRow]) -> tuple[OrganizationStatus, ...]:
     """Standings of one cycle as rows for people, the first to be served first."""
-    by_name = {row.organization: row for row in sorted(standings, key=lambda row: -row.priority)}
     processors = sum(row.processors for row in standings)
     parts = sum(row.parts for row in standings)
-    order = leading({name: row.priority for name, row in by_name.items()})
     return tuple(
         OrganizationStatus(
-            organization=name,
-            share=by_name[name].processors / processors if processors else 0.0,
-            contribution=by_name[name].contribution,
-            utility=by_name[name].utility,
-            balance=by_name[name].contribution - by_name[name].utility,
-            drift_seconds=(by_name[name].utility - by_name[name].contribution) / parts
-            if parts
-            else 0.0,
-            priority=by_name[name].priority,
-            pending=by_name[name].pending,
-            running=by_name[name].running,
+            organization=row.organization,
+            share=row.processors / processors if processors else 0.0,
+            contribution=row.contribution,
+            utility=row.utility,
+            balance=row.contribution - row.utility,
+            drift_seconds=(row.utility - row.contribution) / parts if parts else 0.0,
+            priority=row.priority,
+            pending=row.pending,
+            running=row.running,
         )
-        for name in order
+        for row in sorted(standings, key=lambda row: -row.priority)
     )
