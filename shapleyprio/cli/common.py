@@ -101,10 +101,15 @@ def stored_cluster(config: Config, store: Store) -> str:
     clusters = store.clusters()
     if config.slurm.cluster in clusters:
         return config.slurm.cluster
-    if len(clusters) != 1 or config.slurm.cluster is not None:
-        wanted = config.slurm.cluster or "one of them as slurm.cluster"
+    if len(clusters) > 1 and config.slurm.cluster is None:
         raise StoreError(
-            f"the store holds {', '.join(clusters) or 'no cluster yet'}, not {wanted}; "
+            f"the store holds {', '.join(clusters)}, not one of them alone; "
+            "name the one that is meant as slurm.cluster"
+        )
+    if len(clusters) != 1 or config.slurm.cluster is not None:
+        wanted = "" if config.slurm.cluster is None else f", not {config.slurm.cluster}"
+        raise StoreError(
+            f"the store holds {', '.join(clusters) or 'no cluster yet'}{wanted}; "
             "has the daemon run? `shapleyprio daemon --once` makes a first cycle"
         )
     return clusters[0]
