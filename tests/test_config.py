@@ -78,6 +78,10 @@ def test_every_key_can_be_given(file: Path) -> None:
         partitions = ["p"]
         nodes = ["n[1-3],m1"]
         qos = "physics"
+        users = [7, "honbu"]
+        groups = [1]
+        queues = ["long"]
+        processors = 0
         """,
     )
     assert config.slurm.timeout == 90
@@ -88,6 +92,8 @@ def test_every_key_can_be_given(file: Path) -> None:
     assert config.push.influence == 1000
     assert config.metrics.address == Address("::1", 99)
     assert config.organizations[0].accounts == ("physics", "astro")
+    assert config.organizations[0].users == ("7", "honbu")
+    assert config.organizations[0].processors == 0
 
 
 @pytest.mark.parametrize(
@@ -176,6 +182,20 @@ def test_every_key_can_be_given(file: Path) -> None:
             "leave it to one of them",
         ),
         (
+            ONE + "users = [true]",
+            "3: organization[1].users: [true] is not a list of names or numbers; "
+            "write for instance [3, 17]",
+        ),
+        (
+            ONE + "processors = -1",
+            "3: organization[1].processors: -1 is not a whole number from 0 on "
+            "(from 0 to 2147483647); write for instance 64",
+        ),
+        (
+            ONE + "procesors = 5",
+            "3: organization[1].procesors: unknown key; did you mean 'processors'?",
+        ),
+        (
             '[push]\nchannel = "qos"\n' + ONE + 'accounts = ["a"]',
             '3: organization[1].qos: is missing, but push.channel is "qos"; '
             "name the QOS its jobs run under, or choose another channel",
@@ -202,6 +222,17 @@ def test_an_account_of_two_organizations_is_refused(file: Path) -> None:
     text = ONE + 'accounts = ["a"]\n[[organization]]\nname = "b"\naccounts = [\n"c",\n"a"]'
     assert problems(file, text) == [
         "6: organization[2].accounts: 'a' is taken by organization[1] already; "
+        "leave it to one of them"
+    ]
+
+
+@pytest.mark.parametrize("key", ["users", "groups", "queues"])
+def test_what_a_log_numbers_belongs_to_one_organization_however_it_is_written(
+    file: Path, key: str
+) -> None:
+    text = ONE + f'{key} = [7, 7]\n[[organization]]\nname = "b"\n{key} = ["8", "7"]'
+    assert problems(file, text) == [
+        f"6: organization[2].{key}: '7' is taken by organization[1] already; "
         "leave it to one of them"
     ]
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": "Tell why a job has its priority.",
     "history": "Show past standings, cycles or writes.",
     "rollback": "Put every priority back as it was found.",
+    "replay": "Tell what each policy makes of a log, and what is fair.",
     "db": "Upgrade the store or look at it.",
     "bench": "Measure speed and memory on this machine.",
 }

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from shapleyprio.config import Config, ConfigError, load_config
+from shapleyprio.replay.errors import ReplayError
 from shapleyprio.service.accounting import AccountingError
 from shapleyprio.service.explain import UnknownJobError
 from shapleyprio.service.lease import LeaseHeldError
@@ -29,6 +30,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     AccountingError: 5,
     LeaseHeldError: 6,
     UnknownJobError: 2,
+    ReplayError: 2,
 }
 """Errors that end a command with one line -> exit code."""
 

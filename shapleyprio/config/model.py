@@ -22,8 +22,10 @@ from shapleyprio.config.values import (
     ListenAddress,
     LogFormat,
     LogLevel,
+    LogNames,
     Names,
     OptionalText,
+    Processors,
     Seconds,
     SecondsOrUnlimited,
     Switch,
@@ -164,10 +166,17 @@ class Organization(Section):
     )
     sub_accounts: Switch = _key(
         True,
-        "Whether accounts below those are included, except what another organization claims.",
+        "Whether accounts below those are included, except what another organization claims. "
+        "A log does not tell which they are: in a replay of one, only those listed count.",
         False,
     )
-    partitions: Names = _key((), "Partitions whose nodes it owns.", ["physics"])
+    partitions: Names = _key(
+        (),
+        "Partitions whose nodes it owns. In a replay of a log that names no accounts, an "
+        "organization without `accounts`, `users`, `groups` and `queues` has the jobs of its "
+        "partitions, too.",
+        ["physics"],
+    )
     nodes: HostLists = _key(
         (),
         "Nodes it owns, as host lists. They outrank the partitions of other organizations.",
@@ -177,6 +186,31 @@ class Organization(Section):
         None,
         'The QOS its jobs run under; with the channel "qos" its priority is what is written.',
         "physics",
+    )
+    users: LogNames = _key(
+        (),
+        "Only `replay` reads it: users whose jobs are its jobs, unless the account is somebody's. "
+        "For logs in SWF, their numbers.",
+        [3, 17],
+    )
+    groups: LogNames = _key(
+        (),
+        "Only `replay` reads it: groups whose jobs are its jobs, unless account or user is "
+        "somebody's. For logs in SWF, their numbers.",
+        [1],
+    )
+    queues: LogNames = _key(
+        (),
+        "Only `replay` reads it: queues whose jobs are its jobs, unless account, user or group is "
+        "somebody's. For logs in SWF, their numbers.",
+        [2],
+    )
+    processors: Processors = _key(
+        None,
+        "Only `replay` reads it: how many processors it brings, whatever the log tells of its "
+        "nodes. If it is left out, each of its nodes counts as many as the log's jobs ever held "
+        "there at a time; a log without nodes, such as one in SWF, needs it.",
+        64,
     )
 
 
@@ -215,6 +249,9 @@ class Config(Section):
             *_claimed_twice("name", [(one.name,) for one in self.organizations]),
             *_claimed_twice("accounts", [one.accounts for one in self.organizations]),
             *_claimed_twice("qos", [(one.qos,) for one in self.organizations]),
+            *_claimed_twice("users", [one.users for one in self.organizations]),
+            *_claimed_twice("groups", [one.groups for one in self.organizations]),
+            *_claimed_twice("queues", [one.queues for one in self.organizations]),
         ]
         if self.push.channel is Channel.QOS:
             problems += _no_qos(self.organizations)

@@ -26,6 +26,9 @@ LONGEST_RANGE = 100_000
 LARGEST_INFLUENCE = 1_000_000_000
 """Points that surely fit into Slurm's 32 bit priorities."""
 
+LARGEST_SYSTEM = 2**31 - 1
+"""More processors than any system has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -116,6 +119,15 @@ def _positive(value: object) -> int:
     return count
 
 
+def _processors(value: object) -> int | None:
+    if value is None:
+        return None
+    count = _whole(value)
+    if not 0 <= count <= LARGEST_SYSTEM:
+        raise ValueError(f"from 0 to {LARGEST_SYSTEM}")
+    return count
+
+
 def _boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
@@ -156,6 +168,12 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(map(_text, value))
 
 
+def _log_names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
+    return tuple(str(_whole(one)) if isinstance(one, int) else _text(one) for one in value)
+
+
 def _host_lists(value: object) -> tuple[str, ...]:
     texts = _names(value)
     for text in texts:
@@ -183,6 +201,7 @@ def host_list(text: str) -> NodeSet:
 Text = Annotated[str, BeforeValidator(_text), Kind("a name")]
 OptionalText = Annotated[str | None, BeforeValidator(_optional_text), Kind("a name")]
 Count = Annotated[int, BeforeValidator(_positive), Kind("a positive whole number")]
+Processors = Annotated[int | None, BeforeValidator(_processors), Kind("a whole number from 0 on")]
 Switch = Annotated[bool, BeforeValidator(_boolean), Kind("true or false")]
 Seconds = Annotated[int, BeforeValidator(_duration), Kind("a duration")]
 SecondsOrUnlimited = Annotated[
@@ -208,4 +227,7 @@ ListenAddress = Annotated[
     Address | None, BeforeValidator(_address), Kind('an address HOST:PORT or "off"')
 ]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Kind("a list of names")]
+LogNames = Annotated[
+    tuple[str, ...], BeforeValidator(_log_names), Kind("a list of names or numbers")
+]
 HostLists = Annotated[tuple[str, ...], BeforeValidator(_host_lists), Kind("a list of host lists")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -69,7 +69,11 @@ def membership(organizations: Sequence[Organization], layout: Layout) -> Members
         organizations: in the order of the configuration.
         layout: the cluster.
     """
-    nodes, contested = _nodes(organizations, layout)
+    nodes, contested = node_owners(
+        organizations,
+        layout.nodes,
+        {name: partition.nodes for name, partition in layout.partitions.items()},
+    )
     return Membership(
         nodes=nodes,
         accounts=_accounts(organizations, layout.accounts),
@@ -89,9 +93,22 @@ def fold(nodes: Sequence[str]) -> str:
     return str(NodeSet.fromlist(nodes, resolver=RESOLVER_NOGROUP))
 
 
-def _nodes(
-    organizations: Sequence[Organization], layout: Layout
+def node_owners(
+    organizations: Sequence[Organization],
+    nodes: Iterable[str],
+    partitions: Mapping[str, Iterable[str]],
 ) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Applies the configuration's claims to nodes alone; `membership` says how.
+
+    Args:
+        organizations: in the order of the configuration.
+        nodes: those to tell the owners of.
+        partitions: partition -> its nodes.
+
+    Returns:
+        every node -> its owner, NOBODY if it has none; and node -> the organizations that claim
+        it with equal right, if several do.
+    """
     by_name, by_partition = _Claims(), _Claims()
     for organization in organizations:
         by_name.add(organization.name, list(_named(organization)))
@@ -100,13 +117,11 @@ def _nodes(
             [
                 node
                 for partition in organization.partitions
-                if partition in layout.partitions
-                for node in layout.partitions[partition].nodes
+                for node in partitions.get(partition, ())
             ],
         )
     claims = {
-        node: by_name.by_node.get(node) or by_partition.by_node.get(node, [])
-        for node in layout.nodes
+        node: by_name.by_node.get(node) or by_partition.by_node.get(node, []) for node in nodes
     }
     owners = {node: names[0] if names else NOBODY for node, names in claims.items()}
     contested = {node: tuple(names) for node, names in claims.items() if len(names) > 1}

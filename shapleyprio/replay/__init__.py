@@ -1,0 +1,1 @@
+"""Replays logs: what happened, what each policy would have made of it, and what was fair."""

@@ -1,0 +1,319 @@
+"""Columns of separated text: where the fields are, and what numbers, times and names they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.compiled import compiled
+from shapleyprio.replay.log import UNKNOWN, Labels
+from shapleyprio.slurm.text import LAST_TIME, NO_TIME, UnreadableError
+
+UNREADABLE = -2
+"""What stands in a column of numbers where the text is something else."""
+
+_LINE_END, _RETURN, _ZERO, _NINE, _DASH, _COLON = 10, 13, 48, 57, 45, 58
+_MOMENT_LENGTH = len("2017-01-31T23:49:29")
+_MOST_DIGITS = 10  # of seconds since the epoch and of job ids, which are below 2^32
+_QUARTER = 900  # seconds; time zones change their offsets at whole quarters of an hour
+_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of every line.
+
+    Attributes:
+        name: what the field is called.
+        text: the whole file.
+        begin, end: int64[lines], where the field begins in it and ends.
+    """
+
+    name: str
+    text: NDArray[np.uint8]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+    def written(self, line: int) -> str:
+        """The field of one line, as it is written."""
+        return self.text[self.begin[line] : self.end[line]].tobytes().decode(errors="replace")
+
+    def distinct(self) -> tuple[NDArray[np.int32], list[str]]:
+        """For each line the index of its text, and the texts by first appearance."""
+        codes, first = _distinct(self.text, self.begin, self.end)
+        return codes, [self.written(line) for line in first.tolist()]
+
+    def labels(self, nothing: frozenset[str]) -> Labels:
+        """The column as labels.
+
+        Args:
+            nothing: texts that name nothing.
+        """
+        codes, texts = self.distinct()
+        names = [name for name in dict.fromkeys(texts) if name not in nothing]
+        numbers = {name: code for code, name in enumerate(names)}
+        renumbered = np.array([numbers.get(text, UNKNOWN) for text in texts], dtype=np.int32)
+        return Labels(renumbered[codes], tuple(names))
+
+    def numbers(self, read: Callable[[str], int]) -> NDArray[np.int64]:
+        """The column as numbers, UNREADABLE where `read` raises UnreadableError."""
+        codes, texts = self.distinct()
+        return np.array([_or_unreadable(read, text) for text in texts], dtype=np.int64)[codes]
+
+    def leading_numbers(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """The numbers of at most ten digits that the fields begin with, else UNREADABLE.
+
+        Returns:
+            The numbers, and the byte behind each, 0 where the field ends there.
+        """
+        return _leading_numbers(self.text, self.begin, self.end)
+
+    def holds(self, character: str) -> NDArray[np.bool_]:
+        """Where an ASCII character occurs."""
+        return _holds(self.text, self.begin, self.end, ord(character))
+
+    def moments(self, zone: tzinfo) -> NDArray[np.int64]:
+        """The column as seconds since the epoch.
+
+        It holds them as such, or as local times such as 2017-01-31T23:49:29; UNKNOWN where Slurm
+        does not know, UNREADABLE where it is something else. Of a local time that the clock
+        showed twice, the first one is meant.
+
+        Args:
+            zone: of the local times.
+        """
+        seconds = _moments(self.text, self.begin, self.end)
+        local = (self.end - self.begin == _MOMENT_LENGTH) & (seconds > 0)
+        if zone is not UTC:
+            quarters, codes = np.unique(seconds[local] // _QUARTER, return_inverse=True)
+            offsets = [_offset(zone, quarter * _QUARTER) for quarter in quarters.tolist()]
+            seconds[local] -= np.array(offsets, dtype=np.int64)[codes]
+        for line in np.flatnonzero(seconds == UNREADABLE).tolist():
+            if self.written(line) in {*NO_TIME, ""}:
+                seconds[line] = UNKNOWN
+        return seconds
+
+
+def split(
+    text: bytes, begin: int, separator: str, names: Sequence[str], *, rest: bool
+) -> tuple[dict[str, Column], NDArray[np.int64], NDArray[np.int64]]:
+    """Splits lines into columns; empty lines are passed over.
+
+    Args:
+        text: the file.
+        begin: where its first line of data begins.
+        separator: one ASCII character.
+        names: of the columns, in their order; "" for those that nobody needs.
+        rest: further separators belong to the last column.
+
+    Returns:
+        name -> column; for each line where it begins; and how many fields it has. Where these
+        are not as many as there are names, every field is empty.
+    """
+    data = np.frombuffer(text, dtype=np.uint8)
+    wanted = [number for number, name in enumerate(names) if name]
+    slots = np.full(len(names), UNKNOWN, dtype=np.int64)
+    slots[wanted] = np.arange(len(wanted))
+    lines = text.count(b"\n", begin) + 1
+    begins, ends = np.zeros((2, len(wanted), lines), dtype=np.int64)
+    starts, fields = np.empty((2, lines), dtype=np.int64)
+    count = _split(data, begin, ord(separator), rest, slots, begins, ends, starts, fields)
+    columns = {
+        names[number]: Column(names[number], data, begins[slot, :count], ends[slot, :count])
+        for slot, number in enumerate(wanted)
+    }
+    return columns, starts[:count], fields[:count]
+
+
+def _or_unreadable(read: Callable[[str], int], text: str) -> int:
+    try:
+        return read(text)
+    except UnreadableError:
+        return UNREADABLE
+
+
+def _offset(zone: tzinfo, local_second: int) -> int:
+    """By how many seconds a time zone's clock is ahead when it shows this time."""
+    shown = datetime.fromtimestamp(local_second, UTC).replace(tzinfo=zone)
+    offset = shown.utcoffset()
+    return 0 if offset is None else int(offset.total_seconds())
+
+
+@compiled
+def _split(
+    text: NDArray[np.uint8],
+    at: int,
+    separator: int,
+    rest: bool,
+    slots: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    fields: NDArray[np.int64],
+) -> int:
+    """Fills begins and ends, int64[slots, lines], and starts and fields; says how many lines."""
+    line, size, last = 0, len(text), len(slots) - 1
+    while at < size:
+        stop = at
+        while stop < size and text[stop] != _LINE_END:
+            stop += 1
+        end = stop - 1 if stop > at and text[stop - 1] == _RETURN else stop
+        if end > at:
+            starts[line] = at
+            field, begin = 0, at
+            for here in range(at, end + 1):
+                if here == end or (text[here] == separator and not (rest and field == last)):
+                    if field <= last and slots[field] != UNKNOWN:
+                        begins[slots[field], line] = begin
+                        ends[slots[field], line] = here
+                    field, begin = field + 1, here + 1
+            if field != last + 1:
+                begins[:, line] = 0
+                ends[:, line] = 0
+            fields[line] = field
+            line += 1
+        at = stop + 1
+    return line
+
+
+@compiled
+def _distinct(
+    text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Numbers the different texts by first appearance; returns also each one's first line."""
+    lines, count, size = len(begin), 0, 1024
+    codes = np.empty(lines, dtype=np.int32)
+    first = np.empty(lines, dtype=np.int64)
+    hashes = np.empty(lines, dtype=np.int64)
+    table = np.full(size, UNKNOWN, dtype=np.int64)  # open addressing, by hash
+    for line in range(lines):
+        if line > 0 and _same(text, begin[line], end[line], begin[line - 1], end[line - 1]):
+            codes[line] = codes[line - 1]
+            continue
+        key = 5381
+        for at in range(begin[line], end[line]):
+            key = (key * 33 + text[at]) & 0xFFFFFFFFFFFF
+        key ^= key >> 21
+        place = key & (size - 1)
+        while table[place] != UNKNOWN:
+            code = table[place]
+            known = first[code]
+            if hashes[code] == key and _same(
+                text, begin[line], end[line], begin[known], end[known]
+            ):
+                break
+            place = (place + 1) & (size - 1)
+        if table[place] == UNKNOWN:
+            table[place] = count
+            first[count], hashes[count] = line, key
+            count += 1
+        codes[line] = table[place]
+        if count * 2 > size:
+            size *= 4
+            table = _rehashed(hashes[:count], size)
+    return codes, first[:count].copy()
+
+
+@compiled
+def _rehashed(hashes: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    table = np.full(size, UNKNOWN, dtype=np.int64)
+    for code in range(len(hashes)):
+        place = hashes[code] & (size - 1)
+        while table[place] != UNKNOWN:
+            place = (place + 1) & (size - 1)
+        table[place] = code
+    return table
+
+
+@compiled
+def _same(text: NDArray[np.uint8], a: int, a_end: int, b: int, b_end: int) -> bool:
+    if a_end - a != b_end - b:
+        return False
+    for step in range(a_end - a):  # noqa: SIM110  # numba makes a slow generator of all()
+        if text[a + step] != text[b + step]:
+            return False
+    return True
+
+
+@compiled
+def _moments(
+    text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Seconds since the epoch; local times as if they were UTC; else UNREADABLE."""
+    seconds = np.empty(len(begin), dtype=np.int64)
+    for line in range(len(begin)):
+        first, length = begin[line], end[line] - begin[line]
+        if length == _MOMENT_LENGTH:
+            seconds[line] = _local_moment(text, first)
+        else:
+            seconds[line] = (
+                _digits(text, first, length) if 0 < length <= _MOST_DIGITS else UNREADABLE
+            )
+        if not 0 < seconds[line] <= LAST_TIME:
+            seconds[line] = UNREADABLE
+    return seconds
+
+
+@compiled
+def _local_moment(text: NDArray[np.uint8], at: int) -> int:
+    """Reads YYYY-MM-DD, any byte, HH:MM:SS as if it were UTC."""
+    year, month, day = _digits(text, at, 4), _digits(text, at + 5, 2), _digits(text, at + 8, 2)
+    hour, minute = _digits(text, at + 11, 2), _digits(text, at + 14, 2)
+    second = _digits(text, at + 17, 2)
+    if not (text[at + 4] == text[at + 7] == _DASH and text[at + 13] == text[at + 16] == _COLON):
+        return UNREADABLE
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    long = 31 if month in (1, 3, 5, 7, 8, 10, 12) else 30
+    if month == 2:
+        long = 29 if leap else 28
+    if not (year > 1970 and 1 <= month <= 12 and 1 <= day <= long):
+        return UNREADABLE
+    if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
+        return UNREADABLE
+    # years begin in March, so that the leap day is the last one
+    since = year - (month <= 2)
+    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    days = 365 * since + since // 4 - since // 100 + since // 400 + of_year - 719_468
+    return days * _DAY + hour * 3600 + minute * 60 + second
+
+
+@compiled
+def _digits(text: NDArray[np.uint8], at: int, length: int) -> int:
+    value = 0
+    for place in range(at, at + length):
+        if not _ZERO <= text[place] <= _NINE:
+            return UNREADABLE
+        value = value * 10 + (text[place] - _ZERO)
+    return value
+
+
+@compiled
+def _leading_numbers(
+    text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    numbers = np.full(len(begin), UNREADABLE, dtype=np.int64)
+    behind = np.zeros(len(begin), dtype=np.uint8)
+    for line in range(len(begin)):
+        at = begin[line]
+        while at < end[line] and _ZERO <= text[at] <= _NINE:
+            at += 1
+        if 0 < at - begin[line] <= _MOST_DIGITS:
+            numbers[line] = _digits(text, begin[line], at - begin[line])
+        if at < end[line]:
+            behind[line] = text[at]
+    return numbers, behind
+
+
+@compiled
+def _holds(
+    text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64], byte: int
+) -> NDArray[np.bool_]:
+    found = np.zeros(len(begin), dtype=np.bool_)
+    for line in range(len(begin)):
+        for at in range(begin[line], end[line]):
+            found[line] |= text[at] == byte
+    return found

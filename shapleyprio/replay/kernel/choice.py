@@ -1,0 +1,143 @@
+"""Which waiting organization is served next: one short function for each policy.
+
+Each tells whether organization u comes before organization w, both of them waiting, at moment t
+in coalition c. Ties are nobody's: the one listed first is asked first and stays.
+"""
+
+from __future__ import annotations
+
+from shapleyprio.replay.compiled import inlined, kernel
+from shapleyprio.replay.kernel.state import Coalitions, Jobs, Keys, Record
+from shapleyprio.replay.kernel.worth import less_by_share, parts, precedes, worth
+
+KEYED, DIRECT, RELATIVE, SURFACE = 0, 1, 2, 3
+FAIR_SHARE, UTILITY_SHARE, CURRENT_SHARE, ROUND_ROBIN, FIRST_COME = 4, 5, 6, 7, 8
+
+FIRST_FICKLE = CURRENT_SHARE
+"""From here on a start changes the order within its moment; before, the next job stays first."""
+
+
+@inlined
+def direct(state: Coalitions, record: Record, c: int, t: int, u: int) -> int:
+    """DirectContr (SPAA 2013, Fig. 9): what was executed on u's processors less u's own, ψ."""
+    return worth(record.contribution[u], t) - worth(state.utility[c, u], t)
+
+
+@inlined
+def relative(state: Coalitions, record: Record, c: int, t: int, u: int) -> int:
+    """CloudShare's ψ′ (Eq. 3): every part is worth its job's release more."""
+    own = record.released[0, u, 0] * t - record.released[0, u, 1]
+    more: int = record.released[1, u, 0] * t - record.released[1, u, 1] - own
+    return direct(state, record, c, t, u) + more
+
+
+@inlined
+def surface(state: Coalitions, record: Record, c: int, t: int, u: int) -> int:
+    """CloudShare's ψ″ (Eq. 4): parts count, not when they were executed."""
+    return parts(record.contribution[u], t) - parts(state.utility[c, u], t)
+
+
+@inlined
+def fair_share(state: Coalitions, record: Record, c: int, t: int, u: int, w: int) -> bool:
+    """FairShare: the least processor time for its share of the processors."""
+    return less_by_share(
+        parts(state.utility[c, u], t),
+        record.owned[u],
+        parts(state.utility[c, w], t),
+        record.owned[w],
+    )
+
+
+@inlined
+def utility_share(state: Coalitions, record: Record, c: int, t: int, u: int, w: int) -> bool:
+    """UtFairShare: the least utility ψ for its share of the processors."""
+    return less_by_share(
+        worth(state.utility[c, u], t),
+        record.owned[u],
+        worth(state.utility[c, w], t),
+        record.owned[w],
+    )
+
+
+@inlined
+def current_share(state: Coalitions, record: Record, c: int, u: int, w: int) -> bool:
+    """CurrFairShare: the fewest processors at work for it, for its share of them."""
+    return less_by_share(
+        state.utility[c, u, 0], record.owned[u], state.utility[c, w, 0], record.owned[w]
+    )
+
+
+@inlined
+def round_robin(state: Coalitions, c: int, u: int, w: int) -> bool:
+    """RoundRobin: whoever comes first behind the one that was served last."""
+    k = state.utility.shape[1]
+    behind = state.served[c] + 1
+    return bool((u - behind) % k < (w - behind) % k)
+
+
+@inlined
+def first_come(jobs: Jobs, state: Coalitions, c: int, u: int, w: int) -> bool:
+    """FCFS: the earliest release, then the order of the log."""
+    mine, other = state.head[c, u], state.head[c, w]
+    if jobs.release[mine] != jobs.release[other]:
+        return bool(jobs.release[mine] < jobs.release[other])
+    return bool(jobs.position[mine] < jobs.position[other])
+
+
+@inlined
+def comes_before(
+    policy: int, jobs: Jobs, state: Coalitions, record: Record, c: int, t: int, u: int, w: int
+) -> bool:
+    """Whether u is served before w by that policy."""
+    if policy == DIRECT:
+        return direct(state, record, c, t, u) > direct(state, record, c, t, w)
+    if policy == RELATIVE:
+        return relative(state, record, c, t, u) > relative(state, record, c, t, w)
+    if policy == SURFACE:
+        return surface(state, record, c, t, u) > surface(state, record, c, t, w)
+    if policy == FAIR_SHARE:
+        return fair_share(state, record, c, t, u, w)
+    if policy == UTILITY_SHARE:
+        return utility_share(state, record, c, t, u, w)
+    if policy == CURRENT_SHARE:
+        return current_share(state, record, c, u, w)
+    if policy == ROUND_ROBIN:
+        return round_robin(state, c, u, w)
+    return first_come(jobs, state, c, u, w)
+
+
+@inlined
+def least_key(state: Coalitions, keys: Keys, c: int, t: int, candidates: int) -> int:
+    """Ref and Rand: the largest φ − ψ, as the least of keys that fall as it grows (`lattice`)."""
+    best, best_exact, best_rounded = -1, 0, 0.0
+    second = t - keys.begin[0]
+    factor, lattice = keys.factor[c], keys.lattice[0] != 0
+    for u in range(state.utility.shape[1]):
+        if (candidates >> u) & 1:
+            row = c ^ (1 << u) if lattice else u
+            utility = worth(state.utility[c, u], t)
+            exact = keys.rows[row, second] + factor * utility
+            rounded = keys.base[row] + keys.slope[row] * second + float(factor) * float(utility)
+            if best < 0 or precedes(exact, rounded, best_exact, best_rounded):
+                best, best_exact, best_rounded = u, exact, rounded
+    return best
+
+
+@kernel
+def first_of_all(
+    policy: int,
+    jobs: Jobs,
+    state: Coalitions,
+    record: Record,
+    c: int,
+    t: int,
+    candidates: int,
+) -> int:
+    """The candidate that comes before all others."""
+    best = -1
+    for u in range(state.utility.shape[1]):
+        if (candidates >> u) & 1 and (
+            best < 0 or comes_before(policy, jobs, state, record, c, t, u, best)
+        ):
+            best = u
+    return best

@@ -1,0 +1,281 @@
+"""One coalition's life: jobs end, jobs arrive, and free processors are given to those that wait.
+
+Seconds are discrete, and a moment has that order. A coalition can be stopped at any moment whose
+starts are not decided yet, and goes on from there.
+"""
+
+from __future__ import annotations
+
+from shapleyprio.replay.compiled import inlined, kernel
+from shapleyprio.replay.kernel.choice import FIRST_FICKLE, KEYED, first_of_all, least_key
+from shapleyprio.replay.kernel.rigid import consider
+from shapleyprio.replay.kernel.running import (
+    COUNT_BITS,
+    LARGEST_COUNT,
+    LARGEST_OWNER,
+    OWNER_BITS,
+    packed,
+    pop,
+    push,
+)
+from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs, Keys, Record
+from shapleyprio.replay.kernel.worth import add, draw, parts, worth
+
+
+@kernel
+def advance(
+    policy: int,
+    jobs: Jobs,
+    state: Coalitions,
+    keys: Keys,
+    record: Record,
+    c: int,
+    until: int,
+) -> bool:
+    """Brings coalition c to the last moment before `until`.
+
+    Returns:
+        False if it stopped at a moment at which a choice needs keys that are not there yet.
+    """
+    while True:
+        if state.undecided[c]:
+            if not _decide(policy, jobs, state, keys, record, c):
+                return False
+            state.undecided[c] = 0
+            _count(state, keys, c)
+        t = min(state.next_end[c], _next_release(jobs, state, c))
+        if t >= until:
+            return True
+        state.now[c] = t
+        _end(jobs, state, record, c, t)
+        _arrive(jobs, state, c, t)
+        state.undecided[c] = 1
+
+
+@inlined
+def _next_release(jobs: Jobs, state: Coalitions, c: int) -> int:
+    """When the next job of a member is released."""
+    place, members = state.arrived[c], state.members[c]
+    while place < len(jobs.arrival) and (members >> jobs.arrival_of[place]) & 1 == 0:
+        place += 1
+    state.arrived[c] = place
+    return jobs.arrival[place] if place < len(jobs.arrival) else NEVER
+
+
+@inlined
+def _arrive(jobs: Jobs, state: Coalitions, c: int, t: int) -> None:
+    """Queues the jobs released at t. A coalition passes over a rigid job wider than itself."""
+    rigid = jobs.rigid[0] != 0
+    place, members = state.arrived[c], state.members[c]
+    while place < len(jobs.arrival) and jobs.arrival[place] == t:
+        u, width = jobs.arrival_of[place], jobs.arrival_width[place]
+        if (members >> u) & 1 and not (rigid and width > state.processors[c]):
+            state.waiting[c] |= 1 << u
+            state.demand[c] += width
+            state.demand_of[c, u] += width
+        place += 1
+    state.arrived[c] = place
+
+
+@inlined
+def _end(jobs: Jobs, state: Coalitions, record: Record, c: int, t: int) -> None:
+    """Frees the processors of the jobs that end at t."""
+    if state.next_end[c] != t:
+        return
+    while state.next_end[c] == t:
+        first, size = state.heap[c], state.running[c] - 1
+        what = state.what[first]
+        pop(state.end, state.what, first, size + 1)
+        state.running[c] = size
+        state.next_end[c] = state.end[first] if size > 0 else NEVER
+        count = what & LARGEST_COUNT
+        job = what >> (OWNER_BITS + COUNT_BITS)
+        u = jobs.organization[job]
+        add(state.utility[c, u], t, -count)
+        state.free[c] += count
+        if record.coalition[0] == c:
+            owner = (what >> COUNT_BITS) & LARGEST_OWNER
+            record.free_of[owner] += count
+            add(record.contribution[owner], t, -count)
+            _add_released(record, u, owner, t, -count * jobs.release[job])
+
+
+@inlined
+def _add_released(record: Record, u: int, owner: int, t: int, weight: int) -> None:
+    record.released[0, u, 0] += weight
+    record.released[0, u, 1] += weight * t
+    record.released[1, owner, 0] += weight
+    record.released[1, owner, 1] += weight * t
+
+
+@inlined
+def _count(state: Coalitions, keys: Keys, c: int) -> None:
+    """Notes how many more processors work after this moment than before, if any."""
+    t = state.now[c]
+    processors = state.processors[c] - state.free[c] - state.total[c, 0]
+    if processors == 0:
+        return
+    if len(keys.changed) > c:
+        begin = keys.begin[0]
+        if keys.changed[c] != begin:
+            keys.changed[c] = begin
+            keys.changes[c, :] = 0
+            keys.opening[c, 0] = worth(state.total[c], begin)
+            keys.opening[c, 1] = parts(state.total[c], begin)
+            keys.opening[c, 2] = state.total[c, 0]
+        keys.changes[c, t - begin] += processors
+    add(state.total[c], t, processors)
+
+
+@inlined
+def _decide(  # noqa: C901  # the whole rule of a moment, in its order
+    policy: int, jobs: Jobs, state: Coalitions, keys: Keys, record: Record, c: int
+) -> bool:
+    """Starts jobs until no processor is free or none that waits may start.
+
+    Returns:
+        False, with nothing started, if the choice needs keys that are not there yet.
+    """
+    waiting = state.waiting[c]
+    if state.free[c] == 0 or waiting == 0:
+        return True
+    contended = state.demand[c] > state.free[c] and waiting & (waiting - 1) != 0
+    if policy == KEYED and contended and keys.begin[1] == 0:
+        return False
+    t, reserved_until, spare = state.now[c], NEVER, 0
+    u = -1
+    while state.free[c] > 0 and waiting != 0:
+        if u < 0:
+            u = _next(policy, jobs, state, keys, record, c, t, waiting, contended)
+        _open_head(jobs, state, c, u)
+        width, may_start = state.rest[c, u], True
+        if jobs.rigid[0] != 0:
+            may_start, reserved_until, spare = consider(
+                jobs, state, c, t, state.head[c, u], reserved_until, spare
+            )
+            if not may_start and jobs.backfill[0] == 0:
+                return True
+        elif policy >= FIRST_FICKLE:
+            width = 1
+        if may_start:
+            _start(jobs, state, record, c, u, t, min(width, state.free[c]))
+        if not may_start or state.demand_of[c, u] == 0:
+            waiting &= ~(1 << u)
+            u = -1
+        elif policy >= FIRST_FICKLE:
+            u = -1
+    return True
+
+
+@inlined
+def _next(
+    policy: int,
+    jobs: Jobs,
+    state: Coalitions,
+    keys: Keys,
+    record: Record,
+    c: int,
+    t: int,
+    waiting: int,
+    contended: bool,
+) -> int:
+    """Who is served next. Where all that wait can start at once, Ref and Rand take anybody."""
+    if policy != KEYED:
+        return first_of_all(policy, jobs, state, record, c, t, waiting)
+    return least_key(state, keys, c, t, waiting) if contended else _first_of(waiting)
+
+
+@inlined
+def _first_of(organizations: int) -> int:
+    u = 0
+    while (organizations >> u) & 1 == 0:
+        u += 1
+    return u
+
+
+@inlined
+def _open_head(jobs: Jobs, state: Coalitions, c: int, u: int) -> None:
+    """Finds the first job that has not started whole."""
+    if state.rest[c, u] == 0:
+        job = state.head[c, u]
+        if jobs.rigid[0] != 0:
+            while jobs.width[job] > state.processors[c]:
+                job += 1
+        state.head[c, u] = job
+        state.rest[c, u] = jobs.width[job]
+
+
+@inlined
+def _start(
+    jobs: Jobs,
+    state: Coalitions,
+    record: Record,
+    c: int,
+    u: int,
+    t: int,
+    processors: int,
+) -> None:
+    """Gives free processors to the first job of u."""
+    job = state.head[c, u]
+    if record.coalition[0] == c:
+        _start_recorded(jobs, state, record, c, job, t, processors)
+    else:
+        _run(state, c, t + jobs.processing_time[job], packed(job, 0, processors))
+    state.free[c] -= processors
+    state.demand[c] -= processors
+    state.demand_of[c, u] -= processors
+    state.rest[c, u] -= processors
+    state.served[c] = u
+    if state.rest[c, u] == 0:
+        state.head[c, u] = job + 1
+    if state.demand_of[c, u] == 0:
+        state.waiting[c] &= ~(1 << u)
+    add(state.utility[c, u], t, processors)
+
+
+@inlined
+def _run(state: Coalitions, c: int, end: int, what: int) -> None:
+    push(state.end, state.what, state.heap[c], state.running[c], end, what)
+    state.running[c] += 1
+    state.next_end[c] = state.end[state.heap[c]]
+
+
+@kernel
+def _start_recorded(
+    jobs: Jobs, state: Coalitions, record: Record, c: int, job: int, t: int, processors: int
+) -> None:
+    """Draws the processors among the free ones, each as likely as any other, and writes it down."""
+    u = jobs.organization[job]
+    free, left = state.free[c], processors
+    for owner in range(len(record.owned)):
+        if left == 0:
+            break
+        count = _share_of(record, free, left, record.free_of[owner])
+        free -= record.free_of[owner]
+        left -= count
+        if count == 0:
+            continue
+        _run(state, c, t + jobs.processing_time[job], packed(job, owner, count))
+        record.free_of[owner] -= count
+        add(record.contribution[owner], t, count)
+        _add_released(record, u, owner, t, count * jobs.release[job])
+        entry = record.size[0]
+        record.size[0] = entry + 1
+        record.job[entry] = job
+        record.start[entry] = t
+        record.owner[entry] = owner
+        record.copies[entry] = count
+
+
+@inlined
+def _share_of(record: Record, free: int, wanted: int, owned: int) -> int:
+    """How many of `wanted` draws, without putting back, out of `free` hit the `owned` ones."""
+    if wanted == free:
+        return owned
+    hits = 0
+    for drawn in range(wanted):
+        if owned - hits == 0:
+            break
+        if draw(record.random, free - drawn) < owned - hits:
+            hits += 1
+    return hits

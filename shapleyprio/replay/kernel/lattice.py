@@ -1,0 +1,141 @@
+"""Ref: every coalition of the consortium at once, each deciding by its own Shapley values.
+
+By Hart & Mas-Colell's potential P(C) = (v(C) + Σ_{u∈C} P(C∖u)) / |C| the Shapley value of u in C
+is φ_u = P(C) − P(C∖u). Multiplied with |C|!, nothing has to be divided:
+
+    R(C) = |C|!·P(C) = (|C|−1)!·v(C) + Σ_{u∈C} R(C∖u)
+
+and the largest φ_u − ψ_u is the least R(C∖u) + (|C|−1)!·ψ_u. That is a sum of integers, kept
+modulo 2^64 for every second of a block; beside it a rounded R at the block's begin tells apart
+what differs by too much for that (`worth.precedes`).
+
+A job that starts at t adds nothing to any value at t. So within a moment no coalition depends
+on what another one decides, and within a block one depends on its own subsets only, which have
+smaller numbers: a coalition's number has the bits of its members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import factorial
+
+import numpy as np
+
+from shapleyprio.replay.compiled import inlined, kernel
+from shapleyprio.replay.kernel.choice import KEYED
+from shapleyprio.replay.kernel.engine import advance
+from shapleyprio.replay.kernel.state import Coalitions, Ints, Jobs, Keys, Record, keys_of
+from shapleyprio.replay.kernel.values import add_value, clear_row
+
+
+def on_one_core(
+    jobs: Jobs, state: Coalitions, record: Record, seconds: int, length: int
+) -> Callable[[int], None]:
+    """What brings all coalitions, in blocks of so many seconds, to before a given block."""
+    keys = lattice_keys(int(state.members[-1]).bit_length(), seconds)
+    arrivals = arriving(jobs, -(-length // seconds), seconds)
+    done = 0
+
+    def run(until: int) -> None:
+        nonlocal done
+        run_blocks(jobs, state, keys, record, arrivals, done, until, length)
+        done = until
+
+    return run
+
+
+def lattice_keys(organizations: int, seconds: int) -> Keys:
+    """Rows for R(C) of all coalitions C."""
+    count = 2**organizations
+    keys = keys_of(rows=count, tracked=count, coalitions=count, seconds=seconds, lattice=True)
+    keys.factor[1:] = [factorial(c.bit_count() - 1) for c in range(1, count)]
+    return keys
+
+
+def arriving(jobs: Jobs, blocks: int, seconds: int) -> Ints:
+    """Whose jobs are released in each block: bit u is set for organization u."""
+    found = np.zeros(blocks, dtype=np.int64)
+    np.bitwise_or.at(found, jobs.release // seconds, 1 << jobs.organization)
+    return found
+
+
+@kernel
+def run_blocks(
+    jobs: Jobs,
+    state: Coalitions,
+    keys: Keys,
+    record: Record,
+    arriving: Ints,
+    first: int,
+    last: int,
+    length: int,
+) -> None:
+    """Brings all coalitions through the blocks from `first` to before `last`.
+
+    Values are made only where some coalition has to choose, and then of smaller numbers only.
+    """
+    seconds = keys.rows.shape[1]
+    for block in range(first, last):
+        until = min((block + 1) * seconds, length)
+        keys.begin[0] = block * seconds
+        valued = 1
+        for c in range(1, len(state.members)):
+            keys.begin[1] = valued == c
+            if not _advance(jobs, state, keys, record, c, arriving[block], until):
+                while valued < c:
+                    _value(state, keys, valued)
+                    valued += 1
+                keys.begin[1] = 1
+                _advance(jobs, state, keys, record, c, arriving[block], until)
+
+
+@kernel
+def run_part(
+    jobs: Jobs,
+    state: Coalitions,
+    keys: Keys,
+    record: Record,
+    first: int,
+    last: int,
+    arriving: int,
+    until: int,
+) -> None:
+    """Brings coalitions `first` to before `last` through the block of the keys, with their values.
+
+    What they choose by, the values of their subsets, must be there.
+    """
+    for c in range(first, last):
+        _advance(jobs, state, keys, record, c, arriving, until)
+        _value(state, keys, c)
+
+
+@inlined
+def _advance(
+    jobs: Jobs,
+    state: Coalitions,
+    keys: Keys,
+    record: Record,
+    c: int,
+    arriving: int,
+    until: int,
+) -> bool:
+    idle = (
+        state.undecided[c] == 0 and state.next_end[c] >= until and arriving & state.members[c] == 0
+    )
+    return idle or advance(KEYED, jobs, state, keys, record, c, until)
+
+
+@kernel
+def _value(state: Coalitions, keys: Keys, c: int) -> None:
+    """R(c) over the block, from the coalitions with one member less."""
+    clear_row(keys, c)
+    target = keys.rows[c]
+    for u in range(state.utility.shape[1]):
+        if (c >> u) & 1:
+            smaller = c ^ (1 << u)
+            keys.base[c] += keys.base[smaller]
+            keys.slope[c] += keys.slope[smaller]
+            source = keys.rows[smaller]
+            for second in range(len(target)):
+                target[second] += source[second]
+    add_value(state, keys, c, keys.factor[c], c)

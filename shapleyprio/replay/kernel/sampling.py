@@ -1,0 +1,80 @@
+"""Rand: contributions estimated from the coalitions of some random orderings (SPAA 2013, Fig. 6).
+
+In an ordering every organization joins those before it, and what it adds to their value is a
+draw of its contribution. The estimate is the mean over N orderings, so that N·φ̂ is an integer:
+a sum of values, each with a whole weight. The sampled coalitions start jobs in the order of
+release; only the consortium's schedule, the last row of the state, chooses by φ̂ − ψ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shapleyprio.replay.compiled import kernel
+from shapleyprio.replay.kernel.choice import FIRST_COME, KEYED
+from shapleyprio.replay.kernel.engine import advance
+from shapleyprio.replay.kernel.state import Coalitions, Ints, Jobs, Keys, Record, keys_of
+from shapleyprio.replay.kernel.values import add_value, clear_row
+
+
+def sampled_keys(sampled: int, organizations: int, orderings: int, seconds: int) -> Keys:
+    """Rows for −N·φ̂ of every organization."""
+    keys = keys_of(
+        rows=organizations,
+        tracked=sampled,
+        coalitions=sampled + 1,
+        seconds=seconds,
+        lattice=False,
+    )
+    keys.factor[:] = orderings
+    return keys
+
+
+def weights_of(orderings: Ints) -> tuple[Ints, Ints]:
+    """The coalitions of some orderings, and how their values add up to N·φ̂.
+
+    Args:
+        orderings: [N, k], each a permutation of the organizations.
+
+    Returns:
+        Members of each coalition as bits, [c]; weights [c, k]: how often u was the last to join
+        that coalition less how often u joined it next.
+    """
+    joined = np.cumsum(1 << orderings, axis=1)
+    before = np.concatenate((np.zeros((len(orderings), 1), np.int64), joined[:, :-1]), axis=1)
+    members, place = np.unique(np.concatenate((joined, before)), return_inverse=True)
+    weights = np.zeros((len(members), orderings.shape[1]), dtype=np.int64)
+    after, earlier = np.split(place.reshape(-1), 2)
+    np.add.at(weights, (after, orderings.reshape(-1)), 1)
+    np.add.at(weights, (earlier, orderings.reshape(-1)), -1)
+    return members[1:], weights[1:]
+
+
+@kernel
+def run_blocks(
+    jobs: Jobs,
+    state: Coalitions,
+    keys: Keys,
+    record: Record,
+    weights: Ints,
+    first: int,
+    last: int,
+    length: int,
+) -> None:
+    """Brings the sampled coalitions and the consortium through some blocks of seconds."""
+    seconds = keys.rows.shape[1]
+    everybody = len(weights)
+    for block in range(first, last):
+        until = min((block + 1) * seconds, length)
+        keys.begin[0] = block * seconds
+        keys.begin[1] = 0
+        for c in range(everybody):
+            advance(FIRST_COME, jobs, state, keys, record, c, until)
+        if not advance(KEYED, jobs, state, keys, record, everybody, until):
+            for u in range(weights.shape[1]):
+                clear_row(keys, u)
+                for c in range(everybody):
+                    if weights[c, u] != 0:
+                        add_value(state, keys, c, -weights[c, u], u)
+            keys.begin[1] = 1
+            advance(KEYED, jobs, state, keys, record, everybody, until)

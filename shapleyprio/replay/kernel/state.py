@@ -1,0 +1,249 @@
+"""What the engine knows: the jobs, every coalition's schedule so far, and the recorded one.
+
+Named tuples of arrays, because that is what compiled functions take. The sums of part-seconds
+are kept as in `shapleyprio.fairness.utility`: three moments of the events "w processors start
+(−w: stop) working at second τ", and a worth that is a polynomial in the time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.log import UNKNOWN
+from shapleyprio.replay.workload import Workload
+
+Ints = NDArray[np.int64]
+
+NEVER = 2**62
+"""A time that does not come."""
+
+
+class Jobs(NamedTuple):
+    """The jobs as the organizations queue them; nothing here ever changes.
+
+    Attributes:
+        first: [organizations + 1], the jobs of u are first[u] up to first[u + 1], in FIFO order.
+        organization, release, processing_time, width: [jobs].
+        estimate: [jobs], the processing time that a backfilling scheduler expects.
+        position: [jobs], place in the log.
+        arrival, arrival_of, arrival_width: [jobs], release, organization and width of the jobs
+            in order of release.
+        rigid: [1], whether a job needs all its processors at once.
+        backfill: [1], whether others may pass a rigid job that does not fit.
+    """
+
+    first: Ints
+    organization: Ints
+    release: Ints
+    processing_time: Ints
+    width: Ints
+    estimate: Ints
+    position: Ints
+    arrival: Ints
+    arrival_of: Ints
+    arrival_width: Ints
+    rigid: Ints
+    backfill: Ints
+
+
+class Coalitions(NamedTuple):
+    """Schedules of coalitions, one row each.
+
+    Attributes:
+        members: [c], bit u is set if organization u takes part.
+        processors: [c], of all members.
+        free: [c], those that work for nobody.
+        now: [c], the moment it has come to.
+        undecided: [c], whether starts at that moment are still to be decided.
+        arrived: [c], how many of all arrivals it has passed.
+        waiting: [c], bit u is set if organization u has a job that waits.
+        demand: [c], processors that all waiting jobs need.
+        demand_of: [c, k], those of each organization.
+        head: [c, k], the first job that has not started whole.
+        rest: [c, k], processors that its copies still need; all of them if it is rigid.
+        served: [c], the organization that started last, −1 at first.
+        utility: [c, k, 3], moments of each organization's jobs.
+        total: [c, 3], moments of all jobs.
+        next_end: [c], when the next running job ends.
+        running: [c], how many entries its heap has.
+        heap: [c + 1], where its heap begins.
+        end: heaps of ends, the earliest first.
+        what: what ends there: job, owner and processors in one number.
+        expected_end, expected_what: room for heaps by expected ends, if others may be passed.
+    """
+
+    members: Ints
+    processors: Ints
+    free: Ints
+    now: Ints
+    undecided: Ints
+    arrived: Ints
+    waiting: Ints
+    demand: Ints
+    demand_of: Ints
+    head: Ints
+    rest: Ints
+    served: Ints
+    utility: Ints
+    total: Ints
+    next_end: Ints
+    running: Ints
+    heap: Ints
+    end: Ints
+    what: Ints
+    expected_end: Ints
+    expected_what: Ints
+
+
+class Keys(NamedTuple):
+    """Values over one block of seconds, by which organizations are chosen (see `choice`).
+
+    Attributes:
+        begin: [2], the block's first second, and whether rows hold its values.
+        rows: [r, seconds], values modulo 2^64.
+        base, slope: [r], the value at the block's begin and its growth in a second, rounded.
+        changes: [c, seconds], net processors that a coalition put to work at that second.
+        changed: [c], the begin of the block that its changes are of.
+        opening: [c, 3], its value, parts and busy processors at that begin.
+        factor: [c], what a utility is multiplied with before it is added to a key.
+        lattice: [1], whether rows belong to coalitions (else to organizations).
+    """
+
+    begin: Ints
+    rows: Ints
+    base: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    changes: NDArray[np.int32]
+    changed: Ints
+    opening: Ints
+    factor: Ints
+    lattice: Ints
+
+
+class Record(NamedTuple):
+    """The schedule that is written down, with the owners of the processors.
+
+    Attributes:
+        coalition: [1], whose it is.
+        owned: [k], processors of each organization.
+        free_of: [k], those that are free.
+        contribution: [k, 3], moments of the work on each organization's processors.
+        released: [2, k, 2], moments of releases, of jobs and of the work on processors: what a
+            part gains in worth if it counts from its job's release (ψ′ of CloudShare).
+        random: [1], state of the generator of random numbers.
+        size: [1], how many entries there are.
+        job, start, owner, copies: [room], the entries.
+    """
+
+    coalition: Ints
+    owned: Ints
+    free_of: Ints
+    contribution: Ints
+    released: Ints
+    random: NDArray[np.uint64]
+    size: Ints
+    job: NDArray[np.int32]
+    start: Ints
+    owner: NDArray[np.int32]
+    copies: NDArray[np.int32]
+
+
+def jobs_of(workload: Workload) -> Jobs:
+    """The queues of a workload."""
+    k = len(workload.organizations)
+    limit = workload.limit
+    arrival = np.argsort(workload.release, kind="stable")
+    known = (limit != UNKNOWN) & (limit > workload.processing_time)
+    return Jobs(
+        first=np.searchsorted(workload.organization, np.arange(k + 1)).astype(np.int64),
+        organization=workload.organization.astype(np.int64),
+        release=workload.release,
+        processing_time=workload.processing_time,
+        width=workload.processors,
+        estimate=np.where(known, limit, workload.processing_time),
+        position=workload.position,
+        arrival=workload.release[arrival],
+        arrival_of=workload.organization[arrival].astype(np.int64),
+        arrival_width=workload.processors[arrival],
+        rigid=np.array([workload.wide == "rigid"], dtype=np.int64),
+        backfill=np.array([workload.backfill == "easy"], dtype=np.int64),
+    )
+
+
+def coalitions_of(jobs: Jobs, owned: Ints, members: Ints) -> Coalitions:
+    """Coalitions with these members, before the first moment."""
+    count, k = len(members), len(owned)
+    takes_part = (members[:, None] >> np.arange(k)) & 1
+    processors = takes_part @ owned
+    heap = np.concatenate(([0], np.cumsum(processors)))
+
+    def zeros(*shape: int) -> Ints:
+        return np.zeros(shape, dtype=np.int64)
+
+    return Coalitions(
+        members=members,
+        processors=processors,
+        free=processors.copy(),
+        now=zeros(count),
+        undecided=zeros(count),
+        arrived=zeros(count),
+        waiting=zeros(count),
+        demand=zeros(count),
+        demand_of=zeros(count, k),
+        head=np.tile(jobs.first[:-1], (count, 1)),
+        rest=zeros(count, k),
+        served=np.full(count, -1, dtype=np.int64),
+        utility=zeros(count, k, 3),
+        total=zeros(count, 3),
+        next_end=np.full(count, NEVER, dtype=np.int64),
+        running=zeros(count),
+        heap=heap,
+        end=np.empty(heap[-1], dtype=np.int64),
+        what=np.empty(heap[-1], dtype=np.int64),
+        expected_end=np.empty(heap[-1] * jobs.backfill[0], dtype=np.int64),
+        expected_what=np.empty(heap[-1] * jobs.backfill[0], dtype=np.int64),
+    )
+
+
+def no_keys() -> Keys:
+    """For policies that need none."""
+    return keys_of(rows=0, tracked=0, coalitions=1, seconds=1, lattice=False)
+
+
+def keys_of(*, rows: int, tracked: int, coalitions: int, seconds: int, lattice: bool) -> Keys:
+    """Room for keys over blocks of so many seconds; the first `tracked` coalitions make them."""
+    return Keys(
+        begin=np.zeros(2, dtype=np.int64),
+        rows=np.zeros((rows, seconds), dtype=np.int64),
+        base=np.zeros(rows),
+        slope=np.zeros(rows),
+        changes=np.zeros((tracked, seconds), dtype=np.int32),
+        changed=np.full(tracked, -1, dtype=np.int64),
+        opening=np.zeros((tracked, 3), dtype=np.int64),
+        factor=np.ones(coalitions, dtype=np.int64),
+        lattice=np.array([lattice], dtype=np.int64),
+    )
+
+
+def record_of(jobs: Jobs, owned: Ints, coalition: int, seed: int) -> Record:
+    """An empty record of that coalition's schedule.
+
+    It has room for every copy; what is never written takes no memory.
+    """
+    k, room = len(owned), int(jobs.width.sum())
+    return Record(
+        coalition=np.array([coalition], dtype=np.int64),
+        owned=owned,
+        free_of=owned.copy(),
+        contribution=np.zeros((k, 3), dtype=np.int64),
+        released=np.zeros((2, k, 2), dtype=np.int64),
+        random=np.array([seed % 2**64], dtype=np.uint64),
+        size=np.zeros(1, dtype=np.int64),
+        job=np.empty(room, dtype=np.int32),
+        start=np.empty(room, dtype=np.int64),
+        owner=np.empty(room, dtype=np.int32),
+        copies=np.empty(room, dtype=np.int32),
+    )

@@ -1,0 +1,95 @@
+"""A log of jobs as its readers hand it over: columns, whatever the format was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.errors import ReplayError
+
+Format = Literal["swf", "sacct", "store"]
+
+UNKNOWN = -1
+"""What stands in a column of numbers where the log does not tell."""
+
+
+class LogError(ReplayError):
+    """A log cannot be read; the message says where, what and how to mend it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A column of names.
+
+    Attributes:
+        codes: int32[jobs], index into names; UNKNOWN where the log names nothing.
+        names: each once.
+    """
+
+    codes: NDArray[np.int32]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Whose processors jobs really got: job i got the parts first[i] up to first[i + 1].
+
+    Attributes:
+        first: int64[jobs + 1].
+        owners: the owner of each part.
+        processors: int64[parts], how many processors of that owner's.
+    """
+
+    first: NDArray[np.int64]
+    owners: Labels
+    processors: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MalformedLine:
+    """A line that could not be read: its number, counted from 1, and what is wrong with it."""
+
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """Jobs with a known processing time and number of processors, in the log's order.
+
+    All columns have one entry for each job; times are seconds.
+
+    Attributes:
+        source: the file or database it was read from.
+        format: what it was read as.
+        job: int64, the log's own number of the job; a requeued job has several entries.
+        release: int64, when the job could have started at the earliest.
+        start: int64, when it really started; UNKNOWN if the log does not tell.
+        processing_time: int64, above 0.
+        processors: int64, above 0.
+        limit: int64, the requested processing time; UNKNOWN if the log does not tell.
+        labels: "user", "group", "queue", "partition", "account", "nodes" (the host list as
+            written), or "organization" -> that column, as far as the format has it.
+        placed: whose processors were used, where the log itself knows (the daemon's store).
+        system_processors: how many processors the system had, where the log tells.
+        left_out: reason -> how many jobs or lines are missing here because of it.
+        malformed: the first lines that could not be read; left_out["malformed"] counts all.
+    """
+
+    source: str
+    format: Format
+    job: NDArray[np.int64]
+    release: NDArray[np.int64]
+    start: NDArray[np.int64]
+    processing_time: NDArray[np.int64]
+    processors: NDArray[np.int64]
+    limit: NDArray[np.int64]
+    labels: Mapping[str, Labels]
+    placed: Placed | None = None
+    system_processors: int | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    malformed: tuple[MalformedLine, ...] = ()

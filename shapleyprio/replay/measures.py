@@ -1,0 +1,199 @@
+"""What a schedule is worth to whom, and how long jobs waited: exact where the theory is.
+
+Everything is taken at the window's end; what starts then or later has not started. Schedules
+hold copies in batches, and so the sums here weight batches: millions of copies stay small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.errors import ReplayError
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.workload import Workload
+
+LONGEST_WINDOW = 2**31
+"""Seconds; below it the worth of one copy fits into 63 bits."""
+
+MOST_COPIES = 2**42
+"""Below it a sum of 21 bits of each copy's worth fits into 63 bits."""
+
+LIMB = 21
+"""Bits of the pieces in which 63-bit values are summed."""
+
+BOUND = 10
+"""Seconds that a job counts as at least in its bounded slowdown."""
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """What a schedule is at the window's end.
+
+    With wide jobs expanded every copy counts as a job in means and percentiles; a rigid job
+    counts once. A job that has not started counts with its wait so far.
+
+    Attributes:
+        utilities: exact ψsp (SPAA 2013, Eq. 3) of each organization's jobs, in part-seconds.
+        parts: unit-size parts completed of each organization's jobs.
+        mean_waits: seconds, of each organization's jobs; None where it has no jobs.
+        mean_wait, wait_95th_percentile: seconds, of all jobs.
+        mean_bounded_slowdown: of max(1, (wait + processing time) / max(processing time, 10 s)).
+        utilization: parts completed by part that the processors could have completed.
+    """
+
+    utilities: tuple[int, ...]
+    parts: tuple[int, ...]
+    mean_waits: tuple[Fraction | None, ...]
+    mean_wait: Fraction
+    wait_95th_percentile: int
+    mean_bounded_slowdown: float
+    utilization: Fraction
+
+    @property
+    def p_tot(self) -> int:
+        """Unit-size parts completed of all jobs."""
+        return sum(self.parts)
+
+
+def measure(workload: Workload, schedule: Schedule) -> Measures:
+    """Measures a schedule of a workload.
+
+    Raises:
+        ReplayError: the window or the number of copies goes beyond what is summed exactly.
+    """
+    length = workload.window.length
+    _refuse_what_would_wrap(workload)
+    seen = schedule.start < length
+    job, start, copies = schedule.job[seen], schedule.start[seen], schedule.copies[seen]
+    organization = workload.organization[job]
+    count = len(workload.organizations)
+    age = length - start
+    executed = np.minimum(workload.processing_time[job], age)
+    worth = executed * age - executed * (executed - 1) // 2
+    parts = _sums(executed, copies, organization, count)
+    waits = _waits(workload, job, start, copies)
+    waited = _sums(waits.wait, waits.weight, waits.organization, count)
+    jobs = _sums(np.ones_like(waits.wait), waits.weight, waits.organization, count)
+    return Measures(
+        utilities=_sums(worth, copies, organization, count),
+        parts=parts,
+        mean_waits=tuple(
+            Fraction(seconds, number) if number else None
+            for seconds, number in zip(waited, jobs, strict=True)
+        ),
+        mean_wait=Fraction(sum(waited), sum(jobs)),
+        wait_95th_percentile=_percentile(waits.wait, waits.weight, 95),
+        mean_bounded_slowdown=waits.bounded_slowdown() / sum(jobs),
+        utilization=Fraction(sum(parts), workload.system_processors * length),
+    )
+
+
+def unfairness(measures: Measures, reference: Measures) -> Fraction:
+    """Σ|ψ − ψ*| / p_tot*: the average unjustified delay or speed-up of a part, in seconds.
+
+    Args:
+        measures: of any schedule.
+        reference: of Ref's schedule of the same workload.
+    """
+    return sum(map(abs, drifts(measures, reference)), Fraction(0))
+
+
+def drifts(measures: Measures, reference: Measures) -> tuple[Fraction, ...]:
+    """(ψ(u) − ψ*(u)) / p_tot* of each organization: its part of the unfairness, with its sign.
+
+    Args:
+        measures: of any schedule.
+        reference: of Ref's schedule of the same workload.
+    """
+    return tuple(
+        Fraction(ours - fair, reference.p_tot)
+        for ours, fair in zip(measures.utilities, reference.utilities, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """Jobs (or, if not rigid, copies) that waited alike.
+
+    Attributes:
+        organization: int32, whose they are.
+        wait: int64, seconds until their start or so far.
+        processing_time: int64, seconds of each.
+        weight: int64, how many they are.
+    """
+
+    organization: NDArray[np.int32]
+    wait: Integers
+    processing_time: Integers
+    weight: Integers
+
+    def bounded_slowdown(self) -> float:
+        bounded = np.maximum(self.processing_time, BOUND)
+        slowdown = np.maximum(
+            np.add(self.wait, self.processing_time, dtype=np.float64) / bounded, 1
+        )
+        return float((slowdown * self.weight).sum())
+
+
+def _waits(workload: Workload, job: Integers, start: Integers, copies: Integers) -> _Waits:
+    if workload.wide == "rigid":
+        job, first = np.unique(job, return_index=True)
+        start, weight = start[first], np.ones_like(job)
+        wanted = np.ones_like(workload.job)
+    else:
+        weight, wanted = copies, workload.processors
+    started = np.zeros_like(wanted)
+    np.add.at(started, job, weight)
+    rest = np.flatnonzero(started < wanted)
+    jobs = np.concatenate((job, rest))
+    until = np.concatenate((start, np.full(len(rest), workload.window.length)))
+    return _Waits(
+        organization=workload.organization[jobs],
+        wait=until - workload.release[jobs],
+        processing_time=workload.processing_time[jobs],
+        weight=np.concatenate((weight, (wanted - started)[rest])),
+    )
+
+
+def _refuse_what_would_wrap(workload: Workload) -> None:
+    if workload.window.length >= LONGEST_WINDOW:
+        raise ReplayError(
+            f"the window is {workload.window.length} s long, sums are exact for less than "
+            f"{LONGEST_WINDOW}; choose a shorter --window"
+        )
+    copies = workload.processors.sum(dtype=np.float64)
+    if copies >= MOST_COPIES:
+        raise ReplayError(
+            f"the jobs ask for {copies:.3g} processors in all, sums are exact for less than "
+            f"{MOST_COPIES}; choose a shorter --window"
+        )
+
+
+def _sums(
+    values: Integers, weights: Integers, groups: NDArray[np.int32], count: int
+) -> tuple[int, ...]:
+    """Σ value·weight of each group, exactly; the values are from 0 to 2^63 − 1.
+
+    64 bits would wrap, so pieces of the values are summed apart and put together as Python's
+    integers.
+    """
+    totals = [0] * count
+    for shift in range(0, 63, LIMB):
+        sums = np.zeros(count, dtype=np.int64)
+        np.add.at(sums, groups, (values >> shift & (1 << LIMB) - 1) * weights)
+        totals = [total + (int(one) << shift) for total, one in zip(totals, sums, strict=True)]
+    return tuple(totals)
+
+
+def _percentile(values: Integers, weights: Integers, percent: int) -> int:
+    """The smallest value that at least so many per cent do not exceed (nearest rank)."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    rank = -(-percent * int(below[-1]) // 100)
+    return int(values[order][np.searchsorted(below, rank)])

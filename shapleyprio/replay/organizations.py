@@ -1,0 +1,269 @@
+"""Whose the jobs and the processors of a log are, by the configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.config import ConfigError, Organization, load_config
+from shapleyprio.replay.log import UNKNOWN, Labels, Log, LogError, Placed
+from shapleyprio.replay.workload import Consortium, WorkloadError, parts_of
+from shapleyprio.service.membership import node_owners
+from shapleyprio.slurm.text import UnreadableError, hosts
+from shapleyprio.slurm.text_accounting import equal_parts
+
+
+def load_organizations(path: Path) -> tuple[Organization, ...]:
+    """The `[[organization]]` tables of a file; other tables may be absent, but not wrong.
+
+    Raises:
+        ConfigError: there is no such file, or it is not a valid configuration.
+    """
+    if not path.exists():
+        raise ConfigError(
+            [
+                f"{path}: no such file; name one with [[organization]] tables, "
+                "or have the users dealt out with --deal-users"
+            ]
+        )
+    return load_config(path).organizations
+
+
+def consortium_of(log: Log, organizations: Sequence[Organization]) -> Consortium:
+    """Applies the organizations' claims to a log.
+
+    A job belongs to the organization that claims its account; if nobody does, its user, then its
+    group, then its queue. Only the accounts listed count: a log does not tell which are below
+    them. In a log that names no accounts, an organization without accounts, users, groups and
+    queues has the jobs of its partitions as well. In a log that names organizations (the daemon's
+    store), these decide, by name. What several claim is the first one's.
+
+    An organization brings `processors`, if it says so. Else each of its nodes counts as many as
+    the log's jobs ever held there at one time, whoever's they were: nodes are owned as in the
+    daemon, a node is in the partitions whose jobs ran there, and a job's processors are in equal
+    parts on its nodes. Nodes on which nothing ran count nothing. Where the log tells owners
+    instead of nodes, their processors are as many as were ever in use at one time.
+
+    Args:
+        log: all jobs.
+        organizations: in the order of the configuration.
+
+    Raises:
+        WorkloadError: no job belongs to any of them, or the log does not tell how many processors
+            some of them bring.
+        LogError: a list of nodes cannot be read.
+    """
+    names = tuple(one.name for one in organizations)
+    organization = _organization_of_jobs(log, organizations)
+    placed, in_use = None, None
+    if log.placed is not None:
+        placed = _merged(log.placed, _recoding(log.placed.owners.names, names), names)
+        in_use = most_in_use(log, placed)
+    elif _knows(log, "nodes") and (log.start != UNKNOWN).any():
+        placed, in_use = _by_nodes(log, organizations)
+    return Consortium(
+        organizations=names,
+        owned=_owned(log, organizations, in_use),
+        organization=organization,
+        placed=placed,
+    )
+
+
+def most_in_use(log: Log, held: Placed) -> NDArray[np.int64]:
+    """The most processors of each owner that jobs held at one time.
+
+    At a moment at which one job ends and another starts, the first has left already.
+
+    Args:
+        log: when jobs started, and how long they took; those with an unknown start do not count.
+        held: whose processors each job of the log held.
+
+    Returns:
+        int64[names of the owners].
+    """
+    job = np.repeat(np.arange(len(log.job)), np.diff(held.first))
+    counted = (held.owners.codes != UNKNOWN) & (log.start[job] != UNKNOWN)
+    job, processors = job[counted], held.processors[counted]
+    owner = np.tile(held.owners.codes[counted], 2)
+    time = np.concatenate((log.start[job], log.start[job] + log.processing_time[job]))
+    change = np.concatenate((processors, -processors))
+    order = np.lexsort((change, time, owner))
+    most = np.zeros(len(held.owners.names), dtype=np.int64)
+    # all that an owner's jobs took they gave back, so that the next owner's sum begins at 0
+    np.maximum.at(most, owner[order], np.cumsum(change[order]))
+    return most
+
+
+def _organization_of_jobs(log: Log, organizations: Sequence[Organization]) -> NDArray[np.int32]:
+    claims = _claims(log, organizations)
+    found = np.full(len(log.job), UNKNOWN, dtype=np.int32)
+    for kind, names in claims.items():
+        if kind in log.labels:
+            column = log.labels[kind]
+            claimed = _first_claims(column.names, names)[column.codes]
+            found = np.where(found == UNKNOWN, claimed, found)
+    if len(found) and (found == UNKNOWN).all():
+        known = " and ".join(f"{kind}s" for kind in claims if _knows(log, kind)) or "nothing"
+        raise WorkloadError(
+            f"{log.source}: none of its jobs belongs to an organization, and of what organizations "
+            f"can claim it tells {known}; compare the names in the [[organization]] tables with it"
+        )
+    return found
+
+
+def _claims(
+    log: Log, organizations: Sequence[Organization]
+) -> Mapping[str, Sequence[Sequence[str]]]:
+    """Column of the log -> what each organization claims of it; earlier columns outrank later."""
+    if "organization" in log.labels:
+        return {"organization": [(one.name,) for one in organizations]}
+    claims: dict[str, Sequence[Sequence[str]]] = {
+        "account": [one.accounts for one in organizations],
+        "user": [one.users for one in organizations],
+        "group": [one.groups for one in organizations],
+        "queue": [one.queues for one in organizations],
+    }
+    if not _knows(log, "account"):
+        claims["partition"] = [
+            () if one.accounts or one.users or one.groups or one.queues else one.partitions
+            for one in organizations
+        ]
+    return claims
+
+
+def _knows(log: Log, kind: str) -> bool:
+    """Whether the log tells it of any job."""
+    return kind in log.labels and bool((log.labels[kind].codes != UNKNOWN).any())
+
+
+def _first_claims(names: Sequence[str], claims: Sequence[Sequence[str]]) -> NDArray[np.int32]:
+    """Code of a name -> the first who claims it; the entry at the end answers for UNKNOWN."""
+    claimant: dict[str, int] = {}
+    for index, claimed in enumerate(claims):
+        for name in claimed:
+            claimant.setdefault(name, index)
+    return np.array([*(claimant.get(name, UNKNOWN) for name in names), UNKNOWN], dtype=np.int32)
+
+
+def _recoding(names: Sequence[str], organizations: Sequence[str]) -> NDArray[np.int32]:
+    return _first_claims(names, [(name,) for name in organizations])
+
+
+def _merged(placed: Placed, owner_of: NDArray[np.int32], owners: tuple[str, ...]) -> Placed:
+    """The parts under other owners, those of a job and an owner put together.
+
+    Args:
+        placed: the parts.
+        owner_of: code of the old owner -> code of the new one, with an entry for UNKNOWN behind.
+        owners: names of the new ones.
+    """
+    jobs = len(placed.first) - 1
+    job = np.repeat(np.arange(jobs), np.diff(placed.first))
+    kinds = len(owners) + 1
+    part, which = np.unique(
+        job * kinds + owner_of[placed.owners.codes] - UNKNOWN, return_inverse=True
+    )
+    processors = np.zeros(len(part), dtype=np.int64)
+    np.add.at(processors, which, placed.processors)
+    job, owner = np.divmod(part, kinds)
+    codes = (owner + UNKNOWN).astype(np.int32)
+    return Placed(np.searchsorted(job, np.arange(jobs + 1)), Labels(codes, owners), processors)
+
+
+def _by_nodes(log: Log, organizations: Sequence[Organization]) -> tuple[Placed, NDArray[np.int64]]:
+    """Whose processors every job got, and how many each organization's nodes have."""
+    spread, which = _spread(log)
+    nodes, names = spread.owners.names, tuple(one.name for one in organizations)
+    owners, _ = node_owners(organizations, nodes, _partitions(log))
+    owner_of = _recoding([owners[node] for node in nodes], names)
+    owned = np.zeros(len(names) + 1, dtype=np.int64)
+    np.add.at(owned, owner_of[:-1], most_in_use(log, parts_of(spread, which)))
+    return parts_of(_merged(spread, owner_of, names), which), owned[:-1]
+
+
+def _spread(log: Log) -> tuple[Placed, NDArray[np.int64]]:
+    """Every different list of nodes and number of processors, spread over the nodes.
+
+    Returns:
+        the processors by node, those of unknown nodes with the owner UNKNOWN; and int64[jobs],
+        which of them each job held.
+    """
+    column = log.labels["nodes"]
+    examples, which = _different(column.codes, log.processors)
+    code: dict[str, int] = {}
+    first, codes, processors = [0], [], []
+    for job in examples.tolist():
+        total = int(log.processors[job])
+        if column.codes[job] == UNKNOWN:
+            codes.append(UNKNOWN)
+            processors.append(total)
+        else:
+            parts = equal_parts(total, _hosts(log, column.names[column.codes[job]]))
+            codes += [code.setdefault(node, len(code)) for node in parts]
+            processors += parts.values()
+        first.append(len(codes))
+    spread = Placed(
+        np.array(first, dtype=np.int64),
+        Labels(np.array(codes, dtype=np.int32), tuple(code)),
+        np.array(processors, dtype=np.int64),
+    )
+    return spread, which
+
+
+def _partitions(log: Log) -> dict[str, set[str]]:
+    """Partition -> the nodes on which its jobs ran."""
+    partitions: dict[str, set[str]] = {}
+    if "partition" in log.labels:
+        partition, nodes = log.labels["partition"], log.labels["nodes"]
+        for job in _different(nodes.codes, partition.codes)[0].tolist():
+            if UNKNOWN not in (partition.codes[job], nodes.codes[job]):
+                name = partition.names[partition.codes[job]]
+                ran_on = _hosts(log, nodes.names[nodes.codes[job]])
+                partitions.setdefault(name, set()).update(ran_on)
+    return partitions
+
+
+def _different(
+    one: NDArray[np.int32], other: NDArray[np.int32] | NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A job for every different pair, ordered by the first column; and every job's pair."""
+    values, rank = np.unique(other, return_inverse=True)
+    key = one.astype(np.int64) * len(values) + rank
+    _, examples, which = np.unique(key, return_index=True, return_inverse=True)
+    return examples, which
+
+
+def _hosts(log: Log, text: str) -> tuple[str, ...]:
+    try:
+        return hosts("NodeList", text)
+    except UnreadableError as error:
+        raise LogError(f"{log.source}: {error}; correct the line, or leave the job out") from None
+
+
+def _owned(
+    log: Log, organizations: Sequence[Organization], in_use: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    if in_use is None:
+        _refuse_guessing(log, [one.name for one in organizations if one.processors is None])
+        in_use = np.zeros(len(organizations), dtype=np.int64)
+    return np.array(
+        [
+            seen if one.processors is None else one.processors
+            for one, seen in zip(organizations, in_use.tolist(), strict=True)
+        ],
+        dtype=np.int64,
+    )
+
+
+def _refuse_guessing(log: Log, organizations: Sequence[str]) -> None:
+    if organizations:
+        header = f" (all together have {n})" if (n := log.system_processors) else ""
+        raise WorkloadError(
+            f"{log.source} does not tell on which nodes its jobs ran, so the processors of "
+            f"{', '.join(organizations)} are unknown{header}; add `processors = N` to the "
+            "[[organization]] table of each, or have users and processors dealt out with "
+            "--deal-users"
+        )

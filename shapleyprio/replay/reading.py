@@ -1,0 +1,119 @@
+"""Opens a log, whatever it is: a file in SWF or of sacct, also compressed, or a store."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from shapleyprio.replay.log import Format, Log, LogError
+from shapleyprio.replay.sacct import XDMOD_FIELDS, read_sacct
+from shapleyprio.replay.stored import read_stored
+from shapleyprio.replay.swf import FIELD_COUNT, read_swf
+
+_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PIECE = 1 << 20
+_URL = re.compile(r"[a-z][a-z0-9+]*://")
+_FIRST_LINE = re.compile(rb"\s*([^\n]*)")
+_NUMBER = re.compile(rb"-?[0-9]+(\.[0-9]*)?")
+
+
+def read_log(
+    source: str,
+    *,
+    format: Format | None = None,  # noqa: A002  # what the user knows it by
+    fields: Sequence[str] = XDMOD_FIELDS,
+    time_zone: str = "UTC",
+    cluster: str | None = None,
+    strict: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Log:
+    """Reads a log of jobs.
+
+    Args:
+        source: a file, plain or compressed by gzip or xz, or the URL of a store.
+        format: what it is; None to find out. A name with ``.swf``, a first line that is a comment
+            or 18 numbers are SWF's, everything else is taken for sacct's.
+        fields: sacct's columns in their order, where its first line does not name them.
+        time_zone: of the local times in a file of sacct's, such as ``Europe/Warsaw``.
+        cluster: whose runs, where a store holds several clusters.
+        strict: a malformed line is an error, not only counted.
+        progress: is told now and then how far reading is: bytes of the file as it is on disk, or
+            runs of a store.
+
+    Raises:
+        LogError: it cannot be read; the message says where, what and how to mend it.
+    """
+    if format == "store" or (format is None and _URL.match(source)):
+        return read_stored(source, cluster=cluster, progress=progress)
+    zone = _zone(time_zone)
+    text = _text(source, progress or (lambda _: None))
+    if (format or _format(Path(source).name, text)) == "swf":
+        return read_swf(source, text, strict=strict)
+    return read_sacct(source, text, fields=fields, zone=zone, strict=strict)
+
+
+def _zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC  # known also where there is no database of time zones
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise LogError(
+            f"time zone {name!r} is not known; name one such as UTC or Europe/Warsaw"
+        ) from error
+
+
+def _text(source: str, progress: Callable[[int], None]) -> bytes:
+    """The whole file, decompressed."""
+    try:
+        with Path(source).open("rb") as file:
+            text = _decompressed(file, progress)
+    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
+        raise LogError(
+            f"{source}: its compressed data are damaged or cut short ({error}); fetch it again"
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise LogError(f"{source}: cannot be read: {reason}") from error
+    text = text.removeprefix(_BYTE_ORDER_MARK)
+    if b"\0" in text[:_PIECE]:
+        raise LogError(
+            f"{source}: is not text; give a log in SWF or of sacct in UTF-8, plain or compressed "
+            "by gzip or xz, or a store as sqlite:////its/path"
+        )
+    if not text or text.isspace():
+        raise LogError(f"{source}: is empty")
+    return text
+
+
+def _decompressed(file: io.BufferedReader, progress: Callable[[int], None]) -> bytes:
+    magic = file.read(len(_XZ))
+    file.seek(0)
+    text = io.BytesIO()
+    with _stream(file, magic) as stream:
+        while piece := stream.read(_PIECE):
+            text.write(piece)
+            progress(file.tell())
+    return text.getvalue()
+
+
+def _stream(file: io.BufferedReader, magic: bytes) -> io.BufferedIOBase:
+    if magic.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=file)
+    return lzma.LZMAFile(file) if magic == _XZ else file
+
+
+def _format(name: str, text: bytes) -> Format:
+    found = _FIRST_LINE.match(text)
+    first = found.group(1) if found else b""
+    numbers = [_NUMBER.fullmatch(field) for field in first.split()]
+    of_numbers = len(numbers) >= FIELD_COUNT and all(numbers)
+    return "swf" if ".swf" in name.casefold() or first[:1] == b";" or of_numbers else "sacct"

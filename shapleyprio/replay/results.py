@@ -1,0 +1,203 @@
+"""What a replay found out, for people's tables and for machines: JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.errors import ReplayError
+from shapleyprio.replay.log import UNKNOWN, Log
+from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.workload import Workload
+
+REFERENCE = "ref"
+"""The policy whose schedule is fair by definition."""
+
+SCHEDULE_COLUMNS = (
+    *("policy", "job", "copy", "organization", "owner", "release", "start", "processing_time"),
+)
+
+BATCHES_AT_ONCE = 100_000
+"""Of a schedule on their way into a file; they are Python's integers then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A policy's schedule and what it is worth.
+
+    Attributes:
+        schedule: what the policy decided.
+        measures: what that is at the window's end.
+        unfairness: Σ|ψ − ψ*| / p_tot* in seconds; None if Ref is not among the policies.
+        drifts: (ψ(u) − ψ*(u)) / p_tot* of each organization, in seconds; None likewise.
+    """
+
+    schedule: Schedule
+    measures: Measures
+    unfairness: Fraction | None
+    drifts: tuple[Fraction, ...] | None
+
+
+def results_of(workload: Workload, schedules: Sequence[Schedule]) -> tuple[Result, ...]:
+    """Measures schedules of a workload, and holds them against Ref's if that is among them.
+
+    Raises:
+        ReplayError: the numbers go beyond what is summed exactly.
+    """
+    measured = [measure(workload, schedule) for schedule in schedules]
+    policies = [schedule.policy for schedule in schedules]
+    fair = measured[policies.index(REFERENCE)] if REFERENCE in policies else None
+    return tuple(
+        Result(
+            schedule=schedule,
+            measures=measures,
+            unfairness=None if fair is None else unfairness(measures, fair),
+            drifts=None if fair is None else drifts(measures, fair),
+        )
+        for schedule, measures in zip(schedules, measured, strict=True)
+    )
+
+
+def jobs_of(workload: Workload) -> list[int]:
+    """How many jobs each organization has in the window."""
+    count = len(workload.organizations)
+    return [int(n) for n in np.bincount(workload.organization, minlength=count)]
+
+
+def as_json(log: Log, workload: Workload, results: Sequence[Result]) -> dict[str, Any]:
+    """Everything but the schedules themselves, as values that JSON knows.
+
+    Utilities are integers of any size and contributions texts such as ``83/2``, both exact;
+    means are floats. The window's start counts from the log's first release.
+    """
+    jobs = jobs_of(workload)
+    return {
+        "log": log.source,
+        "window": {
+            "start": workload.window.start - int(log.release.min()),
+            "length": workload.window.length,
+        },
+        "organizations": [
+            {"name": name, "processors": int(workload.owned[u]), "jobs": jobs[u]}
+            for u, name in enumerate(workload.organizations)
+        ],
+        "left_out": dict(workload.left_out),
+        "policies": [_policy_as_json(workload, result) for result in results],
+    }
+
+
+def _policy_as_json(workload: Workload, result: Result) -> dict[str, Any]:
+    schedule, measures = result.schedule, result.measures
+    contributions = schedule.contribution or [None] * len(workload.organizations)
+    return {
+        "policy": schedule.policy,
+        "seed": schedule.seed,
+        "seconds": round(schedule.seconds, 6),
+        "organizations": [
+            {
+                "name": name,
+                "utility": measures.utilities[u],
+                "contribution": None if (phi := contributions[u]) is None else str(phi),
+                "parts": measures.parts[u],
+                "mean_wait": None if (wait := measures.mean_waits[u]) is None else float(wait),
+            }
+            for u, name in enumerate(workload.organizations)
+        ],
+        "p_tot": measures.p_tot,
+        "unfairness": None if result.unfairness is None else float(result.unfairness),
+        "utilization": float(measures.utilization),
+    }
+
+
+def write_schedules(file: TextIO, workload: Workload, schedules: Sequence[Schedule]) -> None:
+    """Writes one row for each copy that started in the window, in the order of the starts.
+
+    Copies are numbered from 1 within their job, in rigid mode its processors. The owner is empty
+    where it is not known. Seconds count from the window's begin.
+    """
+    file.write(_cells(SCHEDULE_COLUMNS) + "\n")
+    for schedule in schedules:
+        _write_schedule(file, workload, schedule)
+
+
+def _write_schedule(file: TextIO, workload: Workload, schedule: Schedule) -> None:
+    organizations = [_cells([name]) for name in workload.organizations]
+    owners = {UNKNOWN: "", **dict(enumerate(organizations))}
+    policy = _cells([schedule.policy])
+    started = np.flatnonzero(schedule.start < workload.window.length)
+    first = _first_copies(schedule.job[started], schedule.copies[started])
+    for begin in range(0, len(started), BATCHES_AT_ONCE):
+        some = started[begin : begin + BATCHES_AT_ONCE]
+        job = schedule.job[some]
+        columns = (
+            workload.job[job],
+            first[begin : begin + BATCHES_AT_ONCE],
+            schedule.copies[some],
+            workload.organization[job],
+            schedule.owner[some],
+            workload.release[job],
+            schedule.start[some],
+            workload.processing_time[job],
+        )
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for number, copy, copies, u, owner, release, start, seconds in rows:
+            before = f"{policy},{number},"
+            behind = f",{organizations[u]},{owners[owner]},{release},{start},{seconds}\n"
+            file.writelines([f"{before}{c}{behind}" for c in range(copy, copy + copies)])
+
+
+def _first_copies(job: NDArray[np.int64], copies: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number within its job of each batch's first copy."""
+    order = np.argsort(job, kind="stable")
+    before = np.cumsum(copies[order]) - copies[order]
+    starts = np.searchsorted(job[order], job[order])
+    first = np.empty_like(copies)
+    first[order] = before - before[starts] + 1
+    return first
+
+
+def _cells(texts: Sequence[str]) -> str:
+    """Cells of CSV, quoted where they must be."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(texts)
+    return line.getvalue()
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """Opens a file for writing that appears when it is complete, or not at all.
+
+    What is no regular file, such as a pipe, is written as it comes.
+
+    Raises:
+        ReplayError: it cannot be written.
+    """
+    target = path.resolve()
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    in_place = target.exists() and not target.is_file()
+    try:
+        with (target if in_place else partial).open("w", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            if not in_place:
+                os.fsync(file.fileno())
+        if not in_place:
+            partial.replace(target)
+    except OSError as error:
+        raise ReplayError(
+            f"{path}: cannot be written ({error.strerror}); name another file"
+        ) from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()

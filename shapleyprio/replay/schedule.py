@@ -1,0 +1,39 @@
+"""What a policy made of a workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Starts in the order in which they were decided, and so in the order of time.
+
+    One entry stands for copies of one job that start together on one owner's processors (in
+    rigid mode for those of the job's processors that are this owner's).
+
+    Attributes:
+        policy: what decided.
+        seed: of the random draws.
+        job: int64, index into the workload's columns.
+        start: int64, seconds from the window's begin.
+        owner: int32, index of the organization whose processors they got; UNKNOWN where nobody
+            can tell (a recorded schedule without nodes) or an owner outside the consortium.
+        copies: int64, how many processors.
+        contribution: φ of each organization at the window's end: exact for ref, the estimate for
+            rand, φ̃ for everything else; None where owners are not known.
+        seconds: that the decisions took, reading and compiling left out.
+    """
+
+    policy: str
+    seed: int
+    job: NDArray[np.int64]
+    start: NDArray[np.int64]
+    owner: NDArray[np.int32]
+    copies: NDArray[np.int64]
+    contribution: tuple[Fraction, ...] | None
+    seconds: float

@@ -1,0 +1,144 @@
+"""Reads what really ran, and on whose processors, from the daemon's own store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.replay.log import UNKNOWN, Labels, Log, LogError, Placed
+from shapleyprio.replay.sifting import (
+    UNKNOWN_PROCESSING_TIME,
+    UNKNOWN_PROCESSORS,
+    ZERO_PROCESSING_TIME,
+    counted,
+)
+from shapleyprio.store import PlacedRun, Store, StoreError
+
+Progress = Callable[[int], None]
+
+_TELL_EVERY = 5000
+
+
+def read_stored(url: str, *, cluster: str | None = None, progress: Progress | None = None) -> Log:
+    """Reads the finished runs of a store, sorted by start and job; nothing is written to it.
+
+    Runs that the daemon has pruned, because they are older than its horizon, are not there, and
+    those that had begun before it first looked count from then.
+
+    Args:
+        url: of the store, as SQLAlchemy has it, such as ``sqlite:////var/lib/store.db``.
+        cluster: whose runs; None if the store holds only one cluster.
+        progress: is told now and then how many runs have been read.
+
+    Raises:
+        LogError: the store cannot be read, or it is not clear which cluster is meant.
+    """
+    try:
+        with Store.open(url) as store, store.reading(_cluster(url, store, cluster)) as view:
+            return _log(url, view.all_runs(), progress or (lambda _: None))
+    except StoreError as error:
+        raise LogError(str(error)) from error
+
+
+def _cluster(url: str, store: Store, wanted: str | None) -> str:
+    clusters = store.clusters()
+    if wanted is None and len(clusters) == 1:
+        return clusters[0]
+    if wanted is not None and wanted in clusters:
+        return wanted
+    held = ", ".join(clusters) or "no cluster yet"
+    asked = "name the cluster that is meant" if wanted is None else f"{wanted} is not among them"
+    raise LogError(f"{url}: the store holds {held}; {asked}")
+
+
+class _Codes(dict[str, int]):
+    """Numbers names as they come; NOBODY is UNKNOWN."""
+
+    def __missing__(self, name: str) -> int:
+        if name != NOBODY:
+            return self.setdefault(name, len(self))
+        return UNKNOWN
+
+    def labels(self, codes: Iterable[int]) -> Labels:
+        return Labels(np.fromiter(codes, dtype=np.int32), tuple(self))
+
+
+class _Row(NamedTuple):
+    """A finished run, in the order in which runs are sorted; names as codes."""
+
+    start: int
+    job: int
+    release: int
+    processing_time: int
+    processors: int
+    account: int
+    user: int
+    organization: int
+    parts: tuple[tuple[int, int], ...]
+    """Owner and processors."""
+
+
+def _log(source: str, runs: Iterable[PlacedRun], progress: Progress) -> Log:
+    left_out = {UNKNOWN_PROCESSING_TIME: 0, ZERO_PROCESSING_TIME: 0, UNKNOWN_PROCESSORS: 0}
+    names = {name: _Codes() for name in ("account", "user", "organization", "owner")}
+    rows, count = [], 0
+    for count, (run, placements) in enumerate(runs, start=1):
+        if count % _TELL_EVERY == 0:
+            progress(count)
+        processors = sum(run.processors.values())
+        if run.end is None:
+            left_out[UNKNOWN_PROCESSING_TIME] += 1
+        elif run.end <= run.begin:
+            left_out[ZERO_PROCESSING_TIME] += 1
+        elif processors <= 0:
+            left_out[UNKNOWN_PROCESSORS] += 1
+        else:
+            at_begin = [place for place in placements if place.begin == run.begin]
+            organization = at_begin[0].organization if at_begin else NOBODY
+            rows.append(
+                _Row(
+                    start=run.begin,
+                    job=run.key.job_id,
+                    release=run.key.submit,
+                    processing_time=run.end - run.begin,
+                    processors=processors,
+                    account=names["account"][run.account],
+                    user=names["user"][run.user],
+                    organization=names["organization"][organization],
+                    parts=tuple((names["owner"][at.owner], at.processors) for at in at_begin),
+                )
+            )
+    progress(count)
+    rows.sort()
+    return _of_rows(source, rows, names, counted(left_out))
+
+
+def _of_rows(
+    source: str, rows: list[_Row], names: dict[str, _Codes], left_out: dict[str, int]
+) -> Log:
+    numbers = np.array([row[:8] for row in rows], dtype=np.int64).reshape(-1, 8).T
+    columns = dict(zip(_Row._fields, numbers, strict=False))
+    parts = [part for row in rows for part in row.parts]
+    return Log(
+        source=source,
+        format="store",
+        job=columns["job"],
+        release=columns["release"],
+        start=columns["start"],
+        processing_time=columns["processing_time"],
+        processors=columns["processors"],
+        limit=np.full(len(rows), UNKNOWN, dtype=np.int64),
+        labels={
+            name: names[name].labels(columns[name].tolist())
+            for name in ("account", "user", "organization")
+        },
+        placed=Placed(
+            first=np.cumsum([0, *(len(row.parts) for row in rows)], dtype=np.int64),
+            owners=names["owner"].labels(owner for owner, _ in parts),
+            processors=np.array([processors for _, processors in parts], dtype=np.int64),
+        ),
+        left_out=left_out,
+    )

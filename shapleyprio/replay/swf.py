@@ -1,0 +1,213 @@
+"""Reads the Standard Workload Format, version 2.2, of the Parallel Workloads Archive.
+
+Chapin et al., *Benchmarks and standards for the evaluation of parallel job schedulers* (JSSPP
+1999): a job a line, 18 numbers separated by blanks, −1 for what is not known; lines that begin
+with a semicolon are comments, and those before the first job describe the log.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.compiled import compiled
+from shapleyprio.replay.log import UNKNOWN, Labels, Log, MalformedLine
+from shapleyprio.replay.sifting import MALFORMED, MALFORMED_KEPT, check_lines, usable
+from shapleyprio.slurm.text import LARGEST_NUMBER
+
+FIELDS = (
+    *("job", "submit time", "wait time", "run time", "allocated processors", "average CPU time"),
+    *("used memory", "requested processors", "requested time", "requested memory", "status"),
+    *("user", "group", "executable", "queue", "partition", "preceding job", "think time"),
+)
+LOWEST = {
+    **dict.fromkeys(("job", "submit time"), 0),
+    **dict.fromkeys(("wait time", "run time", "requested time"), UNKNOWN),
+    **dict.fromkeys(("allocated processors", "requested processors"), UNKNOWN),
+    **dict.fromkeys(("user", "group", "queue", "partition"), -LARGEST_NUMBER),
+}
+"""The fields that a replay needs -> the lowest value that means something there."""
+
+FIELD_COUNT = len(FIELDS)
+
+# the bytes that matter, and what is wrong with a field
+_LINE_END, _SEMICOLON, _DOT, _MINUS, _ZERO, _NINE = 10, 59, 46, 45, 48, 57
+_FINE, _NO_NUMBER, _NOT_WHOLE, _TOO_LARGE, _TOO_LOW, _TOO_FEW = range(6)
+
+_HEADER = re.compile(rb"(?:\s*;[^\n]*)*")
+_MAX_PROCS = re.compile(rb"^\s*;\s*MaxProcs:\s*([0-9]{1,15})\s*$", re.MULTILINE | re.IGNORECASE)
+
+
+def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
+    """Reads a log in SWF.
+
+    Args:
+        source: its file, for messages.
+        text: all of it, decompressed.
+        strict: a malformed line is an error.
+
+    Raises:
+        LogError: a malformed line if `strict`, or no line can be read.
+    """
+    lowest = np.array([LOWEST.get(name, 0) for name in FIELDS], dtype=np.int64)
+    slots = np.full(FIELD_COUNT, UNKNOWN, dtype=np.int64)
+    slots[[FIELDS.index(name) for name in LOWEST]] = np.arange(len(LOWEST))
+    values = np.empty((len(LOWEST), text.count(b"\n") + 1), dtype=np.int64)
+    faults = np.empty((MALFORMED_KEPT, 4), dtype=np.int64)
+    rows, faulty = _parse(np.frombuffer(text, dtype=np.uint8), lowest, slots, values, faults)
+    malformed = tuple(_explained(text, *fault) for fault in faults[:faulty].tolist())
+    check_lines(source, rows, malformed, strict=strict)
+    columns = dict(zip(LOWEST, values[:, :rows], strict=True))
+    submit, wait = columns["submit time"], columns["wait time"]
+    allocated, limit = columns["allocated processors"], columns["requested time"]
+    return usable(
+        Log(
+            source=source,
+            format="swf",
+            job=columns["job"],
+            release=submit,
+            start=np.where(wait == UNKNOWN, UNKNOWN, submit + wait),
+            processing_time=columns["run time"],
+            processors=np.where(allocated > 0, allocated, columns["requested processors"]),
+            limit=np.where(limit > 0, limit, UNKNOWN),
+            labels={
+                name: _numbered(columns[name]) for name in ("user", "group", "queue", "partition")
+            },
+            system_processors=_system_processors(text),
+            left_out={MALFORMED: faulty},
+            malformed=malformed,
+        )
+    )
+
+
+def _numbered(column: NDArray[np.int64]) -> Labels:
+    numbers = np.unique(column)
+    codes = np.searchsorted(numbers, column).astype(np.int32)  # faster than unique's own inverse
+    return Labels(codes, tuple(str(number) for number in numbers.tolist()))
+
+
+def _system_processors(text: bytes) -> int | None:
+    header = _HEADER.match(text)
+    told = _MAX_PROCS.search(header.group()) if header else None
+    return int(told.group(1)) or None if told else None
+
+
+def _explained(text: bytes, number: int, begin: int, field: int, fault: int) -> MalformedLine:
+    """Words for a fault: in which line, where that begins, in which field and of which kind."""
+    line = text[begin:].partition(b"\n")[0]
+    if fault == _TOO_FEW:
+        return MalformedLine(number, f"{field} fields instead of {FIELD_COUNT}")
+    name = FIELDS[field]
+    reason = {
+        _NO_NUMBER: "is not a number",
+        _NOT_WHOLE: "is not a whole number",
+        _TOO_LARGE: f"is beyond {LARGEST_NUMBER}",
+        _TOO_LOW: f"is below {LOWEST.get(name)}",
+    }[fault]
+    written = line.split()[field].decode(errors="replace")[:80]
+    return MalformedLine(number, f"field {field + 1} ({name}): {written!r} {reason}")
+
+
+@compiled
+def _parse(
+    text: NDArray[np.uint8],
+    lowest: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    values: NDArray[np.int64],
+    faults: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Reads all lines in one pass.
+
+    Args:
+        text: the log.
+        lowest: for each field, the lowest value that means something.
+        slots: for each field, where it goes in values; UNKNOWN if it is not needed.
+        values: int64[slots, lines], filled from the left.
+        faults: int64[kept, 4], filled from the top: line number, its first byte, field, kind.
+
+    Returns:
+        How many lines were read, and how many are malformed.
+    """
+    size, at, number, row, faulty = len(text), 0, 0, 0, 0
+    while at < size:
+        begin, number = at, number + 1
+        at = _behind_blanks(text, at)
+        if at < size and text[at] != _LINE_END and text[at] != _SEMICOLON:
+            field, fault, at = _job(text, at, lowest, slots, values[:, row])
+            if fault == _FINE:
+                row += 1
+            else:
+                if faulty < len(faults):
+                    faults[faulty, :] = (number, begin, field, fault)
+                faulty += 1
+        while at < size and text[at] != _LINE_END:
+            at += 1
+        at += 1
+    return row, faulty
+
+
+@compiled
+def _job(
+    text: NDArray[np.uint8],
+    at: int,
+    lowest: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    values: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Reads a line; says how many fields are well-formed, what is wrong, and where it stopped."""
+    field = 0
+    while field < FIELD_COUNT and at < len(text) and text[at] != _LINE_END:
+        value, at, fault = _number(text, at)
+        slot = slots[field]
+        if slot == UNKNOWN:
+            fault = fault if fault == _NO_NUMBER else _FINE
+        elif fault == _FINE and value < lowest[field]:
+            fault = _TOO_LOW
+        if fault != _FINE:
+            return field, fault, at
+        if slot != UNKNOWN:
+            values[slot] = value
+        field += 1
+        at = _behind_blanks(text, at)
+    return field, _FINE if field == FIELD_COUNT else _TOO_FEW, at
+
+
+@compiled
+def _number(text: NDArray[np.uint8], at: int) -> tuple[int, int, int]:
+    """The number that begins here, where it ends, and what is wrong with it."""
+    size, value, digits, dots, others = len(text), 0, 0, 0, 0
+    negative = text[at] == _MINUS
+    if negative:
+        at += 1
+    while at < size and not _is_blank(text[at]) and text[at] != _LINE_END:
+        byte = text[at]
+        if _ZERO <= byte <= _NINE:
+            digits += 1
+            if dots == 0 and value <= LARGEST_NUMBER:
+                value = value * 10 + (byte - _ZERO)
+        elif byte == _DOT:
+            dots += 1
+        else:
+            others += 1
+        at += 1
+    if others > 0 or digits == 0 or dots > 1:
+        fault = _NO_NUMBER
+    elif dots == 1:
+        fault = _NOT_WHOLE
+    else:
+        fault = _TOO_LARGE if value > LARGEST_NUMBER else _FINE
+    return (-value if negative else value), at, fault
+
+
+@compiled
+def _behind_blanks(text: NDArray[np.uint8], at: int) -> int:
+    while at < len(text) and _is_blank(text[at]):
+        at += 1
+    return at
+
+
+@compiled
+def _is_blank(byte: int) -> bool:
+    return byte in (32, 9, 13, 11, 12)

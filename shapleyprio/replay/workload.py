@@ -1,0 +1,176 @@
+"""What the policies schedule: the jobs of some organizations in a window of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.errors import ReplayError
+from shapleyprio.replay.log import UNKNOWN, Labels, Log, Placed
+
+Wide = Literal["expand", "rigid"]
+Backfill = Literal["none", "easy"]
+
+
+class WorkloadError(ReplayError):
+    """The jobs and organizations do not make a workload; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consortium:
+    """Who owns how many processors, and whose every job of a log is.
+
+    Attributes:
+        organizations: names; ties go to the one that comes first.
+        owned: int64[organizations], processors each brings.
+        organization: int32[jobs of the log], index of the job's organization; UNKNOWN if nobody's.
+        placed: whose processors each job of the log really got, with owners named as in
+            organizations; None where the log does not tell.
+    """
+
+    organizations: tuple[str, ...]
+    owned: NDArray[np.int64]
+    organization: NDArray[np.int32]
+    placed: Placed | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A stretch of a log: jobs released in [start, start + length), in the log's seconds."""
+
+    start: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Jobs of organizations, rebased to a window that begins at 0 with an empty system.
+
+    The columns have one entry for each job, sorted by organization, release and position in the
+    log: within an organization jobs start in this order.
+
+    Attributes:
+        organizations, owned: as in Consortium.
+        window: in the log's seconds.
+        job: int64, the log's number of the job.
+        organization: int32, index into organizations.
+        release: int64, from 0 on and before window.length.
+        processing_time, processors: int64, above 0.
+        limit: int64, requested processing time, UNKNOWN where the log does not tell.
+        start: int64, when it really started, rebased; UNKNOWN where the log does not tell.
+        position: int64, its place in the log.
+        placed: whose processors each job really got; None where the log does not tell.
+        wide: "expand": a job of q processors is q sequential copies; "rigid": it needs all q at
+            once.
+        backfill: what happens behind a job that needs more processors than are free: "none":
+            everything waits for it; "easy": heads of other organizations may start that do not
+            delay it. Without meaning when wide is "expand".
+        left_out: reason -> how many jobs of the log are missing because of it.
+    """
+
+    organizations: tuple[str, ...]
+    owned: NDArray[np.int64]
+    window: Window
+    job: NDArray[np.int64]
+    organization: NDArray[np.int32]
+    release: NDArray[np.int64]
+    processing_time: NDArray[np.int64]
+    processors: NDArray[np.int64]
+    limit: NDArray[np.int64]
+    start: NDArray[np.int64]
+    position: NDArray[np.int64]
+    placed: Placed | None = None
+    wide: Wide = "expand"
+    backfill: Backfill = "none"
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def system_processors(self) -> int:
+        """All processors of all organizations."""
+        return int(self.owned.sum())
+
+
+def whole_log(log: Log) -> Window:
+    """The window from the first release to just after the last.
+
+    Raises:
+        WorkloadError: the log has no jobs.
+    """
+    if len(log.release) == 0:
+        raise WorkloadError(f"{log.source}: no job with a known processing time; nothing to replay")
+    first = int(log.release.min())
+    return Window(start=first, length=int(log.release.max()) + 1 - first)
+
+
+def workload_of(
+    log: Log,
+    consortium: Consortium,
+    *,
+    window: Window | None = None,
+    wide: Wide = "expand",
+    backfill: Backfill = "none",
+) -> Workload:
+    """Takes the jobs of a window out of a log.
+
+    Args:
+        log: all jobs.
+        consortium: whose they are.
+        window: the stretch to take; None for the whole log.
+        wide: what becomes of jobs that need several processors.
+        backfill: what may pass a rigid job that does not fit.
+
+    Raises:
+        WorkloadError: nothing is left, or nobody has processors.
+    """
+    window = window or whole_log(log)
+    inside = (log.release >= window.start) & (log.release < window.start + window.length)
+    owned_by_somebody = consortium.organization != UNKNOWN
+    total = int(consortium.owned.sum())
+    fits = log.processors <= total if wide == "rigid" else np.ones(len(log.job), dtype=bool)
+    taken = np.flatnonzero(inside & owned_by_somebody & fits)
+    if total == 0:
+        raise WorkloadError(
+            "no organization has processors; give it partitions, nodes or `processors = N`"
+        )
+    if len(taken) == 0:
+        raise WorkloadError(
+            f"no job of any organization was released from second {window.start} on for "
+            f"{window.length} s; choose another --window, or check the organizations"
+        )
+    order = taken[np.lexsort((taken, log.release[taken], consortium.organization[taken]))]
+    left_out = {
+        **log.left_out,
+        "no_organization": int((inside & ~owned_by_somebody).sum()),
+        "too_wide": int((inside & owned_by_somebody & ~fits).sum()),
+    }
+    start = log.start[order]
+    return Workload(
+        organizations=consortium.organizations,
+        owned=consortium.owned,
+        window=window,
+        job=log.job[order],
+        organization=consortium.organization[order],
+        release=log.release[order] - window.start,
+        processing_time=log.processing_time[order],
+        processors=log.processors[order],
+        limit=log.limit[order],
+        start=np.where(start == UNKNOWN, UNKNOWN, start - window.start),
+        position=order.astype(np.int64),
+        placed=None if consortium.placed is None else parts_of(consortium.placed, order),
+        wide=wide,
+        backfill=backfill,
+        left_out={reason: count for reason, count in left_out.items() if count},
+    )
+
+
+def parts_of(placed: Placed, jobs: NDArray[np.int64]) -> Placed:
+    """The parts of some jobs, given by their indices, in that order; any may come often."""
+    counts = np.diff(placed.first)[jobs]
+    first = np.concatenate(([0], np.cumsum(counts)))
+    parts = np.arange(first[-1]) + np.repeat(placed.first[:-1][jobs] - first[:-1], counts)
+    owners = Labels(placed.owners.codes[parts], placed.owners.names)
+    return Placed(first, owners, placed.processors[parts])

@@ -1,0 +1,345 @@
+"""`shapleyprio replay` on small logs written here, and on a real one where it is at hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shapleyprio.cli import main
+from shapleyprio.replay.policies import POLICIES
+from shapleyprio.replay.utilities import UTILITIES
+
+TRACES = Path(__file__).parents[3] / "shared" / "traces"
+HEADER = "; MaxProcs: 3\n"
+DEAL = ("--deal-users", "2")
+
+BUSY = [(job, 10 + job // 3, job % 5 + 1, 3 + job % 4, 1 + job % 2) for job in range(1, 31)]
+"""(job, submit, user, run time, processors): more than three processors can do at once."""
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def swf_line(job: int, submit: int, user: int, seconds: int, processors: int) -> str:
+    return f"{job} {submit} 2 {seconds} {processors} -1 -1 -1 -1 -1 1 {user} 1 -1 1 -1 -1 -1\n"
+
+
+def write_log(*extra_lines: str, header: str = HEADER) -> None:
+    lines = (swf_line(*job) for job in BUSY)
+    Path("log.swf").write_text(header + "".join(lines) + "".join(extra_lines))
+
+
+def replay(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["replay", "log.swf", *arguments])
+
+
+def succeeds(*arguments: str) -> Result:
+    result = replay(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def told(*arguments: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(succeeds(*arguments, "--json", "-").stdout)
+    return told
+
+
+def fails(message: str, *arguments: str) -> None:
+    result = replay(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert message in " ".join(result.stderr.split())
+
+
+# what it tells
+
+
+def test_tables_for_people() -> None:
+    write_log()
+    lines = succeeds(*DEAL, "--window", "0:12").stdout.splitlines()
+    assert lines[0] == (
+        "log.swf: 30 jobs of 2 organizations on 3 processors, released in 12 s from second 0 on"
+    )
+    policies, organizations = lines.index("", 1), lines.index("", 2)
+    headings = ["policy", "Δψ/p_tot", "mean", "wait", "95", "%", "wait", "slowdown"]
+    assert lines[policies + 1].split() == [*headings, "utilization", "seconds"]
+    rows = [line.split()[0] for line in lines[policies + 2 : organizations]]
+    assert rows == ["ref", "directcontr", "fairshare", "recorded"]
+    assert lines[policies + 2].split()[1:3] == ["0.00", "s"]
+    assert lines[organizations + 1].split() == [
+        *("organization", "processors", "jobs", "directcontr", "fairshare", "recorded")
+    ]
+    assert lines[organizations + 2].split()[:2] == ["organization1", "2"]
+
+
+def test_tables_are_whole_however_narrow_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    write_log()
+    assert "…" not in succeeds(*DEAL).stdout
+
+
+def test_drifts_add_up_to_the_unfairness() -> None:
+    write_log()
+    output = told(*DEAL, "--window", "0:30")
+    fair = [one["utility"] for one in output["policies"][0]["organizations"]]
+    for policy in output["policies"]:
+        utilities = [one["utility"] for one in policy["organizations"]]
+        apart = sum(abs(ours - ref) for ours, ref in zip(utilities, fair, strict=True))
+        assert policy["unfairness"] == pytest.approx(apart / output["policies"][0]["p_tot"])
+
+
+def test_without_ref_there_is_no_drift_to_show() -> None:
+    write_log()
+    output = succeeds(*DEAL, "--policy", "fcfs").stdout
+    assert "Δψ" not in output
+    assert output.count("fcfs") == 1
+
+
+def test_what_was_left_out_and_malformed_is_told_with_its_line() -> None:
+    write_log(swf_line(98, 20, 1, 0, 1), swf_line(99, 20, 1, -1, 1), "100 20 x\n")
+    result = succeeds(*DEAL)
+    assert "1 malformed" in result.stdout
+    assert "1 unknown processing time" in result.stdout
+    assert "1 zero processing time" in result.stdout
+    assert result.stderr.startswith("shapleyprio: log.swf:34: ")
+
+
+def test_strict_makes_a_malformed_line_fatal() -> None:
+    write_log("100 20 x\n")
+    fails("shapleyprio: log.swf:32: ", *DEAL, "--strict")
+
+
+# JSON and CSV
+
+
+def test_the_same_input_and_seed_give_the_same_bytes() -> None:
+    write_log()
+    written = []
+    for _ in range(2):
+        succeeds(*DEAL, "--seed", "7", "--json", "out.json", "--schedule", "out.csv")
+        results = json.loads(Path("out.json").read_text())
+        for policy in results["policies"]:
+            policy["seconds"] = 0
+        written.append((json.dumps(results), Path("out.csv").read_bytes()))
+    assert written[0] == written[1]
+
+
+def test_json_on_standard_output_is_what_the_file_holds() -> None:
+    write_log()
+    succeeds(*DEAL, "--json", "out.json")
+    text = Path("out.json").read_text()
+    on_output = succeeds(*DEAL, "--json", "-").stdout
+    without_times = [
+        [line for line in one.splitlines() if '"seconds"' not in line] for one in (text, on_output)
+    ]
+    assert without_times[0] == without_times[1]
+    assert text.endswith("}\n")
+
+
+def test_the_window_counts_from_the_first_release() -> None:
+    write_log()
+    assert told(*DEAL, "--window", "2:5")["window"] == {"start": 2, "length": 5}
+    assert told(*DEAL, "--window", "0s:1m")["window"] == {"start": 0, "length": 60}
+    assert told(*DEAL)["window"] == {"start": 0, "length": 11}
+    jobs = sum(one["jobs"] for one in told(*DEAL, "--window", "2:5")["organizations"])
+    assert jobs == sum(12 <= submit < 17 for _, submit, *_ in BUSY)
+
+
+def test_the_schedule_has_all_policies_and_copies_on_processors_that_were_free() -> None:
+    write_log()
+    succeeds(*DEAL, "--policy", "ref", "--policy", "fcfs", "--schedule", "out.csv")
+    with Path("out.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    processors_of = {job: processors for job, *_, processors in BUSY}
+    for policy in ("ref", "fcfs"):
+        starts = [row for row in rows if row["policy"] == policy]
+        seconds = [int(row["start"]) for row in starts]
+        assert seconds == sorted(seconds)
+        for row in starts:
+            assert int(row["copy"]) <= processors_of[int(row["job"])]
+        for t in set(seconds):
+            running = [
+                row["owner"]
+                for row in starts
+                if int(row["start"]) <= t < int(row["start"]) + int(row["processing_time"])
+            ]
+            assert running.count("organization1") <= 2
+            assert running.count("organization2") <= 1
+
+
+# policies
+
+
+def test_a_policy_named_twice_runs_once() -> None:
+    write_log()
+    output = told(*DEAL, "--policy", "fcfs", "--policy", "ref", "--policy", "fcfs")
+    assert [one["policy"] for one in output["policies"]] == ["fcfs", "ref"]
+
+
+def test_what_really_happened_is_shown_only_if_the_log_tells() -> None:
+    Path("log.swf").write_text(HEADER + swf_line(1, 0, 1, 5, 1).replace(" 0 2 5 ", " 0 -1 5 "))
+    output = told("--deal-users", "1")
+    assert [one["policy"] for one in output["policies"]] == ["ref", "directcontr", "fairshare"]
+
+
+def test_many_organizations_get_rand_unless_ref_is_asked_for() -> None:
+    write_log()
+    many = ("--deal-users", "13", "--processors", "20")
+    output = told(*many)
+    assert output["policies"][0]["policy"] == "rand"
+    assert output["policies"][0]["unfairness"] is None
+
+
+def test_ref_for_another_utility() -> None:
+    write_log()
+    output = told(*DEAL, "--policy", "ref:flow-time", "--policy", "ref")
+    assert [one["policy"] for one in output["policies"]] == ["ref:flow-time", "ref"]
+    fails("did you mean 'flow-time'", *DEAL, "--policy", "ref:flowtime")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("directcont", "did you mean directcontr?"), ("xyz", "take one of ref, rand, directcontr")],
+)
+def test_an_unknown_policy_names_the_nearest(name: str, message: str) -> None:
+    write_log()
+    fails(f"unknown policy '{name}'; {message}", *DEAL, "--policy", name)
+
+
+def test_the_help_names_every_policy_and_utility() -> None:
+    words = CliRunner().invoke(main, ["replay", "--help"]).output.replace("-\n  ", "-")
+    assert all(policy in words for policy in POLICIES)
+    assert all(f"ref:{utility}" in words for utility in UTILITIES if utility != "strategy-proof")
+
+
+def test_theorem_5_6_sets_the_orderings() -> None:
+    """N = ⌈k²/ε²·ln(k/(1 − λ))⌉ = ⌈4/0.25·ln 20⌉ = 48."""
+    write_log()
+    rand = (*DEAL, "--policy", "rand")
+    by_theorem = told(*rand, "--epsilon", "0.5", "--confidence", "0.9")
+    by_number = told(*rand, "--orderings", "48")
+    for output in (by_theorem, by_number):
+        output["policies"][0]["seconds"] = 0
+    assert by_theorem == by_number
+
+
+# organizations
+
+
+def test_organizations_from_a_file() -> None:
+    write_log()
+    Path("organizations.toml").write_text(
+        '[[organization]]\nname = "odd"\nusers = ["1", "3", "5"]\nprocessors = 2\n'
+        '[[organization]]\nname = "even"\nusers = ["2", "4"]\nprocessors = 1\n'
+    )
+    output = told("--organizations", "organizations.toml")
+    assert output["organizations"] == [
+        {"name": "odd", "processors": 2, "jobs": 18},
+        {"name": "even", "processors": 1, "jobs": 12},
+    ]
+
+
+def test_the_number_of_processors_comes_from_the_command_line_or_the_log() -> None:
+    write_log()
+    dealt = told(*DEAL, "--processor-shares", "uniform", "--processors", "8")["organizations"]
+    assert [one["processors"] for one in dealt] == [4, 4]
+    write_log(header="")
+    fails("does not tell how many processors the system had; say --processors N", *DEAL)
+
+
+# usage
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ("either --organizations FILE or --deal-users K", ""),
+        ("either --organizations FILE or --deal-users K", "--deal-users 2 --organizations x.toml"),
+        ("go with --deal-users", "--organizations x.toml --processors 4"),
+        ("--epsilon and --confidence go together", "--deal-users 2 --epsilon 0.1"),
+        (
+            "leave --orderings out",
+            "--deal-users 2 --epsilon 0.1 --confidence 0.9 --orderings 5",
+        ),
+        ("add --policy rand", "--deal-users 2 --orderings 5"),
+        ("--backfill goes with --wide rigid", "--deal-users 2 --backfill easy"),
+        ("name the same file", "--deal-users 2 --json a --schedule a"),
+        ("there is no directory nowhere", "--deal-users 2 --schedule nowhere/a.csv"),
+        ("write for instance 0:50000", "--deal-users 2 --window 50000"),
+        ("write for instance 0:50000", "--deal-users 2 --window 0:0"),
+        ("write for instance 0:50000", "--deal-users 2 --window=-5:10"),
+        ("write for instance 0:50000", "--deal-users 2 --window 1:2:3"),
+        ("--fields goes with the format sacct", "--deal-users 2 --fields jobid,user"),
+        ("--cluster goes with the format store", "--deal-users 2 --cluster c1"),
+        ("choose another --window", "--deal-users 2 --window 1000:10"),
+    ],
+)
+def test_contradictions_are_usage_errors(message: str, arguments: str) -> None:
+    write_log()
+    fails(message, *arguments.split())
+
+
+def test_no_such_log() -> None:
+    fails("log.swf: cannot be read: No such file", *DEAL)
+
+
+def test_missing_packages_are_named_in_one_line() -> None:
+    program = """if True:
+        import sys
+        sys.modules["numba"] = None
+        from shapleyprio.cli import main
+        main(["replay", "log.swf", "--deal-users", "2"])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "shapleyprio: replay needs more packages: pip install 'shapleyprio[replay]'\n"
+    )
+
+
+def test_other_commands_do_not_load_what_only_this_one_needs() -> None:
+    program = """if True:
+        import sys
+        from shapleyprio.cli import COMMANDS, main
+        for name in COMMANDS:
+            main([name, "--help"], standalone_mode=False)
+        heavy = {"numba", "numpy", "pandas"} & set(sys.modules)
+        sys.exit(f"imported {heavy}" if heavy else 0)
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+
+
+# a real log
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="the folder of real logs is not here")
+def test_the_papers_first_workload() -> None:
+    log = TRACES / "LPC-EGEE-2004-1.2-cln.swf.gz"
+    deal = ["--deal-users", "5", "--processor-shares", "zipf", "--processors", "70"]
+    window = ["--seed", "1", "--window", "100d:50000"]
+    result = CliRunner().invoke(main, ["replay", str(log), *deal, *window, "--json", "-"])
+    assert result.exit_code == 0, result.output
+    output = json.loads(result.stdout)
+    assert [one["processors"] for one in output["organizations"]] == [31, 15, 10, 8, 6]
+    assert output["window"] == {"start": 100 * 86400, "length": 50000}
+    ref, directcontr, *_ = output["policies"]
+    assert (ref["policy"], ref["unfairness"]) == ("ref", 0.0)
+    assert ref["p_tot"] == sum(one["parts"] for one in ref["organizations"]) > 0
+    assert 0 < ref["utilization"] <= 1
+    for policy in (ref, directcontr):
+        total = sum(one["utility"] for one in policy["organizations"])
+        contributions = [one["contribution"] for one in policy["organizations"]]
+        assert sum(map(Fraction, contributions)) == total
