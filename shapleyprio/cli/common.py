@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from shapleyprio.config import Config, ConfigError, load_config
-from shapleyprio.replay.errors import ReplayError
+from shapleyprio.errors import ReplayError
 from shapleyprio.service.accounting import AccountingError
 from shapleyprio.service.explain import UnknownJobError
 from shapleyprio.service.lease import LeaseHeldError

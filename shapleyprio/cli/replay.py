@@ -12,7 +12,7 @@ from typing import Any, Literal
 import click
 from pytimeparse2 import parse as parse_duration
 
-from shapleyprio.replay.errors import ReplayError
+from shapleyprio.errors import ReplayError
 
 STDOUT = Path("-")
 PACKAGES = frozenset({"llvmlite", "numba", "numpy", "pandas"})

@@ -1,1 +1,99 @@
-"""Replays logs: what happened, what each policy would have made of it, and what was fair."""
+"""Replays logs: what happened, what each policy would have made of it, and what was fair.
+
+A log is read, its jobs and processors are given to organizations, and policies schedule the jobs
+of a window anew. Needs ``pip install 'shapleyprio[replay]'``.
+
+A day of two organizations in the Standard Workload Format: at second 0 the first one (user 1)
+floods both processors with four jobs of 100 s, at second 10 the second one (user 2) wants the
+processor it brought.
+
+>>> from pathlib import Path
+>>> from tempfile import mkdtemp
+>>> from shapleyprio.config import Organization
+>>> from shapleyprio.replay import (
+...     Window, comparison_frame, consortium_of, measure, read_log, run_policy, starts_frame,
+...     unfairness, workload_of,
+... )
+>>> file = Path(mkdtemp()) / "small.swf"
+>>> with file.open("w") as lines:
+...     for job, release, user in [(1, 0, 1), (2, 0, 1), (3, 0, 1), (4, 0, 1), (5, 10, 2)]:
+...         print(f"{job} {release} 0 100 1 -1 -1 1 -1 -1 1 {user} 1 -1 -1 -1 -1 -1", file=lines)
+>>> log = read_log(str(file))
+>>> log.release
+array([ 0,  0,  0,  0, 10])
+
+Whose are they? The tables are those of the daemon's configuration (`load_organizations` reads
+them from a file); `deal` gives users and processors out by chance, as the papers do.
+
+>>> consortium = consortium_of(log, [
+...     Organization(name="biology", users=["1"], processors=1),
+...     Organization(name="physics", users=["2"], processors=1),
+... ])
+
+A window begins with an empty system; policies are named as on the command line.
+
+>>> workload = workload_of(log, consortium, window=Window(start=0, length=300))
+>>> fair, first_come = run_policy(workload, "ref"), run_policy(workload, "fcfs")
+>>> [int(second) for second in first_come.start]
+[0, 0, 100, 100, 200]
+>>> print(starts_frame(workload, fair)[["job", "organization", "release", "start", "copies"]])
+   job organization  release  start  copies
+0    1      biology        0      0       1
+1    2      biology        0      0       1
+2    5      physics       10    100       1
+3    3      biology        0    100       1
+4    4      biology        0    200       1
+
+Utilities are exact integers, contributions exact fractions. In order of release every part of
+work would have come 40 s too early or too late on average.
+
+>>> measure(workload, fair).utilities
+(70200, 15050)
+>>> print(*fair.contribution)
+53175 32075
+>>> float(unfairness(measure(workload, first_come), measure(workload, fair)))
+40.0
+>>> table = comparison_frame(workload, [fair, first_come])
+>>> print(table[["policy", "organization", "mean_wait", "drift"]])
+  policy organization  mean_wait  drift
+0    ref      biology       75.0    0.0
+1    ref      physics       90.0    0.0
+2   fcfs      biology       50.0   20.0
+3   fcfs      physics      190.0  -20.0
+"""
+
+from __future__ import annotations
+
+from shapleyprio.errors import ReplayError
+from shapleyprio.replay.deal import deal
+from shapleyprio.replay.frames import comparison_frame, starts_frame
+from shapleyprio.replay.log import Log
+from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
+from shapleyprio.replay.organizations import consortium_of, load_organizations
+from shapleyprio.replay.policies import POLICIES, run_policy
+from shapleyprio.replay.reading import read_log
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
+
+__all__ = [
+    "POLICIES",
+    "Consortium",
+    "Log",
+    "Measures",
+    "ReplayError",
+    "Schedule",
+    "Window",
+    "Workload",
+    "comparison_frame",
+    "consortium_of",
+    "deal",
+    "drifts",
+    "load_organizations",
+    "measure",
+    "read_log",
+    "run_policy",
+    "starts_frame",
+    "unfairness",
+    "whole_log",
+    "workload_of",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import factorial, isqrt
 
-from shapleyprio.replay.errors import ReplayError
+from shapleyprio.errors import ReplayError
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
 from shapleyprio.replay.kernel.state import NEVER
 from shapleyprio.replay.workload import Workload

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.errors import ReplayError
+from shapleyprio.errors import ReplayError
 
 Format = Literal["swf", "sacct", "store"]
 

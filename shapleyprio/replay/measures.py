@@ -12,7 +12,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.errors import ReplayError
+from shapleyprio.errors import ReplayError
+from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
 
@@ -73,9 +74,7 @@ def measure(workload: Workload, schedule: Schedule) -> Measures:
     job, start, copies = schedule.job[seen], schedule.start[seen], schedule.copies[seen]
     organization = workload.organization[job]
     count = len(workload.organizations)
-    age = length - start
-    executed = np.minimum(workload.processing_time[job], age)
-    worth = executed * age - executed * (executed - 1) // 2
+    executed, worth = _by_the_end(workload, job, start)
     parts = _sums(executed, copies, organization, count)
     waits = _waits(workload, job, start, copies)
     waited = _sums(waits.wait, waits.weight, waits.organization, count)
@@ -92,6 +91,19 @@ def measure(workload: Workload, schedule: Schedule) -> Measures:
         mean_bounded_slowdown=waits.bounded_slowdown() / sum(jobs),
         utilization=Fraction(sum(parts), workload.system_processors * length),
     )
+
+
+def contributed(workload: Workload, schedule: Schedule) -> tuple[int, ...]:
+    """φ̃: exact worth of what was executed on each organization's processors, whoever's it was.
+
+    Raises:
+        ReplayError: as for `measure`.
+    """
+    _refuse_what_would_wrap(workload)
+    seen = (schedule.start < workload.window.length) & (schedule.owner != UNKNOWN)
+    _, worth = _by_the_end(workload, schedule.job[seen], schedule.start[seen])
+    count = len(workload.organizations)
+    return _sums(worth, schedule.copies[seen], schedule.owner[seen], count)
 
 
 def unfairness(measures: Measures, reference: Measures) -> Fraction:
@@ -159,6 +171,13 @@ def _waits(workload: Workload, job: Integers, start: Integers, copies: Integers)
         processing_time=workload.processing_time[jobs],
         weight=np.concatenate((weight, (wanted - started)[rest])),
     )
+
+
+def _by_the_end(workload: Workload, job: Integers, start: Integers) -> tuple[Integers, Integers]:
+    """Parts executed of one copy of each of these jobs by the window's end, and their worth."""
+    age = workload.window.length - start
+    executed = np.minimum(workload.processing_time[job], age)
+    return executed, executed * age - executed * (executed - 1) // 2
 
 
 def _refuse_what_would_wrap(workload: Workload) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from fractions import Fraction
 from random import Random
@@ -26,8 +27,9 @@ from shapleyprio.replay.kernel.values import value_at
 from shapleyprio.replay.kernel.worth import worth
 from shapleyprio.replay.limits import PolicyError, check_range, rand_block, ref_block
 from shapleyprio.replay.log import UNKNOWN
+from shapleyprio.replay.measures import contributed
 from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workload import Workload, parts_of
 
 Progress = Callable[[int], None]
 """Is told the second of the window that was reached."""
@@ -186,29 +188,31 @@ def _orderings(workload: Workload, count: int, seed: int) -> Ints:
 
 
 def _recorded(workload: Workload, seed: int) -> Schedule:
-    started = np.flatnonzero((workload.start >= 0) & (workload.start < workload.window.length))
     if (workload.start == UNKNOWN).all():
         raise PolicyError("recorded: the log does not tell when jobs started; leave it out")
+    started = np.flatnonzero((workload.start >= 0) & (workload.start < workload.window.length))
     order = started[np.lexsort((workload.position[started], workload.start[started]))]
     placed = workload.placed
     if placed is None:
-        owners, copies, job = np.full(len(order), UNKNOWN), workload.processors[order], order
+        job, owner = order, np.full(len(order), UNKNOWN)
+        copies = workload.processors[order]
     else:
-        counts = np.diff(placed.first)[order]
-        job = np.repeat(order, counts)
-        offsets = np.arange(len(job)) - np.repeat(np.cumsum(counts) - counts, counts)
-        parts = np.repeat(placed.first[:-1][order], counts) + offsets
-        owners, copies = placed.owners.codes[parts], placed.processors[parts]
-    return Schedule(
+        placed = parts_of(placed, order)
+        job = np.repeat(order, np.diff(placed.first))
+        owner, copies = placed.owners.codes, placed.processors
+    schedule = Schedule(
         policy="recorded",
         seed=seed,
         job=job,
         start=workload.start[job],
-        owner=owners.astype(np.int32),
+        owner=owner.astype(np.int32),
         copies=copies,
         contribution=None,
         seconds=0.0,
     )
+    if placed is None:
+        return schedule
+    return replace(schedule, contribution=tuple(map(Fraction, contributed(workload, schedule))))
 
 
 def _schedule(

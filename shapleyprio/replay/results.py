@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.errors import ReplayError
+from shapleyprio.errors import ReplayError
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
 from shapleyprio.replay.schedule import Schedule

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from shapleyprio.errors import ReplayError
 from shapleyprio.fairness.utility import worth
-from shapleyprio.replay.errors import ReplayError
 
 
 class UtilityError(ReplayError):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.replay.errors import ReplayError
+from shapleyprio.errors import ReplayError
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
 from shapleyprio.replay.schedule import Schedule

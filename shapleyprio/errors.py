@@ -1,4 +1,4 @@
-"""What can be wrong with a replay; light, for every command imports it to know its exit code."""
+"""Errors that commands must know without importing the heavy packages behind them."""
 
 from __future__ import annotations
 
