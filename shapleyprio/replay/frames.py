@@ -27,8 +27,8 @@ def starts_frame(workload: Workload, schedule: Schedule) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "job": workload.job[job],
-            "organization": pd.Categorical.from_codes(workload.organization[job], names),
-            "owner": pd.Categorical.from_codes(owner, names),
+            "organization": pd.Categorical.from_codes(workload.organization[job], pd.Index(names)),
+            "owner": pd.Categorical.from_codes(owner, pd.Index(names)),
             "release": workload.release[job],
             "start": schedule.start,
             "processing_time": workload.processing_time[job],

@@ -25,7 +25,7 @@ from shapleyprio.replay.sifting import (
     taken,
     usable,
 )
-from shapleyprio.slurm.text import NO_TIME, UnreadableError, amount, duration, tres_of, whole
+from shapleyprio.slurm.text import NO_TIME, UnreadableError, amount, duration, hosts, tres_of, whole
 from shapleyprio.slurm.text_accounting import LARGEST_ID, LONGEST, NO_NODES
 
 XDMOD_FIELDS = (
@@ -153,6 +153,8 @@ def read_sacct(
     start, end = lines.moments("start", zone), lines.moments("end", zone)
     release = np.maximum(submit, eligible)
     lines.fault(release == UNKNOWN, lambda _: "neither submit nor eligible is known")
+    release = np.where(start == UNKNOWN, release, np.minimum(release, start))
+    lines.numbers("nodelist", _nodes)
     log = Log(
         source=source,
         format="sacct",
@@ -275,6 +277,10 @@ def _cpus(name: str, text: str) -> int:
 def _cpus_of_tres(text: str) -> int:
     cpus = tres_of("alloctres", text, "cpu")
     return UNKNOWN if cpus is None else cpus
+
+
+def _nodes(text: str) -> int:
+    return 0 if text in NO_NODES else len(hosts("nodelist", text))
 
 
 def _limit(text: str) -> int:

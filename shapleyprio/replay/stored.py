@@ -37,13 +37,13 @@ def read_stored(url: str, *, cluster: str | None = None, progress: Progress | No
         LogError: the store cannot be read, or it is not clear which cluster is meant.
     """
     try:
-        with Store.open(url) as store, store.reading(_cluster(url, store, cluster)) as view:
-            return _log(url, view.all_runs(), progress or (lambda _: None))
+        with Store.open(url) as store, store.reading(_cluster(store, cluster)) as view:
+            return _log(store.name, view.all_runs(), progress or (lambda _: None))
     except StoreError as error:
         raise LogError(str(error)) from error
 
 
-def _cluster(url: str, store: Store, wanted: str | None) -> str:
+def _cluster(store: Store, wanted: str | None) -> str:
     clusters = store.clusters()
     if wanted is None and len(clusters) == 1:
         return clusters[0]
@@ -51,7 +51,7 @@ def _cluster(url: str, store: Store, wanted: str | None) -> str:
         return wanted
     held = ", ".join(clusters) or "no cluster yet"
     asked = "name the cluster that is meant" if wanted is None else f"{wanted} is not among them"
-    raise LogError(f"{url}: the store holds {held}; {asked}")
+    raise LogError(f"{store.name}: the store holds {held}; {asked}")
 
 
 class _Codes(dict[str, int]):

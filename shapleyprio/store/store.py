@@ -84,6 +84,11 @@ class Store:
     ) -> None:
         self.close()
 
+    @property
+    def name(self) -> str:
+        """What to call it: its file, or its URL without the password."""
+        return self._name
+
     def close(self) -> None:
         """Closes all connections."""
         self._engine.dispose()

@@ -78,6 +78,17 @@ def test_a_job_comes_back_with_all_it_tells() -> None:
     }
 
 
+def test_what_started_was_released_by_then() -> None:
+    log = read({"Eligible": "2017-01-01T10:07:00"})
+    assert log.release.tolist() == log.start.tolist() == [SUBMIT + 5 * MINUTE]
+
+
+def test_nodes_that_are_no_host_list_make_a_line_malformed() -> None:
+    log = read({}, {"NodeList": "n[1-"})
+    assert (len(log.job), log.left_out) == (1, {"malformed": 1})
+    assert "nodelist" in log.malformed[0].reason
+
+
 def test_columns_may_come_in_any_order_in_any_case_and_with_strange_ones_between() -> None:
     log = lines(
         "start|Comment|ELAPSEDRAW|jobid|Submit|ncpus|",

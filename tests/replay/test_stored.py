@@ -51,7 +51,7 @@ def placed(log: Log) -> list[list[tuple[str | None, int]]]:
 def test_a_finished_run_is_a_job(url: str, store: Store) -> None:
     put(store, placed_run(7, end=BEGIN + 100, owners=("biology", "physics")))
     log = read_log(url)
-    assert (log.source, log.format) == (url, "store")
+    assert (log.source, log.format) == (store.name, "store")
     assert log.job.tolist() == [7]
     assert log.release.tolist() == [BEGIN - 60]
     assert log.start.tolist() == [BEGIN]
