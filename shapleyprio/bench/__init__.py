@@ -1,1 +1,1 @@
-"""Speed and memory of the service, measured on the machine it is to run on."""
+"""Speed and memory of the service and of replays, measured on the machine they are to run on."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ class Measurement:
         runs: how many there were.
         worst: of the runs.
         below: the target: the value is to stay below it; None if there is none.
+        above: the target of what is to be large, instead.
     """
 
     name: str
@@ -31,11 +34,14 @@ class Measurement:
     unit: str
     runs: int = 1
     worst: float
-    below: float | None
+    below: float | None = None
+    above: float | None = None
 
     @property
     def met(self) -> bool | None:
         """Whether the target was reached, None without one."""
+        if self.above is not None:
+            return self.value > self.above
         return None if self.below is None else self.value < self.below
 
 
@@ -70,8 +76,59 @@ def seconds_of(action: Callable[[], object]) -> float:
     return perf_counter() - began
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a program in a process of its own took, from its start to its end.
+
+    Attributes:
+        seconds: on the wall.
+        megabytes: its peak memory.
+        last_line: of what it printed.
+    """
+
+    seconds: float
+    megabytes: float
+    last_line: str
+
+
+def run_apart(command: Sequence[str], progress: Callable[[int], None] = lambda _: None) -> Ran:
+    """Runs a program in a process of its own.
+
+    The system counts towards its peak what this process had itself before, so this one should
+    not have grown larger than the program will.
+
+    Args:
+        command: the program and its arguments.
+        progress: is told every whole number that it prints as a line.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    began = perf_counter()
+    last = ""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            last = line.strip() or last
+            if line.strip().isdigit():
+                progress(int(line))
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{shlex.join(command)} ended with {process.returncode}: {last}")
+    return Ran(perf_counter() - began, usage.ru_maxrss * 1024 / 1e6, last)
+
+
 def of_runs(
-    name: str, what: str, values: Sequence[float], *, unit: str, below: float | None
+    name: str,
+    what: str,
+    values: Sequence[float],
+    *,
+    unit: str,
+    below: float | None = None,
+    above: float | None = None,
 ) -> Measurement:
     """The median of several runs."""
     return Measurement(
@@ -80,8 +137,9 @@ def of_runs(
         value=median(values),
         unit=unit,
         runs=len(values),
-        worst=max(values),
+        worst=max(values) if above is None else min(values),
         below=below,
+        above=above,
     )
 
 

@@ -18,6 +18,7 @@ from shapleyprio.replay.kernel.state import (
     Coalitions,
     Ints,
     Record,
+    World,
     coalitions_of,
     jobs_of,
     no_keys,
@@ -125,11 +126,11 @@ def _alone(workload: Workload, policy: str, seed: int, tell: Progress) -> Schedu
     jobs = jobs_of(workload)
     state = coalitions_of(jobs, workload.owned, np.array([_everybody(workload)]))
     record = record_of(jobs, workload.owned, 0, seed)
-    keys = no_keys()
-    advance(ALONE[policy], jobs, state, keys, record, 0, 0)  # compiles
+    world = World(jobs, state, no_keys(), record)
+    advance(ALONE[policy], world, 0, 0)  # compiles
     began = perf_counter()
     for until in _turns(workload.window.length):
-        advance(ALONE[policy], jobs, state, keys, record, 0, until)
+        advance(ALONE[policy], world, 0, until)
         tell(until)
     return _schedule(workload, policy, seed, record, None, perf_counter() - began)
 
@@ -162,11 +163,12 @@ def _rand(workload: Workload, orderings: Ints, seed: int, tell: Progress) -> Sch
     record = record_of(jobs, workload.owned, len(members), seed)
     seconds = rand_block(workload, count)
     keys = sampling.sampled_keys(len(members), len(workload.organizations), count, seconds)
-    sampling.run_blocks(jobs, state, keys, record, weights, 0, 0, length)  # compiles
+    world = World(jobs, state, keys, record)
+    sampling.run_blocks(world, weights, 0, 0, length)  # compiles
     began = perf_counter()
     first = 0
     for until in _turns(-(-length // seconds)):
-        sampling.run_blocks(jobs, state, keys, record, weights, first, until, length)
+        sampling.run_blocks(world, weights, first, until, length)
         first = until
         tell(min(until * seconds, length))
     elapsed = perf_counter() - began

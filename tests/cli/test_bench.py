@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
-from shapleyprio.bench import cycles, steady
+from shapleyprio.bench import cycles, replay, replay_workloads, steady
+from shapleyprio.bench.measure import Machine, Measurement, Ran, of_runs, run_apart
+from shapleyprio.bench.replay import Case
 from shapleyprio.bench.workloads import NOW, day_of_records
 from shapleyprio.cli import main
+from shapleyprio.cli.bench import render
 from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.replay.policies import ALONE
 from shapleyprio.slurm.text_accounting import accounting_line
+
+MADE_UP_ROWS = ["s < 0.02", "s < 80", "MB < 1000", "times > 1.6", "s < 0.3"]
+"""Units and targets of what needs no logs."""
+
+
+TWO_CORES = Machine(cores=2, cpu="of a test", python="CPython")
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +40,30 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "RUNNING", 20)
         monkeypatch.setattr(module, "RUNS", 2)
     monkeypatch.setattr(steady, "SMALL", 50)
+    monkeypatch.setattr(replay, "RUNS", 2)
+    monkeypatch.setattr(replay, "RICC_RUNS", 1)
+    monkeypatch.setattr(replay, "SACCT_LINES", 10)
+    monkeypatch.setattr(replay, "MADE_UP", (Case(organizations=2, below=0.02, runs=2),))
+    large = Case(organizations=3, below=80.0, megabytes_below=1000.0, runs=1)
+    monkeypatch.setattr(replay, "LARGE", (large,))
+    monkeypatch.setattr(replay, "WHOLE_LOG", (Case(organizations=2, below=1.0, runs=2),))
+    monkeypatch.setattr(replay_workloads, "JOBS", 50)
+    monkeypatch.setattr(replay, "machine", lambda: TWO_CORES)
+
+
+def told(*arguments: str) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(main, ["bench", *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    measurements: list[dict[str, Any]] = json.loads(result.stdout)["measurements"]
+    return measurements
+
+
+def targets(measurements: list[dict[str, Any]]) -> Iterator[str]:
+    """Unit and target of each, which has one and not two."""
+    for one in measurements:
+        assert (one["below"] is None) != (one["above"] is None), one
+        sign, target = ("<", one["below"]) if one["above"] is None else (">", one["above"])
+        yield f"{one['unit']} {sign} {target:.15g}"
 
 
 def test_all_parts_are_measured() -> None:
@@ -29,7 +72,8 @@ def test_all_parts_are_measured() -> None:
     told = json.loads(result.stdout)
     assert told["machine"].keys() == {"cores", "cpu", "python"}
     parts = [one["name"] for one in told["measurements"]]
-    assert parts == ["cycle", "cycle", "ingest", "ingest", "steady", "steady", "steady"]
+    parts_of_service = ["cycle", "cycle", "ingest", "ingest", "steady", "steady", "steady"]
+    assert parts == [*parts_of_service, *["replay"] * len(MADE_UP_ROWS)]
     assert all(one["value"] > 0 for one in told["measurements"])
     assert [one["below"] for one in told["measurements"][:4]] == [1.0, 1.0, None, None]
 
@@ -43,6 +87,205 @@ def test_a_table_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
     assert headings.split()[-4:] == ["runs", "median", "worst", "target"]
     assert {row.split()[-1] for row in rows} <= {"met", "missed"}
     assert [row.split()[0] for row in rows] == ["cycle", "cycle"]
+
+
+# targets
+
+
+def cells_of(measurement: Measurement) -> list[str]:
+    """What the table shows behind the text."""
+    text = io.StringIO()
+    render(Console(file=text, width=200), TWO_CORES, [measurement])
+    return text.getvalue().splitlines()[-1].split("text", 1)[1].split()
+
+
+def test_what_is_to_be_small_meets_its_target_below_it() -> None:
+    seconds = of_runs("replay", "text", [1.0, 3.0, 2.0], unit="s", below=2.5)
+    assert cells_of(seconds) == ["3", "2", "s", "3", "s", "<", "2.5", "s", "met"]
+    missed = of_runs("replay", "text", [2.5], unit="s", below=2.5)
+    assert cells_of(missed)[-1] == "missed"
+
+
+def test_what_is_to_be_large_meets_its_target_above_it() -> None:
+    rates = of_runs("replay", "text", [1.9, 1.5, 1.7], unit="times", above=1.6)
+    shown = ["3", "1.7", "times", "1.5", "times", ">", "1.6", "times", "met"]
+    assert cells_of(rates) == shown
+    missed = of_runs("replay", "text", [1_234_567.0], unit="lines/s", above=2_000_000.0)
+    assert cells_of(missed)[1:3] == ["1,234,567", "lines/s"]
+    assert cells_of(missed)[-3:] == ["2,000,000", "lines/s", "missed"]
+
+
+def test_without_a_target_nothing_is_met_or_missed() -> None:
+    assert of_runs("replay", "text", [1.0], unit="s").met is None
+
+
+def test_narrow_terminals_cut_nothing_off() -> None:
+    console = Console(file=io.StringIO(), width=60)
+    what = "so many words that they take two lines of the table"
+    rate = of_runs("replay", what, [1e6], unit="jobs/s", above=2e6)
+    render(console, TWO_CORES, [rate])
+    assert isinstance(console.file, io.StringIO)
+    row = " ".join(console.file.getvalue().splitlines()[-2].split())
+    assert row == (
+        "replay so many words that they take two lines 1 1,000,000 jobs/s 1,000,000 jobs/s "
+        "> 2,000,000 jobs/s missed"
+    )
+
+
+# replays
+
+
+def write_logs(folder: Path) -> None:
+    """Small logs under the names of the real ones."""
+    lines = [
+        f"{job} {job} 0 {5 + job % 4} 1 -1 -1 1 -1 -1 1 {job % 5} 1 -1 -1 -1 -1 -1\n"
+        for job in range(1, 41)
+    ]
+    for name in (replay.LPC, replay.RICC):
+        (folder / name).write_bytes(gzip.compress("".join(lines).encode()))
+    header = "JobIDRaw|Submit|Start|ElapsedRaw|AllocCPUS\n"
+    line = "7|2017-01-01T00:00:00|2017-01-01T00:00:05|60|1\n"
+    (folder / replay.XDMOD).write_bytes(gzip.compress((header + line).encode()))
+
+
+def test_every_measurement_of_a_replay_has_its_target(tmp_path: Path) -> None:
+    write_logs(tmp_path)
+    measured = told("replay", "--logs", str(tmp_path))
+    assert list(targets(measured)) == [
+        *MADE_UP_ROWS,
+        *("s < 60", "MB < 4000", "s < 1"),
+        *["jobs/s > 1000000"] * len(ALONE),
+        *["lines/s > 1000000"] * 2,
+        "lines/s > 200000",
+    ]
+    assert all(one["value"] > 0 for one in measured)
+    assert all(f"{policy}," in str(measured) for policy in ALONE)
+    assert "40 lines of SWF, decompression included" in measured[-2]["what"]
+    assert "reading 10 lines of text of sacct" in measured[-1]["what"]
+
+
+def test_the_dear_ones_can_be_left_out(tmp_path: Path) -> None:
+    write_logs(tmp_path)
+    most = ("--most-organizations", "1")
+    whats = [one["what"] for one in told("replay", "--logs", str(tmp_path), *most)]
+    assert whats
+    assert not [what for what in whats if "ref" in what]
+
+
+def test_logs_that_are_not_there_are_told(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["bench", "replay", "--json"])
+    (line,) = [line for line in result.stderr.splitlines() if "left out" in line]
+    assert all(name in line for name in replay.LOGS)
+    assert "their place is told with --logs DIRECTORY" in line
+    write_logs(tmp_path)
+    (tmp_path / replay.RICC).unlink()
+    result = CliRunner().invoke(main, ["bench", "replay", "--logs", str(tmp_path), "--json"])
+    (line,) = [line for line in result.stderr.splitlines() if "left out" in line]
+    assert line == f"shapleyprio: left out: RICC's whole log ({replay.RICC}): not in {tmp_path}"
+    assert not [one for one in json.loads(result.stdout)["measurements"] if "RICC" in one["what"]]
+
+
+def test_one_core_alone_is_not_held_against_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(cores=1, cpu="of a test", python="CPython")
+    monkeypatch.setattr(replay, "machine", lambda: machine)
+    result = CliRunner().invoke(main, ["bench", "replay", "--json"])
+    assert result.exit_code == 0
+    assert "left out: one core against two" in result.stderr
+    units = [one["unit"] for one in json.loads(result.stdout)["measurements"]]
+    assert units == ["s", "s", "MB", "s"]
+
+
+def test_one_core_and_two_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what slows the machine down for a while slows both down."""
+    turns: list[str] = []
+
+    def run(command: list[str], progress: object) -> Ran:
+        turns.append(command[-1])
+        seconds = {"1": 8.0, "2": 4.0}[command[-1]] + len(turns) // 3 * 10
+        return Ran(seconds=99.0, megabytes=len(turns), last_line=str(seconds))
+
+    monkeypatch.setattr(replay, "run_apart", run)
+    monkeypatch.setattr(replay, "_start_up", lambda bar: of_runs("replay", "", [1.0], unit="s"))
+    case = Case(organizations=3, below=10.0, megabytes_below=1000.0, runs=3)
+    monkeypatch.setattr(replay, "LARGE", (case,))
+    _, seconds, megabytes, times, _ = told("replay")
+    assert turns == ["1", "2"] * 3
+    assert (seconds["value"], seconds["worst"], seconds["met"]) == (18.0, 18.0, False)
+    assert megabytes["value"] == 3
+    assert (times["value"], times["worst"], times["met"]) == (18 / 14, 18 / 24, False)
+
+
+@pytest.mark.parametrize("part", ["replay", "all"])
+def test_missing_packages_are_told_before_anything_is_measured(part: str) -> None:
+    done = without_packages(part)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "shapleyprio: replay needs more packages: pip install 'shapleyprio[replay]'\n"
+    )
+
+
+def test_the_service_is_measured_without_the_packages_of_replay() -> None:
+    done = without_packages("ingest", "--records", "10")
+    assert done.returncode == 0, done.stderr
+    assert "10 finished records" in done.stdout
+
+
+def without_packages(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command where neither numpy nor numba is installed."""
+    program = f"""if True:
+        import sys
+        sys.modules["numba"] = sys.modules["numpy"] = None
+        from shapleyprio.cli import main
+        main(["bench", *{arguments!r}])
+    """
+    return subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+
+
+def test_a_program_run_apart_tells_its_time_memory_and_progress() -> None:
+    program = "x = bytearray(300_000_000); print(1); print(2); print('the end')"
+    seen: list[int] = []
+    ran = run_apart([sys.executable, "-c", program], seen.append)
+    assert (seen, ran.last_line) == ([1, 2], "the end")
+    assert ran.seconds > 0
+    assert ran.megabytes > 300
+
+
+def test_a_program_that_fails_apart_is_told_with_its_last_line() -> None:
+    with pytest.raises(RuntimeError, match="ended with 1: ValueError: why"):
+        run_apart([sys.executable, "-c", "raise ValueError('why')"])
+
+
+@pytest.mark.parametrize("organizations", [5, 16])
+def test_what_is_made_up_is_the_same_everywhere_and_as_the_targets_want_it(
+    organizations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_workloads, "JOBS", 3_000)
+    workload = replay_workloads.made_up(organizations)
+    again = replay_workloads.made_up(organizations)
+    for column in ("organization", "release", "processing_time", "job", "position"):
+        assert (getattr(workload, column) == getattr(again, column)).all()
+    assert len(workload.job) == 3_000
+    assert (workload.system_processors, workload.window.length) == (70, 50_000)
+    assert workload.owned.min() >= 1
+    assert (np.diff(workload.owned) <= 0).all()
+    assert workload.processing_time.min() >= 1
+    assert 0 <= workload.release.min() <= workload.release.max() < 50_000
+    load = workload.processing_time.sum() / (70 * 50_000)
+    assert 1.2 < load < 1.4
+    each = np.bincount(workload.organization, minlength=organizations)
+    assert each.min() > 0.75 * 3_000 / organizations
+    order = np.lexsort((workload.position, workload.release, workload.organization))
+    assert (order == np.arange(3_000)).all()
+
+
+def test_another_seed_makes_up_other_jobs() -> None:
+    one, other = (replay_workloads.made_up(3, seed=seed) for seed in (1, 2))
+    assert (one.release != other.release).any()
+
+
+# the past
 
 
 def test_every_record_of_the_past_can_be_read() -> None:

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.replay import results as module
 from shapleyprio.errors import ReplayError
+from shapleyprio.replay import results as module
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.results import (
     SCHEDULE_COLUMNS,

@@ -7,7 +7,7 @@ in coalition c. Ties are nobody's: the one listed first is asked first and stays
 from __future__ import annotations
 
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.state import Coalitions, Jobs, Keys, Record
+from shapleyprio.replay.kernel.state import Coalitions, Jobs, Keys, Record, World
 from shapleyprio.replay.kernel.worth import less_by_share, parts, precedes, worth
 
 KEYED, DIRECT, RELATIVE, SURFACE = 0, 1, 2, 3
@@ -85,10 +85,9 @@ def first_come(jobs: Jobs, state: Coalitions, c: int, u: int, w: int) -> bool:
 
 
 @inlined
-def comes_before(
-    policy: int, jobs: Jobs, state: Coalitions, record: Record, c: int, t: int, u: int, w: int
-) -> bool:
+def comes_before(policy: int, world: World, c: int, t: int, u: int, w: int) -> bool:
     """Whether u is served before w by that policy."""
+    state, record = world.state, world.record
     if policy == DIRECT:
         return direct(state, record, c, t, u) > direct(state, record, c, t, w)
     if policy == RELATIVE:
@@ -103,7 +102,7 @@ def comes_before(
         return current_share(state, record, c, u, w)
     if policy == ROUND_ROBIN:
         return round_robin(state, c, u, w)
-    return first_come(jobs, state, c, u, w)
+    return first_come(world.jobs, state, c, u, w)
 
 
 @inlined
@@ -124,20 +123,10 @@ def least_key(state: Coalitions, keys: Keys, c: int, t: int, candidates: int) ->
 
 
 @kernel
-def first_of_all(
-    policy: int,
-    jobs: Jobs,
-    state: Coalitions,
-    record: Record,
-    c: int,
-    t: int,
-    candidates: int,
-) -> int:
+def first_of_all(policy: int, world: World, c: int, t: int, candidates: int) -> int:
     """The candidate that comes before all others."""
     best = -1
-    for u in range(state.utility.shape[1]):
-        if (candidates >> u) & 1 and (
-            best < 0 or comes_before(policy, jobs, state, record, c, t, u, best)
-        ):
+    for u in range(world.state.utility.shape[1]):
+        if (candidates >> u) & 1 and (best < 0 or comes_before(policy, world, c, t, u, best)):
             best = u
     return best

@@ -18,17 +18,14 @@ from shapleyprio.replay.kernel.running import (
     pop,
     push,
 )
-from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs, Keys, Record
+from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs, Keys, Record, World
 from shapleyprio.replay.kernel.worth import add, draw, parts, worth
 
 
 @kernel
 def advance(
     policy: int,
-    jobs: Jobs,
-    state: Coalitions,
-    keys: Keys,
-    record: Record,
+    world: World,
     c: int,
     until: int,
 ) -> bool:
@@ -37,17 +34,18 @@ def advance(
     Returns:
         False if it stopped at a moment at which a choice needs keys that are not there yet.
     """
+    jobs, state = world.jobs, world.state
     while True:
         if state.undecided[c]:
-            if not _decide(policy, jobs, state, keys, record, c):
+            if not _decide(policy, world, c):
                 return False
             state.undecided[c] = 0
-            _count(state, keys, c)
+            _count(state, world.keys, c)
         t = min(state.next_end[c], _next_release(jobs, state, c))
         if t >= until:
             return True
         state.now[c] = t
-        _end(jobs, state, record, c, t)
+        _end(jobs, state, world.record, c, t)
         _arrive(jobs, state, c, t)
         state.undecided[c] = 1
 
@@ -73,6 +71,8 @@ def _arrive(jobs: Jobs, state: Coalitions, c: int, t: int) -> None:
             state.waiting[c] |= 1 << u
             state.demand[c] += width
             state.demand_of[c, u] += width
+            if state.demand_of[c, u] == width:
+                _open_head(jobs, state, c, u)
         place += 1
     state.arrived[c] = place
 
@@ -84,10 +84,10 @@ def _end(jobs: Jobs, state: Coalitions, record: Record, c: int, t: int) -> None:
         return
     while state.next_end[c] == t:
         first, size = state.heap[c], state.running[c] - 1
-        what = state.what[first]
-        pop(state.end, state.what, first, size + 1)
+        what = state.ends[first, 1]
+        pop(state.ends, first, size + 1)
         state.running[c] = size
-        state.next_end[c] = state.end[first] if size > 0 else NEVER
+        state.next_end[c] = state.ends[first, 0] if size > 0 else NEVER
         count = what & LARGEST_COUNT
         job = what >> (OWNER_BITS + COUNT_BITS)
         u = jobs.organization[job]
@@ -129,25 +129,25 @@ def _count(state: Coalitions, keys: Keys, c: int) -> None:
 
 @inlined
 def _decide(  # noqa: C901  # the whole rule of a moment, in its order
-    policy: int, jobs: Jobs, state: Coalitions, keys: Keys, record: Record, c: int
+    policy: int, world: World, c: int
 ) -> bool:
     """Starts jobs until no processor is free or none that waits may start.
 
     Returns:
         False, with nothing started, if the choice needs keys that are not there yet.
     """
+    jobs, state = world.jobs, world.state
     waiting = state.waiting[c]
     if state.free[c] == 0 or waiting == 0:
         return True
     contended = state.demand[c] > state.free[c] and waiting & (waiting - 1) != 0
-    if policy == KEYED and contended and keys.begin[1] == 0:
+    if policy == KEYED and contended and world.keys.begin[1] == 0:
         return False
     t, reserved_until, spare = state.now[c], NEVER, 0
     u = -1
     while state.free[c] > 0 and waiting != 0:
         if u < 0:
-            u = _next(policy, jobs, state, keys, record, c, t, waiting, contended)
-        _open_head(jobs, state, c, u)
+            u = _next(policy, world, c, t, waiting, contended)
         width, may_start = state.rest[c, u], True
         if jobs.rigid[0] != 0:
             may_start, reserved_until, spare = consider(
@@ -158,7 +158,7 @@ def _decide(  # noqa: C901  # the whole rule of a moment, in its order
         elif policy >= FIRST_FICKLE:
             width = 1
         if may_start:
-            _start(jobs, state, record, c, u, t, min(width, state.free[c]))
+            _start(jobs, state, world.record, c, u, t, min(width, state.free[c]))
         if not may_start or state.demand_of[c, u] == 0:
             waiting &= ~(1 << u)
             u = -1
@@ -170,10 +170,7 @@ def _decide(  # noqa: C901  # the whole rule of a moment, in its order
 @inlined
 def _next(
     policy: int,
-    jobs: Jobs,
-    state: Coalitions,
-    keys: Keys,
-    record: Record,
+    world: World,
     c: int,
     t: int,
     waiting: int,
@@ -181,8 +178,8 @@ def _next(
 ) -> int:
     """Who is served next. Where all that wait can start at once, Ref and Rand take anybody."""
     if policy != KEYED:
-        return first_of_all(policy, jobs, state, record, c, t, waiting)
-    return least_key(state, keys, c, t, waiting) if contended else _first_of(waiting)
+        return first_of_all(policy, world, c, t, waiting)
+    return least_key(world.state, world.keys, c, t, waiting) if contended else _first_of(waiting)
 
 
 @inlined
@@ -195,14 +192,13 @@ def _first_of(organizations: int) -> int:
 
 @inlined
 def _open_head(jobs: Jobs, state: Coalitions, c: int, u: int) -> None:
-    """Finds the first job that has not started whole."""
-    if state.rest[c, u] == 0:
-        job = state.head[c, u]
-        if jobs.rigid[0] != 0:
-            while jobs.width[job] > state.processors[c]:
-                job += 1
-        state.head[c, u] = job
-        state.rest[c, u] = jobs.width[job]
+    """Goes on to the first job of u that waits."""
+    job = state.head[c, u]
+    if jobs.rigid[0] != 0:
+        while jobs.width[job] > state.processors[c]:
+            job += 1
+    state.head[c, u] = job
+    state.rest[c, u] = jobs.width[job]
 
 
 @inlined
@@ -228,16 +224,18 @@ def _start(
     state.served[c] = u
     if state.rest[c, u] == 0:
         state.head[c, u] = job + 1
-    if state.demand_of[c, u] == 0:
-        state.waiting[c] &= ~(1 << u)
+        if state.demand_of[c, u] != 0:
+            _open_head(jobs, state, c, u)
+        else:
+            state.waiting[c] &= ~(1 << u)
     add(state.utility[c, u], t, processors)
 
 
 @inlined
 def _run(state: Coalitions, c: int, end: int, what: int) -> None:
-    push(state.end, state.what, state.heap[c], state.running[c], end, what)
+    push(state.ends, state.heap[c], state.running[c], end, what)
     state.running[c] += 1
-    state.next_end[c] = state.end[state.heap[c]]
+    state.next_end[c] = state.ends[state.heap[c], 0]
 
 
 @kernel

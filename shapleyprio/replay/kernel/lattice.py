@@ -24,7 +24,7 @@ import numpy as np
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.choice import KEYED
 from shapleyprio.replay.kernel.engine import advance
-from shapleyprio.replay.kernel.state import Coalitions, Ints, Jobs, Keys, Record, keys_of
+from shapleyprio.replay.kernel.state import Coalitions, Ints, Jobs, Keys, Record, World, keys_of
 from shapleyprio.replay.kernel.values import add_value, clear_row
 
 
@@ -33,12 +33,13 @@ def on_one_core(
 ) -> Callable[[int], None]:
     """What brings all coalitions, in blocks of so many seconds, to before a given block."""
     keys = lattice_keys(int(state.members[-1]).bit_length(), seconds)
+    world = World(jobs, state, keys, record)
     arrivals = arriving(jobs, -(-length // seconds), seconds)
     done = 0
 
     def run(until: int) -> None:
         nonlocal done
-        run_blocks(jobs, state, keys, record, arrivals, done, until, length)
+        run_blocks(world, arrivals, done, until, length)
         done = until
 
     return run
@@ -60,20 +61,12 @@ def arriving(jobs: Jobs, blocks: int, seconds: int) -> Ints:
 
 
 @kernel
-def run_blocks(
-    jobs: Jobs,
-    state: Coalitions,
-    keys: Keys,
-    record: Record,
-    arriving: Ints,
-    first: int,
-    last: int,
-    length: int,
-) -> None:
+def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int) -> None:
     """Brings all coalitions through the blocks from `first` to before `last`.
 
     Values are made only where some coalition has to choose, and then of smaller numbers only.
     """
+    state, keys = world.state, world.keys
     seconds = keys.rows.shape[1]
     for block in range(first, last):
         until = min((block + 1) * seconds, length)
@@ -81,48 +74,32 @@ def run_blocks(
         valued = 1
         for c in range(1, len(state.members)):
             keys.begin[1] = valued == c
-            if not _advance(jobs, state, keys, record, c, arriving[block], until):
+            if not _advance(world, c, arriving[block], until):
                 while valued < c:
                     _value(state, keys, valued)
                     valued += 1
                 keys.begin[1] = 1
-                _advance(jobs, state, keys, record, c, arriving[block], until)
+                _advance(world, c, arriving[block], until)
 
 
 @kernel
-def run_part(
-    jobs: Jobs,
-    state: Coalitions,
-    keys: Keys,
-    record: Record,
-    first: int,
-    last: int,
-    arriving: int,
-    until: int,
-) -> None:
+def run_part(world: World, first: int, last: int, arriving: int, until: int) -> None:
     """Brings coalitions `first` to before `last` through the block of the keys, with their values.
 
     What they choose by, the values of their subsets, must be there.
     """
     for c in range(first, last):
-        _advance(jobs, state, keys, record, c, arriving, until)
-        _value(state, keys, c)
+        _advance(world, c, arriving, until)
+        _value(world.state, world.keys, c)
 
 
 @inlined
-def _advance(
-    jobs: Jobs,
-    state: Coalitions,
-    keys: Keys,
-    record: Record,
-    c: int,
-    arriving: int,
-    until: int,
-) -> bool:
+def _advance(world: World, c: int, arriving: int, until: int) -> bool:
+    state = world.state
     idle = (
         state.undecided[c] == 0 and state.next_end[c] >= until and arriving & state.members[c] == 0
     )
-    return idle or advance(KEYED, jobs, state, keys, record, c, until)
+    return idle or advance(KEYED, world, c, until)
 
 
 @kernel

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from shapleyprio.replay.kernel.lattice import arriving, lattice_keys, run_part
-from shapleyprio.replay.kernel.state import Coalitions, Jobs, Record
+from shapleyprio.replay.kernel.state import Coalitions, Jobs, Record, World
 
 FEWEST_ORGANIZATIONS = 11
 """With fewer, sharing out the work costs more than it saves."""
@@ -34,10 +34,10 @@ def on_many_cores(
     progress = Progress([0] * 2**cut)
 
     def work(part: int, block: int) -> int:
-        keys = kept[block % KEPT]
+        world = World(jobs, state, kept[block % KEPT], record)
         until = min((block + 1) * seconds, length)
         first, last = max(part * size, 1), (part + 1) * size
-        run_part(jobs, state, keys, record, first, last, arrivals[block], until)
+        run_part(world, first, last, arrivals[block], until)
         return part
 
     def run(until: int) -> None:

@@ -18,36 +18,36 @@ def packed(job: int, owner: int, processors: int) -> int:
 
 
 @inlined
-def push(ends: Ints, whats: Ints, first: int, size: int, end: int, what: int) -> None:
+def push(heap: Ints, first: int, size: int, end: int, what: int) -> None:
     """Puts something that ends then into the heap at `first`, which had `size` entries."""
     place = size
     while place > 0:
         above = (place - 1) >> 1
-        if ends[first + above] <= end:
+        if heap[first + above, 0] <= end:
             break
-        ends[first + place] = ends[first + above]
-        whats[first + place] = whats[first + above]
+        heap[first + place, 0] = heap[first + above, 0]
+        heap[first + place, 1] = heap[first + above, 1]
         place = above
-    ends[first + place] = end
-    whats[first + place] = what
+    heap[first + place, 0] = end
+    heap[first + place, 1] = what
 
 
 @inlined
-def pop(ends: Ints, whats: Ints, first: int, size: int) -> None:
+def pop(heap: Ints, first: int, size: int) -> None:
     """Takes away what ends first from the heap at `first`, which had `size` entries."""
     last = size - 1
-    end, what = ends[first + last], whats[first + last]
-    ends[first + last] = NEVER  # so that every place above has two below it
+    end, what = heap[first + last, 0], heap[first + last, 1]
+    heap[first + last, 0] = NEVER  # so that every place above has two below it
     place = 0
     while True:
         below = 2 * place + 1
         if below >= last:
             break
-        below += int(ends[first + below + 1] < ends[first + below])
-        if end <= ends[first + below]:
+        below += int(heap[first + below + 1, 0] < heap[first + below, 0])
+        if end <= heap[first + below, 0]:
             break
-        ends[first + place] = ends[first + below]
-        whats[first + place] = whats[first + below]
+        heap[first + place, 0] = heap[first + below, 0]
+        heap[first + place, 1] = heap[first + below, 1]
         place = below
-    ends[first + place] = end
-    whats[first + place] = what
+    heap[first + place, 0] = end
+    heap[first + place, 1] = what

@@ -13,7 +13,7 @@ import numpy as np
 from shapleyprio.replay.compiled import kernel
 from shapleyprio.replay.kernel.choice import FIRST_COME, KEYED
 from shapleyprio.replay.kernel.engine import advance
-from shapleyprio.replay.kernel.state import Coalitions, Ints, Jobs, Keys, Record, keys_of
+from shapleyprio.replay.kernel.state import Ints, Keys, World, keys_of
 from shapleyprio.replay.kernel.values import add_value, clear_row
 
 
@@ -51,17 +51,9 @@ def weights_of(orderings: Ints) -> tuple[Ints, Ints]:
 
 
 @kernel
-def run_blocks(
-    jobs: Jobs,
-    state: Coalitions,
-    keys: Keys,
-    record: Record,
-    weights: Ints,
-    first: int,
-    last: int,
-    length: int,
-) -> None:
+def run_blocks(world: World, weights: Ints, first: int, last: int, length: int) -> None:
     """Brings the sampled coalitions and the consortium through some blocks of seconds."""
+    state, keys = world.state, world.keys
     seconds = keys.rows.shape[1]
     everybody = len(weights)
     for block in range(first, last):
@@ -69,12 +61,12 @@ def run_blocks(
         keys.begin[0] = block * seconds
         keys.begin[1] = 0
         for c in range(everybody):
-            advance(FIRST_COME, jobs, state, keys, record, c, until)
-        if not advance(KEYED, jobs, state, keys, record, everybody, until):
+            advance(FIRST_COME, world, c, until)
+        if not advance(KEYED, world, everybody, until):
             for u in range(weights.shape[1]):
                 clear_row(keys, u)
                 for c in range(everybody):
                     if weights[c, u] != 0:
                         add_value(state, keys, c, -weights[c, u], u)
             keys.begin[1] = 1
-            advance(KEYED, jobs, state, keys, record, everybody, until)
+            advance(KEYED, world, everybody, until)

@@ -62,7 +62,7 @@ class Coalitions(NamedTuple):
         waiting: [c], bit u is set if organization u has a job that waits.
         demand: [c], processors that all waiting jobs need.
         demand_of: [c, k], those of each organization.
-        head: [c, k], the first job that has not started whole.
+        head: [c, k], the first job that has not started whole; the next one if none waits.
         rest: [c, k], processors that its copies still need; all of them if it is rigid.
         served: [c], the organization that started last, −1 at first.
         utility: [c, k, 3], moments of each organization's jobs.
@@ -70,9 +70,9 @@ class Coalitions(NamedTuple):
         next_end: [c], when the next running job ends.
         running: [c], how many entries its heap has.
         heap: [c + 1], where its heap begins.
-        end: heaps of ends, the earliest first.
-        what: what ends there: job, owner and processors in one number.
-        expected_end, expected_what: room for heaps by expected ends, if others may be passed.
+        ends: [., 2], heaps of running jobs, the earliest end first: the end, and what ends there,
+            job, owner and processors in one number.
+        expected: [., 2], room for such heaps by expected ends, if jobs may be passed.
     """
 
     members: Ints
@@ -92,10 +92,8 @@ class Coalitions(NamedTuple):
     next_end: Ints
     running: Ints
     heap: Ints
-    end: Ints
-    what: Ints
-    expected_end: Ints
-    expected_what: Ints
+    ends: Ints
+    expected: Ints
 
 
 class Keys(NamedTuple):
@@ -151,6 +149,15 @@ class Record(NamedTuple):
     copies: NDArray[np.int32]
 
 
+class World(NamedTuple):
+    """All that the engine works on."""
+
+    jobs: Jobs
+    state: Coalitions
+    keys: Keys
+    record: Record
+
+
 def jobs_of(workload: Workload) -> Jobs:
     """The queues of a workload."""
     k = len(workload.organizations)
@@ -201,10 +208,8 @@ def coalitions_of(jobs: Jobs, owned: Ints, members: Ints) -> Coalitions:
         next_end=np.full(count, NEVER, dtype=np.int64),
         running=zeros(count),
         heap=heap,
-        end=np.empty(heap[-1], dtype=np.int64),
-        what=np.empty(heap[-1], dtype=np.int64),
-        expected_end=np.empty(heap[-1] * jobs.backfill[0], dtype=np.int64),
-        expected_what=np.empty(heap[-1] * jobs.backfill[0], dtype=np.int64),
+        ends=np.empty((heap[-1], 2), dtype=np.int64),
+        expected=np.empty((heap[-1] * jobs.backfill[0], 2), dtype=np.int64),
     )
 
 

@@ -1,0 +1,250 @@
+"""Replays: Ref with more and more organizations, the usual policies, whole logs, reading.
+
+``python -m shapleyprio.bench.replay K CORES`` replays what is made up for K organizations under
+Ref; it prints the second that was reached now and then, and at the end the seconds it took.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from shapleyprio.bench import replay_workloads as workloads
+from shapleyprio.bench.measure import Measurement, Ran, machine, of_runs, run_apart, seconds_of
+from shapleyprio.replay.log import Log
+from shapleyprio.replay.policies import ALONE, run_policy
+from shapleyprio.replay.reading import read_log
+from shapleyprio.replay.workload import Workload
+
+LPC = "LPC-EGEE-2004-1.2-cln.swf.gz"
+RICC = "RICC-2010-2.swf.gz"
+XDMOD = "xdmod-pozidriv.sacct.gz"
+LOGS = {LPC: "LPC's whole log", RICC: "RICC's whole log", XDMOD: "text of sacct"}
+"""File -> what is measured on it."""
+
+RUNS = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Ref with so many organizations.
+
+    Attributes:
+        organizations: how many.
+        below: target for the seconds.
+        megabytes_below: target for the peak memory, if there is one.
+        runs: how many.
+    """
+
+    organizations: int
+    below: float
+    megabytes_below: float | None = None
+    runs: int = RUNS
+
+
+MADE_UP = (
+    Case(organizations=5, below=0.02),
+    Case(organizations=10, below=0.5),
+    Case(organizations=12, below=2.5),
+)
+LARGE = (
+    Case(organizations=14, below=12.0, runs=3),
+    Case(organizations=16, below=80.0, megabytes_below=1000.0, runs=1),
+)
+"""On one core and on two."""
+
+WHOLE_LOG = (Case(organizations=5, below=1.0), Case(organizations=8, below=10.0, runs=3))
+TIMES_ABOVE = 1.6
+"""Two cores against one."""
+
+JOBS_A_SECOND_ABOVE = 1_000_000.0
+SWF_LINES_A_SECOND_ABOVE = 1_000_000.0
+SACCT_LINES_A_SECOND_ABOVE = 200_000.0
+SACCT_LINES = 200_000
+"""So many there are at least, by repeating the log."""
+
+RICC_ORGANIZATIONS = 5
+RICC_PROCESSORS = 8_192
+RICC_POLICY = "directcontr"
+RICC_RUNS = 3
+RICC_SECONDS_BELOW = 60.0
+RICC_MEGABYTES_BELOW = 4000.0
+HELP_SECONDS_BELOW = 0.3
+
+Bar = Callable[[str, int], Callable[[int], None]]
+"""Makes a progress bar: what is done, and of how much -> how to tell of progress."""
+
+T = TypeVar("T")
+
+
+def replay(
+    folder: Path, logs: Path | None, most_organizations: int, bar: Bar
+) -> Iterator[Measurement]:
+    """Measures replays.
+
+    Args:
+        folder: for a log made by repeating another one.
+        logs: where the real logs are; those that are not there are left out.
+        most_organizations: with more of them, nothing is measured.
+        bar: makes a progress bar.
+    """
+
+    def small_enough(case: Case) -> bool:
+        return case.organizations <= most_organizations
+
+    for case in filter(small_enough, MADE_UP):
+        what = f"ref, {_of(case)}"
+        yield _ref(what, workloads.made_up(case.organizations), case, bar)
+    # processes of their own come before the logs are read, see run_apart
+    for case in filter(small_enough, LARGE):
+        yield from _on_one_core_and_two(case, bar)
+    yield _start_up(bar)
+    found = found_in(logs)
+    if RICC in found:
+        yield from _whole_process(found[RICC], bar)
+    if LPC in found:
+        log = read_log(str(found[LPC]))
+        for case in filter(small_enough, WHOLE_LOG):
+            what = f"{LOGS[LPC]}, ref, {case.organizations} organizations"
+            yield _ref(what, workloads.dealt_out(log, case.organizations), case, bar)
+        yield from _usual_policies(log, bar)
+    yield from _reading(found, folder, bar)
+
+
+def found_in(logs: Path | None) -> dict[str, Path]:
+    """Name -> file, for the logs that are there."""
+    if logs is None:
+        return {}
+    return {name: logs / name for name in LOGS if (logs / name).is_file()}
+
+
+def left_out(logs: Path | None) -> Iterator[str]:
+    """What cannot be measured here, and why; a line each."""
+    missing = [f"{what} ({name})" for name, what in LOGS.items() if name not in found_in(logs)]
+    if missing:
+        why = "their place is told with --logs DIRECTORY" if logs is None else f"not in {logs}"
+        yield f"left out: {', '.join(missing)}: {why}"
+    if machine().cores == 1:
+        yield "left out: one core against two: this process may use only one"
+
+
+def _ref(what: str, workload: Workload, case: Case, bar: Bar) -> Measurement:
+    progress = bar(f"ref, k = {case.organizations}", case.runs)
+    schedules = _repeatedly(lambda: run_policy(workload, "ref"), case.runs, progress)
+    seconds = [one.seconds for one in schedules]
+    return of_runs("replay", what, seconds, unit="s", below=case.below)
+
+
+def _repeatedly(action: Callable[[], T], runs: int, progress: Callable[[int], None]) -> Iterator[T]:
+    for done in range(1, runs + 1):
+        yield action()
+        progress(done)
+
+
+def _on_one_core_and_two(case: Case, bar: Bar) -> Iterator[Measurement]:
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    megabytes = []
+    for cores, ran in _in_turn(case, bar):
+        seconds[cores].append(float(ran.last_line))
+        if cores == 1:
+            megabytes.append(ran.megabytes)
+    yield of_runs("replay", f"ref, {_of(case)}", seconds[1], unit="s", below=case.below)
+    if case.megabytes_below is not None:
+        below = case.megabytes_below
+        yield of_runs("replay", "peak memory of that", megabytes, unit="MB", below=below)
+    if seconds[2]:
+        what = f"ref, {case.organizations} organizations: one core's time by two cores'"
+        times = [one / two for one, two in zip(seconds[1], seconds[2], strict=True)]
+        yield of_runs("replay", what, times, unit="times", above=TIMES_ABOVE)
+
+
+def _in_turn(case: Case, bar: Bar) -> Iterator[tuple[int, Ran]]:
+    """On one core and on two alternately, so that both see the same moods of the machine."""
+    numbers = (1, 2)[: machine().cores]
+    turns = case.runs * len(numbers)
+    progress = bar(f"ref, k = {case.organizations}", turns * workloads.SECONDS)
+    program = [sys.executable, "-m", "shapleyprio.bench.replay", str(case.organizations)]
+    for turn, cores in enumerate(numbers * case.runs):
+        yield cores, run_apart([*program, str(cores)], _from(progress, turn * workloads.SECONDS))
+
+
+def _from(progress: Callable[[int], None], begin: int) -> Callable[[int], None]:
+    return lambda done: progress(begin + done)
+
+
+def _whole_process(file: Path, bar: Bar) -> Iterator[Measurement]:
+    command = [sys.executable, "-m", "shapleyprio", "replay", str(file), "--policy", RICC_POLICY]
+    command += ["--deal-users", str(RICC_ORGANIZATIONS), "--processors", str(RICC_PROCESSORS)]
+    command += ["--seed", str(workloads.SEED)]
+    progress = bar("replaying RICC", RICC_RUNS)
+    ran = list(_repeatedly(lambda: run_apart(command), RICC_RUNS, progress))
+    what = f"{LOGS[RICC]}, expanded, {RICC_POLICY}: read, scheduled, measured and shown"
+    seconds, megabytes = [one.seconds for one in ran], [one.megabytes for one in ran]
+    yield of_runs("replay", what, seconds, unit="s", below=RICC_SECONDS_BELOW)
+    what = "peak memory of that"
+    yield of_runs("replay", what, megabytes, unit="MB", below=RICC_MEGABYTES_BELOW)
+
+
+def _start_up(bar: Bar) -> Measurement:
+    command = [sys.executable, "-m", "shapleyprio", "--help"]
+    ran = _repeatedly(lambda: run_apart(command), RUNS, bar("starting", RUNS))
+    seconds = [one.seconds for one in ran]
+    return of_runs("replay", "shapleyprio --help", seconds, unit="s", below=HELP_SECONDS_BELOW)
+
+
+def _usual_policies(log: Log, bar: Bar) -> Iterator[Measurement]:
+    organizations = WHOLE_LOG[0].organizations
+    workload = workloads.dealt_out(log, organizations)
+    for policy in ALONE:
+        run = partial(run_policy, workload, policy)
+        schedules = _repeatedly(run, RUNS, bar(policy, RUNS))
+        rates = [int(one.copies.sum()) / one.seconds for one in schedules]
+        what = f"{LOGS[LPC]}, {policy}, {organizations} organizations: sequential jobs"
+        yield of_runs("replay", what, rates, unit="jobs/s", above=JOBS_A_SECOND_ABOVE)
+
+
+def _reading(found: Mapping[str, Path], folder: Path, bar: Bar) -> Iterator[Measurement]:
+    for name in (LPC, RICC):
+        if name in found:
+            lines = workloads.lines_of(found[name])
+            what = f"reading {LOGS[name]}, {lines:,} lines of SWF, decompression included"
+            yield _lines_a_second(what, found[name], lines, SWF_LINES_A_SECOND_ABOVE, bar)
+    if XDMOD in found:
+        longer = folder / "repeated.sacct"
+        lines = workloads.repeated(found[XDMOD], longer, SACCT_LINES)
+        what = f"reading {lines:,} lines of {LOGS[XDMOD]}, one log over and over"
+        yield _lines_a_second(what, longer, lines, SACCT_LINES_A_SECOND_ABOVE, bar)
+
+
+def _lines_a_second(what: str, file: Path, lines: int, above: float, bar: Bar) -> Measurement:
+    read = partial(read_log, str(file))
+    read()  # compiles
+    seconds = _repeatedly(lambda: seconds_of(read), RUNS, bar("reading", RUNS))
+    rates = [lines / one for one in seconds]
+    return of_runs("replay", what, rates, unit="lines/s", above=above)
+
+
+def _of(case: Case) -> str:
+    return (
+        f"{case.organizations} organizations, {workloads.JOBS:,} jobs, {workloads.PROCESSORS} "
+        f"processors, {workloads.SECONDS:,} s"
+    )
+
+
+def main(organizations: int, cores: int) -> None:
+    """Replays what is made up under Ref and prints how it goes."""
+    schedule = run_policy(
+        workloads.made_up(organizations),
+        "ref",
+        cores=cores,
+        progress=lambda second: print(second, flush=True),
+    )
+    print(schedule.seconds, flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

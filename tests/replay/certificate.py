@@ -1,0 +1,284 @@
+"""Walks through a schedule and proves that every decision in it was the policy's.
+
+The owners of the processors are taken from the schedule, since they are drawn at random; with
+them every policy but ref and rand has exactly one decision at every moment. Of ref and rand only
+what holds for all greedy schedules is proved here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from heapq import heappop, heappush
+from typing import Any, NoReturn
+
+from shapleyprio.fairness.utility import Moments
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.workload import Workload
+
+
+class NotCertified(AssertionError):  # noqa: N818 (what it says about a schedule)
+    """A schedule is not the policy's; the message names the first wrong entry."""
+
+
+@dataclass(slots=True)
+class Account:
+    """What was executed for an organization, or on its processors; exact at every moment."""
+
+    parts: Moments = field(default_factory=Moments)
+    parts_by_release: Moments = field(default_factory=Moments)
+
+    def add(self, t: int, processors: int, release: int) -> None:
+        self.parts.add(t, processors)
+        self.parts_by_release.add(t, processors * release)
+
+    @property
+    def occupied(self) -> int:
+        return self.parts.processors
+
+    def psi(self, t: int) -> int:
+        return self.parts.worth(t)
+
+    def psi_relative(self, t: int) -> int:
+        return self.parts.worth(t) + self.parts_by_release.parts(t)
+
+    def surface(self, t: int) -> int:
+        return self.parts.parts(t)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of a schedule."""
+
+    number: int
+    job: int
+    start: int
+    owner: int
+    copies: int
+
+
+@dataclass(order=True, frozen=True, slots=True)
+class Running:
+    end: int
+    estimated_end: int
+    job: int
+    owner: int
+    processors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """What follows from a certified schedule at the window's end."""
+
+    utility: list[int]
+    lent: list[int]
+
+
+class Walk:
+    """The state that a schedule implies, moment after moment."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.organization: list[int] = workload.organization.tolist()
+        self.release: list[int] = workload.release.tolist()
+        self.position: list[int] = workload.position.tolist()
+        self.processing_time: list[int] = workload.processing_time.tolist()
+        self.processors: list[int] = workload.processors.tolist()
+        self.estimate = [
+            max(limit, time)
+            for limit, time in zip(workload.limit.tolist(), self.processing_time, strict=True)
+        ]
+        self.owned: list[int] = workload.owned.tolist()
+        self.free_of = list(self.owned)
+        self.k = len(self.owned)
+        self.served = -1
+        self.arrivals = deque(
+            sorted(range(len(self.release)), key=lambda j: (self.release[j], self.position[j]))
+        )
+        self.rest = list(self.processors)
+        self.queues: list[deque[int]] = [deque() for _ in self.owned]
+        self.running: list[Running] = []
+        self.of_jobs = [Account() for _ in self.owned]
+        self.of_processors = [Account() for _ in self.owned]
+
+    @property
+    def free(self) -> int:
+        return sum(self.free_of)
+
+    def waiting(self) -> list[int]:
+        return [u for u in range(self.k) if self.queues[u]]
+
+    def head(self, organization: int) -> int:
+        return self.queues[organization][0]
+
+    def next_moment(self) -> int:
+        """When a job ends or is released; the window's end if nothing more happens in it."""
+        moments = [self.workload.window.length]
+        if self.running:
+            moments.append(self.running[0].end)
+        if self.arrivals:
+            moments.append(self.release[self.arrivals[0]])
+        return min(moments)
+
+    def advance(self, t: int) -> None:
+        while self.running and self.running[0].end == t:
+            done = heappop(self.running)
+            self.free_of[done.owner] += done.processors
+            self._account(t, done.job, done.owner, -done.processors)
+        while self.arrivals and self.release[self.arrivals[0]] == t:
+            job = self.arrivals.popleft()
+            self.queues[self.organization[job]].append(job)
+
+    def start(self, t: int, organization: int, owner: int, processors: int) -> None:
+        """Starts processors of the organization's first job."""
+        job = self.head(organization)
+        self.free_of[owner] -= processors
+        self.rest[job] -= processors
+        if self.rest[job] == 0:
+            self.queues[organization].popleft()
+        self._account(t, job, owner, processors)
+        end, estimated_end = t + self.processing_time[job], t + self.estimate[job]
+        heappush(self.running, Running(end, estimated_end, job, owner, processors))
+        self.served = organization
+
+    def _account(self, t: int, job: int, owner: int, processors: int) -> None:
+        release = self.release[job]
+        self.of_jobs[self.organization[job]].add(t, processors, release)
+        self.of_processors[owner].add(t, processors, release)
+
+    def balance(self, worth: Callable[[Account, int], int], t: int, organization: int) -> int:
+        return worth(self.of_processors[organization], t) - worth(self.of_jobs[organization], t)
+
+    def per_share(self, used: int, organization: int) -> tuple[bool, Fraction]:
+        owned = self.owned[organization]
+        return (True, Fraction(used)) if owned == 0 else (False, Fraction(used, owned))
+
+
+Key = Callable[[Walk, int, int], Any]
+"""The waiting organization with the least key (walk, t, organization) is served next."""
+
+KEYS: Mapping[str, Key] = {
+    "directcontr": lambda walk, t, u: -walk.balance(Account.psi, t, u),
+    "orig-direct": lambda walk, t, u: -walk.balance(Account.psi, t, u),
+    "rel-direct": lambda walk, t, u: -walk.balance(Account.psi_relative, t, u),
+    "simpl-direct": lambda walk, t, u: -walk.balance(Account.surface, t, u),
+    "fairshare": lambda walk, t, u: walk.per_share(walk.of_jobs[u].surface(t), u),
+    "utfairshare": lambda walk, t, u: walk.per_share(walk.of_jobs[u].psi(t), u),
+    "currfairshare": lambda walk, t, u: walk.per_share(walk.of_jobs[u].occupied, u),
+    "roundrobin": lambda walk, t, u: (u - walk.served - 1) % walk.k,
+    "fcfs": lambda walk, t, u: (walk.release[walk.head(u)], walk.position[walk.head(u)]),
+}
+
+
+def rows(schedule: Schedule) -> list[tuple[int, int, int, int]]:
+    """(job, start, owner, copies) of all entries."""
+    columns = (schedule.job, schedule.start, schedule.owner, schedule.copies)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def processors_started(schedule: Schedule) -> Counter[tuple[int, int]]:
+    """(job, start) -> how many processors it got then."""
+    counts: Counter[tuple[int, int]] = Counter()
+    for job, start, _, copies in rows(schedule):
+        counts[job, start] += copies
+    return counts
+
+
+def certify(workload: Workload, schedule: Schedule) -> Certified:
+    """Proves a schedule, decision by decision.
+
+    Raises:
+        NotCertified: it is not the policy's.
+    """
+    return _Certificate(workload, schedule).prove()
+
+
+class _Certificate:
+    """The walk with the rows of the schedule that are still to be explained."""
+
+    def __init__(self, workload: Workload, schedule: Schedule) -> None:
+        self.walk = Walk(workload)
+        self.schedule = schedule
+        self.key = KEYS.get(schedule.policy)
+        self.rigid = workload.wide == "rigid"
+        self.easy = workload.backfill == "easy"
+        self.entries = deque(Entry(number, *row) for number, row in enumerate(rows(schedule)))
+        self.unexplained = 0
+
+    def prove(self) -> Certified:
+        walk, length = self.walk, self.walk.workload.window.length
+        t = walk.next_moment()
+        while t < length:
+            walk.advance(t)
+            self._moment(t)
+            t = walk.next_moment()
+        if self.entries or self.unexplained:
+            self._fail(length, "nothing starts any more")
+        lent = [account.psi(length) for account in walk.of_processors]
+        if self.key is not None and self.schedule.contribution != tuple(map(Fraction, lent)):
+            raise NotCertified(f"contribution {self.schedule.contribution} instead of {lent}")
+        return Certified([account.psi(length) for account in walk.of_jobs], lent)
+
+    def _moment(self, t: int) -> None:
+        """Explains all starts at t, and that nothing else starts."""
+        walk, passed, blocked = self.walk, set[int](), 0
+        while walk.free and (waiting := [u for u in walk.waiting() if u not in passed]):
+            organization = self._choice(t, waiting)
+            if not self.rigid:
+                self._explain(t, organization, 1)
+                continue
+            needed = walk.processors[walk.head(organization)]
+            if needed <= walk.free and not (blocked and self._delays(t, organization, blocked)):
+                self._explain(t, organization, needed)
+            elif self.easy:
+                passed.add(organization)
+                blocked = blocked or needed
+            else:
+                break
+        if self.unexplained or (self.entries and self.entries[0].start <= t):
+            self._fail(t, "nothing more starts")
+
+    def _choice(self, t: int, waiting: list[int]) -> int:
+        if (key := self.key) is not None:
+            return min(waiting, key=lambda u: (key(self.walk, t, u), u))
+        organization = self.walk.organization[self.entries[0].job] if self.entries else -1
+        if organization not in waiting:
+            self._fail(t, f"one of the organizations {waiting} is served")
+        return organization
+
+    def _delays(self, t: int, organization: int, needed: int) -> bool:
+        """Whether the organization's head would delay a job for which processors are reserved."""
+        walk = self.walk
+        job, free, reserved = walk.head(organization), walk.free, t
+        for running in sorted(walk.running, key=lambda running: running.estimated_end):
+            if free >= needed and running.estimated_end > reserved:
+                break
+            free, reserved = free + running.processors, running.estimated_end
+        return t + walk.estimate[job] > reserved and walk.processors[job] > free - needed
+
+    def _explain(self, t: int, organization: int, processors: int) -> None:
+        """Takes so many processors of the organization's head from the schedule's rows."""
+        job = self.walk.head(organization)
+        for _ in range(processors):
+            if not self._is_next(t, job):
+                self._fail(t, f"job {job} of organization {organization} starts")
+            entry = self.entries[0]
+            if not 0 <= entry.owner < self.walk.k or self.walk.free_of[entry.owner] == 0:
+                self._fail(t, "its owner has no free processor")
+            self.walk.start(t, organization, entry.owner, 1)
+            self.unexplained += 1
+            if self.unexplained == entry.copies:
+                self.entries.popleft()
+                self.unexplained = 0
+
+    def _is_next(self, t: int, job: int) -> bool:
+        if not self.entries:
+            return False
+        entry = self.entries[0]
+        return (entry.start, entry.job) == (t, job) and entry.copies > 0
+
+    def _fail(self, t: int, wanted: str) -> NoReturn:
+        found = self.entries[0] if self.entries else "the schedule's end"
+        raise NotCertified(f"at {t} by {self.schedule.policy}: {wanted}, but found {found}")

@@ -1,0 +1,327 @@
+"""Ref decides exactly as Fig. 1 and 3 of the papers do, written out with rationals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shapleyprio.replay import limits
+from shapleyprio.replay.limits import PolicyError
+from shapleyprio.replay.measures import measure
+from shapleyprio.replay.policies import run_policy
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.workload import Backfill, Workload
+from tests.fairness.examples import worth_by_parts
+from tests.replay import literal
+from tests.replay.certificate import certify, processors_started, rows
+from tests.replay.strategies import Job, jobs_of, workload_of_jobs, workloads
+
+BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
+
+
+def assert_is_ref(workload: Workload) -> None:
+    schedule = run_policy(workload, "ref")
+    expected = literal.ref(workload)
+    assert processors_started(schedule) == literal.processors_started(expected.starts)
+    assert schedule.contribution == tuple(expected.contribution)
+    assert list(measure(workload, schedule).utilities) == expected.utility
+
+
+@contextmanager
+def blocks_of(seconds: int) -> Iterator[None]:
+    """Windows are scheduled in blocks of so many seconds at most."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(limits, "LONGEST_BLOCK", seconds)
+        yield
+
+
+# the oracle itself
+
+
+@given(start=st.integers(0, 40), processing_time=st.integers(1, 40), later=st.integers(0, 60))
+def test_eq_3_is_the_sum_over_unit_size_parts(start: int, processing_time: int, later: int) -> None:
+    t = start + later
+    expected = worth_by_parts(start, start + processing_time, t)
+    assert literal.eq_3(start, processing_time, t) == expected
+
+
+@given(
+    values=st.lists(st.integers(-1000, 1000), min_size=15, max_size=15),
+    k=st.integers(1, 4),
+)
+def test_eq_1_eq_2_and_the_potential_are_the_same_shapley_value(values: list[int], k: int) -> None:
+    coalitions = literal.subsets(frozenset(range(k)))
+    v = dict(zip(coalitions, [0, *values], strict=False))
+    potential = {frozenset[int](): Fraction(0)}
+    for coalition in coalitions[1:]:
+        total = v[coalition] + sum(potential[coalition - {u}] for u in coalition)
+        potential[coalition] = Fraction(total, len(coalition))
+        for u in coalition:
+            phi = literal.eq_1(u, coalition, v)
+            assert phi == literal.eq_2(u, literal.all_orderings(coalition), v)
+            assert phi == potential[coalition] - potential[coalition - {u}]
+
+
+@settings(max_examples=25)
+@given(workload=workloads())
+def test_nothing_is_decided_between_releases_and_ends(workload: Workload) -> None:
+    every_second = literal.ref(workload, range(workload.window.length))
+    assert literal.ref(workload) == every_second
+
+
+@given(
+    balances=st.lists(st.integers(-300, 300), min_size=1, max_size=4),
+    k=st.integers(1, 12),
+)
+def test_fig_3_takes_an_organization_whose_start_fig_1_finds_nearest(
+    balances: list[int], k: int
+) -> None:
+    """Fig. 1 measures after a gain. At the moment of a start there is none, and to Fig. 1 all
+    starts are equally near (or, with the sum over all organizations as the figure prints it,
+    that is nearest whose balance is nearest to 0: the text says otherwise). A second later the
+    start has gained 1, and then what Fig. 3 takes is among the nearest.
+    """
+    balance = {u: Fraction(numerator, k) for u, numerator in enumerate(balances)}
+    taken = literal.highest(list(balance), balance.__getitem__)
+    assert len({literal.distance(u, balance, 0) for u in balance}) == 1
+    printed = {u: literal.distance(u, balance, 0, others_only=False) for u in balance}
+    assert min(balance, key=printed.__getitem__) == min(balance, key=lambda u: abs(balance[u]))
+    later = {u: literal.distance(u, balance, 1) for u in balance}
+    assert later[taken] == min(later.values())
+
+
+# the kernel against the oracle
+
+
+@settings(max_examples=250)
+@given(workload=workloads())
+def test_ref_is_what_the_papers_define(workload: Workload) -> None:
+    assert_is_ref(workload)
+
+
+@settings(max_examples=12)
+@given(workload=workloads(organizations=st.just(5)))
+def test_ref_of_five_organizations_is_what_the_papers_define(workload: Workload) -> None:
+    assert_is_ref(workload)
+
+
+@settings(max_examples=60)
+@given(workload=workloads(processing_times=st.just(1), owned=st.just(1), widths=st.just(1)))
+def test_ref_resolves_ties_as_the_papers_define(workload: Workload) -> None:
+    assert_is_ref(workload)
+
+
+@settings(max_examples=60)
+@given(
+    workload=workloads(
+        lengths=st.integers(900_000, 1_000_000), processing_times=st.integers(1, 400_000)
+    )
+)
+def test_ref_of_long_windows_and_rare_jobs(workload: Workload) -> None:
+    assert_is_ref(workload)
+
+
+@settings(max_examples=60)
+@given(
+    workload=workloads(
+        organizations=st.integers(2, 4),
+        lengths=st.integers(1_000, 5_000),
+        processing_times=st.integers(1, 300),
+        spread=300,
+        jobs=30,
+    )
+)
+def test_ref_of_queues_that_last(workload: Workload) -> None:
+    assert_is_ref(workload)
+
+
+@settings(max_examples=60)
+@given(workload=workloads(organizations=st.integers(2, 4)), seconds=st.integers(1, 12))
+def test_ref_does_not_depend_on_where_its_blocks_end(workload: Workload, seconds: int) -> None:
+    with blocks_of(seconds):
+        assert_is_ref(workload)
+
+
+@settings(max_examples=60)
+@given(
+    begins=st.lists(st.integers(1, 8), min_size=1, max_size=4),
+    workload=workloads(organizations=st.integers(2, 3), owned=st.integers(1, 2), jobs=10),
+)
+def test_ref_of_bursts_on_both_sides_of_powers_of_two(
+    begins: list[int], workload: Workload
+) -> None:
+    jobs = [
+        replace(job, release=4**begin - 5 + job.release)
+        for begin in begins
+        for job in jobs_of(workload)
+        if 4**begin - 5 + job.release >= 0
+    ]
+    assert_is_ref(workload_of_jobs(workload.owned.tolist(), jobs or [Job(0, 0, 1)], 70_000))
+
+
+def test_ref_of_seven_organizations_with_large_values() -> None:
+    random = np.random.default_rng(7)
+    jobs = [
+        Job(int(u), int(release), int(processing_time), int(processors))
+        for u, release, processing_time, processors in zip(
+            random.integers(0, 7, 20),
+            random.integers(0, 10**6, 20),
+            random.integers(1, 10**7, 20),
+            random.integers(1, 3, 20),
+            strict=True,
+        )
+    ]
+    assert_is_ref(workload_of_jobs([1, 0, 2, 1, 0, 1, 3], jobs, 10**8))
+
+
+@pytest.mark.parametrize("seconds", [50, 1024])
+@pytest.mark.parametrize("organizations", [6, 11])
+def test_several_cores_decide_as_one_does(organizations: int, seconds: int) -> None:
+    random = np.random.default_rng(organizations)
+    columns = (
+        random.integers(0, organizations, 80),
+        random.integers(0, 3_000, 80),
+        random.integers(1, 900, 80),
+        random.integers(1, 4, 80),
+    )
+    jobs = [Job(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    workload = workload_of_jobs(random.integers(0, 3, organizations).tolist(), jobs, 5_000)
+    with blocks_of(seconds):
+        one, *others = (run_policy(workload, "ref", seed=3, cores=cores) for cores in (1, 2, 3))
+    for other in others:
+        assert rows(one) == rows(other)
+        assert one.contribution == other.contribution
+
+
+@settings(max_examples=40)
+@given(workload=workloads(), seed=st.integers(0, 2**32))
+def test_seeds_draw_owners_and_decide_nothing(workload: Workload, seed: int) -> None:
+    first, again, other = (run_policy(workload, "ref", seed=s) for s in (seed, seed, seed + 1))
+    assert rows(first) == rows(again)
+    assert processors_started(first) == processors_started(other)
+    assert first.contribution == other.contribution
+    certify(workload, other)
+
+
+@settings(max_examples=150)
+@given(workload=workloads(wide="rigid", backfills=BACKFILLS))
+def test_coalitions_run_the_same_rule_for_rigid_jobs(workload: Workload) -> None:
+    assert_is_ref(workload)
+
+
+# Shapley's axioms hold for the contributions
+
+
+@settings(max_examples=40)
+@given(workload=workloads())
+def test_contributions_sum_to_the_value_of_the_consortium(workload: Workload) -> None:
+    schedule = run_policy(workload, "ref")
+    assert schedule.contribution is not None
+    assert sum(schedule.contribution) == sum(measure(workload, schedule).utilities)
+
+
+@settings(max_examples=40)
+@given(workload=workloads(organizations=st.integers(2, 4)))
+def test_an_organization_without_jobs_and_processors_contributes_nothing(
+    workload: Workload,
+) -> None:
+    last = len(workload.organizations) - 1
+    owned = [*workload.owned.tolist()[:-1], 0]
+    jobs = [job for job in jobs_of(workload) if job.organization != last]
+    if sum(owned) and jobs:
+        length = workload.window.length
+        schedule = run_policy(workload_of_jobs(owned, jobs, length), "ref")
+        without = run_policy(workload_of_jobs(owned[:-1], jobs, length), "ref")
+        assert without.contribution is not None
+        assert schedule.contribution == (*without.contribution, 0)
+
+
+@settings(max_examples=40)
+@given(workload=workloads(organizations=st.integers(1, 3)), twin=st.integers(0, 2))
+def test_organizations_that_are_alike_contribute_alike(workload: Workload, twin: int) -> None:
+    twin = min(twin, len(workload.organizations) - 1)
+    owned = workload.owned.tolist()
+    jobs = []
+    for job in jobs_of(workload):
+        jobs.append(replace(job, organization=job.organization + (job.organization > twin)))
+        if job.organization == twin:
+            jobs.append(replace(job, organization=twin + 1))
+    doubled = [*owned[: twin + 1], *owned[twin:]]
+    schedule = run_policy(workload_of_jobs(doubled, jobs, workload.window.length), "ref")
+    assert schedule.contribution is not None
+    assert schedule.contribution[twin] == schedule.contribution[twin + 1]
+
+
+# the range
+
+
+@pytest.mark.parametrize("policy", ["ref", "rand", "directcontr", "rel-direct", "utfairshare"])
+def test_values_are_exact_up_to_the_range_and_refused_beyond_it(policy: str) -> None:
+    refused = []
+    for exponent in [10, 20, *range(22, 33), 40]:
+        workload = enlarged(2**exponent)
+        try:
+            schedule = run_policy(workload, policy)
+        except PolicyError as error:
+            refused.append(str(error))
+            continue
+        assert not refused, "what is larger than something refused is refused"
+        assert_exact(workload, schedule)
+    assert 0 < len(refused) < 12
+    assert all("window" in message for message in refused)
+
+
+def test_a_million_processors_for_days_are_exact() -> None:
+    m, seconds = 10**6, 10**6
+    jobs = [Job(0, 0, seconds, m), Job(1, 0, seconds, m // 2), Job(1, seconds // 2, 1, m)]
+    schedule = run_policy(workload_of_jobs([m, m // 2], jobs, seconds), "ref")
+    alone, other = m * seconds * (seconds + 1) // 2, m // 2 * seconds * (seconds + 1) // 2
+    assert schedule.contribution == (Fraction(alone), Fraction(other))
+
+
+def enlarged(times: int) -> Workload:
+    """The same mixture of jobs on scales of any size."""
+    jobs = [
+        Job(0, 0, 3 * times, 2),
+        Job(1, 1, 2 * times, 3),
+        Job(0, times - 1, times + 1, 2),
+        Job(1, times, 2 * times - 3),
+        Job(2, 2, 5 * times),
+        Job(2, times + 5, 7),
+    ]
+    return workload_of_jobs([2, 0, 1], jobs, 8 * times)
+
+
+def assert_exact(workload: Workload, schedule: Schedule) -> None:
+    if schedule.policy == "ref":
+        expected = literal.ref(workload)
+        assert processors_started(schedule) == literal.processors_started(expected.starts)
+        assert schedule.contribution == tuple(expected.contribution)
+    elif schedule.policy == "rand":
+        grand = literal.CoalitionSchedule(workload, frozenset(range(3)))
+        for t in literal.moments(workload, [grand]):
+            grand.decide(t, literal.first_come(grand))
+        assert schedule.contribution is not None
+        assert sum(schedule.contribution) == grand.value(workload.window.length)
+    certify(workload, schedule)
+
+
+def test_a_million_processors_for_decades_are_refused() -> None:
+    job = Job(0, 0, 10**9, 10**6)
+    workload = workload_of_jobs([10**6, 1], [job, Job(1, 0, 5, 10**6)], 10**9)
+    with pytest.raises(PolicyError, match="window"):
+        run_policy(workload, "ref")
+
+
+def test_starts_come_in_the_order_of_time() -> None:
+    jobs = [Job(u, release, 3) for release in range(20) for u in (1, 0)]
+    schedule = run_policy(workload_of_jobs([1, 1], jobs, 40), "ref")
+    assert all(a <= b for a, b in pairwise(schedule.start.tolist()))
