@@ -12,8 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from shapleyprio.fairness.shapley import shapley
-from shapleyprio.replay.kernel import choice, lattice, pipeline, sampling
-from shapleyprio.replay.kernel.engine import advance
+from shapleyprio.replay.kernel import choice, engine, lattice, pipeline, sampling
 from shapleyprio.replay.kernel.state import (
     Coalitions,
     Ints,
@@ -63,9 +62,6 @@ ALONE = {
     "fcfs": choice.FIRST_COME,
 }
 """Policies that look at one schedule alone."""
-
-TURNS = 200
-"""In how many pieces a window is scheduled, for progress and for Ctrl-C."""
 
 
 def run_policy(
@@ -127,12 +123,8 @@ def _alone(workload: Workload, policy: str, seed: int, tell: Progress) -> Schedu
     state = coalitions_of(jobs, workload.owned, np.array([_everybody(workload)]))
     record = record_of(jobs, workload.owned, 0, seed)
     world = World(jobs, state, no_keys(), record)
-    advance(ALONE[policy], world, 0, 0)  # compiles
-    began = perf_counter()
-    for until in _turns(workload.window.length):
-        advance(ALONE[policy], world, 0, until)
-        tell(until)
-    return _schedule(workload, policy, seed, record, None, perf_counter() - began)
+    seconds = _timed(engine.run(ALONE[policy], world, workload.window.length), tell)
+    return _schedule(workload, policy, seed, record, None, seconds)
 
 
 def _ref(workload: Workload, seed: int, cores: int, tell: Progress) -> Schedule:
@@ -140,19 +132,14 @@ def _ref(workload: Workload, seed: int, cores: int, tell: Progress) -> Schedule:
     jobs = jobs_of(workload)
     state = coalitions_of(jobs, workload.owned, np.arange(2**k, dtype=np.int64))
     record = record_of(jobs, workload.owned, _everybody(workload), seed)
-    seconds = ref_block(workload)
+    block = ref_block(workload)
     if cores > 1 and k >= pipeline.FEWEST_ORGANIZATIONS:
-        run = pipeline.on_many_cores(jobs, state, record, seconds, length, cores)
+        steps = pipeline.on_many_cores(jobs, state, record, block, length, cores)
     else:
-        run = lattice.on_one_core(jobs, state, record, seconds, length)
-    run(0)  # compiles
-    began = perf_counter()
-    for until in _turns(-(-length // seconds)):
-        run(until)
-        tell(min(until * seconds, length))
-    elapsed = perf_counter() - began
+        steps = lattice.on_one_core(jobs, state, record, block, length)
+    seconds = _timed(steps, tell)
     contribution = shapley(_values(state, length).tolist())
-    return _schedule(workload, "ref", seed, record, contribution, elapsed)
+    return _schedule(workload, "ref", seed, record, contribution, seconds)
 
 
 def _rand(workload: Workload, orderings: Ints, seed: int, tell: Progress) -> Schedule:
@@ -161,23 +148,24 @@ def _rand(workload: Workload, orderings: Ints, seed: int, tell: Progress) -> Sch
     jobs = jobs_of(workload)
     state = coalitions_of(jobs, workload.owned, np.append(members, _everybody(workload)))
     record = record_of(jobs, workload.owned, len(members), seed)
-    seconds = rand_block(workload, count)
-    keys = sampling.sampled_keys(len(members), len(workload.organizations), count, seconds)
-    world = World(jobs, state, keys, record)
-    sampling.run_blocks(world, weights, 0, 0, length)  # compiles
-    began = perf_counter()
-    first = 0
-    for until in _turns(-(-length // seconds)):
-        sampling.run_blocks(world, weights, first, until, length)
-        first = until
-        tell(min(until * seconds, length))
-    elapsed = perf_counter() - began
+    block = rand_block(workload, count)
+    keys = sampling.sampled_keys(len(members), len(workload.organizations), count, block)
+    seconds = _timed(sampling.run(World(jobs, state, keys, record), weights, length), tell)
     values = _values(state, length)[:-1].tolist()
     contribution = tuple(
         Fraction(sum(v * w for v, w in zip(values, column, strict=True)), count)
         for column in weights.T.tolist()
     )
-    return _schedule(workload, "rand", seed, record, contribution, elapsed)
+    return _schedule(workload, "rand", seed, record, contribution, seconds)
+
+
+def _timed(steps: Iterator[int], tell: Progress) -> float:
+    """Takes all steps and tells of them; the seconds they took, the first, compiling, left out."""
+    next(steps)
+    began = perf_counter()
+    for reached in steps:
+        tell(reached)
+    return perf_counter() - began
 
 
 def _orderings(workload: Workload, count: int, seed: int) -> Ints:
@@ -251,9 +239,3 @@ def _values(state: Coalitions, t: int) -> Ints:
 def _everybody(workload: Workload) -> int:
     everybody: int = 2 ** len(workload.organizations) - 1
     return everybody
-
-
-def _turns(length: int) -> Iterator[int]:
-    """Ends of the pieces of a length, the last one being its end."""
-    pieces = min(TURNS, length)
-    return (length * piece // pieces for piece in range(1, pieces + 1))

@@ -6,6 +6,8 @@ starts are not decided yet, and goes on from there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.choice import FIRST_FICKLE, KEYED, first_of_all, least_key
 from shapleyprio.replay.kernel.rigid import consider
@@ -18,8 +20,21 @@ from shapleyprio.replay.kernel.running import (
     pop,
     push,
 )
-from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs, Keys, Record, World
+from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs, Keys, Record, World, turns
 from shapleyprio.replay.kernel.worth import add, draw, parts, worth
+
+
+def run(policy: int, world: World, length: int) -> Iterator[int]:
+    """Brings the first coalition to the end of the window.
+
+    Yields:
+        0 when everything is compiled, then the second that was reached, now and then.
+    """
+    advance(policy, world, 0, 0)
+    yield 0
+    for until in turns(length):
+        advance(policy, world, 0, until)
+        yield until
 
 
 @kernel

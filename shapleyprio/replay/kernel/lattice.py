@@ -16,7 +16,8 @@ smaller numbers: a coalition's number has the bits of its members.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import pairwise
 from math import factorial
 
 import numpy as np
@@ -24,25 +25,36 @@ import numpy as np
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.choice import KEYED
 from shapleyprio.replay.kernel.engine import advance
-from shapleyprio.replay.kernel.state import Coalitions, Ints, Jobs, Keys, Record, World, keys_of
+from shapleyprio.replay.kernel.state import (
+    Coalitions,
+    Ints,
+    Jobs,
+    Keys,
+    Record,
+    World,
+    keys_of,
+    turns,
+)
 from shapleyprio.replay.kernel.values import add_value, clear_row
 
 
 def on_one_core(
     jobs: Jobs, state: Coalitions, record: Record, seconds: int, length: int
-) -> Callable[[int], None]:
-    """What brings all coalitions, in blocks of so many seconds, to before a given block."""
+) -> Iterator[int]:
+    """Brings all coalitions to the end of the window, in blocks of so many seconds.
+
+    Yields:
+        0 when everything is compiled, then the second that was reached, now and then.
+    """
     keys = lattice_keys(int(state.members[-1]).bit_length(), seconds)
     world = World(jobs, state, keys, record)
-    arrivals = arriving(jobs, -(-length // seconds), seconds)
-    done = 0
-
-    def run(until: int) -> None:
-        nonlocal done
-        run_blocks(world, arrivals, done, until, length)
-        done = until
-
-    return run
+    blocks = -(-length // seconds)
+    arrivals = arriving(jobs, blocks, seconds)
+    run_blocks(world, arrivals, 0, 0, length)
+    yield 0
+    for first, last in pairwise((0, *turns(blocks))):
+        run_blocks(world, arrivals, first, last, length)
+        yield min(last * seconds, length)
 
 
 def lattice_keys(organizations: int, seconds: int) -> Keys:

@@ -8,7 +8,7 @@ are kept for those behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -24,59 +24,64 @@ KEPT = 4
 
 def on_many_cores(
     jobs: Jobs, state: Coalitions, record: Record, seconds: int, length: int, cores: int
-) -> Callable[[int], None]:
+) -> Iterator[int]:
     """As `lattice.on_one_core`, with so many threads; every decision is the same."""
     organizations = int(state.members[-1]).bit_length()
     cut = max(2, (2 * cores - 1).bit_length())  # two parts or more for every thread
     size = 2 ** (organizations - cut)
-    kept = [lattice_keys(organizations, seconds) for _ in range(KEPT)]
-    arrivals = arriving(jobs, -(-length // seconds), seconds)
-    progress = Progress([0] * 2**cut)
+    worlds = [World(jobs, state, lattice_keys(organizations, seconds), record) for _ in range(KEPT)]
+    blocks = -(-length // seconds)
+    arrivals = arriving(jobs, blocks, seconds)
+    progress = Progress([0] * 2**cut, blocks)
 
     def work(part: int, block: int) -> int:
-        world = World(jobs, state, kept[block % KEPT], record)
         until = min((block + 1) * seconds, length)
         first, last = max(part * size, 1), (part + 1) * size
-        run_part(world, first, last, arrivals[block], until)
+        run_part(worlds[block % KEPT], first, last, arrivals[block], until)
         return part
 
-    def run(until: int) -> None:
-        at_work: dict[int, Future[int]] = {}
-        with ThreadPoolExecutor(cores) as threads:
-            while not progress.reached(until):
-                for part in progress.ready(until, but=at_work):
-                    if len(at_work) < cores:
-                        block = progress.done[part]
-                        if part == 0:  # the first that comes to a block
-                            kept[block % KEPT].begin[:] = block * seconds, 1
-                        at_work[part] = threads.submit(work, part, block)
-                for future in wait(at_work.values(), return_when=FIRST_COMPLETED).done:
-                    part = future.result()
-                    progress.done[part] += 1
-                    del at_work[part]
-
-    return run
+    run_part(worlds[0], 0, 0, 0, 0)
+    yield 0
+    at_work: dict[int, Future[int]] = {}
+    with ThreadPoolExecutor(cores) as threads:
+        while not progress.is_complete():
+            for part in progress.ready(but=at_work)[: cores - len(at_work)]:
+                block = progress.done[part]
+                if part == 0:  # the first that comes to a block
+                    worlds[block % KEPT].keys.begin[:] = block * seconds, 1
+                at_work[part] = threads.submit(work, part, block)
+            for future in wait(at_work.values(), return_when=FIRST_COMPLETED).done:
+                part = future.result()
+                progress.done[part] += 1
+                del at_work[part]
+            yield min(min(progress.done) * seconds, length)
 
 
 @dataclass(slots=True)
 class Progress:
-    """How many blocks each part has behind it; parts are numbered by the bits they were cut by."""
+    """How far the parts have come; they are numbered by the bits they were cut by.
+
+    Attributes:
+        done: how many blocks each part has behind it.
+        blocks: how many there are.
+    """
 
     done: list[int]
+    blocks: int
 
-    def reached(self, until: int) -> bool:
-        """Whether all parts have come so far."""
-        return min(self.done) >= until
+    def is_complete(self) -> bool:
+        """Whether all parts have come to the end."""
+        return min(self.done) == self.blocks
 
-    def ready(self, until: int, *, but: Container[int]) -> list[int]:
+    def ready(self, *, but: Container[int]) -> list[int]:
         """Parts that have what their next block needs, those furthest behind first."""
         parts = range(len(self.done))
-        found = [part for part in parts if part not in but and self._is_ready(part, until)]
+        found = [part for part in parts if part not in but and self._is_ready(part)]
         return sorted(found, key=self.done.__getitem__)
 
-    def _is_ready(self, part: int, until: int) -> bool:
+    def _is_ready(self, part: int) -> bool:
         block = self.done[part]
-        if block >= until or block - min(self.done) >= KEPT:
+        if block == self.blocks or block - min(self.done) >= KEPT:
             return False
         return all(self.done[smaller] > block for smaller in _one_less(part))
 

@@ -8,12 +8,15 @@ release; only the consortium's schedule, the last row of the state, chooses by Ï
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 
 from shapleyprio.replay.compiled import kernel
 from shapleyprio.replay.kernel.choice import FIRST_COME, KEYED
 from shapleyprio.replay.kernel.engine import advance
-from shapleyprio.replay.kernel.state import Ints, Keys, World, keys_of
+from shapleyprio.replay.kernel.state import Ints, Keys, World, keys_of, turns
 from shapleyprio.replay.kernel.values import add_value, clear_row
 
 
@@ -48,6 +51,20 @@ def weights_of(orderings: Ints) -> tuple[Ints, Ints]:
     np.add.at(weights, (after, orderings.reshape(-1)), 1)
     np.add.at(weights, (earlier, orderings.reshape(-1)), -1)
     return members[1:], weights[1:]
+
+
+def run(world: World, weights: Ints, length: int) -> Iterator[int]:
+    """Brings all schedules to the end of the window.
+
+    Yields:
+        0 when everything is compiled, then the second that was reached, now and then.
+    """
+    seconds = world.keys.rows.shape[1]
+    run_blocks(world, weights, 0, 0, length)
+    yield 0
+    for first, last in pairwise((0, *turns(-(-length // seconds)))):
+        run_blocks(world, weights, first, last, length)
+        yield min(last * seconds, length)
 
 
 @kernel

@@ -7,6 +7,7 @@ are kept as in `shapleyprio.fairness.utility`: three moments of the events "w pr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -156,6 +157,16 @@ class World(NamedTuple):
     state: Coalitions
     keys: Keys
     record: Record
+
+
+TURNS = 200
+"""In how many pieces a window is scheduled, for progress and for Ctrl-C."""
+
+
+def turns(length: int) -> Iterator[int]:
+    """Ends of the pieces of a length, the last one being its end."""
+    pieces = min(TURNS, length)
+    return (length * piece // pieces for piece in range(1, pieces + 1))
 
 
 def jobs_of(workload: Workload) -> Jobs:
