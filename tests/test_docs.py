@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from shapleyprio.cli import COMMANDS, main
+from shapleyprio.cli import COMMANDS, main, replaying
 from shapleyprio.cli.common import EXIT_CODES
+from shapleyprio.cli.replay import Request
+from shapleyprio.cli.replay import command as replay
 from shapleyprio.config import config_reference
+from shapleyprio.replay import POLICIES, load_organizations
+from shapleyprio.replay.results import SCHEDULE_COLUMNS
+from shapleyprio.replay.sacct import ASK
+from shapleyprio.replay.utilities import UTILITIES
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import Report
 from shapleyprio.store import StandingRow
+from tests.replay.traces import trace
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 SEMANTICS = (ROOT / "docs" / "semantics.md").read_text()
+REPLAY = (ROOT / "docs" / "replay.md").read_text()
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The blocks of code in that language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def shown(text: str) -> Iterator[tuple[list[str], str]]:
+    """The arguments of every `shapleyprio replay` in blocks of code, and what stands below."""
+    for block in (*blocks(text, "console"), *blocks(text, "sh")):
+        lines = iter(block.replace("\\\n", " ").splitlines(keepends=True))
+        for line in lines:
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            if words[:2] == ["shapleyprio", "replay"]:
+                yield words[2:], "".join(lines) if line.startswith("$ ") else ""
+
+
+PRINTED = [(arguments, output) for arguments, output in shown(REPLAY) if output]
 
 
 def test_the_reference_of_the_configuration_is_up_to_date() -> None:
@@ -76,6 +107,102 @@ def test_the_exit_codes_are_documented() -> None:
 
 
 def test_links_in_the_documentation_lead_somewhere() -> None:
-    for text, folder in ((README, ROOT), (SEMANTICS, ROOT / "docs")):
+    docs = ROOT / "docs"
+    for text, folder in ((README, ROOT), (SEMANTICS, docs), (REPLAY, docs)):
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (folder / target).exists(), target
+
+
+# the replay
+
+
+def test_the_replay_document_names_every_option_and_no_other() -> None:
+    text = re.sub(r"^TZ=UTC sacct (.*\\\n)*", "", REPLAY, flags=re.MULTILINE)
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+    assert named == {option for parameter in replay.params for option in parameter.opts} - {"log"}
+
+
+def test_the_replay_document_lists_every_policy_in_order_and_no_other() -> None:
+    section = REPLAY.split("## Policies")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `([\w-]+)`", section, flags=re.MULTILINE) == list(POLICIES)
+
+
+def test_the_replay_document_names_the_utilities_that_ship() -> None:
+    named = re.findall(r"`ref:([a-z-]+)`", REPLAY)
+    assert {*named, "strategy-proof"} == set(UTILITIES)  # which is what ref is for
+
+
+def test_the_replay_document_asks_sacct_for_all_that_the_reader_uses() -> None:
+    (block,) = (block for block in blocks(REPLAY, "sh") if "sacct" in block)
+    assert set(ASK.split()) <= set(block.split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [arguments for text in (README, REPLAY) for arguments, _ in shown(text)],
+    ids=" ".join,
+)
+def test_every_replay_that_is_shown_is_accepted(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[Request] = []
+    monkeypatch.setattr(replaying, "replay", requests.append)
+    result = CliRunner().invoke(main, ["replay", *arguments])
+    assert result.exit_code == 0, result.output
+    replaying.refuse_unknown_policies(requests[0].policies)
+
+
+def test_the_example_of_organizations_can_be_read() -> None:
+    names = [one.name for one in load_organizations(EXAMPLES / "pozidriv.toml")]
+    assert names == ["calla", "taifl", "caste", "field", "ibech", "center"]
+
+
+def test_the_documented_json_has_the_keys_that_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rest = "1 -1 -1 1 -1 -1 1 7 1 -1 1 -1 -1 -1"
+    Path("log.swf").write_text(f"; MaxProcs: 1\n1 0 0 5 {rest}\n2 0 0 0 {rest}\n")
+    arguments = ["replay", "log.swf", "--deal-users", "1", "--json", "-", "--schedule", "s.csv"]
+    written = CliRunner().invoke(main, arguments).stdout
+    assert json.loads(written)
+    (documented,) = blocks(REPLAY, "json")
+    keys = re.compile(r'"(\w+)":')
+    assert set(keys.findall(documented)) == set(keys.findall(written))
+    header = Path("s.csv").read_text().splitlines()[0]
+    assert header == ",".join(SCHEDULE_COLUMNS)
+    assert f"\n{header}\n" in REPLAY
+
+
+def figures(output: str) -> list[list[str]]:
+    """The words of every line, without the legend, and without the seconds that runs took."""
+    lines = []
+    for paragraph in output.split("\n\n"):
+        rows = [row.split() for row in paragraph.splitlines() if not row.startswith("Δψ/p_tot:")]
+        timed = bool(rows) and rows[0][-1] == "seconds"
+        lines += [row[:-1] if timed else row for row in rows]
+    return lines
+
+
+@pytest.mark.parametrize(("arguments", "output"), PRINTED, ids=[words[0] for words, _ in PRINTED])
+def test_replays_print_what_is_documented(
+    arguments: list[str], output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = trace(arguments[0])
+    monkeypatch.chdir(tmp_path)
+    for file in (log, *EXAMPLES.iterdir()):
+        Path(file.name).symlink_to(file)
+    result = CliRunner().invoke(main, ["replay", *arguments])
+    assert figures(result.output) == figures(output)
+
+
+def test_the_documented_experiment_prints_what_is_documented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program,) = (block for block in blocks(REPLAY, "python") if "read_log" in block)
+    log = trace("LPC-EGEE-2004-1.2-cln.swf.gz")
+    assert log.name in program
+    monkeypatch.chdir(tmp_path)
+    Path(log.name).symlink_to(log)
+    exec(program, {})
+    assert capsys.readouterr().out in blocks(REPLAY, "text")

@@ -39,10 +39,10 @@ def check_range(workload: Workload) -> None:
             f"{2**31 - 1} at most, choose a shorter --window"
         )
     longest = int(workload.processing_time.max())
-    if 4 * m * length * (length + 1) >= 2**63 or length + longest >= NEVER:
+    if 2 * m * length * (length + 1) >= 2**63 or length + longest >= NEVER:
         raise PolicyError(
             f"{m} processors for {length} s: the utility may exceed 64 bits; choose a --window "
-            f"of {isqrt(2**61 // m)} s at most"
+            f"of {isqrt(2**62 // m) - 1} s at most"
         )
 
 
