@@ -194,7 +194,10 @@ def _next(
     """Who is served next. Where all that wait can start at once, Ref and Rand take anybody."""
     if policy != KEYED:
         return first_of_all(policy, world, c, t, waiting)
-    return least_key(world.state, world.keys, c, t, waiting) if contended else _first_of(waiting)
+    if not contended:
+        return _first_of(waiting)
+    world.keys.begin[1] = 2
+    return least_key(world.state, world.keys, c, t, waiting)
 
 
 @inlined

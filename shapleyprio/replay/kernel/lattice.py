@@ -73,11 +73,15 @@ def arriving(jobs: Jobs, blocks: int, seconds: int) -> Ints:
 
 
 @kernel
-def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int) -> None:
+def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int) -> int:
     """Brings all coalitions through the blocks from `first` to before `last`.
 
     Values are made only where some coalition has to choose, and then of smaller numbers only.
+
+    Returns:
+        In how many blocks there was a choice.
     """
+    choices = 0
     state, keys = world.state, world.keys
     seconds = keys.rows.shape[1]
     for block in range(first, last):
@@ -92,6 +96,8 @@ def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int)
                     valued += 1
                 keys.begin[1] = 1
                 _advance(world, c, arriving[block], until)
+        choices += valued > 1
+    return choices
 
 
 @kernel

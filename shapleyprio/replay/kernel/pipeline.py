@@ -4,6 +4,9 @@ The lattice is cut by its last organizations: coalitions with the same ones of t
 A part needs of another one no more than the values of the block it works on, so the parts
 without those organizations run ahead, and all are at work at once. The values of some blocks
 are kept for those behind.
+
+That makes the values of every block. Where there is nothing to choose most of the time, one core
+that makes only those it needs is faster: what the last blocks were like decides how it goes on.
 """
 
 from __future__ import annotations
@@ -12,11 +15,14 @@ from collections.abc import Container, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from shapleyprio.replay.kernel.lattice import arriving, lattice_keys, run_part
+from shapleyprio.replay.kernel.lattice import arriving, lattice_keys, run_blocks, run_part
 from shapleyprio.replay.kernel.state import Coalitions, Jobs, Record, World
 
 FEWEST_ORGANIZATIONS = 11
 """With fewer, sharing out the work costs more than it saves."""
+
+SHORT_STRETCH, LONG_STRETCH = 8, 64
+"""Blocks until the way of working is chosen anew, for one core and for all of them."""
 
 KEPT = 4
 """How many blocks the values of which are kept: the first part is so far ahead of the last."""
@@ -32,7 +38,6 @@ def on_many_cores(
     worlds = [World(jobs, state, lattice_keys(organizations, seconds), record) for _ in range(KEPT)]
     blocks = -(-length // seconds)
     arrivals = arriving(jobs, blocks, seconds)
-    progress = Progress([0] * 2**cut, blocks)
 
     def work(part: int, block: int) -> int:
         until = min((block + 1) * seconds, length)
@@ -40,10 +45,10 @@ def on_many_cores(
         run_part(worlds[block % KEPT], first, last, arrivals[block], until)
         return part
 
-    run_part(worlds[0], 0, 0, 0, 0)
-    yield 0
-    at_work: dict[int, Future[int]] = {}
-    with ThreadPoolExecutor(cores) as threads:
+    def side_by_side(first: int, last: int) -> int:
+        progress = Progress([first] * 2**cut, last)
+        at_work: dict[int, Future[int]] = {}
+        choices = 0
         while not progress.is_complete():
             for part in progress.ready(but=at_work)[: cores - len(at_work)]:
                 block = progress.done[part]
@@ -52,9 +57,26 @@ def on_many_cores(
                 at_work[part] = threads.submit(work, part, block)
             for future in wait(at_work.values(), return_when=FIRST_COMPLETED).done:
                 part = future.result()
+                if part == 2**cut - 1:  # the last that leaves it
+                    choices += int(worlds[progress.done[part] % KEPT].keys.begin[1] == 2)
                 progress.done[part] += 1
                 del at_work[part]
-            yield min(min(progress.done) * seconds, length)
+        return choices
+
+    run_part(worlds[0], 0, 0, 0, 0)
+    run_blocks(worlds[0], arrivals, 0, 0, length)
+    yield 0
+    with ThreadPoolExecutor(cores) as threads:
+        first, crowded = 0, False
+        while first < blocks:
+            last = min(first + (LONG_STRETCH if crowded else SHORT_STRETCH), blocks)
+            if crowded:
+                choices = side_by_side(first, last)
+            else:
+                choices = run_blocks(worlds[0], arrivals, first, last, length)
+            crowded = 2 * choices > last - first
+            first = last
+            yield min(first * seconds, length)
 
 
 @dataclass(slots=True)

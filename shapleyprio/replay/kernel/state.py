@@ -101,7 +101,8 @@ class Keys(NamedTuple):
     """Values over one block of seconds, by which organizations are chosen (see `choice`).
 
     Attributes:
-        begin: [2], the block's first second, and whether rows hold its values.
+        begin: [2], the block's first second, and whether rows hold its values: 0 if not, 2 if
+            somebody has chosen by them.
         rows: [r, seconds], values modulo 2^64.
         base, slope: [r], the value at the block's begin and its growth in a second, rounded.
         changes: [c, seconds], net processors that a coalition put to work at that second.
