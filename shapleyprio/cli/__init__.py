@@ -18,6 +18,7 @@ COMMANDS = {
     "history": "Show past standings, cycles or writes.",
     "rollback": "Put every priority back as it was found.",
     "replay": "Tell what each policy makes of a log, and what is fair.",
+    "trial": "Run a log's jobs through a private real Slurm, under us and without.",
     "db": "Upgrade the store or look at it.",
     "bench": "Measure speed and memory on this machine.",
 }

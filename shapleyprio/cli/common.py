@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -148,3 +153,20 @@ def print_plan(console: Console, pushes: Sequence[NewPush]) -> None:
         cells = (push.channel.value, push.target, push.organization or "nobody")
         table.add_row(*cells, str(push.old), str(push.new), state, push.reason)
     console.print(table)
+
+
+@contextmanager
+def sigterm_unwinds() -> Iterator[None]:
+    """Lets SIGTERM end the process as an error would: everything opened is closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

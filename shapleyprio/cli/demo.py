@@ -12,7 +12,8 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from shapleyprio.demo.opening import opened, sigterm_unwinds, state_directory
+from shapleyprio.cli.common import sigterm_unwinds
+from shapleyprio.demo.opening import opened, state_directory
 from shapleyprio.demo.play import Outcome, play
 from shapleyprio.demo.screen import cast, frame
 from shapleyprio.demo.stage import DemoError

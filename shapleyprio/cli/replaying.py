@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from shapleyprio.cli.common import print_json
-from shapleyprio.cli.progress import Told, progress_bars
-from shapleyprio.cli.replay import STDOUT, Request
-from shapleyprio.replay.deal import deal
+from shapleyprio.cli.progress import progress_bars
+from shapleyprio.cli.replay import Request
+from shapleyprio.cli.workload_reading import Bar, complain, workload_for
+from shapleyprio.cli.workloads import STDOUT
 from shapleyprio.replay.log import UNKNOWN, Log
-from shapleyprio.replay.organizations import consortium_of, load_organizations
 from shapleyprio.replay.policies import check_policy, run_policy
-from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.results import (
     REFERENCE,
     Result,
@@ -29,10 +27,9 @@ from shapleyprio.replay.results import (
     whole_file,
     write_schedules,
 )
-from shapleyprio.replay.sacct import XDMOD_FIELDS
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.utilities import utility_named
-from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
+from shapleyprio.replay.workload import Workload
 
 MOST_FOR_REF = 12
 """Organizations for which Ref is run unasked; it takes twice as long with each one more."""
@@ -40,30 +37,20 @@ MOST_FOR_REF = 12
 ORDERINGS = 15
 """Of Rand, as in the papers' experiments."""
 
-MALFORMED_SHOWN = 5
-
 WIDEST_TABLE = 10_000
 
 LEGEND = (
     "Δψ/p_tot: by how many seconds a part of work came too early or too late, on average, against "
-    "ref; for each organization with its sign: + too early, − too late"
+    "ref; for each organization its part of that: + too early, − too late"
 )
-
-Bar = Callable[[str, int | None], Told]
 
 
 def replay(request: Request) -> None:
     """Does what was asked for."""
     refuse_unknown_policies(request.policies)
     with progress_bars() as bar:
-        log = read(request, bar)
-        consortium = consortium_for(request, log)
-        workload = workload_of(
-            log,
-            consortium,
-            window=window_of(request, log),
-            wide=request.wide,
-            backfill=request.backfill,
+        log, workload = workload_for(
+            request.workload, bar, wide=request.wide, backfill=request.backfill
         )
         schedules = run(request, workload, bar)
     results = results_of(workload, schedules)
@@ -79,59 +66,6 @@ def refuse_unknown_policies(policies: Sequence[str]) -> None:
             utility_named(utility)
 
 
-def read(request: Request, bar: Bar) -> Log:
-    """Reads the log."""
-    file = Path(request.log)
-    size = file.stat().st_size if file.is_file() else None
-    log = read_log(
-        request.log,
-        format=None if request.log_format == "auto" else request.log_format,
-        fields=XDMOD_FIELDS if request.fields is None else split_fields(request.fields),
-        time_zone=request.time_zone or "UTC",
-        cluster=request.cluster,
-        strict=request.strict,
-        progress=bar("reading", size),
-    )
-    for option, value, wanted in (
-        ("--fields", request.fields, "sacct"),
-        ("--time-zone", request.time_zone, "sacct"),
-        ("--cluster", request.cluster, "store"),
-    ):
-        if value is not None and log.format != wanted:
-            raise click.UsageError(
-                f"{option} goes with the format {wanted}, and {log.source} is read as {log.format}"
-            )
-    return log
-
-
-def split_fields(text: str) -> tuple[str, ...]:
-    """The names in a list with commas."""
-    return tuple(field.strip() for field in text.split(","))
-
-
-def consortium_for(request: Request, log: Log) -> Consortium:
-    """Whose the jobs and the processors are."""
-    if request.organizations is not None:
-        return consortium_of(log, load_organizations(request.organizations))
-    assert request.deal_users is not None
-    processors = request.processors or log.system_processors
-    if processors is None:
-        raise click.UsageError(
-            f"{log.source} does not tell how many processors the system had; say --processors N"
-        )
-    shares = request.processor_shares or "zipf"
-    return deal(log, request.deal_users, shares=shares, processors=processors, seed=request.seed)
-
-
-def window_of(request: Request, log: Log) -> Window:
-    """The window in the log's own seconds."""
-    whole = whole_log(log)
-    if request.window is None:
-        return whole
-    start, length = request.window
-    return Window(start=whole.start + start, length=length)
-
-
 def run(request: Request, workload: Workload, bar: Bar) -> list[Schedule]:
     """Runs the policies, each once."""
     k = len(workload.organizations)
@@ -145,7 +79,7 @@ def run(request: Request, workload: Workload, bar: Bar) -> list[Schedule]:
         run_policy(
             workload,
             policy,
-            seed=request.seed,
+            seed=request.workload.seed,
             orderings=orderings,
             cores=request.cores,
             progress=bar(policy, workload.window.length),
@@ -179,8 +113,7 @@ def tell(request: Request, log: Log, workload: Workload, results: Sequence[Resul
         with whole_file(request.json_file) as file:
             json.dump(as_json(log, workload, results), file, indent=2, ensure_ascii=False)
             file.write("\n")
-    for line in log.malformed[:MALFORMED_SHOWN]:
-        click.echo(f"shapleyprio: {log.source}:{line.number}: {line.reason}", err=True)
+    complain(log)
     if request.json_file != STDOUT:
         render(Console(highlight=False), log, workload, results)
 
@@ -213,7 +146,7 @@ def render(console: Console, log: Log, workload: Workload, results: Sequence[Res
 
 def policies_table(results: Sequence[Result]) -> Table:
     """A line for each policy."""
-    table = _table("policy")
+    table = plain_table("policy")
     against_ref = results[0].unfairness is not None
     headings = ("mean wait", "95 % wait", "slowdown", "utilization", "seconds")
     for heading in ("Δψ/p_tot", *headings) if against_ref else headings:
@@ -222,10 +155,10 @@ def policies_table(results: Sequence[Result]) -> Table:
         measures = result.measures
         table.add_row(
             result.schedule.policy,
-            *([] if result.unfairness is None else [f"{_short(result.unfairness)} s"]),
-            f"{_short(measures.mean_wait)} s",
+            *([] if result.unfairness is None else [f"{short(result.unfairness)} s"]),
+            f"{short(measures.mean_wait)} s",
             f"{measures.wait_95th_percentile:,} s",
-            _short(measures.mean_bounded_slowdown),
+            short(measures.mean_bounded_slowdown),
             f"{float(measures.utilization):.1%}",
             f"{result.schedule.seconds:.3g}",
         )
@@ -234,7 +167,7 @@ def policies_table(results: Sequence[Result]) -> Table:
 
 def organizations_table(workload: Workload, results: Sequence[Result]) -> Table:
     """A line for each organization: by how much its work came too early under each policy."""
-    table = _table("organization")
+    table = plain_table("organization")
     drifts = {
         result.schedule.policy: result.drifts
         for result in results
@@ -248,18 +181,19 @@ def organizations_table(workload: Workload, results: Sequence[Result]) -> Table:
             name,
             f"{int(workload.owned[u]):,}",
             f"{jobs[u]:,}",
-            *(f"{_short(of_policy[u], sign='+')} s" for of_policy in drifts.values()),
+            *(f"{short(of_policy[u], sign='+')} s" for of_policy in drifts.values()),
         )
     return table
 
 
-def _table(first: str) -> Table:
+def plain_table(first: str) -> Table:
+    """A table without lines, with its first column."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="underline")
     table.add_column(first, no_wrap=True)
     return table
 
 
-def _short(number: Fraction | float, sign: str = "") -> str:
+def short(number: Fraction | float, sign: str = "") -> str:
     """A number for eyes, with a few digits, negative ones with a true minus sign."""
     value = float(number)
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2

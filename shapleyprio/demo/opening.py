@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from shapleyprio.config import load_config
 from shapleyprio.demo.consortium import write_configuration
@@ -81,23 +79,6 @@ def state_directory(wanted: Path | None) -> Iterator[Path]:
     if any(wanted.iterdir()):
         raise DemoError(f"{wanted} is not empty; name a new directory")
     yield wanted.resolve()
-
-
-@contextmanager
-def sigterm_unwinds() -> Iterator[None]:
-    """Lets SIGTERM end the process as an error would: everything opened is closed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -20,7 +18,7 @@ from shapleyprio.slurm.command_line import CommandLineSlurm
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.testbed.packages import ensure_installed
-from shapleyprio.testbed.processes import MARKER
+from shapleyprio.testbed.processes import processes_of
 
 STEP_SECONDS = 0.2
 SUBMISSIONS_A_STEP = 8
@@ -76,7 +74,9 @@ class RealStage:
             self._cluster.add_accounts({member.name: None for member in MEMBERS})
             version = self._cluster.run("sinfo", "--version").strip()
             say(f"{version} is up after {time.monotonic() - began:.1f} s; starting the daemon")
-            self._daemon = self._start_daemon(config_file)
+            self._daemon = self._cluster.start_python(
+                "shapleyprio", "daemon", "--config", str(config_file), log=log
+            )
             self.began = self._cluster.now()
         except BaseException:
             self.stop()
@@ -122,43 +122,3 @@ class RealStage:
                 process.kill()
                 process.wait(KILL_SECONDS)
         return [str(process) for process in processes_of(self._cluster.directory)]
-
-    def _start_daemon(self, config_file: Path) -> subprocess.Popen[bytes]:
-        """Starts the daemon on the cluster's clock; Ctrl-C in our terminal is for us alone."""
-        module = ("shapleyprio.testbed.accelerated", "shapleyprio")
-        imports = os.pathsep.join(path for path in sys.path if path)
-        marked = {MARKER: str(self._cluster.directory), "PYTHONPATH": imports}
-        with self.log.open("wb") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", *module, "daemon", "--config", str(config_file)],
-                env={**self._cluster.environment, **marked},
-                cwd=config_file.parent,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-
-def processes_of(directory: Path) -> list[psutil.Process]:
-    """Every process of the cluster in this directory, this one not counted."""
-    return [
-        process
-        for process in psutil.process_iter()
-        if process.pid != os.getpid() and _belongs(process, directory)
-    ]
-
-
-def _belongs(process: psutil.Process, directory: Path) -> bool:
-    with suppress(psutil.Error, OSError):
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return False
-        environment = process.environ()
-        if environment.get(MARKER) == str(directory):
-            return True
-        if Path(environment.get("SLURM_CONF", "/")).is_relative_to(directory):
-            return True
-        if process.name().startswith("slurmstepd"):  # hides its environment
-            links = Path(f"/proc/{process.pid}/fd").iterdir()
-            return any(link.readlink().is_relative_to(directory) for link in links)
-    return False

@@ -64,6 +64,7 @@ class PrivateSlurm:
         self._environment: dict[str, str] = {}
         self._daemons: dict[str, Daemon] = {}
         self._guard: subprocess.Popen[str] | None = None
+        self._ports: machine.ReservedPorts | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -92,16 +93,21 @@ class PrivateSlurm:
 
     def stop(self) -> None:
         """End everything, jobs too; the files stay."""
-        if self._guard is None:
-            return
+        if self._guard is not None:
+            self._end_everything(self._guard)
+        if self._ports is not None:
+            self._ports.release()
+            self._ports = None
+
+    def _end_everything(self, guard: subprocess.Popen[str]) -> None:
         scheduling = ("slurmctld", *self._node_daemons())
         for names in (scheduling, ("slurmdbd",), ("mariadbd", "munged")):
             end_all([self._daemons[n] for n in names if n in self._daemons], seconds=8)
         try:
-            self._guard.communicate(timeout=20)  # it clears up when its input closes
+            guard.communicate(timeout=20)  # it clears up when its input closes
         except subprocess.TimeoutExpired:
-            self._guard.kill()
-            self._guard.communicate()
+            guard.kill()
+            guard.communicate()
         self._forget_clock()
         self._guard = None
         self._daemons.clear()
@@ -167,8 +173,15 @@ class PrivateSlurm:
         """Wait until something is true, else raise TestbedError naming what was awaited."""
         wait_until(predicate, real_seconds=real_seconds, what=what)
 
-    def add_accounts(self, accounts: Mapping[str, str | None]) -> None:
-        """Add accounts (name -> parent, or None) and the current user to each of them."""
+    def add_accounts(
+        self, accounts: Mapping[str, str | None], *, shares: Mapping[str, int] | None = None
+    ) -> None:
+        """Add accounts and the current user to each of them.
+
+        Args:
+            accounts: name -> parent, or None.
+            shares: name -> its shares in Slurm's fair share; 1 for all others.
+        """
         tail = f"cluster={self.spec.name}"
         for parent, group in groupby(accounts.items(), key=lambda pair: pair[1]):
             names = ",".join(name for name, _ in group)
@@ -177,6 +190,9 @@ class PrivateSlurm:
         self.run(
             "sacctmgr", "-i", "add", "user", self.place.user, f"account={','.join(accounts)}", tail
         )
+        for name, share in (shares or {}).items():
+            where = ("where", f"name={name}", tail, "set", f"fairshare={share}")
+            self.run("sacctmgr", "-i", "modify", "account", *where)
 
     def submit(
         self,
@@ -200,13 +216,34 @@ class PrivateSlurm:
         answer = self.run("sbatch", "--parsable", *options, *extra, wrap)
         return int(answer.split(";")[0])
 
+    def start_python(self, module: str, *arguments: str, log: Path) -> subprocess.Popen[bytes]:
+        """Start one of our modules beside the cluster, on its clock.
+
+        Args:
+            module: run as with ``python -m``.
+            arguments: of the command.
+            log: file for what it prints; Ctrl-C in our terminal does not reach it.
+        """
+        imports = os.pathsep.join(path for path in sys.path if path)
+        marked = {MARKER: str(self.directory), "PYTHONPATH": imports}
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                [sys.executable, "-m", "shapleyprio.testbed.accelerated", module, *arguments],
+                env={**self.environment, **marked},
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
     # -- booting
 
     def _start_accounting(self) -> None:
-        spec = self.spec
+        self._ports = machine.reserve_ports(self.spec.port_count)
         place = self._place = Place(
             directory=self.directory,
-            base_port=machine.free_base_port(spec.port_count),
+            base_port=self._ports.base,
             user=machine.user_name(),
             host=machine.loopback_host_name(),
         )

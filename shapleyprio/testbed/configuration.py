@@ -19,6 +19,8 @@ class ClusterSpec:
     """What a private cluster shall look like.
 
     partitions: partition -> its nodes; a default partition "all" is always added.
+    cpus_per_node: of every node that cpus does not name.
+    cpus: node -> its CPUs.
     speed: cluster seconds per real second.
     epoch: where the accelerated clock starts; None means now.
     extra: slurm.conf settings that replace or add to ours.
@@ -29,6 +31,7 @@ class ClusterSpec:
         default_factory=lambda: MappingProxyType({"pa": ("a1", "a2"), "pb": ("b1", "b2")})
     )
     cpus_per_node: int = 4
+    cpus: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     speed: int = 1
     epoch: int | None = None
     extra: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -38,8 +41,8 @@ class ClusterSpec:
             raise ValueError(f"the partition {EVERYTHING!r} is always added, do not list it")
         if not self.nodes:
             raise ValueError("a cluster needs at least one node")
-        if self.speed < 1 or self.cpus_per_node < 1:
-            raise ValueError("speed and cpus_per_node are at least 1")
+        if self.speed < 1 or min(self.cpus_per_node, *self.cpus.values(), 1) < 1:
+            raise ValueError("speed and the CPUs of a node are at least 1")
         if self.epoch is not None and self.speed == 1:
             raise ValueError("only an accelerated clock (speed above 1) can start at an epoch")
 
@@ -96,8 +99,8 @@ def slurm_conf(spec: ClusterSpec, place: Place) -> str:
     for name, value in spec.extra.items():
         settings[ours.get(name.lower(), name)] = value
     lines = [f"{name}={value}" for name, value in settings.items()]
-    cpus = spec.cpus_per_node
     for number, node in enumerate(spec.nodes):
+        cpus = spec.cpus.get(node, spec.cpus_per_node)
         lines.append(
             f"NodeName={node} NodeHostname={place.host} NodeAddr=127.0.0.1"
             f" Port={place.controller_port + 1 + number} CPUs={cpus} Sockets=1"

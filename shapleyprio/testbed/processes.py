@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -104,18 +105,33 @@ def _leftovers(directory: Path) -> list[psutil.Process]:
     found: dict[int, psutil.Process] = {}
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if process.pid not in mine and _belongs(process, directory):
+            if process.pid not in mine and _belongs(process, directory, clients=False):
                 family = [process, *process.children(recursive=True)]
                 found |= {p.pid: p for p in family if p.pid not in mine}
     return [p for p in found.values() if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-def _belongs(process: psutil.Process, directory: Path) -> bool:
+def processes_of(directory: Path) -> list[psutil.Process]:
+    """Every process of the cluster in this directory and every client of it, but for this one."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if (
+                process.pid != os.getpid()
+                and process.status() != psutil.STATUS_ZOMBIE
+                and _belongs(process, directory, clients=True)
+            ):
+                found.append(process)
+    return found
+
+
+def _belongs(process: psutil.Process, directory: Path, *, clients: bool) -> bool:
     environment = process.environ()
     if environment.get(MARKER) == str(directory):
         return True
-    if "SLURM_JOB_ID" in environment:
-        return Path(environment.get("SLURM_CONF", "/")).is_relative_to(directory)
+    asks = clients or "SLURM_JOB_ID" in environment
+    if asks and Path(environment.get("SLURM_CONF", "/")).is_relative_to(directory):
+        return True
     # slurmstepd (Debian's slurmstepd-wlm) writes its title over its environment,
     # but holds files of ours open
     return Path(process.exe()).name.startswith("slurmstepd") and _holds_files_below(

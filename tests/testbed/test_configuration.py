@@ -23,6 +23,15 @@ def test_every_node_is_listed_once_with_a_port_of_its_own() -> None:
     assert spec.port_count == 14
 
 
+def test_a_node_may_have_cpus_of_its_own() -> None:
+    spec = ClusterSpec(partitions={"x": ["a1", "a2"]}, cpus_per_node=4, cpus={"a2": 9})
+    nodes = [line for line in slurm_conf(spec, PLACE).splitlines() if line.startswith("NodeName=")]
+    assert [("CPUs=4 " in line, "CoresPerSocket=9 " in line) for line in nodes] == [
+        (True, False),
+        (False, True),
+    ]
+
+
 def test_a_default_partition_covers_everything() -> None:
     text = slurm_conf(ClusterSpec(partitions={"x": ["a1"], "y": ["b1"]}), PLACE)
     assert "PartitionName=x Nodes=a1 State=UP" in text
@@ -72,6 +81,8 @@ def test_slurmdbd_meets_slurmctld_where_it_looks_for_it() -> None:
         ({"partitions": {"all": ["a1"]}}, "always added"),
         ({"partitions": {}}, "at least one node"),
         ({"speed": 0}, "at least 1"),
+        ({"cpus_per_node": 0}, "at least 1"),
+        ({"cpus": {"a1": 0}}, "at least 1"),
         ({"epoch": 5}, "accelerated clock"),
     ],
 )

@@ -1,0 +1,84 @@
+"""The arms of a trial: how Slurm is set up, and whether the daemon steers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from shapleyprio.slurm.port import Channel
+
+LEAST_LOADED = MappingProxyType({"SelectTypeParameters": "CR_Core,CR_LLN"})
+"""A job goes to the least loaded node, as near as Slurm comes to the papers' random processors.
+
+By default Slurm fills one node after the other, so that below full load the owner of the first
+node would work for all, and the owner of the last one for nobody.
+"""
+
+MULTIFACTOR = MappingProxyType(
+    {
+        "PriorityType": "priority/multifactor",
+        "PriorityCalcPeriod": "00:05:00",
+        "PriorityWeightAge": "1000",
+        "PriorityMaxAge": "7-00:00:00",
+        "PriorityWeightFairshare": "0",
+        "PriorityWeightQOS": "0",
+        "PriorityWeightAssoc": "0",
+        "PriorityWeightJobSize": "0",
+        "PriorityWeightPartition": "0",
+        **LEAST_LOADED,
+    }
+)
+"""Slurm's defaults for the times; age orders the jobs of one organization, and no more."""
+
+FAIR_SHARE = MappingProxyType(
+    {
+        **MULTIFACTOR,
+        "PriorityWeightFairshare": "1000000",
+        "PriorityDecayHalfLife": "7-00:00:00",
+    }
+)
+"""Fair Tree, the algorithm that Slurm uses unless told otherwise."""
+
+QOS = MappingProxyType(
+    {
+        **MULTIFACTOR,
+        "PriorityCalcPeriod": "00:01:00",
+        "PriorityFlags": "NO_NORMAL_QOS",
+        "PriorityWeightQOS": "1",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One way to run the workload.
+
+    Attributes:
+        name: on the command line.
+        settings: of slurm.conf.
+        channel: through which the daemon steers; None where it does not run.
+    """
+
+    name: str
+    settings: Mapping[str, str]
+    channel: Channel | None = None
+
+
+ARMS: Mapping[str, Arm] = {
+    arm.name: arm
+    for arm in (
+        Arm(name="slurm-fairshare", settings=FAIR_SHARE),
+        Arm(name="fifo", settings={**LEAST_LOADED, "PriorityType": "priority/basic"}),
+        Arm(
+            name="shapleyprio-site-factor",
+            settings=MULTIFACTOR,
+            channel=Channel.SITE_FACTOR,
+        ),
+        Arm(name="shapleyprio-nice", settings=MULTIFACTOR, channel=Channel.NICE),
+        Arm(name="shapleyprio-qos", settings=QOS, channel=Channel.QOS),
+    )
+}
+"""By name."""
+
+USUAL_ARMS = ("slurm-fairshare", "shapleyprio-site-factor")

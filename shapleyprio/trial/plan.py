@@ -1,0 +1,95 @@
+"""What is to be run: a workload as jobs of a private Slurm that its organizations own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from shapleyprio.replay.log import UNKNOWN
+from shapleyprio.replay.workload import Workload, WorkloadError
+from shapleyprio.testbed.configuration import ClusterSpec
+from shapleyprio.trial.arms import Arm
+
+CLUSTER = "trial"
+
+MOST_JOBS = 20_000
+"""Slurm keeps so many at once with ease, and an accelerated clock leaves time to submit them."""
+
+
+def single_processor_jobs(workload: Workload) -> Workload:
+    """The workload with each job of q processors as q jobs of one, as the papers have it.
+
+    Raises:
+        WorkloadError: they are more than a trial takes.
+    """
+    copies = workload.processors
+    count = int(copies.sum())
+    if count > MOST_JOBS:
+        raise WorkloadError(
+            f"the window has {count:,} jobs of one processor; a trial takes {MOST_JOBS:,} at "
+            "most, choose a shorter --window"
+        )
+    ones = np.ones(count, dtype=np.int64)
+    position = np.empty(count, dtype=np.int64)
+    position[np.argsort(np.repeat(workload.position, copies), kind="stable")] = np.arange(count)
+    return replace(
+        workload,
+        job=np.repeat(workload.job, copies),
+        organization=np.repeat(workload.organization, copies),
+        release=np.repeat(workload.release, copies),
+        processing_time=np.repeat(workload.processing_time, copies),
+        processors=ones,
+        limit=np.repeat(workload.limit, copies),
+        start=ones * UNKNOWN,
+        position=position,
+        placed=None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An organization as the private Slurm knows it.
+
+    Attributes:
+        handle: of its account, partition and QOS; names of logs may be none that Slurm takes.
+        node: its only one; None if it brings no processors.
+        processors: that it brings.
+    """
+
+    handle: str
+    node: str | None
+    processors: int
+
+
+def members_of(workload: Workload) -> tuple[Member, ...]:
+    """The organizations in their order."""
+    return tuple(
+        Member(f"o{u + 1}", f"n{u + 1}" if owned else None, owned)
+        for u, owned in enumerate(workload.owned.tolist())
+    )
+
+
+def owners_of(workload: Workload) -> Mapping[str, int]:
+    """Node -> index of its organization."""
+    members = members_of(workload)
+    return {member.node: u for u, member in enumerate(members) if member.node is not None}
+
+
+def spec_for(workload: Workload, arm: Arm, *, speed: int) -> ClusterSpec:
+    """The cluster: a partition of its own for each organization that brings a node."""
+    members = [member for member in members_of(workload) if member.node is not None]
+    return ClusterSpec(
+        name=CLUSTER,
+        partitions={m.handle: (m.node,) for m in members if m.node is not None},
+        cpus={m.node: m.processors for m in members if m.node is not None},
+        speed=speed,
+        extra=arm.settings,
+    )
+
+
+def limit_minutes(workload: Workload) -> int:
+    """A time limit for every job that tells the scheduler nothing."""
+    longest = int(workload.processing_time.max())
+    return -(-max(4 * longest, longest + 3600) // 60)

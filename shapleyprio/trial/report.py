@@ -1,0 +1,186 @@
+"""What a trial found out: each arm's measures beside those of simulated policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from shapleyprio.replay.log import UNKNOWN, Log
+from shapleyprio.replay.measures import drifts, measure, unfairness
+from shapleyprio.replay.policies import run_policy
+from shapleyprio.replay.results import REFERENCE, Result, as_json, results_of
+from shapleyprio.replay.workload import Workload
+from shapleyprio.trial.outcome import Outcome, outcome_of
+from shapleyprio.trial.plan import owners_of
+from shapleyprio.trial.running import Conditions, Trace
+
+SIMULATED = (REFERENCE, "directcontr", "fairshare", "fcfs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmResult:
+    """An arm and what it is worth.
+
+    Attributes:
+        trace: what was seen.
+        outcome: what that means.
+        result: held against Ref's schedule of the workload as it should be.
+    """
+
+    trace: Trace
+    outcome: Outcome
+    result: Result
+
+    @property
+    def mean_lag(self) -> float:
+        """Seconds from release to submission."""
+        lags = self.outcome.lags
+        return float(lags.mean()) if len(lags) else 0.0
+
+    @property
+    def lag_95th_percentile(self) -> int:
+        """Seconds from release to submission that 95 % of the jobs do not exceed."""
+        lags = np.sort(self.outcome.lags)
+        return int(lags[-(-95 * len(lags) // 100) - 1]) if len(lags) else 0
+
+    def faults(self) -> list[str]:
+        """What makes the numbers doubtful, in words."""
+        cycles = self.trace.cycles.outcomes if self.trace.cycles is not None else {}
+        failed = [f"{n} cycles are {o}" for o, n in cycles.items() if o != "ok"]
+        unreadable = self.trace.unreadable
+        unread = [f"{unreadable} lines of sacct could not be read"] if unreadable else []
+        name = self.trace.arm.name
+        return [f"{name}: {fault}" for fault in [*self.outcome.faults(), *unread, *failed]]
+
+
+def simulated(workload: Workload, *, seed: int, cores: int) -> tuple[Result, ...]:
+    """What Ref and some other policies make of the workload, Ref first.
+
+    Raises:
+        ReplayError: it cannot be simulated exactly.
+    """
+    return results_of(
+        workload,
+        [run_policy(workload, policy, seed=seed, cores=cores) for policy in SIMULATED],
+    )
+
+
+def arm_result(workload: Workload, trace: Trace, fair: Result, *, seed: int) -> ArmResult:
+    """Measures an arm.
+
+    Args:
+        workload: jobs of one processor each, as they should be.
+        trace: what was seen of the arm.
+        fair: Ref's.
+        seed: of the workload.
+    """
+    outcome = outcome_of(
+        workload,
+        trace.records,
+        policy=trace.arm.name,
+        job_ids=trace.job_ids,
+        begin=trace.begin,
+        owners=owners_of(workload),
+        seed=seed,
+    )
+    measures = measure(outcome.workload, outcome.schedule)
+    result = Result(
+        schedule=outcome.schedule,
+        measures=measures,
+        unfairness=unfairness(measures, fair.measures),
+        drifts=drifts(measures, fair.measures),
+    )
+    return ArmResult(trace=trace, outcome=outcome, result=result)
+
+
+def report_as_json(
+    log: Log,
+    policies: Sequence[Result],
+    arms: Sequence[ArmResult],
+    conditions: Conditions,
+    *,
+    with_jobs: bool,
+) -> dict[str, Any]:
+    """Everything, as values that JSON knows; policies are told as by `shapleyprio replay`.
+
+    Args:
+        log: that the workload was taken from.
+        policies: simulated.
+        arms: on the real Slurm.
+        conditions: what the arms had in common.
+        with_jobs: a row for each job of each arm as well.
+    """
+    workload = conditions.workload
+    names = workload.organizations
+    told = as_json(log, workload, policies)
+    for policy, result in zip(told["policies"], policies, strict=True):
+        policy["drifts"] = _drifts(names, result)
+    return {
+        **told,
+        "versions": {
+            "shapleyprio": version("shapleyprio"),
+            "slurm": arms[0].trace.slurm_version if arms else None,
+        },
+        "speed": conditions.speed,
+        "poll_interval": conditions.poll_seconds,
+        "arms": [_arm_as_json(log, arm, names, with_jobs=with_jobs) for arm in arms],
+    }
+
+
+def _arm_as_json(
+    log: Log, arm: ArmResult, names: Sequence[str], *, with_jobs: bool
+) -> dict[str, Any]:
+    trace, outcome = arm.trace, arm.outcome
+    (told,) = as_json(log, outcome.workload, [arm.result])["policies"]
+    told["arm"] = told.pop("policy")
+    del told["seconds"]  # nobody measures how long Slurm's decisions take
+    cycles = trace.cycles
+    return {
+        **told,
+        "drifts": _drifts(names, arm.result),
+        "mean_wait": float(arm.result.measures.mean_wait),
+        "wait_95th_percentile": arm.result.measures.wait_95th_percentile,
+        "settings": dict(trace.arm.settings),
+        "started": len(outcome.schedule.job),
+        "missing": outcome.missing,
+        "requeued": outcome.requeued,
+        "states": dict(outcome.states),
+        "submission_lag": {"mean": arm.mean_lag, "95th_percentile": arm.lag_95th_percentile},
+        "cycles": None if cycles is None else dict(cycles.outcomes),
+        "written": None if cycles is None else cycles.written,
+        "real_seconds": round(trace.real_seconds, 1),
+        **({"jobs": _jobs(outcome)} if with_jobs else {}),
+    }
+
+
+def _drifts(names: Sequence[str], result: Result) -> Mapping[str, float]:
+    drifts = result.drifts or ()
+    return {name: float(drift) for name, drift in zip(names, drifts, strict=True)}
+
+
+def _jobs(outcome: Outcome) -> list[dict[str, Any]]:
+    """A row for each job; seconds count from the window's begin, null is not known."""
+    workload = outcome.workload
+    names = dict(enumerate(workload.organizations))
+    columns = zip(
+        *(workload.job.tolist(), workload.organization.tolist(), outcome.owner.tolist()),
+        *(workload.release.tolist(), outcome.submitted.tolist(), outcome.started.tolist()),
+        workload.processing_time.tolist(),
+        strict=True,
+    )
+    return [
+        {
+            "job": job,
+            "organization": names[u],
+            "owner": names.get(owner),
+            "release": release,
+            "submitted": None if submitted == UNKNOWN else submitted,
+            "start": None if start == UNKNOWN else start,
+            "processing_time": seconds,
+        }
+        for job, u, owner, release, submitted, start, seconds in columns
+    ]

@@ -1,0 +1,132 @@
+"""A small trial on a real Slurm: one organization floods it, one works, one lends and asks late."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from shapleyprio.testbed.processes import wait_until
+
+pytestmark = pytest.mark.real_slurm
+
+SECONDS = 300
+LATE = 1000
+"""When the lender asks; jobs that end between 900 and 920 have been followed by others by then."""
+
+JOBS = {"flooding": (40, 0), "working": (10, 0), "lending": (10, LATE)}
+"""Organization -> how many jobs, and when they are released."""
+
+ORGANIZATIONS = "".join(
+    f'[[organization]]\nname = "{name}"\nusers = ["{user}"]\nprocessors = 2\n'
+    for user, name in enumerate(JOBS, start=1)
+)
+TRIAL = [sys.executable, "-m", "shapleyprio", "trial", "log.swf", "--organizations", "who.toml"]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """With the log and the organizations; a short path, for clusters are below it."""
+    with tempfile.TemporaryDirectory(prefix="trial-") as made:
+        path = Path(made)
+        (path / "who.toml").write_text(ORGANIZATIONS)
+        (path / "tmp").mkdir()
+        released = [
+            (release, user)
+            for user, (count, release) in enumerate(JOBS.values(), start=1)
+            for _ in range(count)
+        ]
+        with (path / "log.swf").open("w") as log:
+            for number, (release, user) in enumerate(sorted(released), start=1):
+                log.write(f"{number} {release} -1 {SECONDS} 1" + " -1" * 5 + f" 1 {user}")
+                log.write(" -1" * 6 + "\n")
+        yield path
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*TRIAL, *arguments],
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder / "tmp")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def left_in(folder: Path) -> list[str]:
+    """Files and processes of the trial."""
+    found = [str(path) for path in (folder / "tmp").iterdir()]
+    for process in psutil.process_iter():
+        try:
+            words = [*process.environ().values(), *process.cmdline()]
+            words += [str(file.path) for file in process.open_files()]
+        except psutil.Error:
+            continue
+        if any(str(folder) in word for word in words):
+            found.append(f"{process.pid} {process.name()}")
+    return found
+
+
+@pytest.fixture
+def told(private_slurm_programs: None, folder: Path) -> dict[str, Any]:
+    """What the trial told, after which nothing of it is left."""
+    ended = start(
+        folder,
+        *("--arm", "shapleyprio-site-factor", "--window", "0:3600"),
+        *("--json", "-", "--jobs"),
+    )
+    output, errors = ended.communicate(timeout=200)
+    assert ended.returncode == 0, errors
+    assert left_in(folder) == []
+    trial: dict[str, Any] = json.loads(output)
+    return trial
+
+
+def test_who_is_owed_starts_first_and_every_job_has_a_record(told: dict[str, Any]) -> None:
+    (arm,) = told["arms"]
+    assert (arm["arm"], arm["missing"], arm["requeued"]) == ("shapleyprio-site-factor", 0, 0)
+    assert len(arm["jobs"]) == sum(arm["states"].values()) == 60
+    assert arm["written"] > 0
+    assert set(arm["cycles"]) == {"ok"}
+    starts: dict[str, list[int]] = {name: [] for name in JOBS}
+    for job in arm["jobs"]:
+        assert job["submitted"] >= job["release"]
+        if job["start"] is not None:
+            assert job["start"] >= job["submitted"]
+            assert job["owner"] in JOBS
+            assert job["processing_time"] >= SECONDS
+            starts[job["organization"]].append(job["start"])
+    owed = starts["lending"]
+    assert len(owed) == JOBS["lending"][0]
+    others = [*starts["flooding"], *starts["working"]]
+    assert not [second for second in others if LATE <= second < max(owed)]
+    assert min(others) < LATE < max(others)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_leave_nothing(
+    private_slurm_programs: None, folder: Path, number: signal.Signals, code: int
+) -> None:
+    running = start(folder, "--arm", "fifo", "--arm", "shapleyprio-nice")
+
+    def two_arms_have_jobs() -> bool:
+        assert running.poll() is None, running.communicate()[1]
+        logs = (folder / "tmp").glob("*/*/log/slurmctld.log")
+        return sum("sched: Allocate" in log.read_text(errors="replace") for log in logs) == 2
+
+    wait_until(two_arms_have_jobs, real_seconds=90, what="jobs of both arms to run")
+    running.send_signal(number)
+    running.communicate(timeout=60)
+    assert running.returncode == code
+    assert left_in(folder) == []
