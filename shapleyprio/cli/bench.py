@@ -53,7 +53,7 @@ WIDEST_TABLE = 1_000
 def command(
     part: str, records: int, logs: Path | None, most_organizations: int, *, as_json: bool
 ) -> None:
-    r"""Measure speed and memory on this machine, against the targets.
+    """Measure speed and memory on this machine, against the targets.
 
     \b
     cycle   cycles over 10,000 pending and 1,000 running jobs of the simulated Slurm
@@ -64,7 +64,7 @@ def command(
     all     everything (the default)
 
     Needs neither a configuration nor a cluster.
-    """
+    """  # noqa: D301  # click wants the backspace itself
     if part in {"replay", "all"}:  # before anything is measured in vain
         tell_what_is_left_out(logs)
     with tempfile.TemporaryDirectory(prefix="shapleyprio-bench-") as folder:

@@ -118,20 +118,40 @@ def tell(request: Request, log: Log, workload: Workload, results: Sequence[Resul
         render(Console(highlight=False), log, workload, results)
 
 
-def render(console: Console, log: Log, workload: Workload, results: Sequence[Result]) -> None:
-    """Prints the tables, and what was left out."""
-    tables = [policies_table(results), organizations_table(workload, results)]
+def announce(
+    console: Console,
+    log: Log,
+    workload: Workload,
+    tables: Sequence[Table],
+    *,
+    jobs: str = "jobs",
+) -> None:
+    """Makes room for tables, and prints what they are about.
+
+    Args:
+        console: where they will be printed.
+        log: that was read.
+        workload: what was taken out of it.
+        tables: to come.
+        jobs: what to call the workload's jobs.
+    """
     wide = console.options.update(max_width=WIDEST_TABLE)
     needed = (console.measure(table, options=wide).maximum for table in tables)
     console.width = max(console.width, *needed)  # nothing is cut off; terminals wrap
     start = workload.window.start - int(log.release.min())
     console.print(
-        f"{log.source}: {len(workload.job):,} jobs of {len(workload.organizations)} organizations "
-        f"on {workload.system_processors:,} processors, released in {workload.window.length:,} s "
-        f"from second {start:,} on",
+        f"{log.source}: {len(workload.job):,} {jobs} of {len(workload.organizations)} "
+        f"organizations on {workload.system_processors:,} processors, released in "
+        f"{workload.window.length:,} s from second {start:,} on",
         markup=False,
         soft_wrap=True,
     )
+
+
+def render(console: Console, log: Log, workload: Workload, results: Sequence[Result]) -> None:
+    """Prints the tables, and what was left out."""
+    tables = [policies_table(results), organizations_table(workload, results)]
+    announce(console, log, workload, tables)
     for table in tables:
         console.print()
         console.print(table)

@@ -19,7 +19,7 @@ from shapleyprio.cli.common import print_json
 from shapleyprio.cli.progress import progress_bars
 from shapleyprio.cli.replaying import (
     LEGEND,
-    WIDEST_TABLE,
+    announce,
     organizations_table,
     plain_table,
     short,
@@ -171,17 +171,8 @@ def render(
     workload = conditions.workload
     drifts = organizations_table(workload, [*policies, *(arm.result for arm in arms)])
     tables = [arms_table(workload, policies, arms), drifts]
-    wide = console.options.update(max_width=WIDEST_TABLE)
-    needed = (console.measure(table, options=wide).maximum for table in tables)
-    console.width = max(console.width, *needed)  # nothing is cut off; terminals wrap
-    start = workload.window.start - int(log.release.min())
-    console.print(
-        f"{log.source}: {len(workload.job):,} jobs of one processor (wide ones became several) "
-        f"of {len(workload.organizations)} organizations on {workload.system_processors:,} "
-        f"processors, released in {workload.window.length:,} s from second {start:,} on",
-        markup=False,
-        soft_wrap=True,
-    )
+    jobs = "jobs of one processor (wide ones became several)"
+    announce(console, log, workload, tables, jobs=jobs)
     version = arms[0].trace.slurm_version
     minutes = max(arm.trace.real_seconds for arm in arms) / 60
     console.print(
