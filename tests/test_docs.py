@@ -18,6 +18,7 @@ from shapleyprio.cli import COMMANDS, main, replaying
 from shapleyprio.cli.common import EXIT_CODES
 from shapleyprio.cli.replay import Request
 from shapleyprio.cli.replay import command as replay
+from shapleyprio.cli.trial import command as trial
 from shapleyprio.config import config_reference
 from shapleyprio.replay import POLICIES, load_organizations
 from shapleyprio.replay.results import SCHEDULE_COLUMNS
@@ -26,12 +27,14 @@ from shapleyprio.replay.utilities import UTILITIES
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import Report
 from shapleyprio.store import StandingRow
+from shapleyprio.trial.arms import ARMS
 from tests.replay.traces import trace
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 SEMANTICS = (ROOT / "docs" / "semantics.md").read_text()
 REPLAY = (ROOT / "docs" / "replay.md").read_text()
+TRIAL = (ROOT / "docs" / "trial.md").read_text()
 EXAMPLES = ROOT / "docs" / "examples"
 
 
@@ -108,7 +111,7 @@ def test_the_exit_codes_are_documented() -> None:
 
 def test_links_in_the_documentation_lead_somewhere() -> None:
     docs = ROOT / "docs"
-    for text, folder in ((README, ROOT), (SEMANTICS, docs), (REPLAY, docs)):
+    for text, folder in ((README, ROOT), (SEMANTICS, docs), (REPLAY, docs), (TRIAL, docs)):
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (folder / target).exists(), target
 
@@ -206,3 +209,16 @@ def test_the_documented_experiment_prints_what_is_documented(
     Path(log.name).symlink_to(log)
     exec(program, {})
     assert capsys.readouterr().out in blocks(REPLAY, "text")
+
+
+# the trial
+
+
+def test_the_trial_document_names_every_arm_and_no_option_that_there_is_not() -> None:
+    section = TRIAL.split("## Arms")[1].split("\n## ")[0]
+    table = "".join(line for line in section.splitlines() if line.startswith("|"))
+    assert set(ARMS) <= set(re.findall(r"`([a-z-]+)`", table))
+    known = {option for parameter in trial.params for option in parameter.opts}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TRIAL)) <= known
+    own = known - {option for parameter in replay.params for option in parameter.opts}
+    assert own <= set(re.findall(r"--[a-z-]+", TRIAL))

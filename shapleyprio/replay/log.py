@@ -76,6 +76,7 @@ class Log:
             written), or "organization" -> that column, as far as the format has it.
         placed: whose processors were used, where the log itself knows (the daemon's store).
         system_processors: how many processors the system had, where the log tells.
+        owned: organization -> processors that it brought when last seen, where the log knows.
         left_out: reason -> how many jobs or lines are missing here because of it.
         malformed: the first lines that could not be read; left_out["malformed"] counts all.
     """
@@ -91,5 +92,6 @@ class Log:
     labels: Mapping[str, Labels]
     placed: Placed | None = None
     system_processors: int | None = None
+    owned: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     malformed: tuple[MalformedLine, ...] = ()

@@ -44,8 +44,8 @@ def consortium_of(log: Log, organizations: Sequence[Organization]) -> Consortium
     An organization brings `processors`, if it says so. Else each of its nodes counts as many as
     the log's jobs ever held there at one time, whoever's they were: nodes are owned as in the
     daemon, a node is in the partitions whose jobs ran there, and a job's processors are in equal
-    parts on its nodes. Nodes on which nothing ran count nothing. Where the log tells owners
-    instead of nodes, their processors are as many as were ever in use at one time.
+    parts on its nodes. Nodes on which nothing ran count nothing. The daemon's store tells how many
+    each brought when last seen; of whom it does not, as many count as were ever in use at one time.
 
     Args:
         log: all jobs.
@@ -61,7 +61,9 @@ def consortium_of(log: Log, organizations: Sequence[Organization]) -> Consortium
     placed, in_use = None, None
     if log.placed is not None:
         placed = _merged(log.placed, _recoding(log.placed.owners.names, names), names)
-        in_use = most_in_use(log, placed)
+        seen = most_in_use(log, placed).tolist()
+        known = [log.owned.get(name, most) for name, most in zip(names, seen, strict=True)]
+        in_use = np.array(known, dtype=np.int64)
     elif _knows(log, "nodes") and (log.start != UNKNOWN).any():
         placed, in_use = _by_nodes(log, organizations)
     return Consortium(

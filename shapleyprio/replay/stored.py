@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,9 @@ def read_stored(url: str, *, cluster: str | None = None, progress: Progress | No
     """
     try:
         with Store.open(url) as store, store.reading(_cluster(store, cluster)) as view:
-            return _log(store.name, view.all_runs(), progress or (lambda _: None))
+            log = _log(store.name, view.all_runs(), progress or (lambda _: None))
+            owned = {row.organization: row.processors for row in view.latest_standings()}
+            return replace(log, owned=owned)
     except StoreError as error:
         raise LogError(str(error)) from error
 

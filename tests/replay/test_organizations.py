@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,8 @@ def test_the_store_tells_owners_and_their_processors() -> None:
     assert consortium.owned.tolist() == [1, 5, 7]
     assert consortium.placed is not None
     assert owners_in(consortium.placed) == [{None: 4, "b": 2}, {"a": 1, "b": 3}, {"b": 4}]
+    log = replace(log, owned={"a": 20, "c": 30, "gone": 40})
+    assert applied(log, a={}, b={}, c={"processors": 7}).owned.tolist() == [20, 5, 7]
 
 
 def test_without_nodes_it_is_not_known_whose_processors_were_got() -> None:

@@ -147,6 +147,7 @@ def test_what_the_daemon_saw_is_what_is_read(url: str, store: Store) -> None:
     assert names(log.labels["account"]) == ["physics", "guest"]
     assert names(log.labels["organization"]) == ["physics", None]
     assert placed(log) == [[("biology", 4), ("physics", 8)], [("physics", 2)]]
+    assert log.owned == {"biology": 4, "physics": 8}
 
 
 def test_reading_changes_nothing(url: str, store: Store, tmp_path: Path) -> None:
