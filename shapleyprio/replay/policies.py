@@ -28,7 +28,7 @@ from shapleyprio.replay.kernel.worth import worth
 from shapleyprio.replay.limits import PolicyError, check_range, rand_block, ref_block
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import contributed
-from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.schedule import CoalitionValues, Schedule
 from shapleyprio.replay.workload import Workload, parts_of
 
 Progress = Callable[[int], None]
@@ -121,7 +121,7 @@ def check_policy(policy: str) -> None:
 def _alone(workload: Workload, policy: str, seed: int, tell: Progress) -> Schedule:
     jobs = jobs_of(workload)
     state = coalitions_of(jobs, workload.owned, np.array([_everybody(workload)]))
-    record = record_of(jobs, workload.owned, 0, seed)
+    record = record_of(workload, jobs, 0, seed)
     world = World(jobs, state, no_keys(), record)
     seconds = _timed(engine.run(ALONE[policy], world, workload.window.length), tell)
     return _schedule(workload, policy, seed, record, None, seconds)
@@ -131,15 +131,16 @@ def _ref(workload: Workload, seed: int, cores: int, tell: Progress) -> Schedule:
     k, length = len(workload.organizations), workload.window.length
     jobs = jobs_of(workload)
     state = coalitions_of(jobs, workload.owned, np.arange(2**k, dtype=np.int64))
-    record = record_of(jobs, workload.owned, _everybody(workload), seed)
+    record = record_of(workload, jobs, _everybody(workload), seed)
     block = ref_block(workload)
     if cores > 1 and k >= pipeline.FEWEST_ORGANIZATIONS:
         steps = pipeline.on_many_cores(jobs, state, record, block, length, cores)
     else:
         steps = lattice.on_one_core(jobs, state, record, block, length)
     seconds = _timed(steps, tell)
-    contribution = shapley(_values(state, length).tolist())
-    return _schedule(workload, "ref", seed, record, contribution, seconds)
+    values = _values(state, length)
+    schedule = _schedule(workload, "ref", seed, record, shapley(values.tolist()), seconds)
+    return replace(schedule, coalitions=CoalitionValues(state.members[1:], values[1:]))
 
 
 def _rand(workload: Workload, orderings: Ints, seed: int, tell: Progress) -> Schedule:
@@ -147,16 +148,17 @@ def _rand(workload: Workload, orderings: Ints, seed: int, tell: Progress) -> Sch
     members, weights = sampling.weights_of(orderings)
     jobs = jobs_of(workload)
     state = coalitions_of(jobs, workload.owned, np.append(members, _everybody(workload)))
-    record = record_of(jobs, workload.owned, len(members), seed)
+    record = record_of(workload, jobs, len(members), seed)
     block = rand_block(workload, count)
     keys = sampling.sampled_keys(len(members), len(workload.organizations), count, block)
     seconds = _timed(sampling.run(World(jobs, state, keys, record), weights, length), tell)
-    values = _values(state, length)[:-1].tolist()
+    values = _values(state, length)[:-1]
     contribution = tuple(
-        Fraction(sum(v * w for v, w in zip(values, column, strict=True)), count)
+        Fraction(sum(v * w for v, w in zip(values.tolist(), column, strict=True)), count)
         for column in weights.T.tolist()
     )
-    return _schedule(workload, "rand", seed, record, contribution, seconds)
+    schedule = _schedule(workload, "rand", seed, record, contribution, seconds)
+    return replace(schedule, coalitions=CoalitionValues(members, values))
 
 
 def _timed(steps: Iterator[int], tell: Progress) -> float:

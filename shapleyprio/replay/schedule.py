@@ -9,6 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+@dataclass(frozen=True, slots=True)
+class CoalitionValues:
+    """What coalitions have at the window's end, each in its own schedule on its own processors.
+
+    Attributes:
+        members: int64[c], bit u is set if organization u takes part; none comes twice, none is
+            empty.
+        values: int64[c], v(C) = Σψ of the members, in part-seconds.
+    """
+
+    members: NDArray[np.int64]
+    values: NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """Starts in the order in which they were decided, and so in the order of time.
@@ -27,6 +41,8 @@ class Schedule:
         contribution: φ of each organization at the window's end: exact for ref, the estimate for
             rand, φ̃ for everything else; None where owners are not known.
         seconds: that the decisions took, reading and compiling left out.
+        coalitions: values of the coalitions that the policy decided by: of all under ref, of the
+            sampled ones under rand; None where it kept no schedules of coalitions.
     """
 
     policy: str
@@ -37,3 +53,4 @@ class Schedule:
     copies: NDArray[np.int64]
     contribution: tuple[Fraction, ...] | None
     seconds: float
+    coalitions: CoalitionValues | None = None

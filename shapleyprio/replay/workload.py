@@ -14,6 +14,7 @@ from shapleyprio.replay.log import UNKNOWN, Labels, Log, Placed
 
 Wide = Literal["expand", "rigid"]
 Backfill = Literal["none", "easy"]
+Placement = Literal["random", "least-loaded"]
 
 
 class WorkloadError(ReplayError):
@@ -69,6 +70,9 @@ class Workload:
         backfill: what happens behind a job that needs more processors than are free: "none":
             everything waits for it; "easy": heads of other organizations may start that do not
             delay it. Without meaning when wide is "expand".
+        placement: whose free processors a job gets: "random": each as likely as any other, as in
+            the papers; "least-loaded": those of whoever has the most free, ties to whoever is
+            listed first, as Slurm's CR_LLN has it with one node for each organization.
         left_out: reason -> how many jobs of the log are missing because of it.
     """
 
@@ -86,6 +90,7 @@ class Workload:
     placed: Placed | None = None
     wide: Wide = "expand"
     backfill: Backfill = "none"
+    placement: Placement = "random"
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -113,6 +118,7 @@ def workload_of(
     window: Window | None = None,
     wide: Wide = "expand",
     backfill: Backfill = "none",
+    placement: Placement = "random",
 ) -> Workload:
     """Takes the jobs of a window out of a log.
 
@@ -122,6 +128,7 @@ def workload_of(
         window: the stretch to take; None for the whole log.
         wide: what becomes of jobs that need several processors.
         backfill: what may pass a rigid job that does not fit.
+        placement: whose free processors a job gets.
 
     Raises:
         WorkloadError: nothing is left, or nobody has processors.
@@ -163,6 +170,7 @@ def workload_of(
         placed=None if consortium.placed is None else parts_of(consortium.placed, order),
         wide=wide,
         backfill=backfill,
+        placement=placement,
         left_out={reason: count for reason, count in left_out.items() if count},
     )
 

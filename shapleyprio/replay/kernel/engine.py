@@ -260,15 +260,14 @@ def _run(state: Coalitions, c: int, end: int, what: int) -> None:
 def _start_recorded(
     jobs: Jobs, state: Coalitions, record: Record, c: int, job: int, t: int, processors: int
 ) -> None:
-    """Draws the processors among the free ones, each as likely as any other, and writes it down."""
+    """Gives free processors to a job, and writes down whose they are."""
     u = jobs.organization[job]
-    free, left = state.free[c], processors
+    if record.least_loaded[0] != 0:
+        _give_least_loaded(record, processors)
+    else:
+        _give_random(record, state.free[c], processors)
     for owner in range(len(record.owned)):
-        if left == 0:
-            break
-        count = _share_of(record, free, left, record.free_of[owner])
-        free -= record.free_of[owner]
-        left -= count
+        count = record.given[owner]
         if count == 0:
             continue
         _run(state, c, t + jobs.processing_time[job], packed(job, owner, count))
@@ -281,6 +280,30 @@ def _start_recorded(
         record.start[entry] = t
         record.owner[entry] = owner
         record.copies[entry] = count
+
+
+@inlined
+def _give_random(record: Record, free: int, wanted: int) -> None:
+    """Draws among the free processors, each as likely as any other."""
+    left = wanted
+    for owner in range(len(record.owned)):
+        count = _share_of(record, free, left, record.free_of[owner]) if left > 0 else 0
+        free -= record.free_of[owner]
+        left -= count
+        record.given[owner] = count
+
+
+@inlined
+def _give_least_loaded(record: Record, wanted: int) -> None:
+    """Takes one processor after the other of whoever has the most free."""
+    record.given[:] = 0
+    for _ in range(wanted):
+        most = 0
+        for owner in range(1, len(record.owned)):
+            free = record.free_of[owner] - record.given[owner]
+            if free > record.free_of[most] - record.given[most]:
+                most = owner
+        record.given[most] += 1
 
 
 @inlined

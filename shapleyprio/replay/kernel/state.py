@@ -134,6 +134,8 @@ class Record(NamedTuple):
         released: [2, k, 2], moments of releases, of jobs and of the work on processors: what a
             part gains in worth if it counts from its job's release (ψ′ of CloudShare).
         random: [1], state of the generator of random numbers.
+        least_loaded: [1], whether a job gets processors of whoever has the most free (else random).
+        given: [k], room for how many of each a job gets.
         size: [1], how many entries there are.
         job, start, owner, copies: [room], the entries.
     """
@@ -144,6 +146,8 @@ class Record(NamedTuple):
     contribution: Ints
     released: Ints
     random: NDArray[np.uint64]
+    least_loaded: Ints
+    given: Ints
     size: Ints
     job: NDArray[np.int32]
     start: Ints
@@ -245,11 +249,12 @@ def keys_of(*, rows: int, tracked: int, coalitions: int, seconds: int, lattice: 
     )
 
 
-def record_of(jobs: Jobs, owned: Ints, coalition: int, seed: int) -> Record:
+def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int) -> Record:
     """An empty record of that coalition's schedule.
 
     It has room for every copy; what is never written takes no memory.
     """
+    owned = workload.owned
     k, room = len(owned), int(jobs.width.sum())
     return Record(
         coalition=np.array([coalition], dtype=np.int64),
@@ -258,6 +263,8 @@ def record_of(jobs: Jobs, owned: Ints, coalition: int, seed: int) -> Record:
         contribution=np.zeros((k, 3), dtype=np.int64),
         released=np.zeros((2, k, 2), dtype=np.int64),
         random=np.array([seed % 2**64], dtype=np.uint64),
+        least_loaded=np.array([workload.placement == "least-loaded"], dtype=np.int64),
+        given=np.zeros(k, dtype=np.int64),
         size=np.zeros(1, dtype=np.int64),
         job=np.empty(room, dtype=np.int32),
         start=np.empty(room, dtype=np.int64),

@@ -1,0 +1,177 @@
+"""An audit: the recorded schedule of a workload against what would have been fair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from shapleyprio.audit.alone import with_singles
+from shapleyprio.audit.over_time import Period, carried, periods
+from shapleyprio.audit.stability import Stability, stability
+from shapleyprio.errors import ReplayError
+from shapleyprio.replay.log import UNKNOWN
+from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
+from shapleyprio.replay.policies import Progress, run_policy
+from shapleyprio.replay.results import REFERENCE, Result
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.workload import Workload
+
+MOST_FOR_ALL = 14
+"""Organizations of which all coalitions are looked at unasked; each one more doubles the time."""
+
+ORDERINGS = 15
+"""Of Rand, as in the papers' experiments."""
+
+DAY = 86_400
+
+COMPARED = ("directcontr", "fairshare")
+"""Policies that are held against the reference as the recorded schedule is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessed:
+    """A schedule held against the fair one and against being alone.
+
+    Attributes:
+        result: its measures and drifts against the reference.
+        delays: seconds by which a part of each organization's own work came too late on average
+            (too early, if negative); None where the reference completes none.
+        stability: who would have left.
+    """
+
+    result: Result
+    delays: tuple[Fraction | None, ...]
+    stability: Stability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What an audit found out.
+
+    Attributes:
+        workload: that was audited.
+        orderings: from how many random orderings coalitions were sampled; None if all count.
+        schedules: recorded, the reference, and the others.
+        carried: processor-seconds of X's jobs (rows) on Y's processors (columns, the last one
+            nobody's) in the recorded schedule; None if owners are not known.
+        periods: use and contribution in the recorded schedule.
+        unknown_starts: jobs whose start the log does not tell; they count as not started.
+    """
+
+    workload: Workload
+    orderings: int | None
+    schedules: tuple[Assessed, ...]
+    carried: tuple[tuple[int, ...], ...] | None
+    periods: tuple[Period, ...]
+    unknown_starts: int
+
+    @property
+    def recorded(self) -> Assessed:
+        """What happened."""
+        return self.schedules[0]
+
+    @property
+    def reference(self) -> Assessed:
+        """The schedule that counts as fair: Ref's, or Rand's where coalitions were sampled."""
+        return self.schedules[1]
+
+
+def audit(
+    workload: Workload,
+    *,
+    orderings: int | None = None,
+    period: int = DAY,
+    seed: int = 0,
+    cores: int = 1,
+    bar: Callable[[str], Progress | None] = lambda _: None,
+) -> Audit:
+    """Holds the recorded schedule of a workload against Ref's, DirectContr's and fair share's.
+
+    Args:
+        workload: with the recorded starts.
+        orderings: random orderings from which to sample coalitions, with Rand as the reference;
+            None for all coalitions, or `ORDERINGS` with more than `MOST_FOR_ALL` organizations.
+        period: seconds of each period.
+        seed: of all random draws.
+        cores: how many Ref may use.
+        bar: policy -> what is told how far its schedule has come.
+
+    Raises:
+        ReplayError: the log does not tell when jobs started, or numbers get too large.
+    """
+    if (workload.start == UNKNOWN).all():
+        raise ReplayError(
+            "the log does not tell when jobs started, and an audit is about that; "
+            "`shapleyprio replay` does without"
+        )
+    if orderings is None and len(workload.organizations) > MOST_FOR_ALL:
+        orderings = ORDERINGS
+    recorded = run_policy(workload, "recorded")
+    told = periods(workload, recorded, period)
+
+    def run(policy: str) -> Schedule:
+        return run_policy(
+            workload,
+            policy,
+            seed=seed,
+            orderings=orderings or ORDERINGS,
+            cores=cores,
+            progress=bar(policy),
+        )
+
+    fair = run(REFERENCE if orderings is None else "rand")
+    known = recorded.contribution is not None
+    return Audit(
+        workload=workload,
+        orderings=orderings,
+        schedules=_assessed(workload, [recorded, fair, *map(run, COMPARED)], fair),
+        carried=carried(workload, recorded) if known else None,
+        periods=told,
+        unknown_starts=int(np.count_nonzero(workload.start == UNKNOWN)),
+    )
+
+
+def delays(measures: Measures, reference: Measures) -> tuple[Fraction | None, ...]:
+    """(ψ*(u) − ψ(u)) / p*(u): seconds by which a part of u's work came too late, on average.
+
+    p*(u) are the parts of u's jobs that the reference completes. What a schedule has not executed
+    by the window's end counts as if it were executed right then.
+
+    Args:
+        measures: of any schedule.
+        reference: of the fair schedule of the same workload.
+    """
+    return tuple(
+        Fraction(fair - ours, parts) if parts else None
+        for ours, fair, parts in zip(
+            measures.utilities, reference.utilities, reference.parts, strict=True
+        )
+    )
+
+
+def _assessed(
+    workload: Workload, schedules: Sequence[Schedule], reference: Schedule
+) -> tuple[Assessed, ...]:
+    assert reference.coalitions is not None
+    values = with_singles(workload, reference.coalitions)
+    fair = measure(workload, reference)
+    assessed = []
+    for schedule in schedules:
+        measures = fair if schedule is reference else measure(workload, schedule)
+        result = Result(
+            schedule=schedule,
+            measures=measures,
+            unfairness=unfairness(measures, fair),
+            drifts=drifts(measures, fair),
+        )
+        assessed.append(
+            Assessed(
+                result=result,
+                delays=delays(measures, fair),
+                stability=stability(values, measures, fair),
+            )
+        )
+    return tuple(assessed)

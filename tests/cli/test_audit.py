@@ -1,0 +1,321 @@
+"""`shapleyprio audit` on small logs written here, and on a real one where it is at hand."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shapleyprio.cli import main
+from shapleyprio.cli.audit import command
+from shapleyprio.store import Store
+from tests.replay.traces import trace
+from tests.store.examples import BEGIN, placed_run, progress
+
+DOCS = Path(__file__).parents[2] / "docs"
+EXAMPLES = DOCS / "examples"
+AUDIT = (DOCS / "audit.md").read_text()
+DEALT = ("log.swf", "--deal-users", "2")
+
+ORGANIZATIONS = """
+[[organization]]
+name = "physics"
+accounts = ["physics"]
+nodes = ["n1"]
+
+[[organization]]
+name = "biology"
+accounts = ["biology"]
+nodes = ["n2"]
+"""
+
+HEADER = "JobIDRaw|Account|Submit|Start|End|ElapsedRaw|AllocCPUS|NodeList\n"
+DAY = "2025-01-01T"
+LENT = (
+    f"1|biology|{DAY}00:00:00|{DAY}00:00:00|{DAY}10:00:00|36000|1|n1\n"
+    f"2|biology|{DAY}00:00:00|{DAY}00:00:00|{DAY}10:00:00|36000|1|n2\n"
+    f"3|physics|{DAY}00:00:00|{DAY}10:00:00|{DAY}12:00:00|7200|1|n1\n"
+    f"4|biology|{DAY}14:00:00|{DAY}14:00:00|{DAY}14:01:00|60|1|n2\n"
+)
+"""Biology's jobs ran on both nodes for ten hours, and physics' job waited for its own."""
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("organizations.toml").write_text(ORGANIZATIONS)
+    Path("lent.sacct").write_text(HEADER + LENT)
+
+
+def audit(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["audit", *arguments])
+
+
+def lent(*arguments: str) -> Result:
+    result = audit("lent.sacct", "--organizations", "organizations.toml", *arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def told(*arguments: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(lent(*arguments, "--json", "-").stdout)
+    return told
+
+
+def write_swf(wait: int = 5, users: int = 2) -> None:
+    Path("log.swf").write_text(
+        "; MaxProcs: 20\n"
+        + "".join(
+            f"{job} {job} {wait} 9 2 -1 -1 -1 -1 -1 1 {job % users} 1 -1 1 -1 -1 -1\n"
+            for job in range(40)
+        )
+    )
+
+
+def rows(output: str) -> list[list[str]]:
+    return [line.split() for line in output.splitlines()]
+
+
+# what it tells
+
+
+def test_the_verdict_names_who_was_served_late_and_who_would_have_left() -> None:
+    lines = lent().stdout.splitlines()
+    assert lines[2] == (
+        "A part of work came 1.82 h too early or too late on average; latest for physics, whose "
+        "work came 10.0 h later than was fair."
+    )
+    assert lines[4] == (
+        "Not stable: 1 of 2 coalitions would have had more alone (under ref 0). The strongest "
+        "reason to leave: physics; alone their work would have come 10.0 h earlier, under ref "
+        "10.0 h earlier without leaving."
+    )
+
+
+def test_the_matrix_shows_processor_hours_on_each_others_nodes() -> None:
+    output = rows(lent().stdout)
+    begin = output.index(["jobs", "of", "physics", "biology", "together"])
+    assert output[begin + 1 : begin + 4] == [
+        ["physics", "2.00", "0", "2.00"],
+        ["biology", "10.0", "10.0", "20.0"],
+        ["together", "12.0", "10.0", "22.0"],
+    ]
+
+
+def test_contribution_against_use_is_told_for_each_period() -> None:
+    output = rows(lent("--period", "7h").stdout)
+    begin = output.index(["from", "physics", "biology"])
+    assert output[begin + 1 : begin + 4] == [
+        ["2025-01-01", "00:00", "+7.00", "−7.00"],
+        ["2025-01-01", "07:00", "+3.00", "−3.00"],
+        ["2025-01-01", "14:00", "0", "0"],
+    ]
+    assert output[begin + 4] == ["in", "all", "+10.0", "−10.0"]
+
+
+def test_json_tells_the_same_exactly() -> None:
+    found = told("--period", "7h")
+    assert [one["policy"] for one in found["policies"]] == [
+        *("recorded", "ref", "directcontr", "fairshare")
+    ]
+    physics, biology = found["policies"][0]["organizations"]
+    assert physics["delay"] == 36000
+    assert biology["delay"] < 0
+    assert found["carried"][1] == {
+        "jobs_of": "biology",
+        "processor_seconds": {"physics": 36000, "biology": 36001},
+        "on_nobodys_nodes": 0,
+    }
+    assert [one["start"] for one in found["periods"]] == [0, 25200, 50400]
+    assert found["periods"][0]["organizations"][0] == {
+        "name": "physics",
+        "used": 0,
+        "contributed": 25200,
+        "utility": 0,
+        "contribution": 25200 * 25201 // 2,
+    }
+    recorded = found["stability"][0]
+    assert recorded["strongest"]["members"] == ["physics"]
+    assert recorded["strongest"]["gain"] == 7200 * 36000
+    assert recorded["everybody"]["members"] == ["physics", "biology"]
+    assert (found["reference"], found["orderings"]) == ("ref", None)
+
+
+def test_jobs_on_nodes_of_nobody_have_a_column_of_their_own() -> None:
+    guest = f"5|physics|{DAY}01:00:00|{DAY}01:00:00|{DAY}02:00:00|3600|1|n9\n"
+    Path("lent.sacct").write_text(HEADER + LENT + guest)
+    output = rows(lent().stdout)
+    begin = output.index(["jobs", "of", "physics", "biology", "nobody", "together"])
+    assert output[begin + 1] == ["physics", "2.00", "0", "1.00", "3.00"]
+
+
+def test_without_nodes_the_matrix_is_left_out_with_the_reason() -> None:
+    write_swf()
+    result = audit(*DEALT)
+    assert result.exit_code == 0, result.output
+    assert "Who carried whom" not in result.stdout
+    assert "Used, processor-hours" in result.stdout
+    assert "the log does not tell on whose nodes its jobs ran" in result.stdout
+    found = json.loads(audit(*DEALT, "--json", "-").stdout)
+    assert found["carried"] is None
+    assert found["owners_unknown"]
+    assert found["periods"][0]["organizations"][0]["contributed"] is None
+
+
+def test_with_more_than_fourteen_organizations_it_says_that_it_sampled() -> None:
+    write_swf(users=15)
+    result = audit("log.swf", "--deal-users", "15")
+    assert result.exit_code == 0, result.output
+    assert "against rand, estimated from 15 orderings" in result.stdout
+    assert "coalitions were sampled from 15 random orderings" in result.stdout
+
+
+def test_large_coalitions_are_named_by_who_is_missing() -> None:
+    write_swf(wait=300, users=5)
+    result = audit("log.swf", "--deal-users", "5", "--window", "0:400")
+    assert " all but organization" in result.stdout
+
+
+def test_tables_are_whole_however_narrow_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert "…" not in lent().stdout
+
+
+def test_the_same_input_and_seed_give_the_same_bytes() -> None:
+    written = []
+    for _ in range(2):
+        lent("--seed", "7", "--json", "out.json")
+        found = json.loads(Path("out.json").read_text())
+        for policy in found["policies"]:
+            policy["seconds"] = 0
+        written.append(json.dumps(found))
+    assert written[0] == written[1]
+
+
+def test_the_daemons_store_can_be_audited() -> None:
+    url = "sqlite:///store.db"
+    with Store.open(url, create=True) as store, store.transaction("c") as rows_of:
+        rows_of.save_progress(progress())
+        rows_of.put_runs(
+            [
+                placed_run(7, end=BEGIN + 7200, owners=("biology",), submit=BEGIN),
+                placed_run(8, end=BEGIN + 3600, owners=("physics",), submit=BEGIN),
+            ]
+        )
+    result = audit(url, "--organizations", "organizations.toml", "--window", "0:3600")
+    assert result.exit_code == 0, result.output
+    output = rows(result.stdout)
+    begin = output.index(["jobs", "of", "physics", "biology", "together"])
+    assert output[begin + 1] == ["physics", "16.0", "16.0", "32.0"]
+    assert "Stable: no organization or group of them would have had more alone." in result.stdout
+
+
+# what it refuses
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ("say whose the jobs are", ("log.swf",)),
+        ("'0s' is no duration", (*DEALT, "--period", "0s")),
+        ("--backfill goes with --wide rigid", (*DEALT, "--backfill", "easy")),
+        ("there is no directory none", (*DEALT, "--json", "none/a.json")),
+        ("periods of 1 s", (*DEALT, "--window", "0:20000", "--period", "1s")),
+    ],
+)
+def test_contradictions_end_with_one_line(message: str, arguments: tuple[str, ...]) -> None:
+    write_swf()
+    result = audit(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_log_without_starts_cannot_be_audited() -> None:
+    write_swf(wait=-1)
+    result = audit(*DEALT)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "shapleyprio: the log does not tell when jobs started, and an audit is about that; "
+        "`shapleyprio replay` does without\n"
+    )
+
+
+def test_the_command_starts_without_heavy_packages() -> None:
+    program = (
+        "import sys; from click.testing import CliRunner; from shapleyprio.cli import main; "
+        "CliRunner().invoke(main, ['audit', '--help']); "
+        "print({'numpy', 'numba', 'pandas'} & set(sys.modules))"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert printed.stdout == b"set()\n"
+
+
+# what is documented
+
+
+def test_the_audit_document_names_every_option_and_no_other() -> None:
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", AUDIT))
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert named == options - {"log"}
+
+
+def test_the_audit_document_names_every_key_that_is_written() -> None:
+    found = told()
+    shared = json.loads(
+        CliRunner()
+        .invoke(main, ["replay", "lent.sacct", "--organizations", "organizations.toml", "--json=-"])
+        .stdout
+    )
+    own = set(found) - set(shared)
+    deeper = {*found["periods"][0]["organizations"][0], *found["stability"][0]} - {"name", "policy"}
+    for key in {*own, *deeper, *found["stability"][0]["everybody"]} - {"members"}:
+        assert f"`{key}`" in AUDIT, key
+
+
+def test_links_in_the_audit_document_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", AUDIT):
+        assert (DOCS / target).exists(), target
+
+
+def test_the_audit_prints_what_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
+    ((line, output),) = re.findall(r"^\$ shapleyprio (audit .*)\n([^`]*)", AUDIT, re.MULTILINE)
+    arguments = shlex.split(line)
+    for file in (trace(arguments[1]), *EXAMPLES.iterdir()):
+        Path(file.name).symlink_to(file)
+    result = CliRunner().invoke(main, arguments)
+    assert rows(result.output) == rows(output)
+
+
+# a real log
+
+
+def test_a_condo_cluster() -> None:
+    log = trace("xdmod-pozidriv.sacct.gz")
+    organizations = str(EXAMPLES / "pozidriv.toml")
+    result = audit(str(log), "--organizations", organizations, "--json", "-")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    recorded, fair = found["policies"][:2]
+    names = [one["name"] for one in found["organizations"]]
+    matrix = {row["jobs_of"]: row for row in found["carried"]}
+    for u, name in enumerate(names):
+        used = sum(matrix[name]["processor_seconds"].values()) + matrix[name]["on_nobodys_nodes"]
+        assert used == recorded["organizations"][u]["parts"]
+        assert used == sum(one["organizations"][u]["used"] for one in found["periods"])
+    last = found["periods"][-1]["organizations"]
+    assert [one["utility"] for one in last] == [o["utility"] for o in recorded["organizations"]]
+    assert [str(o["contribution"]) for o in last] == [
+        one["contribution"] for one in recorded["organizations"]
+    ]
+    everybody = found["stability"][1]["everybody"]
+    assert everybody["value"] == sum(one["utility"] for one in fair["organizations"])
+    assert found["stability"][0]["coalitions"] == 62
