@@ -35,6 +35,7 @@ README = (ROOT / "README.md").read_text()
 SEMANTICS = (ROOT / "docs" / "semantics.md").read_text()
 REPLAY = (ROOT / "docs" / "replay.md").read_text()
 TRIAL = (ROOT / "docs" / "trial.md").read_text()
+AUDIT = (ROOT / "docs" / "audit.md").read_text()
 EXAMPLES = ROOT / "docs" / "examples"
 
 
@@ -111,7 +112,10 @@ def test_the_exit_codes_are_documented() -> None:
 
 def test_links_in_the_documentation_lead_somewhere() -> None:
     docs = ROOT / "docs"
-    for text, folder in ((README, ROOT), (SEMANTICS, docs), (REPLAY, docs), (TRIAL, docs)):
+    for text, folder in (
+        (README, ROOT),
+        *((text, docs) for text in (SEMANTICS, REPLAY, TRIAL, AUDIT)),
+    ):
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (folder / target).exists(), target
 

@@ -18,7 +18,9 @@ COMMANDS = {
     "history": "Show past standings, cycles or writes.",
     "rollback": "Put every priority back as it was found.",
     "replay": "Tell what each policy makes of a log, and what is fair.",
+    "audit": "Tell how fair a recorded schedule was, and who would have left.",
     "trial": "Run a log's jobs through a private real Slurm, under us and without.",
+    "trials": "Run several trials, and show them in one table.",
     "db": "Upgrade the store or look at it.",
     "bench": "Measure speed and memory on this machine.",
 }

@@ -112,16 +112,7 @@ def command(**options: Any) -> None:
     waits, utilization, and how much later than released jobs were submitted; beside them what
     simulated policies make of the same jobs. Needs neither a configuration nor a cluster.
     """  # noqa: D301 - click looks for the character \b
-    request = Request(workload=WorkloadRequest.taken_from(options), **options)
-    refuse(
-        (request.jobs and request.json_file is None, "--jobs goes with --json"),
-        (len(set(request.arms)) < len(request.arms), "the same --arm is named twice"),
-        (
-            request.keep is not None and request.keep.is_dir() and any(request.keep.iterdir()),
-            f"--keep: {request.keep} is not empty; name a new directory",
-        ),
-    )
-    refuse_missing_directories(("--json", request.json_file))
+    request = request_of(options)
     with packages_needed("trial"):
         from shapleyprio.cli.trialling import trial
     try:
@@ -129,3 +120,25 @@ def command(**options: Any) -> None:
             trial(request)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def request_of(options: dict[str, Any]) -> Request:
+    """What the command's options ask for.
+
+    Raises:
+        click.UsageError: they do not go together.
+    """
+    request = Request(workload=WorkloadRequest.taken_from(options), **options)
+    refuse(
+        (request.jobs and request.json_file is None, "--jobs goes with --json"),
+        (len(set(request.arms)) < len(request.arms), "the same --arm is named twice"),
+        in_use(request.keep),
+    )
+    refuse_missing_directories(("--json", request.json_file))
+    return request
+
+
+def in_use(keep: Path | None) -> tuple[bool, str]:
+    """Whether the directory to keep logs in has something in it, and what to say then."""
+    used = keep is not None and keep.is_dir() and any(keep.iterdir())
+    return used, f"--keep: {keep} is not empty; name a new directory"

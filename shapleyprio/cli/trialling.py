@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from shapleyprio.cli.common import print_json
@@ -25,6 +25,7 @@ from shapleyprio.cli.replaying import (
     short,
 )
 from shapleyprio.cli.trial import Request
+from shapleyprio.cli.trial_progress import watching
 from shapleyprio.cli.workload_reading import complain, workload_for
 from shapleyprio.cli.workloads import STDOUT
 from shapleyprio.replay.log import Log
@@ -35,13 +36,35 @@ from shapleyprio.testbed.errors import SlurmUnavailableHere
 from shapleyprio.testbed.packages import ensure_installed
 from shapleyprio.trial.arms import ARMS, USUAL_ARMS
 from shapleyprio.trial.errors import TrialError
-from shapleyprio.trial.plan import single_processor_jobs
+from shapleyprio.trial.plan import as_slurm_runs_it
 from shapleyprio.trial.report import ArmResult, arm_result, report_as_json, simulated
-from shapleyprio.trial.running import Conditions, Stage
-from shapleyprio.trial.side_by_side import Watch, run_arms
+from shapleyprio.trial.running import Conditions, Stage, Trace
+from shapleyprio.trial.side_by_side import Run, run_side_by_side
 
-LINE_EVERY_SECONDS = 60
-"""Where standard error is no terminal."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A trial whose jobs are read and whose policies are simulated.
+
+    Attributes:
+        request: what was asked for.
+        log: that the jobs are from.
+        conditions: what the arms have in common.
+        policies: simulated, Ref first.
+        runs: the arms, in the order asked for.
+    """
+
+    request: Request
+    log: Log
+    conditions: Conditions
+    policies: Sequence[Result]
+    runs: Sequence[Run]
+
+    def results(self, traces: Sequence[Trace]) -> list[ArmResult]:
+        """What the arms were worth."""
+        workload, fair = self.conditions.workload, self.policies[0]
+        seed = self.request.workload.seed
+        return [arm_result(workload, trace, fair, seed=seed) for trace in traces]
 
 
 def trial(request: Request) -> None:
@@ -51,22 +74,58 @@ def trial(request: Request) -> None:
         TrialError: an arm could not be run.
         AccountingError: they were, but records are missing or not as they must be.
     """
+    prepared = prepare(request)
+    install()
+    traces: dict[str, Trace] = {}
+    with state_directory(request.keep) as directory, watching() as watch:
+        run_side_by_side(
+            prepared.runs,
+            directory=directory,
+            at_once=request.side_by_side,
+            watch=watch,
+            finished=lambda run, trace: traces.update({run.name: trace}),
+        )
+    results = prepared.results([traces[run.name] for run in prepared.runs])
+    tell(prepared, results)
+    refuse_faults(results)
+
+
+def prepare(request: Request, *, directory: str = "") -> Prepared:
+    """Reads the jobs and simulates the policies.
+
+    Args:
+        request: what was asked for.
+        directory: that the arms' directories are to be in.
+
+    Raises:
+        ReplayError, ConfigError: there is no such workload.
+    """
     with progress_bars() as bar:
         log, whole = workload_for(request.workload, bar)
     complain(log)
-    workload, seed = single_processor_jobs(whole), request.workload.seed
-    policies = simulated(workload, seed=seed, cores=len(os.sched_getaffinity(0)))
+    workload, seed = as_slurm_runs_it(whole), request.workload.seed
     conditions = Conditions(
         workload=workload, speed=request.speed, poll_seconds=request.poll_interval
     )
-    arms = [ARMS[name] for name in request.arms or USUAL_ARMS]
-    install()
-    with state_directory(request.keep) as directory, watching(conditions) as watch:
-        traces = run_arms(
-            arms, conditions, directory=directory, at_once=request.side_by_side, watch=watch
-        )
-    results = [arm_result(workload, trace, policies[0], seed=seed) for trace in traces]
-    tell(request, log, conditions, policies, results)
+    return Prepared(
+        request=request,
+        log=log,
+        conditions=conditions,
+        policies=simulated(workload, seed=seed, cores=len(os.sched_getaffinity(0))),
+        runs=[
+            Run(
+                name=f"{directory}{name}",
+                arm=ARMS[name],
+                conditions=conditions,
+                stage=Stage(name),
+            )
+            for name in request.arms or USUAL_ARMS
+        ],
+    )
+
+
+def refuse_faults(results: Sequence[ArmResult]) -> None:
+    """Raises AccountingError if there is something that makes numbers doubtful."""
     if faults := [fault for result in results for fault in result.faults()]:
         raise AccountingError("\n".join(faults))
 
@@ -95,84 +154,42 @@ def state_directory(wanted: Path | None) -> Iterator[Path]:
         yield Path(made).resolve()
 
 
-@contextmanager
-def watching(conditions: Conditions) -> Iterator[Watch]:
-    """Shows on standard error how far the arms are: bars on a terminal, else a line a minute."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _lines(conditions)
-        return
-    columns = (TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.fields[told]}"))
-    with Progress(*columns, console=console) as progress:
-        tasks: dict[str, TaskID] = {}
-
-        def watch(stages: Sequence[Stage]) -> None:
-            for stage in stages:
-                if stage.arm not in tasks:
-                    total = conditions.workload.window.length
-                    tasks[stage.arm] = progress.add_task(stage.arm, total=total, told="")
-                told = told_of(stage, conditions)
-                progress.update(tasks[stage.arm], completed=stage.second, told=told)
-
-        yield watch
-
-
-def _lines(conditions: Conditions) -> Callable[[Sequence[Stage]], None]:
-    last = time.monotonic()
-
-    def watch(stages: Sequence[Stage]) -> None:
-        nonlocal last
-        if time.monotonic() - last >= LINE_EVERY_SECONDS:
-            last = time.monotonic()
-            for stage in stages:
-                told = told_of(stage, conditions)
-                click.echo(f"shapleyprio: {stage.arm}: {told}", err=True)
-
-    return watch
-
-
-def told_of(stage: Stage, conditions: Conditions) -> str:
-    """How far an arm is, in words."""
-    if stage.doing != "running":
-        return stage.doing
-    jobs, length = len(conditions.workload.job), conditions.workload.window.length
-    left = (length - stage.second) // conditions.speed
-    return f"{stage.submitted:,} of {jobs:,} jobs, {left // 60}:{left % 60:02} left"
-
-
-def tell(
-    request: Request,
-    log: Log,
-    conditions: Conditions,
-    policies: Sequence[Result],
-    arms: Sequence[ArmResult],
-) -> None:
+def tell(prepared: Prepared, arms: Sequence[ArmResult]) -> None:
     """Writes what is to be written, and shows the rest."""
+    request = prepared.request
     if request.json_file is not None:
-        told = report_as_json(log, policies, arms, conditions, with_jobs=request.jobs)
-        told["seed"] = request.workload.seed
+        told = told_of(prepared, arms)
         if request.json_file == STDOUT:
             print_json(told)
             return
-        with whole_file(request.json_file) as file:
-            json.dump(told, file, indent=2, ensure_ascii=False)
-            file.write("\n")
-    render(Console(highlight=False), log, conditions, policies, arms)
+        write_json(request.json_file, told)
+    render(Console(highlight=False), prepared, arms)
 
 
-def render(
-    console: Console,
-    log: Log,
-    conditions: Conditions,
-    policies: Sequence[Result],
-    arms: Sequence[ArmResult],
-) -> None:
+def told_of(prepared: Prepared, arms: Sequence[ArmResult]) -> dict[str, Any]:
+    """A trial's results as values that JSON knows."""
+    request = prepared.request
+    told = report_as_json(
+        prepared.log, prepared.policies, arms, prepared.conditions, with_jobs=request.jobs
+    )
+    return {**told, "seed": request.workload.seed}
+
+
+def write_json(path: Path, told: Mapping[str, Any]) -> None:
+    """Writes a whole file, or none."""
+    with whole_file(path) as file:
+        json.dump(told, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+
+
+def render(console: Console, prepared: Prepared, arms: Sequence[ArmResult]) -> None:
     """Prints the tables."""
+    policies, conditions = prepared.policies, prepared.conditions
     workload = conditions.workload
     drifts = organizations_table(workload, [*policies, *(arm.result for arm in arms)])
     tables = [arms_table(workload, policies, arms), drifts]
     jobs = "jobs of one processor (wide ones became several)"
-    announce(console, log, workload, tables, jobs=jobs)
+    announce(console, prepared.log, workload, tables, jobs=jobs)
     version = arms[0].trace.slurm_version
     minutes = max(arm.trace.real_seconds for arm in arms) / 60
     console.print(

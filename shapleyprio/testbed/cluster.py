@@ -22,6 +22,7 @@ from shapleyprio.testbed.configuration import (
     Place,
     slurm_conf,
     slurmdbd_conf,
+    steps_script,
 )
 from shapleyprio.testbed.errors import SlurmUnavailableHere, TestbedError
 from shapleyprio.testbed.packages import SEARCH_PATH, faketime_library, program
@@ -270,7 +271,8 @@ class PrivateSlurm:
             self.run("sacctmgr", "-i", "add", "cluster", name)
         self._start_daemon("slurmctld", "slurmctld", "-D", "-s")
         for node in self.spec.nodes:
-            self._start_daemon(f"slurmd-{node}", "slurmd", "-D", "-s", "-N", node)
+            steps = ["-d", str(self.place.steps)] if self.spec.speed > 1 else []
+            self._start_daemon(f"slurmd-{node}", "slurmd", "-D", "-s", "-N", node, *steps)
         self._await_daemon("slurmctld", self._controller_answers)
         wait_until(self._nodes_idle, real_seconds=PATIENCE, what="idle nodes")
         # only a registered controller hears of accounts that are added
@@ -284,6 +286,7 @@ class PrivateSlurm:
         _write(place.slurm_conf, slurm_conf(self.spec, place).encode(), 0o644)
         _write(place.slurmdbd_conf, slurmdbd_conf(self.spec, place).encode(), 0o600)
         _write(place.slurm_conf.with_name("cgroup.conf"), CGROUP_CONF, 0o644)
+        _write(place.steps, steps_script(program("slurmstepd")).encode(), 0o755)
         key = self.directory / "etc" / "munge.key"
         if not key.exists():
             _write(key, secrets.token_bytes(128), 0o600)

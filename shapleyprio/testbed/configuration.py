@@ -87,9 +87,23 @@ class Place:
         return self.directory / "etc" / "slurmdbd.conf"
 
     @property
+    def steps(self) -> Path:
+        """What slurmd starts for each job of a cluster on an accelerated clock."""
+        return self.directory / "etc" / "slurmstepd"
+
+    @property
     def controller_port(self) -> int:
         """The port of slurmctld."""
         return self.base_port + 10
+
+
+def steps_script(slurmstepd: str) -> str:
+    """What starts slurmstepd on the machine's own clock; the jobs stay on the cluster's.
+
+    It wakes up once in a second of its clock, so that hundreds of running jobs would keep a machine
+    busy on an accelerated one; and nobody asks it what time it is.
+    """
+    return f'#!/bin/sh\nunset LD_PRELOAD\nexec {slurmstepd} "$@"\n'
 
 
 def slurm_conf(spec: ClusterSpec, place: Place) -> str:

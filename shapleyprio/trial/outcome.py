@@ -15,6 +15,7 @@ from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import contributed
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
+from shapleyprio.trial.numbering import Submitted, records_by_job
 
 WELL = UNFINISHED_STATES | {"COMPLETED"}
 """States of jobs that went as they should."""
@@ -64,7 +65,7 @@ def outcome_of(
     records: Sequence[JobRecord],
     *,
     policy: str,
-    job_ids: Mapping[int, int],
+    submitted: Submitted,
     begin: int,
     owners: Mapping[str, int],
     seed: int = 0,
@@ -78,18 +79,19 @@ def outcome_of(
         workload: jobs of one processor each, as they should be.
         records: of these jobs.
         policy: what to call the schedule.
-        job_ids: Slurm's number of a job -> its index in the workload.
+        submitted: what Slurm knows these jobs as.
         begin: of the window, on the cluster's clock.
         owners: node -> index of its organization.
         seed: of the workload.
     """
-    last = _last_records(records, job_ids)
+    of_jobs = sorted(records_by_job(records, submitted), key=_execution)
+    last = dict(of_jobs)
     count, length = len(workload.job), workload.window.length
-    submitted, started = (np.full(count, UNKNOWN, dtype=np.int64) for _ in range(2))
+    arrived, started = (np.full(count, UNKNOWN, dtype=np.int64) for _ in range(2))
     owner = np.full(count, UNKNOWN, dtype=np.int32)
     processing_time = workload.processing_time.copy()
     for job, record in last.items():
-        submitted[job] = record.submit - begin
+        arrived[job] = record.submit - begin
         if record.start is None or record.start - begin >= length:
             continue
         started[job] = record.start - begin
@@ -112,11 +114,11 @@ def outcome_of(
         seconds=0.0,
     )
     contribution = tuple(map(Fraction, contributed(executed, schedule)))
-    times = Counter(job_ids[record.job_id] for record in records)
+    times = Counter(job for job, _ in {(job, record.submit) for job, record in of_jobs})
     return Outcome(
         workload=executed,
         schedule=replace(schedule, contribution=contribution),
-        submitted=submitted,
+        submitted=arrived,
         started=started,
         owner=owner,
         states=dict(sorted(Counter(record.state for record in last.values()).items())),
@@ -125,6 +127,7 @@ def outcome_of(
     )
 
 
-def _last_records(records: Sequence[JobRecord], job_ids: Mapping[int, int]) -> dict[int, JobRecord]:
-    """Index of a job -> the record of its last execution, or of its wait."""
-    return {job_ids[r.job_id]: r for r in sorted(records, key=lambda record: record.submit)}
+def _execution(of_job: tuple[int, JobRecord]) -> tuple[int, bool]:
+    """Sorts a job's records: the last submission last, and of that what ran."""
+    _, record = of_job
+    return record.submit, record.start is not None

@@ -82,7 +82,7 @@ def arm_result(workload: Workload, trace: Trace, fair: Result, *, seed: int) -> 
         workload,
         trace.records,
         policy=trace.arm.name,
-        job_ids=trace.job_ids,
+        submitted=trace.submitted,
         begin=trace.begin,
         owners=owners_of(workload),
         seed=seed,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,7 @@ from shapleyprio.testbed.processes import processes_of
 from shapleyprio.trial.arms import Arm
 from shapleyprio.trial.clock import ClusterClock, read_clock
 from shapleyprio.trial.errors import TrialError
+from shapleyprio.trial.numbering import Submitted, records_by_job
 from shapleyprio.trial.plan import members_of, spec_for
 from shapleyprio.trial.steering import COMMAND_SECONDS, Cycles, Daemon, steering
 from shapleyprio.trial.submitting import Submitter
@@ -61,7 +63,7 @@ class Trace:
         arm: which.
         slurm_version: as Slurm tells it.
         begin: second of the cluster's clock at which the window began.
-        job_ids: Slurm's number of a job -> its index in the workload.
+        submitted: what Slurm knows the workload's jobs as.
         records: of these jobs, as accounting has them just after the window's end.
         unreadable: how many lines of sacct could not be read.
         cycles: of the daemon; None where it did not run.
@@ -71,7 +73,7 @@ class Trace:
     arm: Arm
     slurm_version: str
     begin: int
-    job_ids: Mapping[int, int]
+    submitted: Submitted
     records: Sequence[JobRecord]
     unreadable: int
     cycles: Cycles | None
@@ -86,16 +88,16 @@ class Conditions:
         workload: jobs of one processor each.
         speed: cluster seconds per real second.
         poll_seconds: of the daemon, on the cluster's clock.
-        stopped: told to end everything.
     """
 
     workload: Workload
     speed: int
     poll_seconds: int
-    stopped: threading.Event = field(default_factory=threading.Event)
 
 
-def run_arm(arm: Arm, conditions: Conditions, directory: Path, stage: Stage) -> Trace:
+def run_arm(
+    arm: Arm, conditions: Conditions, directory: Path, stage: Stage, stopped: threading.Event
+) -> Trace:
     """Boots a cluster, runs the workload under an arm, and stops everything.
 
     Args:
@@ -103,24 +105,27 @@ def run_arm(arm: Arm, conditions: Conditions, directory: Path, stage: Stage) -> 
         conditions: what.
         directory: for the whole state, new or empty.
         stage: told how far it is.
+        stopped: tells to end everything.
 
     Raises:
         StoppedError: it was told to stop.
         TrialError: something did not work; the message names the arm.
     """
     try:
-        return _run(arm, conditions, directory, stage)
+        return _run(arm, conditions, directory, stage, stopped)
     except (TestbedError, SlurmUnavailableHere, SlurmError) as error:
         raise TrialError(f"{arm.name}: {error}") from error
     finally:
         stage.doing = "stopped"
 
 
-def _run(arm: Arm, conditions: Conditions, directory: Path, stage: Stage) -> Trace:
+def _run(
+    arm: Arm, conditions: Conditions, directory: Path, stage: Stage, stopped: threading.Event
+) -> Trace:
     workload, began = conditions.workload, time.monotonic()
     with ExitStack() as stack:
         stage.doing = "booting"
-        cluster = stack.enter_context(_booted(arm, conditions, directory))
+        cluster = stack.enter_context(_booted(arm, conditions, directory, stopped))
         clock = read_clock(cluster)
         daemon = None
         if arm.channel is not None:
@@ -128,12 +133,12 @@ def _run(arm: Arm, conditions: Conditions, directory: Path, stage: Stage) -> Tra
             daemon = stack.enter_context(running)
         begin = int(clock.now() + HEAD_START_SECONDS * conditions.speed) + 1
         submitter = Submitter(cluster, workload, arm, clock, begin)
-        _let_pass(submitter, daemon, clock, begin, conditions, stage)
+        _let_pass(submitter, daemon, clock, begin, conditions, stage, stopped)
         stage.doing = "reading"
         if daemon is not None:
             daemon.end()
         slurm = CommandLineSlurm(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
-        records, unreadable = _records(slurm, submitter.job_ids, conditions.stopped)
+        records, unreadable = _records(slurm, begin, clock, submitter.submitted, stopped)
         version = cluster.run("sinfo", "--version").strip()
         stage.doing = "stopping"
         cycles = None if daemon is None else daemon.cycles()
@@ -141,7 +146,7 @@ def _run(arm: Arm, conditions: Conditions, directory: Path, stage: Stage) -> Tra
         arm=arm,
         slurm_version=version,
         begin=begin,
-        job_ids=submitter.job_ids,
+        submitted=submitter.submitted,
         records=records,
         unreadable=unreadable,
         cycles=cycles,
@@ -150,13 +155,15 @@ def _run(arm: Arm, conditions: Conditions, directory: Path, stage: Stage) -> Tra
 
 
 @contextmanager
-def _booted(arm: Arm, conditions: Conditions, directory: Path) -> Iterator[PrivateSlurm]:
+def _booted(
+    arm: Arm, conditions: Conditions, directory: Path, stopped: threading.Event
+) -> Iterator[PrivateSlurm]:
     """The cluster with its accounts; afterwards no process of it is left."""
     workload = conditions.workload
     cluster = PrivateSlurm(directory, spec_for(workload, arm, speed=conditions.speed))
     try:
         with cluster:
-            _look(conditions.stopped)
+            _look(stopped)
             members = members_of(workload)
             cluster.add_accounts(
                 dict.fromkeys(member.handle for member in members),
@@ -185,31 +192,37 @@ def _let_pass(
     begin: int,
     conditions: Conditions,
     stage: Stage,
+    stopped: threading.Event,
 ) -> None:
     """Lets the window pass while jobs are submitted."""
     length = conditions.workload.window.length
     stage.doing = "running"
     with submitter:
         while (second := clock.now() - begin) < length:
-            stage.second, stage.submitted = max(0, int(second)), len(submitter.job_ids)
+            stage.second, stage.submitted = max(0, int(second)), submitter.count
             submitter.check()
             if daemon is not None:
                 daemon.check()
-            _look(conditions.stopped)
+            _look(stopped)
     submitter.check()
-    stage.second, stage.submitted = length, len(submitter.job_ids)
+    stage.second, stage.submitted = length, submitter.count
 
 
 def _records(
-    slurm: CommandLineSlurm, job_ids: Mapping[int, int], stopped: threading.Event
+    slurm: CommandLineSlurm,
+    begin: int,
+    clock: ClusterClock,
+    submitted: Submitted,
+    stopped: threading.Event,
 ) -> tuple[list[JobRecord], int]:
     """The records of all jobs, and how many lines could not be read."""
+    jobs = set(chain.from_iterable(submitted.values()))
     settled, patience = (time.monotonic() + s for s in (SETTLE_SECONDS, PATIENCE_SECONDS))
     while True:
         complete = slurm.controller().accounting_backlog == 0
-        told = list(slurm.records_of(list(job_ids)))
+        told = list(slurm.records(begin, int(clock.now())))
         records = [record for record in told if isinstance(record, JobRecord)]
-        complete &= {record.job_id for record in records} == set(job_ids)
+        complete &= {job for job, _ in records_by_job(records, submitted)} == jobs
         now = time.monotonic()
         if (complete and now > settled) or now > patience:
             return records, len(told) - len(records)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from shapleyprio.trial.arms import Arm
@@ -12,50 +14,66 @@ from shapleyprio.trial.running import Conditions, Stage, Trace, run_arm
 
 LOOK_SECONDS = 0.5
 
-Watch = Callable[[Sequence[Stage]], None]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One arm of one trial.
+
+    Attributes:
+        name: of its directory; short, for UNIX sockets are below it.
+        arm: how.
+        conditions: what.
+        stage: how far it is.
+    """
+
+    name: str
+    arm: Arm
+    conditions: Conditions
+    stage: Stage
 
 
-def run_arms(
-    arms: Sequence[Arm], conditions: Conditions, *, directory: Path, at_once: int, watch: Watch
-) -> list[Trace]:
-    """Runs every arm in a directory and on ports of its own.
+Watch = Callable[[Sequence[Run]], None]
+Finished = Callable[[Run, Trace], None]
+
+
+def run_side_by_side(
+    runs: Sequence[Run], *, directory: Path, at_once: int, watch: Watch, finished: Finished
+) -> None:
+    """Runs each in a directory and on ports of its own.
 
     Args:
-        arms: in the order in which they begin.
-        conditions: what they have in common.
-        directory: each arm's is below it, under its name.
+        runs: in the order in which they begin.
+        directory: each one's is below it, under its name.
         at_once: how many run beside each other at most.
         watch: is told now and then how far each is.
+        finished: is told of each that came to its end.
 
     Raises:
         TrialError: an arm failed; the others were ended.
         KeyboardInterrupt, SystemExit: and all were ended.
     """
-    stages = [Stage(arm.name) for arm in arms]
+    stopped = threading.Event()
     with ThreadPoolExecutor(at_once) as pool:
-        futures = [
-            pool.submit(run_arm, arm, conditions, directory / arm.name, stage)
-            for arm, stage in zip(arms, stages, strict=True)
-        ]
+        futures = {
+            pool.submit(
+                run_arm, run.arm, run.conditions, directory / run.name, run.stage, stopped
+            ): run
+            for run in runs
+        }
+        waiting = set(futures)
         try:
-            while not _over(futures):
-                watch(stages)
+            while waiting:
+                done, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
+                for future in done:
+                    finished(futures[future], future.result())
+                watch(runs)
         finally:
-            _end(futures, conditions)
-    return [future.result() for future in futures]
+            _end(futures, stopped)
 
 
-def _over(futures: Sequence[Future[Trace]]) -> bool:
-    """Waits a moment; tells whether all is done, or the rest is in vain."""
-    done, waiting = wait(futures, timeout=LOOK_SECONDS, return_when=FIRST_EXCEPTION)
-    for future in done:
-        future.result()
-    return not waiting
-
-
-def _end(futures: Sequence[Future[Trace]], conditions: Conditions) -> None:
+def _end(futures: Collection[Future[Trace]], stopped: threading.Event) -> None:
     """Waits until each arm has cleared up after itself, whatever signals come meanwhile."""
-    conditions.stopped.set()
+    stopped.set()
     for future in futures:
         future.cancel()
     while not all(future.done() for future in futures):

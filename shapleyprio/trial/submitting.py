@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -23,9 +24,22 @@ LATE_SECONDS = 0.5
 
 LOOK_SECONDS = 0.1
 
+LARGEST_ARRAY = 1000
+"""Slurm's own limit, unless MaxArraySize says otherwise, is 1,001."""
+
+
+def script(seconds: Sequence[int]) -> str:
+    """What every task of an array runs, each for its own time."""
+    return f"set -- {' '.join(map(str, seconds))}\n" + (
+        f'shift "$SLURM_ARRAY_TASK_ID"\nexec {program("sleep")} "$1"'
+    )
+
 
 class Submitter:
     """One thread for each organization, which keeps its jobs in their order.
+
+    All that are due come as one array of jobs: as users submit the copies of one job, and because
+    one call for each of a hundred jobs would take too much of the cluster's time.
 
     Args:
         cluster: running.
@@ -35,13 +49,13 @@ class Submitter:
         begin: second of the cluster's clock at which the window begins.
 
     Attributes:
-        job_ids: Slurm's number of a job -> its index in the workload.
+        submitted: what Slurm knows the workload's jobs as.
     """
 
     def __init__(
         self, cluster: PrivateSlurm, workload: Workload, arm: Arm, clock: ClusterClock, begin: int
     ) -> None:
-        self.job_ids: dict[int, int] = {}
+        self.submitted: dict[int, Sequence[int]] = {}
         self._cluster = cluster
         self._workload = workload
         self._clock = clock
@@ -71,6 +85,11 @@ class Submitter:
         for thread in self._threads:
             thread.join()
 
+    @property
+    def count(self) -> int:
+        """How many of the workload's jobs have been submitted."""
+        return sum(map(len, list(self.submitted.values())))
+
     def check(self) -> None:
         """Raises what kept a job from being submitted.
 
@@ -81,22 +100,34 @@ class Submitter:
             raise self._failure
 
     def _submit(self, jobs: list[int], options: list[str]) -> None:
-        release, seconds = self._workload.release, self._workload.processing_time
-        for job in jobs:
-            due = self._begin + int(release[job]) + LATE_SECONDS
-            while not self._stopped.is_set() and (left := self._clock.real_seconds_until(due)) > 0:
-                self._stopped.wait(min(left, LOOK_SECONDS))
+        seconds = self._workload.processing_time
+        begun = 0
+        while begun < len(jobs):
+            while (left := self._clock.real_seconds_until(self._due(jobs[begun]))) > 0:
+                if self._stopped.wait(min(left, LOOK_SECONDS)):
+                    return
+            now, end = self._clock.now(), begun
+            while end < min(len(jobs), begun + LARGEST_ARRAY) and self._due(jobs[end]) <= now:
+                end += 1
             if self._stopped.is_set():
                 return
+            tasks = jobs[begun:end]
             try:
-                self.job_ids[self._sbatch(int(seconds[job]), options)] = job
+                self.submitted[self._sbatch([int(seconds[job]) for job in tasks], options)] = tasks
             except TestbedError as error:
                 self._failure = error
                 return
+            begun = end
 
-    def _sbatch(self, seconds: int, options: list[str]) -> int:
+    def _due(self, job: int) -> float:
+        """When to submit a job, on the cluster's clock."""
+        return self._begin + int(self._workload.release[job]) + LATE_SECONDS
+
+    def _sbatch(self, seconds: list[int], options: list[str]) -> int:
+        """Submits a job, or an array of jobs whose tasks last as long as each should."""
         answer = self._cluster.run(
             *("sbatch", "--parsable", "--ntasks=1", f"--partition={EVERYTHING}", self._limit),
-            *("--output=/dev/null", *options, f"--wrap=exec {program('sleep')} {seconds}"),
+            *("--output=/dev/null", f"--array=0-{len(seconds) - 1}", *options),
+            f"--wrap={script(seconds)}",
         )
         return int(answer.split(";")[0])

@@ -17,6 +17,7 @@ from shapleyprio.testbed import packages
 from shapleyprio.trial.arms import ARMS
 from shapleyprio.trial.plan import spec_for
 from shapleyprio.trial.running import Conditions, Stage
+from shapleyprio.trial.side_by_side import Run
 from shapleyprio.trial.steering import configuration
 from tests.replay.strategies import Job, workload_of_jobs
 
@@ -117,9 +118,10 @@ def test_only_the_named_policy_orders_organizations(name: str) -> None:
 
 
 def test_progress_tells_the_time_left() -> None:
-    from shapleyprio.cli.trialling import told_of
+    from shapleyprio.cli.trial_progress import told_of
 
     conditions = Conditions(workload=WORKLOAD, speed=60, poll_seconds=30)
-    stage = Stage("fifo", doing="running", second=1500, submitted=1)
-    assert told_of(stage, conditions) == "1 of 1 jobs, 1:15 left"
-    assert told_of(Stage("fifo"), conditions) == "waiting"
+    run = Run(name="fifo", arm=ARMS["fifo"], conditions=conditions, stage=Stage("fifo"))
+    assert told_of(run) == "waiting"
+    run.stage.doing, run.stage.second, run.stage.submitted = "running", 1500, 1
+    assert told_of(run) == "1 of 1 jobs, 1:15 left"

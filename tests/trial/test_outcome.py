@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -10,6 +11,7 @@ from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.workload import Workload
+from shapleyprio.trial.numbering import Submitted
 from shapleyprio.trial.outcome import Outcome, outcome_of
 from tests.replay.strategies import Job, workload_of_jobs
 
@@ -51,12 +53,12 @@ def record(
     )
 
 
-def outcome(jobs: Workload, *records: JobRecord) -> Outcome:
+def outcome(jobs: Workload, *records: JobRecord, submitted: Submitted | None = None) -> Outcome:
     return outcome_of(
         jobs,
         records,
         policy="fifo",
-        job_ids={FIRST_ID + job: job for job in range(len(jobs.job))},
+        submitted=submitted or {FIRST_ID + job: [job] for job in range(len(jobs.job))},
         begin=BEGIN,
         owners=OWNERS,
     )
@@ -151,3 +153,34 @@ def test_a_job_that_went_wrong_is_reported() -> None:
     )
     assert found.states == {"FAILED": 1}
     assert found.faults() == ["1 jobs are FAILED"]
+
+
+def test_an_arrays_tasks_are_found_by_label_and_those_that_wait_share_one_record() -> None:
+    found = outcome(
+        workload(*[Job(0, 3, 5)] * 5),
+        replace(record(0, submit=4, start=None, state="PENDING"), label="41_[0,3-4]"),
+        replace(record(7, submit=4, start=6, end=11), label="41_1"),
+        replace(record(8, submit=4, start=8, end=13, node="n2"), label="41_2"),
+        submitted={41: [0, 1, 2, 3, 4]},
+    )
+    assert found.submitted.tolist() == [4] * 5
+    assert found.schedule.job.tolist() == [1, 2]
+    assert found.schedule.start.tolist() == [6, 8]
+    assert found.states == {"COMPLETED": 2, "PENDING": 3}
+    assert found.faults() == []
+
+
+def test_a_task_that_runs_has_left_the_record_of_those_that_wait() -> None:
+    """Accounting may hear of a start before it hears that the rest is one task fewer."""
+    running = replace(record(9, submit=0, start=2, state="RUNNING"), label="41_0")
+    waiting = replace(record(0, submit=0, start=None, state="PENDING"), label="41_[0-1]")
+    for records in ([running, waiting], [waiting, running]):
+        found = outcome(workload(*[Job(0, 0, 50)] * 2), *records, submitted={41: [0, 1]})
+        assert found.states == {"PENDING": 1, "RUNNING": 1}
+        assert found.faults() == []
+
+
+@pytest.mark.parametrize("label", ["40", "41_2", "40_1", "41+1", "41_[7]"])
+def test_records_of_other_jobs_are_passed_over(label: str) -> None:
+    other = replace(record(0, submit=0, start=2, end=3), label=label)
+    assert outcome(workload(Job(0, 0, 5)), other).missing == 1

@@ -13,9 +13,9 @@ from shapleyprio.replay.workload import WorkloadError
 from shapleyprio.trial.arms import ARMS
 from shapleyprio.trial.plan import (
     MOST_JOBS,
+    as_slurm_runs_it,
     limit_minutes,
     owners_of,
-    single_processor_jobs,
     spec_for,
 )
 from tests.replay.strategies import Job, jobs_of, workload_of_jobs
@@ -26,7 +26,7 @@ WIDE = workload_of_jobs(
 
 
 def test_a_job_of_several_processors_becomes_several_jobs() -> None:
-    jobs = single_processor_jobs(WIDE)
+    jobs = as_slurm_runs_it(WIDE)
     assert jobs_of(jobs) == [
         *[Job(0, 0, 10)] * 3,
         Job(0, 4, 9),
@@ -37,7 +37,7 @@ def test_a_job_of_several_processors_becomes_several_jobs() -> None:
 
 
 def test_jobs_keep_the_order_of_the_log() -> None:
-    jobs = single_processor_jobs(WIDE)
+    jobs = as_slurm_runs_it(WIDE)
     assert jobs.job[np.argsort(jobs.position)].tolist() == [100, 100, 101, 101, 101, 102, 103]
 
 
@@ -45,7 +45,7 @@ def test_jobs_keep_the_order_of_the_log() -> None:
 def test_policies_make_the_same_of_it(policy: str) -> None:
     as_copies, as_jobs = (
         measure(workload, run_policy(workload, policy))
-        for workload in (WIDE, single_processor_jobs(WIDE))
+        for workload in (WIDE, as_slurm_runs_it(WIDE))
     )
     assert as_jobs == as_copies
 
@@ -53,7 +53,7 @@ def test_policies_make_the_same_of_it(policy: str) -> None:
 def test_more_jobs_than_a_trial_takes_are_refused() -> None:
     many = replace(WIDE, processors=np.array([MOST_JOBS, 1, 1, 1], dtype=np.int64))
     with pytest.raises(WorkloadError, match=r"20,003 jobs .* choose a shorter --window"):
-        single_processor_jobs(many)
+        as_slurm_runs_it(many)
 
 
 def test_every_organization_brings_its_processors_as_one_node_and_partition() -> None:

@@ -23,14 +23,20 @@ SECONDS = 300
 LATE = 1000
 """When the lender asks; jobs that end between 900 and 920 have been followed by others by then."""
 
-JOBS = {"flooding": (40, 0), "working": (10, 0), "lending": (10, LATE)}
-"""Organization -> how many jobs, and when they are released."""
+JOBS = {"flooding": (4, 10, 0), "working": (10, 1, 0), "lending": (10, 1, LATE)}
+"""Organization -> how many jobs, of how many processors, and when they are released."""
 
 ORGANIZATIONS = "".join(
     f'[[organization]]\nname = "{name}"\nusers = ["{user}"]\nprocessors = 2\n'
     for user, name in enumerate(JOBS, start=1)
 )
-TRIAL = [sys.executable, "-m", "shapleyprio", "trial", "log.swf", "--organizations", "who.toml"]
+TRIAL = ("trial", "log.swf", "--organizations", "who.toml")
+SHORT = "".join(
+    f'[[trial]]\nname = "{name}"\nlog = "log.swf"\norganizations = "who.toml"\n'
+    f'arm = ["{arm}"]\nwindow = "0:600"\n'
+    for name, arm in (("first", "fifo"), ("second", "shapleyprio-nice"))
+)
+TRIALS = ("trials", "list.toml", "--results", "results", "--side-by-side", "2")
 
 
 @pytest.fixture
@@ -41,20 +47,20 @@ def folder() -> Iterator[Path]:
         (path / "who.toml").write_text(ORGANIZATIONS)
         (path / "tmp").mkdir()
         released = [
-            (release, user)
-            for user, (count, release) in enumerate(JOBS.values(), start=1)
+            (release, user, width)
+            for user, (count, width, release) in enumerate(JOBS.values(), start=1)
             for _ in range(count)
         ]
         with (path / "log.swf").open("w") as log:
-            for number, (release, user) in enumerate(sorted(released), start=1):
-                log.write(f"{number} {release} -1 {SECONDS} 1" + " -1" * 5 + f" 1 {user}")
+            for number, (release, user, width) in enumerate(sorted(released), start=1):
+                log.write(f"{number} {release} -1 {SECONDS} {width}" + " -1" * 5 + f" 1 {user}")
                 log.write(" -1" * 6 + "\n")
         yield path
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*TRIAL, *arguments],
+        [sys.executable, "-m", "shapleyprio", *arguments],
         cwd=folder,
         env={**os.environ, "TMPDIR": str(folder / "tmp")},
         stdin=subprocess.DEVNULL,
@@ -83,6 +89,7 @@ def told(private_slurm_programs: None, folder: Path) -> dict[str, Any]:
     """What the trial told, after which nothing of it is left."""
     ended = start(
         folder,
+        *TRIAL,
         *("--arm", "shapleyprio-site-factor", "--window", "0:3600"),
         *("--json", "-", "--jobs"),
     )
@@ -114,11 +121,28 @@ def test_who_is_owed_starts_first_and_every_job_has_a_record(told: dict[str, Any
     assert min(others) < LATE < max(others)
 
 
+def test_trials_of_a_list_run_once(private_slurm_programs: None, folder: Path) -> None:
+    (folder / "list.toml").write_text(SHORT)
+    first = start(folder, *TRIALS)
+    table, errors = first.communicate(timeout=120)
+    assert first.returncode == 0, errors
+    assert left_in(folder) == []
+    assert [line.split()[:2] for line in table.splitlines()[1:4]] == [
+        ["first", "50"],
+        ["second", "50"],
+        ["mean", "50"],
+    ]
+    told = json.loads((folder / "results" / "second.json").read_text())
+    assert told["arms"][0]["started"] > 0
+    again = start(folder, *TRIALS)
+    assert again.communicate(timeout=60) == (table, "")
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_and_sigterm_leave_nothing(
     private_slurm_programs: None, folder: Path, number: signal.Signals, code: int
 ) -> None:
-    running = start(folder, "--arm", "fifo", "--arm", "shapleyprio-nice")
+    running = start(folder, *TRIAL, "--arm", "fifo", "--arm", "shapleyprio-nice")
 
     def two_arms_have_jobs() -> bool:
         assert running.poll() is None, running.communicate()[1]

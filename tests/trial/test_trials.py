@@ -1,0 +1,103 @@
+"""`shapleyprio trials`: what a list may say, and the table of what was found out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shapleyprio.cli import main
+from shapleyprio.trial.comparison import Compared, mean_of
+
+LINE = "1 0 -1 10 1 -1 -1 -1 -1 -1 1 1 1 -1 1 -1 -1 -1\n"
+ONE = '[[trial]]\nname = "one"\nlog = "log.swf"\n'
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_with_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("log.swf").write_text(f"; MaxProcs: 3\n{LINE}")
+
+
+def trials(text: str, *arguments: str) -> Result:
+    Path("list.toml").write_text(text)
+    words = ["trials", "list.toml", "--results", "results", *arguments]
+    return CliRunner().invoke(main, words)
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("list.toml: there is no table [[trial]]", "deal-users = 2\n"),
+        ("list.toml: Expected '='", "deal-users\n"),
+        ("trial one: say whose the jobs are", ONE),
+        ("trial one: No such option", f"deal-user = 2\n{ONE}"),
+        ("trial one: Invalid value for '--deal-users'", f"deal-users = 0\n{ONE}"),
+        ("trial one: Invalid value for '--arm'", f'deal-users = 2\narm = ["fair"]\n{ONE}'),
+        ("trial one: keep: this is said to the command", f'keep = "x"\n{ONE}'),
+        ("trial 1: name: it needs one", 'deal-users = 2\n[[trial]]\nlog = "log.swf"\n'),
+        ("trial a/b: name: it needs one that", '[[trial]]\nname = "a/b"\nlog = "log.swf"\n'),
+        ("trial one: log: it needs one", '[[trial]]\nname = "one"\n'),
+        ("trial one: name: one is another trial's", f"deal-users = 2\n{ONE}{ONE}"),
+    ],
+)
+def test_a_mistake_in_a_list_is_told_with_its_place(message: str, text: str) -> None:
+    ended = trials(text)
+    assert ended.exit_code == 2, ended.output
+    assert ended.stdout == ""
+    assert message in " ".join(ended.stderr.split())
+
+
+def results(asked: dict[str, Any], fair_share: float, steered: float) -> dict[str, Any]:
+    """What a trial writes, as far as it is compared."""
+    simulated = {"ref": 0.0, "directcontr": 100.0, "fairshare": 400.0}
+    arms = {"slurm-fairshare": (fair_share, 1.5), "shapleyprio-nice": (steered, 0.5)}
+    return {
+        "trial": asked,
+        "organizations": [{"jobs": 1000}, {"jobs": 234}],
+        "policies": [{"policy": p, "unfairness": u} for p, u in simulated.items()],
+        "arms": [
+            {"arm": arm, "unfairness": u, "submission_lag": {"mean": lag, "95th_percentile": 9}}
+            for arm, (u, lag) in arms.items()
+        ],
+    }
+
+
+def test_what_has_results_is_shown_and_not_run_again() -> None:
+    Path("results").mkdir()
+    for name, fair_share, steered in (("one", 410.0, 90.0), ("two", 430.0, 130.0)):
+        asked = {"deal-users": 2, "name": name, "log": "log.swf"}
+        Path(f"results/{name}.json").write_text(json.dumps(results(asked, fair_share, steered)))
+    text = f"deal-users = 2\n{ONE}{ONE.replace('one', 'two')}"
+    ended = trials(text, "--json", "all.json")
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    table = [" ".join(line.split()) for line in ended.stdout.splitlines()[:4]]
+    assert table == [
+        "trial jobs fairshare (simulated) directcontr (simulated) slurm-fairshare "
+        "shapleyprio-nice mean lag",
+        "one 1,234 400 s 100 s 410 s 90.0 s (−10 s) 1.50 s",
+        "two 1,234 400 s 100 s 430 s 130 s (+30 s) 1.50 s",
+        "mean 1,234 400 s 100 s 420 s 110 s (+10 s) 1.50 s",
+    ]
+    assert list(json.loads(Path("all.json").read_text())) == ["one", "two"]
+
+
+@pytest.mark.parametrize("text", ["{}", "no JSON"])
+def test_results_of_something_else_are_not_taken_for_a_trials(text: str) -> None:
+    Path("results").mkdir()
+    Path("results/one.json").write_text(text)
+    ended = trials(f"deal-users = 2\n{ONE}")
+    assert ended.exit_code == 2
+    assert "one.json: these are not the results of what the list asks for" in ended.stderr
+
+
+def test_means_are_over_those_trials_that_ran_an_arm() -> None:
+    def compared(**arms: float) -> Compared:
+        return Compared(name="", jobs=1, simulated={"directcontr": 7.0}, arms=arms, mean_lag=0)
+
+    mean = mean_of([compared(a=1, b=2), compared(a=3)])
+    assert mean.arms == {"a": 2, "b": 2}
+    assert mean.beyond_model("a") is None
