@@ -81,8 +81,9 @@ class Submitter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stopped.set()
-        for thread in self._threads:
+        if kind is not None:
+            self._stopped.set()
+        for thread in self._threads:  # at the window's end all that is left is due
             thread.join()
 
     @property

@@ -1,0 +1,117 @@
+"""Runs an experiment's cells, on this machine's cores or wherever a runner takes them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from multiprocessing import active_children, get_context, parent_process
+
+from shapleyprio.experiment.cells import Cell, Experiment, ExperimentError, Row
+from shapleyprio.experiment.keeping import Kept
+
+Finished = Generator[tuple[int, list[Row]], None, None]
+"""The index of a cell that was run, and its rows; closing it stops the rest."""
+
+Runner = Callable[[Sequence[Cell]], Finished]
+
+Progress = Callable[[int, int], None]
+"""Is told how many cells are finished, and how many of them were already kept."""
+
+
+def run(
+    experiment: Experiment,
+    runner: Runner,
+    *,
+    kept: Kept | None = None,
+    progress: Progress | None = None,
+) -> list[Row]:
+    """Runs the cells that are not kept yet.
+
+    Args:
+        experiment: what to run.
+        runner: runs cells in any order.
+        kept: where finished cells are kept; None to keep them in memory only.
+        progress: is told whenever a cell is finished.
+
+    Returns:
+        The rows of all cells, in the cells' order.
+
+    Raises:
+        ReplayError: a cell cannot be run, or its rows cannot be kept.
+    """
+    tell = progress or (lambda _finished, _kept: None)
+    rows = {} if kept is None else kept.rows_of(experiment.cells)
+    before = len(rows)
+    tell(before, before)
+    left = [number for number in range(len(experiment.cells)) if number not in rows]
+    with closing(runner([experiment.cells[number] for number in left])) as finished:
+        for index, of_cell in finished:
+            number = left[index]
+            if kept is not None:
+                kept.keep(experiment.cells[number], of_cell)
+            rows[number] = of_cell
+            tell(len(rows), before)
+    return [row for number in range(len(experiment.cells)) for row in rows[number]]
+
+
+def on_cores(cores: int) -> Runner:
+    """A runner that uses so many processes of this machine; with one core it needs none.
+
+    Raises:
+        ExperimentError: (while running) a process ended without a word.
+    """
+
+    def runner(cells: Sequence[Cell]) -> Finished:
+        if cores == 1 or len(cells) <= 1:
+            return _here(cells)
+        return _in_processes(cells, min(cores, len(cells)))
+
+    return runner
+
+
+def _here(cells: Sequence[Cell]) -> Finished:
+    for index, cell in enumerate(cells):
+        yield index, cell.run()
+
+
+def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
+    not_ours = set(active_children())
+    # the threads of numba and progress bars make a plain fork unsafe
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_obey)
+    try:
+        indices = {pool.submit(run_cell, cell): index for index, cell in enumerate(cells)}
+        for future in as_completed(indices):
+            yield indices.pop(future), future.result()
+    except BrokenProcessPool:
+        raise ExperimentError(
+            "a process that ran cells was ended from outside, perhaps for want of memory; run "
+            "again with fewer --cores (cells kept by --keep are not run again)"
+        ) from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(active_children()) - not_ours:
+            child.terminate()
+            child.join()
+
+
+def run_cell(cell: Cell) -> list[Row]:
+    """Runs a cell; for runners, as something that can be sent to other processes."""
+    return cell.run()
+
+
+def _obey() -> None:
+    """Leaves Ctrl-C to the parent, and ends this process when the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,205 @@
+"""The cell of most experiments: one window of a log, dealt out once, under every policy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+
+from shapleyprio.experiment.cells import ExperimentError, Row
+from shapleyprio.experiment.logs import log_of
+from shapleyprio.replay.deal import Shares, deal
+from shapleyprio.replay.limits import PolicyError
+from shapleyprio.replay.log import UNKNOWN, Log
+from shapleyprio.replay.measures import Measures, measure, unfairness
+from shapleyprio.replay.policies import check_policy, run_policy
+from shapleyprio.replay.results import REFERENCE
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.workload import (
+    Backfill,
+    Consortium,
+    Wide,
+    Window,
+    Workload,
+    whole_log,
+    workload_of,
+)
+
+ORDERINGS = 15
+"""Of `rand` without a number, as in SPAA 2013."""
+
+MOST_DRAWS = 10_000
+"""Of a window, until it has a job."""
+
+_RAND = re.compile(r"rand-([1-9][0-9]*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowCell:
+    """One window of a log, its users and processors dealt out, under every policy and `ref`.
+
+    Attributes:
+        source: the log's file, or URL of a store.
+        log: what the log is called in the results.
+        length: of the window, seconds.
+        organizations: how many users are dealt out to.
+        shares: how processors are dealt out.
+        processors: how many there are; None for as many as the log tells.
+        policies: names of `shapleyprio.replay.POLICIES`, or rand-N for rand with N orderings.
+        wide, backfill: what becomes of jobs of several processors.
+        seed: of the experiment.
+        window: the window's number; together with seed, log's name and length it sets where the
+            window is, so all shares, deals and numbers of organizations see the same windows.
+        deal: the deal's number; together with these it sets whose each user is.
+    """
+
+    source: str
+    log: str
+    length: int
+    organizations: int
+    shares: Shares
+    processors: int | None
+    policies: tuple[str, ...]
+    wide: Wide = "expand"
+    backfill: Backfill = "none"
+    seed: int
+    window: int
+    deal: int = 0
+
+    @property
+    def name(self) -> str:
+        """Unique in an experiment with one seed, one set of policies and one kind of job."""
+        kind = f"{self.log}-{self.length}s-{self.organizations}-{self.shares}"
+        return f"{kind}-{self.window}-{self.deal}"
+
+    def run(self) -> list[Row]:
+        """A row for each policy.
+
+        A schedule that cannot be had, since numbers may leave the range in which they are exact,
+        leaves its values out and says why under `problem`; without `ref` there is no unfairness.
+
+        Raises:
+            ReplayError: the log cannot be read, or has no window as wanted.
+        """
+        log = log_of(self.source)
+        dealt = self._dealt(log)
+        window = window_at_random(log, self.length, dealt, self._random())
+        workload = workload_of(log, dealt, window=window, wide=self.wide, backfill=self.backfill)
+        fair = self._tried(workload, REFERENCE)
+        return [self._row(workload, policy, fair) for policy in self.policies]
+
+    def _dealt(self, log: Log) -> Consortium:
+        processors = self.processors or log.system_processors
+        if processors is None:
+            raise ExperimentError(
+                f"{log.source} does not tell how many processors the system had; say --processors N"
+            )
+        return deal(
+            log,
+            self.organizations,
+            shares=self.shares,
+            processors=processors,
+            seed=self._drawn_seed("deal"),
+        )
+
+    def _drawn_seed(self, purpose: str) -> int:
+        # random() is the one draw that Python promises never to change
+        return int(self._random(purpose, self.deal).random() * 2**53)
+
+    def _random(self, *more: str | int) -> Random:
+        of = (self.seed, self.log, self.length, self.window, *more)
+        return Random("/".join(map(str, of)))  # noqa: S311  # an experiment, no secret
+
+    def _tried(self, workload: Workload, policy: str) -> tuple[Schedule, Measures] | str:
+        name, orderings = policy_of(policy)
+        try:
+            schedule = run_policy(
+                workload, name, seed=self._drawn_seed("policy"), orderings=orderings
+            )
+        except PolicyError as error:
+            return f"{policy}: {error}"
+        return schedule, measure(workload, schedule)
+
+    def _row(self, workload: Workload, policy: str, fair: tuple[Schedule, Measures] | str) -> Row:
+        tried = fair if policy == REFERENCE else self._tried(workload, policy)
+        row: Row = {
+            "log": self.log,
+            "length": self.length,
+            "shares": self.shares,
+            "organizations": self.organizations,
+            "window": self.window,
+            "deal": self.deal,
+            "start": workload.window.start,
+            "jobs": len(workload.job),
+            "processors": workload.system_processors,
+            "policy": policy,
+            "unfairness": None,
+            "p_tot": None,
+            "mean_wait": None,
+            "utilization": None,
+            "decision_seconds": None,
+            "problem": None,
+        }
+        if isinstance(tried, str):
+            return row | {"problem": tried}
+        schedule, measures = tried
+        row |= {
+            "mean_wait": float(measures.mean_wait),
+            "utilization": float(measures.utilization),
+            "decision_seconds": schedule.seconds,
+        }
+        if isinstance(fair, str):
+            return row | {"problem": fair}
+        against = fair[1]
+        return row | {"unfairness": float(unfairness(measures, against)), "p_tot": against.p_tot}
+
+
+def policy_of(contender: str) -> tuple[str, int]:
+    """The policy and the number of orderings that a name of an experiment means.
+
+    >>> policy_of("rand-75"), policy_of("fairshare")
+    (('rand', 75), ('fairshare', 15))
+    """
+    if found := _RAND.fullmatch(contender):
+        return "rand", int(found[1])
+    return contender, ORDERINGS
+
+
+def check_policies(contenders: Iterable[str]) -> None:
+    """Refuses unknown names before anything is read.
+
+    Raises:
+        PolicyError: there is no such policy.
+    """
+    for contender in contenders:
+        check_policy(policy_of(contender)[0])
+
+
+def window_at_random(log: Log, length: int, consortium: Consortium, random: Random) -> Window:
+    """Draws a window in which a job of some organization is released.
+
+    Every second from the log's first release to `length` before its end is equally likely to be
+    the start; windows without jobs are drawn anew.
+
+    Args:
+        log: all jobs.
+        length: seconds; a longer one than the log's is the whole log.
+        consortium: whose the jobs are.
+        random: to draw with.
+
+    Raises:
+        WorkloadError: the log has no jobs.
+        ExperimentError: no window with a job was found.
+    """
+    whole = whole_log(log)
+    starts = max(1, whole.length - length + 1)
+    releases = log.release[consortium.organization != UNKNOWN]
+    for _ in range(MOST_DRAWS):
+        start = whole.start + int(random.random() * starts)
+        if ((releases >= start) & (releases < start + length)).any():
+            return Window(start=start, length=length)
+    raise ExperimentError(
+        f"{log.source}: none of {MOST_DRAWS} windows of {length} s drawn has a job of any "
+        "organization; choose a longer --length"
+    )

@@ -1,0 +1,195 @@
+"""`shapleyprio experiment` on small logs written here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from shapleyprio.cli import experimenting, main
+from shapleyprio.experiment import general
+from shapleyprio.experiment.cells import Experiment, Table
+from tests.experiment.examples import Failing, experiment_of, write_log
+
+SMALL = ("--windows", "3", "--length", "15s", "--deal-users", "2", "--cores", "1")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_with_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    write_log(Path("busy.swf"))
+
+
+def experiment(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["experiment", *arguments])
+
+
+def succeeds(*arguments: str) -> Result:
+    result = experiment(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def told(*arguments: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(succeeds(*arguments, "--json", "-").stdout)
+    return told
+
+
+def fails(message: str, *arguments: str) -> None:
+    result = experiment(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert message in " ".join(result.stderr.split())
+
+
+# what it tells
+
+
+def test_a_table_for_each_group() -> None:
+    lines = succeeds("busy.swf", *SMALL, "--policy", "fcfs", "--policy", "ref").stdout.splitlines()
+    assert lines[0] == "windows: Δψ/p_tot against ref, in seconds; 3 windows of 15 s of each log"
+    assert lines[2] == "busy, zipf, organizations 2"
+    headings = ["policy", "mean", "95", "%", "interval", "st.", "dev.", "median"]
+    assert lines[3].split() == [*headings, "wins", "ties", "count"]
+    fcfs, ref = (line.split() for line in lines[4:6])
+    assert fcfs[0] == "fcfs"
+    assert float(fcfs[1]) > 0
+    assert ref[:5] == ["ref", "0.00", "0.00", "to", "0.00"]
+    assert ref[-1] == "3"
+
+
+def test_tables_are_whole_however_narrow_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert "…" not in succeeds("busy.swf", *SMALL).stdout
+
+
+def test_groups_of_shares_and_numbers_of_organizations() -> None:
+    output = succeeds(
+        *("busy.swf", "--windows", "2", "--length", "15", "--deal-users", "3,2", "--deals", "2"),
+        *("--processor-shares", "zipf", "--processor-shares", "uniform", "--policy", "fcfs"),
+        *("--cores", "1"),
+    ).stdout
+    titles = [line for line in output.splitlines() if line.startswith("busy, ")]
+    assert titles == [
+        f"busy, {shares}, organizations {k}" for shares in ("zipf", "uniform") for k in (2, 3)
+    ]
+    counts = [line.split()[-1] for line in output.splitlines() if line.startswith("fcfs")]
+    assert counts == ["4"] * 4
+
+
+def test_json_has_the_rows_the_summary_and_what_reproduces_them() -> None:
+    output = told("busy.swf", *SMALL, "--policy", "rand-2", "--policy", "fcfs")
+    assert len(output["rows"]) == 6
+    values = [row["unfairness"] for row in output["rows"] if row["policy"] == "fcfs"]
+    (line,) = (line for line in output["summary"] if line["group"]["policy"] == "fcfs")
+    assert line["mean"] == pytest.approx(sum(values) / 3)
+    assert list(output["inputs"]) == ["busy.swf"]
+    assert output["version"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_results_are_tidy_rows(ending: str) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    file = f"rows.{ending}"
+    rows = told("busy.swf", *SMALL, "--results", file)["rows"]
+    frame = pd.read_csv(file) if ending == "csv" else pd.read_parquet(file)
+    assert list(frame.columns) == list(rows[0])
+    assert frame["policy"].tolist() == [row["policy"] for row in rows]
+    assert frame["unfairness"].tolist() == [row["unfairness"] for row in rows]
+    assert not list(Path().glob(".rows*"))
+
+
+def test_finished_cells_are_kept_and_other_parameters_refused() -> None:
+    first = succeeds("busy.swf", *SMALL, "--keep", "kept").stdout
+    assert len(list(Path("kept/cells").iterdir())) == 3
+    assert succeeds("busy.swf", *SMALL, "--keep", "kept").stdout == first
+    fails("was run with other parameters", "busy.swf", *SMALL, "--keep", "kept", "--seed", "1")
+    fails("is not empty", "busy.swf", *SMALL, "--keep", ".")
+
+
+def test_on_two_cores_it_tells_the_same() -> None:
+    alone = succeeds("busy.swf", *SMALL)
+    assert succeeds("busy.swf", *SMALL[:-1], "2").stdout == alone.stdout
+
+
+def test_what_could_not_be_had_is_counted_and_told() -> None:
+    output = succeeds("busy.swf", *SMALL, "--policy", "fcfs", "--processors", str(10**18)).stdout
+    assert "failed" in output
+    assert "3 values could not be had, such as: " in output
+
+
+def test_a_preset_takes_its_logs_and_shows_its_own_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def preset(logs: object, **options: object) -> Experiment:
+        asked.update(options, logs=logs)
+        made = general.experiment_of(["busy.swf"], windows=1, length=15, organizations=[2])
+        own = Table("Table 1", ["policy", "ours"], [["x", 1.25], ["y", None]])
+        return replace(made, tables=lambda _: [own], notes=["nothing is absent"])
+
+    monkeypatch.setattr(experimenting, "PRESETS", {"skowron-2013": preset})
+    output = succeeds(
+        *("--preset", "skowron-2013", ".", "--exhibit", "table-1", "--windows", "7"),
+        *("--seed", "3", "--cores", "1"),
+    ).stdout
+    assert asked == {
+        "logs": {"busy.swf": Path("busy.swf").resolve()},
+        "windows": 7,
+        "seed": 3,
+        "exhibits": ("table-1",),
+    }
+    assert "\nTable 1\npolicy  ours\nx       1.25\ny          -\n" in output
+    assert output.endswith("nothing is absent\n")
+
+
+def test_a_cell_that_cannot_run_ends_it_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experimenting, "made_of", lambda _: experiment_of([Failing()]))
+    fails("shapleyprio: nobody can run this; leave it out", "busy.swf", "--cores", "1")
+
+
+# what it refuses
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ("name at least one LOG, or a --preset", []),
+        ("the preset sets --policy", ["--preset", "skowron-2013", ".", "--policy", "fcfs"]),
+        ("the preset sets --deal-users", ["--preset", "skowron-2013", ".", "--deal-users", "3"]),
+        ("--exhibit goes with --preset", ["busy.swf", "--exhibit", "table-1"]),
+        ("no exhibit 'table-9'", ["--preset", "skowron-2013", ".", "--exhibit", "table-9"]),
+        ("none of skowron-2013's logs is at hand", ["--preset", "skowron-2013", "."]),
+        ("nowhere: does not exist", ["--preset", "skowron-2013", "nowhere"]),
+        ("nowhere.swf: cannot be read", ["nowhere.swf"]),
+        ("unknown policy 'fair'", ["busy.swf", "--policy", "fair"]),
+        ("'a' is no duration", ["busy.swf", "--length", "a"]),
+        ("'2,0' is not K or K,K,...", ["busy.swf", "--deal-users", "2,0"]),
+        ("choose fewer organizations", ["busy.swf", "--cores", "1"]),
+        ("--backfill goes with --wide rigid", ["busy.swf", "--backfill", "easy"]),
+        ("--cores does not go with --dask", ["busy.swf", "--dask", "slurm", "--cores", "2"]),
+        ("--workers goes with --dask slurm", ["busy.swf", "--workers", "2"]),
+        ("name it .parquet or .csv", ["busy.swf", "--results", "rows.txt"]),
+        ("there is no directory", ["busy.swf", "--results", "nowhere/rows.csv"]),
+        ("name the same file", ["busy.swf", "--results", "r.csv", "--json", "r.csv"]),
+    ],
+)
+def test_one_line_for_what_cannot_be_done(message: str, arguments: list[str]) -> None:
+    fails(message, *arguments)
+
+
+def test_help_needs_no_heavy_packages() -> None:
+    program = (
+        "import sys; from shapleyprio.cli import main; "
+        "main(['experiment', '--help'], standalone_mode=False); "
+        "assert not {'numpy', 'numba', 'pandas', 'distributed'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

@@ -1,0 +1,169 @@
+"""Windows drawn and dealt out as the documentation says, and held against ref."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shapleyprio.experiment.cells import ExperimentError, Row
+from shapleyprio.experiment.general import experiment_of
+from shapleyprio.experiment.logs import checksum, log_of, logs_among
+from shapleyprio.experiment.windows import WindowCell, check_policies
+from shapleyprio.replay import Window, deal, measure, run_policy, unfairness, workload_of
+from shapleyprio.replay.limits import PolicyError
+from tests.experiment.examples import BUSY, write_log
+
+POLICIES = ("ref", "rand-3", "fcfs")
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> WindowCell:
+    return WindowCell(
+        source=str(write_log(tmp_path / "busy.swf")),
+        log="busy",
+        length=15,
+        organizations=2,
+        shares="zipf",
+        processors=None,
+        policies=POLICIES,
+        seed=5,
+        window=0,
+    )
+
+
+def test_a_row_is_the_unfairness_of_the_policy_in_that_window(cell: WindowCell) -> None:
+    log = log_of(cell.source)
+    rows = cell.run()
+    start = rows[0]["start"]
+    assert isinstance(start, int)
+    seeds = {purpose: cell._drawn_seed(purpose) for purpose in ("deal", "policy")}
+    dealt = deal(log, 2, shares="zipf", processors=3, seed=seeds["deal"])
+    workload = workload_of(log, dealt, window=Window(start=start, length=15))
+    fair = measure(workload, run_policy(workload, "ref", seed=seeds["policy"]))
+    for row, (policy, orderings) in zip(
+        rows, [("ref", 15), ("rand", 3), ("fcfs", 15)], strict=True
+    ):
+        schedule = run_policy(workload, policy, orderings=orderings, seed=seeds["policy"])
+        measures = measure(workload, schedule)
+        assert row["unfairness"] == float(unfairness(measures, fair))
+        assert row["mean_wait"] == float(measures.mean_wait)
+        assert row["p_tot"] == fair.p_tot
+        assert row["jobs"] == len(workload.job)
+        assert row["problem"] is None
+    assert [row["policy"] for row in rows] == list(POLICIES)
+    assert rows[0]["unfairness"] == 0
+
+
+def test_a_cell_gives_the_same_rows_wherever_it_runs(cell: WindowCell) -> None:
+    elsewhere: WindowCell = pickle.loads(pickle.dumps(cell))
+    log_of.cache_clear()
+    assert untimed(cell.run()) == untimed(elsewhere.run())
+
+
+def untimed(rows: Sequence[Row]) -> list[Row]:
+    return [{key: row[key] for key in row if key != "decision_seconds"} for row in rows]
+
+
+def started(cell: WindowCell) -> object:
+    return cell.run()[0]["start"]
+
+
+def test_all_deals_shares_and_numbers_of_organizations_see_the_same_windows(
+    cell: WindowCell,
+) -> None:
+    others = [
+        replace(cell, deal=1),
+        replace(cell, shares="uniform"),
+        replace(cell, organizations=3),
+        replace(cell, policies=("fcfs",)),
+    ]
+    assert {started(one) for one in others} == {started(cell)}
+
+
+def test_windows_differ_by_number_and_by_seed(cell: WindowCell) -> None:
+    windows = {started(replace(cell, window=window)) for window in range(10)}
+    assert len(windows) > 3
+    assert windows != {started(replace(cell, window=window, seed=6)) for window in range(10)}
+
+
+def test_deals_differ_by_number(cell: WindowCell) -> None:
+    log = log_of(cell.source)
+    dealt = [replace(cell, deal=number)._dealt(log).organization.tolist() for number in range(8)]
+    assert len({tuple(one) for one in dealt}) > 3
+
+
+def test_every_window_has_a_job(tmp_path: Path) -> None:
+    file = write_log(tmp_path / "gap.swf")
+    late = file.read_text().splitlines()[1:]
+    shifted = [" ".join(["1", "5000", *line.split()[2:]]) for line in late]
+    file.write_text(file.read_text() + "\n".join(shifted) + "\n")
+    made = experiment_of([str(file)], policies=["fcfs"], windows=20, length=400, organizations=[2])
+    for cell in made.cells:
+        (row,) = cell.run()
+        assert isinstance(row["jobs"], int)
+        assert row["jobs"] >= 1
+
+
+def test_a_window_longer_than_the_log_is_all_of_it(cell: WindowCell) -> None:
+    (row,) = replace(cell, length=10_000, policies=("fcfs",)).run()
+    assert row["jobs"] == len(BUSY)
+
+
+def test_what_cannot_be_told_apart_exactly_is_told_and_not_hidden(cell: WindowCell) -> None:
+    rows = replace(cell, processors=1_000_000, length=10_000_000).run()
+    assert [row["unfairness"] for row in rows] == [None] * 3
+    assert all("64 bits" in str(row["problem"]) for row in rows)
+
+
+def test_where_only_ref_cannot_be_had_the_rest_is_told(cell: WindowCell) -> None:
+    (row,) = replace(cell, organizations=19, processors=19, policies=("fcfs",)).run()
+    assert row["unfairness"] is None
+    assert row["mean_wait"] is not None
+    assert str(row["problem"]).startswith("ref: ref keeps a schedule for each of 2^k coalitions")
+
+
+def test_a_log_without_a_number_of_processors_needs_one(cell: WindowCell, tmp_path: Path) -> None:
+    source = str(write_log(tmp_path / "none.swf", header=""))
+    with pytest.raises(ExperimentError, match="say --processors N"):
+        replace(cell, source=source).run()
+
+
+def test_names_of_cells_are_unique(tmp_path: Path) -> None:
+    file = str(write_log(tmp_path / "busy.swf"))
+    made = experiment_of(
+        [file], windows=3, deals=2, organizations=[2, 3], shares=["zipf", "uniform"]
+    )
+    assert len({cell.name for cell in made.cells}) == len(made.cells) == 24
+
+
+def test_a_longer_experiment_begins_with_the_shorter_one(tmp_path: Path) -> None:
+    file = str(write_log(tmp_path / "busy.swf"))
+    short, long = (experiment_of([file], windows=count).cells for count in (3, 5))
+    assert list(long)[:3] == list(short)
+
+
+def test_unknown_policies_are_refused_before_anything_is_read() -> None:
+    check_policies(["rand", "rand-75", "ref", "fcfs"])
+    for unknown in ("rand-0", "rand-x", "fairshair"):
+        with pytest.raises(PolicyError, match="unknown policy"):
+            check_policies([unknown])
+
+
+def test_logs_of_the_same_name_are_refused() -> None:
+    with pytest.raises(ExperimentError, match="same name"):
+        experiment_of(["one/log.swf", "two/log.swf.gz"])
+
+
+def test_logs_are_found_in_directories_and_by_name(tmp_path: Path) -> None:
+    one, two = tmp_path / "some", tmp_path / "two.swf"
+    one.mkdir()
+    for file in (one / "one.swf", two):
+        file.write_text("same")
+    assert logs_among([one, two]) == {"one.swf": one / "one.swf", "two.swf": two}
+    assert checksum(two) == checksum(one / "one.swf")
+    with pytest.raises(ExperimentError, match="does not exist"):
+        logs_among([tmp_path / "three"])
