@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import click
 
+from shapleyprio.cli.reporting import ReportRequest, report_options
 from shapleyprio.cli.workloads import (
     WorkloadRequest,
     json_file_option,
@@ -23,6 +24,7 @@ from shapleyprio.errors import ReplayError
 EXTRAS = {
     "replay": frozenset({"llvmlite", "numba", "numpy", "pandas"}),
     "trial": frozenset({"llvmlite", "numba", "numpy", "pandas", "psutil"}),
+    "report": frozenset({"jinja2", "markupsafe", "vl_convert"}),
 }
 """Extra of the package -> what it brings."""
 
@@ -37,7 +39,7 @@ class Request:
         orderings, epsilon, confidence: how exact Rand is.
         wide, backfill: what becomes of jobs of several processors.
         cores: to compute on.
-        json_file, schedule_file: what to write.
+        json_file, schedule_file, report: what to write.
     """
 
     workload: WorkloadRequest
@@ -50,6 +52,7 @@ class Request:
     cores: int
     json_file: Path | None
     schedule_file: Path | None
+    report: ReportRequest
 
 
 @click.command
@@ -106,6 +109,7 @@ class Request:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write every start there as CSV.",
 )
+@report_options
 def command(**options: Any) -> None:
     """Replay LOG under policies: what would have been fair?
 
@@ -124,10 +128,17 @@ def command(**options: Any) -> None:
     seconds the decisions took; and each organization's part of Δψ/p_tot, positive where its work
     came too early.
     """
-    request = Request(workload=WorkloadRequest.taken_from(options), **options)
+    request = Request(
+        workload=WorkloadRequest.taken_from(options),
+        report=ReportRequest.taken_from(options),
+        **options,
+    )
     refuse_contradictions(request)
     with packages_needed():
         from shapleyprio.cli.replaying import replay
+    if request.report.wanted:
+        with packages_needed("report"):
+            import shapleyprio.report  # noqa: F401  # rather now than when all is computed
     replay(request)
 
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -14,6 +15,7 @@ from rich.table import Table
 from shapleyprio.cli.common import print_json
 from shapleyprio.cli.progress import progress_bars
 from shapleyprio.cli.replay import Request
+from shapleyprio.cli.reporting import publish
 from shapleyprio.cli.workload_reading import Bar, complain, workload_for
 from shapleyprio.cli.workloads import STDOUT
 from shapleyprio.replay.log import UNKNOWN, Log
@@ -30,6 +32,9 @@ from shapleyprio.replay.results import (
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.utilities import utility_named
 from shapleyprio.replay.workload import Workload
+
+if TYPE_CHECKING:
+    from shapleyprio.report import Page
 
 MOST_FOR_REF = 12
 """Organizations for which Ref is run unasked; it takes twice as long with each one more."""
@@ -54,6 +59,7 @@ def replay(request: Request) -> None:
         )
         schedules = run(request, workload, bar)
     results = results_of(workload, schedules)
+    publish(request.report, lambda: page_of(request, log, workload, results))
     tell(request, log, workload, results)
 
 
@@ -68,13 +74,10 @@ def refuse_unknown_policies(policies: Sequence[str]) -> None:
 
 def run(request: Request, workload: Workload, bar: Bar) -> list[Schedule]:
     """Runs the policies, each once."""
-    k = len(workload.organizations)
     policies = list(dict.fromkeys(request.policies)) or usual_policies(workload)
-    orderings = ORDERINGS
-    if request.orderings is not None or request.epsilon is not None:
-        if "rand" not in policies:
-            raise click.UsageError("the number of orderings is for rand; add --policy rand")
-        orderings = request.orderings or orderings_for(request, k)
+    if "rand" not in policies and (request.orderings or request.epsilon) is not None:
+        raise click.UsageError("the number of orderings is for rand; add --policy rand")
+    orderings = orderings_of(request, len(workload.organizations))
     return [
         run_policy(
             workload,
@@ -95,9 +98,10 @@ def usual_policies(workload: Workload) -> list[str]:
     return [ref_or_rand, "directcontr", "fairshare", *recorded]
 
 
-def orderings_for(request: Request, k: int) -> int:
-    """N = ⌈k²/ε² · ln(k/(1 − λ))⌉ (SPAA 2013, Theorem 5.6)."""
-    assert request.epsilon is not None
+def orderings_of(request: Request, k: int) -> int:
+    """As asked for, or N = ⌈k²/ε² · ln(k/(1 − λ))⌉ (SPAA 2013, Theorem 5.6), or the usual."""
+    if request.epsilon is None:
+        return request.orderings or ORDERINGS
     assert request.confidence is not None
     return math.ceil((k / request.epsilon) ** 2 * math.log(k / (1 - request.confidence)))
 
@@ -116,6 +120,16 @@ def tell(request: Request, log: Log, workload: Workload, results: Sequence[Resul
     complain(log)
     if request.json_file != STDOUT:
         render(Console(highlight=False), log, workload, results)
+
+
+def page_of(request: Request, log: Log, workload: Workload, results: Sequence[Result]) -> Page:
+    """The report."""
+    from shapleyprio.report.replay_page import replay_page
+
+    options = {"seed": str(request.workload.seed)}
+    if "rand" in [result.schedule.policy for result in results]:
+        options["random orderings"] = str(orderings_of(request, len(workload.organizations)))
+    return replay_page(log, workload, results, options=options, command=request.report.command)
 
 
 def announce(

@@ -1,0 +1,52 @@
+"""Reports: one self-contained page about a result, and its charts as pictures for slides.
+
+`Page` is what any command fills: a verdict, sections with a chart and its table, and what is
+needed to reproduce it. Charts are Vega-Lite specifications made by `charts`; the same ones are
+drawn by the page's own script and, without a browser, for pictures. Needs
+``pip install 'shapleyprio[report]'``.
+
+>>> from shapleyprio.report import Choice, Page, Section, Table, intervals, render
+>>> table = Table(headings=("policy", "mean"), rows=[("ref", 0.0), ("fcfs", 40.0)])
+>>> chart = intervals(
+...     "unfairness",
+...     {"policy": ["ref", "fcfs"], "low": [0, 35], "mean": [0, 40], "high": [0, 47]},
+...     title="Δψ/p_tot, s",
+... )
+>>> page = Page(
+...     title="An experiment",
+...     verdict="First come, first served is unfair. By 40 s on average.",
+...     sections=(Section(title="Unfairness", note="", chart=chart, table=table),),
+...     parameters={"seed": "0"},
+... )
+>>> render(page).count("First come, first served is unfair.")
+1
+"""
+
+from __future__ import annotations
+
+from shapleyprio.report.charts import heat_map, intervals, signed_bars, spread, stacked_bars, trends
+from shapleyprio.report.colors import colors_of
+from shapleyprio.report.encodings import TimeAxis
+from shapleyprio.report.page import Chart, Choice, Page, ReportError, Section, Table
+from shapleyprio.report.picture import write_pictures
+from shapleyprio.report.writing import render, write_page
+
+__all__ = [
+    "Chart",
+    "Choice",
+    "Page",
+    "ReportError",
+    "Section",
+    "Table",
+    "TimeAxis",
+    "colors_of",
+    "heat_map",
+    "intervals",
+    "render",
+    "signed_bars",
+    "spread",
+    "stacked_bars",
+    "trends",
+    "write_page",
+    "write_pictures",
+]

@@ -1,0 +1,58 @@
+"""Ref's exact contributions over time; a schedule has them at its end only."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from shapleyprio.fairness.shapley import shapley
+from shapleyprio.replay.kernel import lattice
+from shapleyprio.replay.kernel.state import coalitions_of, jobs_of, record_of
+from shapleyprio.replay.kernel.values import value_at
+from shapleyprio.replay.limits import ref_block
+from shapleyprio.replay.workload import Workload
+
+MOST_WORK = 2**25
+"""Jobs times coalitions up to which Ref is run once more, which takes some seconds."""
+
+MOST_VALUES = 2**16
+"""Of coalitions, over all moments, that are turned into contributions in Python's fractions."""
+
+FEWEST, MOST = 8, 100
+"""Moments."""
+
+
+def is_cheap(workload: Workload) -> bool:
+    """Whether `shapley_over_time` takes seconds rather than minutes."""
+    coalitions: int = 2 ** len(workload.organizations)
+    return len(workload.job) * coalitions <= MOST_WORK
+
+
+def shapley_over_time(workload: Workload, seed: int) -> dict[int, tuple[Fraction, ...]]:
+    """Runs Ref anew, and takes every organization's Shapley value now and then.
+
+    Args:
+        workload: what Ref schedules.
+        seed: of the random draws.
+
+    Returns:
+        Second of the window -> φ of each organization, exact, in part-seconds; the last second
+        is the window's end.
+
+    Raises:
+        PolicyError: numbers may get larger than can be compared exactly.
+    """
+    k, length = len(workload.organizations), workload.window.length
+    jobs = jobs_of(workload)
+    state = coalitions_of(jobs, workload.owned, np.arange(2**k, dtype=np.int64))
+    record = record_of(workload, jobs, 2**k - 1, seed)
+    wanted = max(FEWEST, min(MOST, MOST_VALUES >> k))
+    values = np.zeros(2**k, dtype=np.int64)
+    found = {0: (Fraction(0),) * k}
+    for second in lattice.on_one_core(jobs, state, record, ref_block(workload), length):
+        due = second * wanted >= len(found) * length
+        if second and (due or second == length):
+            value_at(state, second, values)
+            found[second] = shapley(values.tolist())
+    return found

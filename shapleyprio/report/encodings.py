@@ -1,0 +1,109 @@
+"""Pieces of Vega-Lite specifications that charts have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Spec = dict[str, Any]
+
+SHORT = "datum.value == 0 ? '0' : format(datum.value, '.3~s')"
+"""Label of a tick at a number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeAxis:
+    """How moments are shown.
+
+    Attributes:
+        title: with the unit.
+        begin, end: of the axis, in its unit; milliseconds since the epoch for dates.
+        dates: whether they are dates in UTC.
+    """
+
+    title: str
+    begin: float
+    end: float
+    dates: bool = False
+
+    def encoding(self, field: str) -> Spec:
+        """The channel x or x2, its domain following the page."""
+        scale: Spec = {
+            "domainMin": {"expr": "begin"},
+            "domainMax": {"expr": "end"},
+            "nice": False,
+            "zero": False,
+        }
+        if self.dates:
+            scale = {**scale, "type": "utc"}
+            del scale["zero"]
+        return {
+            "field": field,
+            "type": "temporal" if self.dates else "quantitative",
+            "scale": scale,
+            "title": self.title,
+            "axis": {"labelOverlap": True, "tickCount": {"expr": "max(3, floor(width / 90))"}},
+        }
+
+    def tooltip(self, field: str) -> Spec:
+        """The moment beside the mouse."""
+        if self.dates:
+            shown = {"timeUnit": "utcyearmonthdatehoursminutes", "type": "temporal"}
+            return {"field": field, "title": "time", **shown}
+        return {"field": field, "title": self.title, "type": "quantitative", "format": ",.4~f"}
+
+
+LEGEND: Spec = {
+    "orient": "top",
+    "columns": {"expr": "max(2, floor(width / 130))"},
+    "labelLimit": 110,
+    "symbolLimit": 0,
+}
+"""Above a chart, in as many columns as there is room for."""
+
+
+def params(*, choice: str | None = None, axis: TimeAxis | None = None) -> list[Spec]:
+    """The signals of the page that a chart follows."""
+    return [
+        {"name": "hidden", "value": []},
+        *([] if choice is None else [{"name": "choice", "value": choice}]),
+        *(
+            []
+            if axis is None
+            else [{"name": "begin", "value": axis.begin}, {"name": "end", "value": axis.end}]
+        ),
+    ]
+
+
+def filters(choice: str | None) -> list[Spec]:
+    """What is shown of a chart's data; `choice` is None where it does not depend on that."""
+    shown = [{"filter": "indexof(hidden, datum.organization) < 0"}]
+    return shown if choice is None else [{"filter": "datum.choice === choice"}, *shown]
+
+
+def organizations(colors: Mapping[str, str]) -> Spec:
+    """The channel color: an organization's own."""
+    return {
+        "field": "organization",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": list(colors), "range": list(colors.values())},
+        "legend": {**LEGEND, "symbolType": "circle"},
+    }
+
+
+def quantity(field: str, title: str, axis: Spec | None = None) -> Spec:
+    """A channel for numbers."""
+    found: Spec = {"field": field, "type": "quantitative", "title": title}
+    return found if axis is None else {**found, "axis": axis}
+
+
+def label(field: str, title: str | None = None) -> Spec:
+    """A line of words beside the mouse."""
+    return {"field": field, "type": "nominal", "title": field if title is None else title}
+
+
+def number(field: str, title: str, format_: str = ",.4~g") -> Spec:
+    """A line with a number beside the mouse."""
+    return {"field": field, "type": "quantitative", "title": title, "format": format_}

@@ -1,0 +1,102 @@
+"""What a report is made of, whatever it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shapleyprio.errors import ReplayError
+
+Cell = str | int | float | None
+
+
+class ReportError(ReplayError):
+    """A report cannot be made or written; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows for reading; numbers are written out for eyes, None as a dash.
+
+    Attributes:
+        headings: of the columns.
+        rows: cells, as many in each as there are headings.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A chart and its data.
+
+    Attributes:
+        name: in lower case with hyphens, once on its page: the name of its picture.
+        spec: in Vega-Lite, without data, width and configuration.
+        data: field -> its values, all of the same length.
+    """
+
+    name: str
+    spec: Mapping[str, Any]
+    data: Mapping[str, Sequence[Cell]]
+
+    def has(self, signal: str) -> bool:
+        """Whether the chart follows that signal of the page ("choice", "hidden", "begin")."""
+        return any(parameter["name"] == signal for parameter in self.spec.get("params", ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A question and its answer.
+
+    Attributes:
+        title: of a few words.
+        note: how to read the chart, in one to three sentences.
+        chart: None where a table says it all.
+        table: what is behind the chart.
+    """
+
+    title: str
+    note: str
+    chart: Chart | None
+    table: Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What the reader can choose between for all charts that have a `choice`.
+
+    Attributes:
+        label: what is chosen, such as "policy".
+        options: to choose from.
+        initial: what is shown at first.
+    """
+
+    label: str
+    options: Sequence[str]
+    initial: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A report.
+
+    Attributes:
+        title: what it is about.
+        verdict: the outcome in two sentences.
+        sections: in the order of reading.
+        parameters: name -> value: all that it takes to reproduce the report.
+        organizations: name -> color; the reader can switch each off in all charts.
+        choice: what the reader can choose between; None for nothing.
+        command: that makes the report anew.
+    """
+
+    title: str
+    verdict: str
+    sections: Sequence[Section]
+    parameters: Mapping[str, str]
+    organizations: Mapping[str, str] = field(default_factory=dict)
+    choice: Choice | None = None
+    command: str | None = None

@@ -1,0 +1,136 @@
+"""The report of a replay: what each policy made of a log, and how fair that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shapleyprio.replay.log import Log
+from shapleyprio.replay.results import REFERENCE, Result, jobs_of
+from shapleyprio.replay.workload import Workload
+from shapleyprio.report import replay_sections
+from shapleyprio.report.page import Choice, Page, Section
+from shapleyprio.report.provenance import checksum, versions
+from shapleyprio.report.replayed import Replayed
+from shapleyprio.report.wording import duration
+
+
+def replay_page(
+    log: Log,
+    workload: Workload,
+    results: Sequence[Result],
+    *,
+    options: Mapping[str, str],
+    command: str | None = None,
+) -> Page:
+    """The report of a replay.
+
+    Args:
+        log: that was read.
+        workload: what was taken out of it.
+        results: of the policies, in order; at least one.
+        options: name -> value: what else was asked for.
+        command: that makes the report anew.
+
+    Raises:
+        ReplayError: the log cannot be read any more.
+    """
+    replayed = Replayed(log, workload, results)
+    return Page(
+        title=f"What would have been fair? {log.source.rpartition('/')[2]}",
+        verdict=verdict(workload, results),
+        sections=sections_of(replayed),
+        parameters={**parameters_of(log, workload), **options, "versions": versions()},
+        organizations=replayed.colors,
+        choice=choice_of(replayed),
+        command=command,
+    )
+
+
+def choice_of(replayed: Replayed) -> Choice:
+    """Between the policies."""
+    return Choice(label="policy", options=replayed.policies, initial=replayed.initial)
+
+
+def sections_of(replayed: Replayed) -> tuple[Section, ...]:
+    """The sections of a replay, for pages about more than that as well."""
+    drift = replay_sections.drift(replayed)
+    return (
+        replay_sections.comparison(replayed),
+        *([] if drift is None else [drift]),
+        replay_sections.standing(replayed),
+        replay_sections.lending(replayed),
+        replay_sections.waits(replayed),
+        replay_sections.utilization(replayed),
+    )
+
+
+def verdict(workload: Workload, results: Sequence[Result]) -> str:
+    """The outcome in two sentences."""
+    others = [one for one in results if one.schedule.policy != REFERENCE]
+    if others and others[0].unfairness is not None:
+        return f"{_how_unfair(others)} {_to_whom(workload, others)}"
+    waits = ", ".join(
+        f"{duration(float(one.measures.mean_wait))} under {one.schedule.policy}" for one in results
+    )
+    if others:
+        return f"Jobs waited {waits} on average. How fair that is only ref could tell."
+    return f"In the fair schedule jobs wait {waits} on average. Nothing was held against it."
+
+
+def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
+    """What was replayed."""
+    left_out = [f"{count:,} {why.replace('_', ' ')}" for why, count in workload.left_out.items()]
+    begin = workload.window.start - int(log.release.min())
+    rigid = f"rigid, backfill {workload.backfill}"
+    organizations = (
+        f"{name} ({int(owned):,} processors, {jobs:,} jobs)"
+        for name, owned, jobs in zip(
+            workload.organizations, workload.owned, jobs_of(workload), strict=True
+        )
+    )
+    return {
+        "log": log.source,
+        "SHA-256 of the log": checksum(log.source),
+        "format": log.format,
+        "window": f"{workload.window.length:,} s from second {begin:,} on",
+        "jobs": f"{len(workload.job):,}",
+        "left out": ", ".join(left_out) or "nothing",
+        "processors": f"{workload.system_processors:,}",
+        "organizations": ", ".join(organizations),
+        "jobs of several processors": rigid if workload.wide == "rigid" else "expanded to copies",
+    }
+
+
+def _how_unfair(others: Sequence[Result]) -> str:
+    """One sentence on how far policies are from the fair schedule."""
+    ordered = sorted(others, key=lambda one: one.unfairness or 0)
+    best, worst = ordered[0], ordered[-1]
+    if best is worst:
+        return (
+            f"Under {best.schedule.policy} a part of work came {_gap(best)} too early or too late "
+            "on average, held against the fair schedule."
+        )
+    return (
+        f"Held against the fair schedule, a part of work came {_gap(best)} too early or too late "
+        f"on average under {best.schedule.policy}, the fairest, and {_gap(worst)} under "
+        f"{worst.schedule.policy}, the least fair."
+    )
+
+
+def _to_whom(workload: Workload, others: Sequence[Result]) -> str:
+    """One sentence on who gains and who loses most under the least fair policy."""
+    worst = max(others, key=lambda one: one.unfairness or 0)
+    drifts = dict(zip(workload.organizations, worst.drifts or (), strict=True))
+    if not worst.unfairness:
+        return "Nobody gained or lost anything."
+    latest = min(drifts, key=drifts.__getitem__)
+    earliest = max(drifts, key=drifts.__getitem__)
+    told = [
+        *([f"{latest} was held back most"] if drifts[latest] < 0 else []),
+        *([f"{earliest} was favored most"] if drifts[earliest] > 0 else []),
+    ]
+    return f"Under {worst.schedule.policy} {' and '.join(told)}."
+
+
+def _gap(result: Result) -> str:
+    return duration(float(result.unfairness or 0))

@@ -1,0 +1,101 @@
+"""A replay as its report sees it: summed up once, for all sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from shapleyprio.replay.log import Log
+from shapleyprio.replay.results import REFERENCE, Result
+from shapleyprio.replay.workload import Workload
+from shapleyprio.report.colors import colors_of
+from shapleyprio.report.contributions import is_cheap, shapley_over_time
+from shapleyprio.report.encodings import TimeAxis
+from shapleyprio.report.series import Series, even_moments, series_of
+
+MOST_VALUES = 20_000
+"""In a chart over time; with them a page stays small and quick."""
+
+FEWEST_STEPS, MOST_STEPS = 40, 240
+"""Of time in charts."""
+
+DAYS = 3 * 86_400
+"""Windows longer than that are shown in days."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A replay, with what its sections share.
+
+    Attributes:
+        log: that was read.
+        workload: what was taken out of it.
+        results: of the policies, in order.
+    """
+
+    log: Log
+    workload: Workload
+    results: Sequence[Result]
+
+    @cached_property
+    def policies(self) -> list[str]:
+        """Names, in order."""
+        return [result.schedule.policy for result in self.results]
+
+    @cached_property
+    def colors(self) -> dict[str, str]:
+        """Of the organizations."""
+        return colors_of(self.workload.organizations)
+
+    @cached_property
+    def initial(self) -> str:
+        """The policy that is shown first: what really happened, or the first that is not fair."""
+        others = [policy for policy in self.policies if policy != REFERENCE]
+        return "recorded" if "recorded" in others else (others or self.policies)[0]
+
+    @cached_property
+    def series(self) -> dict[str, Series]:
+        """Of each policy, at the same moments."""
+        lines = 2 * len(self.workload.organizations) * len(self.results)
+        steps = max(FEWEST_STEPS, min(MOST_STEPS, MOST_VALUES // lines))
+        moments = even_moments(self.workload.window.length, steps)
+        return {
+            result.schedule.policy: series_of(self.workload, result.schedule, moments)
+            for result in self.results
+        }
+
+    @cached_property
+    def fair(self) -> Result | None:
+        """Ref's."""
+        return next((one for one in self.results if one.schedule.policy == REFERENCE), None)
+
+    @cached_property
+    def shapley(self) -> Mapping[int, Sequence[Fraction]] | None:
+        """Ref's contributions over time; None without Ref, or where they would take too long."""
+        if self.fair is None or not is_cheap(self.workload):
+            return None
+        return shapley_over_time(self.workload, self.fair.schedule.seed)
+
+    @cached_property
+    def axis(self) -> TimeAxis:
+        """Of time: dates where the log's seconds are those since the epoch."""
+        if self.log.format != "swf":
+            begin, end = self.shown(0), self.shown(self.workload.window.length)
+            return TimeAxis(title="time (UTC)", begin=begin, end=end, dates=True)
+        unit = "days" if self.unit == 86_400 else "hours" if self.unit == 3600 else "seconds"
+        end = self.shown(self.workload.window.length)
+        return TimeAxis(title=f"{unit} from the window's start", begin=0, end=end)
+
+    @cached_property
+    def unit(self) -> int:
+        """Seconds in the unit of time."""
+        length = self.workload.window.length
+        return 86_400 if length > DAYS else 3600 if length > 2 * 3600 else 1
+
+    def shown(self, second: int) -> float:
+        """A second of the window on the axis."""
+        if self.log.format != "swf":
+            return 1000 * (self.workload.window.start + second)  # an integer, which is not rounded
+        return second / self.unit

@@ -1,0 +1,81 @@
+"""`shapleyprio replay --report --png`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from html import unescape
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from shapleyprio.cli import main
+from shapleyprio.cli.reporting import ReportRequest, report_options
+from shapleyprio.cli.workloads import workload_options
+from tests.report.workloads import log_in
+
+ARGUMENTS = ["replay", "small.swf", "--deal-users", "2", "--processors", "4", "--policy", "fcfs"]
+
+
+@pytest.fixture(autouse=True)
+def _beside_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    log_in(tmp_path)
+
+
+def typed(arguments: list[str]) -> str:
+    """The command line that a report would show."""
+    found: list[str] = []
+
+    @click.command("replay")
+    @workload_options
+    @click.option("--policy", multiple=True)
+    @report_options
+    def command(**options: object) -> None:
+        found.append(ReportRequest.taken_from(options).command)
+
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 0, result.output
+    return found[0]
+
+
+def test_the_page_and_the_pictures_are_written() -> None:
+    result = CliRunner().invoke(main, [*ARGUMENTS, "--report", "r.html", "--png", "pictures"])
+    assert result.exit_code == 0, result.output
+    assert "fcfs" in result.stdout
+    page = unescape(Path("r.html").read_text())
+    command = shlex.join(["shapleyprio", *ARGUMENTS, "--report", "r.html", "--png", "pictures"])
+    assert command in page
+    assert Path("pictures", "waits-fcfs.png").exists()
+
+
+def test_what_was_typed_is_told_as_it_can_be_typed_again() -> None:
+    arguments = ["a log.swf", "--deal-users", "2", "--seed", "0", "--window", "0:50", "--strict"]
+    policies = ["--policy", "ref", "--policy", "fcfs"]
+    assert shlex.split(typed([*arguments, *policies])) == [
+        *("shapleyprio", "replay", "a log.swf", "--deal-users", "2", "--seed", "0"),
+        *("--window", "0:50", "--strict", *policies),
+    ]
+
+
+def test_passwords_of_stores_are_not_told() -> None:
+    url = "postgresql://me:secret@host/db"
+    assert "secret" not in typed([url, "--deal-users", "2"])
+
+
+def test_a_missing_directory_is_found_out_before_anything_is_computed() -> None:
+    result = CliRunner().invoke(main, [*ARGUMENTS, "--report", "absent/r.html"])
+    assert result.exit_code == 2
+    assert "there is no directory absent" in result.stderr
+
+
+def test_without_the_extra_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [name for name in sys.modules if name.startswith("shapleyprio.report")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    result = CliRunner().invoke(main, [*ARGUMENTS, "--report", "r.html"])
+    assert result.exit_code == 2
+    assert "pip install 'shapleyprio[report]'" in result.stderr
+    assert not Path("r.html").exists()
