@@ -20,7 +20,7 @@ from rich.table import Table
 from shapleyprio.config import Config, ConfigError, load_config
 from shapleyprio.errors import ReplayError
 from shapleyprio.service.accounting import AccountingError
-from shapleyprio.service.explain import UnknownJobError
+from shapleyprio.service.explain import NothingToExplainError
 from shapleyprio.service.lease import LeaseHeldError
 from shapleyprio.slurm.command_line import CommandLineSlurm
 from shapleyprio.slurm.port import Slurm, SlurmError
@@ -34,7 +34,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     StoreError: 4,
     AccountingError: 5,
     LeaseHeldError: 6,
-    UnknownJobError: 2,
+    NothingToExplainError: 2,
     ReplayError: 2,
 }
 """Errors that end a command with one line -> exit code."""

@@ -1,149 +1,244 @@
-"""Why a job waits where it waits."""
+"""Why a job, a user's jobs or an account's jobs wait where they wait."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from difflib import get_close_matches
 
-from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.slurm.port import PendingJob, Slurm
-from shapleyprio.store import Push, Store
+from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.runs import Run
+from shapleyprio.fairness.tenure import Tenures
+from shapleyprio.service.explain_facts import (
+    Basis,
+    JobExplanation,
+    JobsExplanation,
+    OrganizationJobs,
+)
+from shapleyprio.service.explain_places import Place, mean_worth, places
+from shapleyprio.slurm.port import Channel, PendingJob, Slurm, SlurmError
+from shapleyprio.store import Progress, Push, StandingRow, Store, View
 
+PUSHES_SHOWN = 10
 
-class UnknownJobError(LookupError):
-    """No such job waits; the message is one line for the user."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """The numbers behind a job's priority, and what would change it.
-
-    Attributes:
-        job: as Slurm tells it now.
-        organization: whose it is, empty if no organization claims its account.
-        place: of the organization, 1 is served first; None if it has none.
-        organizations: how many there are.
-        contribution, utility: φ̃ and ψ of the organization in part-seconds.
-        points: priority points that it gives the job.
-        ahead: waiting jobs with a higher priority.
-        pushes: what was written to the job, the newest first.
-        influence: points between the first and the last organization, None for strict order.
-        t: second of the standings.
-    """
-
-    job: PendingJob
-    organization: str
-    place: int | None
-    organizations: int
-    contribution: int
-    utility: int
-    points: int | None
-    ahead: int
-    pushes: Sequence[Push]
-    influence: int | None
-    t: int
-
-    @property
-    def balance(self) -> int:
-        """φ̃ − ψ of the organization."""
-        return self.contribution - self.utility
-
-    def sentences(self) -> list[str]:
-        """The explanation in plain words."""
-        job = self.job
-        told = [f"Job {job.label} of account {job.account} waits with priority {job.priority}."]
-        if job.priority == 0:
-            told.append("It is held: its priority is 0 until it is released.")
-        if self.place is None or self.points is None:
-            told.append("No organization claims its account, so it gets no points from us.")
-        else:
-            verb = "is owed" if self.balance >= 0 else "owes"
-            told += [
-                f"{self.organization} contributed {self.contribution} part-seconds of worth and "
-                f"used {self.utility}: it {verb} {abs(self.balance)}.",
-                f"That is place {self.place} of {self.organizations} and gives its jobs "
-                f"{self.points} points.",
-            ]
-            if self.influence is None:
-                told.append(
-                    "The order of organizations is strict: age, size and the other factors of "
-                    "Slurm decide only among jobs of one organization."
-                )
-            else:
-                told.append(
-                    f"The order of organizations weighs {self.influence} points from first to "
-                    "last: age and the other factors of Slurm can outweigh it."
-                )
-            told.append("Its place rises as its nodes work for others and falls as its jobs run.")
-        told.append(
-            f"{self.ahead} waiting jobs have a higher priority; Slurm says it waits for "
-            f"{job.reason or 'nothing in particular'}."
-        )
-        if job.nice > 0:
-            told.append(f"Its nice of {job.nice} takes as many points away from it.")
-        return told
-
-    def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps."""
-        return {
-            "job": {name: getattr(self.job, name) for name in PendingJob.__slots__},
-            "organization": self.organization or None,
-            "place": self.place,
-            "organizations": self.organizations,
-            "contribution": self.contribution,
-            "utility": self.utility,
-            "balance": self.balance,
-            "points": self.points,
-            "ahead": self.ahead,
-            "influence": self.influence or "strict",
-            "t": self.t,
-            "pushes": [
-                {"cycle": p.cycle, "at": p.at, "old": p.old, "new": p.new, "state": p.state}
-                for p in self.pushes
-            ],
-            "sentences": self.sentences(),
-        }
+PUSHES_SEARCHED = 10_000
+"""So many of the last writes are looked through for a job's name while Slurm is away."""
 
 
-def explain(
-    store: Store, cluster: str, slurm: Slurm, label: str, *, influence: int | None
-) -> Explanation:
+class NothingToExplainError(LookupError):
+    """No such job waits, no such user or account is known; the message is one line."""
+
+
+def explain_job(store: Store, cluster: str, slurm: Slurm, label: str) -> JobExplanation:
     """Explains the priority of one waiting job.
+
+    While Slurm is away a job that was written to is explained from the store.
 
     Args:
         store: where the standings are.
         cluster: its name there.
         slurm: where the job is.
         label: job id, or the name users know it by (``33_4``).
-        influence: as configured, None for strict order.
 
     Raises:
-        UnknownJobError: no such job waits.
-        SlurmError, StoreError: it cannot be found out.
+        NothingToExplainError: no such job waits.
+        SlurmError: Slurm is away, and nothing was ever written to such a job.
+        StoreError: it cannot be found out.
     """
-    pending = [job for job in slurm.pending() if isinstance(job, PendingJob)]
-    job = next((job for job in pending if label in {job.label, str(job.job_id)}), None)
-    if job is None:
-        raise UnknownJobError(
-            f"no job {label} waits; see `squeue -j {label}` and `sacct -j {label}`"
-        )
+    queue = _Queue.asked_of(slurm)
     with store.reading(cluster) as view:
-        organization = view.tenures().holder("account", job.account, slurm.controller().time)
-        standings = sorted(view.latest_standings(), key=lambda row: -row.priority)
-        pushes = view.pushes(limit=10, key=str(job.job_id))
-    names = [row.organization for row in standings]
-    row = next((row for row in standings if row.organization == organization), None)
-    return Explanation(
+        scene = _Scene(view, queue)
+        if queue.failure is not None:
+            pushes = _pushes_to(view, label)
+            if not pushes:
+                raise queue.failure
+            organization = pushes[0].organization
+            job = None
+        else:
+            job = next((one for one in queue.jobs if label in {one.label, str(one.job_id)}), None)
+            if job is None:
+                raise NothingToExplainError(
+                    f"no job {label} waits; see `squeue -j {label}` and `sacct -j {label}`"
+                )
+            pushes = view.pushes(limit=PUSHES_SHOWN, key=str(job.job_id))
+            organization = scene.holder(job.account)
+    ahead, own_ahead = scene.ahead_of(job)
+    return JobExplanation(
+        basis=scene.basis,
+        label=label,
         job=job,
-        organization="" if organization == NOBODY else organization,
-        place=names.index(organization) + 1 if row else None,
-        organizations=len(names),
-        contribution=row.contribution if row else 0,
-        utility=row.utility if row else 0,
-        points=row.priority if row else None,
-        ahead=sum(1 for other in pending if other.priority > job.priority),
+        place=scene.places.get(organization),
+        ahead=ahead,
+        own_ahead=own_ahead,
         pushes=pushes,
-        influence=influence,
-        t=row.t if row else 0,
     )
+
+
+def explain_user(store: Store, cluster: str, slurm: Slurm, user: str) -> JobsExplanation:
+    """Explains the priorities of all waiting jobs of a user.
+
+    Args:
+        store: where the standings are.
+        cluster: its name there.
+        slurm: where the jobs are.
+        user: login name.
+
+    Raises:
+        NothingToExplainError: no job of such a user waits or runs.
+        SlurmError: Slurm is away, and no job of such a user ran at the last cycle.
+        StoreError: it cannot be found out.
+    """
+    queue = _Queue.asked_of(slurm)
+    with store.reading(cluster) as view:
+        scene = _Scene(view, queue)
+    jobs = scene.jobs_by_organization(lambda one: one.user == user)
+    if not jobs:
+        if queue.failure is not None:
+            raise queue.failure
+        raise NothingToExplainError(
+            f"no job of user {user} waits or runs; see `squeue -u {user}` and `sacct -u {user}`"
+        )
+    return JobsExplanation(basis=scene.basis, whose="user", name=user, organizations=jobs)
+
+
+def explain_account(store: Store, cluster: str, slurm: Slurm, account: str) -> JobsExplanation:
+    """Explains the priorities of all waiting jobs of an account, without those below it.
+
+    Args:
+        store: where the standings are.
+        cluster: its name there.
+        slurm: where the jobs are.
+        account: its name.
+
+    Raises:
+        NothingToExplainError: such an account was never heard of.
+        StoreError: it cannot be found out.
+    """
+    queue = _Queue.asked_of(slurm)
+    with store.reading(cluster) as view:
+        scene = _Scene(view, queue)
+    jobs = scene.jobs_by_organization(lambda one: one.account == account, account)
+    if not scene.tenures.knows("account", account) and not jobs[0].waiting:
+        raise NothingToExplainError(_unknown_account(account, scene.tenures))
+    return JobsExplanation(basis=scene.basis, whose="account", name=account, organizations=jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """The jobs that wait; none if Slurm failed to tell."""
+
+    jobs: Sequence[PendingJob]
+    failure: SlurmError | None
+
+    @classmethod
+    def asked_of(cls, slurm: Slurm) -> _Queue:
+        try:
+            told = slurm.pending()
+        except SlurmError as failure:
+            return cls((), failure)
+        return cls([job for job in told if isinstance(job, PendingJob)], None)
+
+
+class _Scene:
+    """The queue and the standings, read together."""
+
+    def __init__(self, view: View, queue: _Queue) -> None:
+        self._queue = queue
+        standings = view.latest_standings()
+        progress = view.progress()
+        self._second = progress.accounted_to if progress else 0
+        self._running = view.unfinished_runs()
+        self.tenures = view.tenures()
+        self.basis = Basis(
+            t=standings[0].t if standings else None,
+            horizon=progress.horizon if progress else None,
+            away=None if queue.failure is None else str(queue.failure),
+        )
+        self.places: Mapping[str, Place] = {}
+        if standings and progress:
+            ledger = _ledger(view, progress)
+            worth = mean_worth(ledger, progress.accounted_to)
+            self.places = places(standings, worth, self._waiting(standings))
+
+    def holder(self, account: str) -> str:
+        """The organization whose account it is."""
+        return self.tenures.holder("account", account, self._second)
+
+    def ahead_of(self, job: PendingJob | None) -> tuple[int | None, int | None]:
+        """How many jobs have a higher priority, and how many of them are its organization's."""
+        if job is None:
+            return None, None
+        higher = [other for other in self._queue.jobs if other.priority > job.priority]
+        own = self.holder(job.account)
+        return len(higher), sum(self.holder(other.account) == own for other in higher)
+
+    def jobs_by_organization(
+        self, chosen: Callable[[PendingJob | Run], bool], *accounts: str
+    ) -> tuple[OrganizationJobs, ...]:
+        """The chosen jobs, and these accounts with or without jobs, by organization."""
+        waiting = [job for job in self._queue.jobs if chosen(job)]
+        running = [run for run in self._running if chosen(run)]
+        used = {job.account for job in waiting} | {run.account for run in running}
+        by_organization: dict[str, set[str]] = {}
+        for account in used.union(accounts):
+            by_organization.setdefault(self.holder(account), set()).add(account)
+        return tuple(
+            self._organization_jobs(organization, names, waiting, running)
+            for organization, names in sorted(by_organization.items(), key=self._in_order)
+        )
+
+    def _organization_jobs(
+        self,
+        organization: str,
+        accounts: set[str],
+        waiting: Sequence[PendingJob],
+        running: Sequence[Run],
+    ) -> OrganizationJobs:
+        jobs = [job for job in waiting if job.account in accounts]
+        ready = [job for job in jobs if job.priority > 0]
+        next_job = min(ready, key=lambda job: (-job.priority, *_by_age(job)), default=None)
+        ahead, own_ahead = self.ahead_of(next_job)
+        told = self._queue.failure is None
+        return OrganizationJobs(
+            place=self.places.get(organization),
+            accounts=tuple(sorted(accounts)),
+            waiting=len(jobs) if told else None,
+            held=len(jobs) - len(ready) if told else None,
+            running=sum(run.account in accounts for run in running),
+            oldest=min(jobs, key=_by_age, default=None),
+            next_job=next_job,
+            ahead=ahead,
+            own_ahead=own_ahead,
+        )
+
+    def _waiting(self, standings: Sequence[StandingRow]) -> Mapping[str, int]:
+        if self._queue.failure is not None:
+            return {row.organization: row.pending for row in standings}
+        return Counter(self.holder(job.account) for job in self._queue.jobs if job.priority > 0)
+
+    def _in_order(self, entry: tuple[str, set[str]]) -> tuple[int, str]:
+        place = self.places.get(entry[0])
+        return place.place if place else len(self.places) + 1, entry[0]
+
+
+def _ledger(view: View, progress: Progress) -> Ledger:
+    return Ledger(progress.horizon, folded_to=progress.folded_to, entries=view.ledger_entries())
+
+
+def _pushes_to(view: View, label: str) -> Sequence[Push]:
+    """The last writes to the job with that id or name, as the store knows it."""
+    by_id = view.pushes(limit=PUSHES_SHOWN, key=label)
+    found = by_id or [push for push in view.pushes(limit=PUSHES_SEARCHED) if push.label == label]
+    return [push for push in found if push.channel is not Channel.QOS][:PUSHES_SHOWN]
+
+
+def _by_age(job: PendingJob) -> tuple[int, int]:
+    return job.submit, job.job_id
+
+
+def _unknown_account(account: str, tenures: Tenures) -> str:
+    known = {tenure.name for tenure in tenures if tenure.kind == "account"}
+    near = get_close_matches(account, sorted(known), n=1)
+    hint = f"did you mean {near[0]}?" if near else "see `sacctmgr show account`"
+    return f"no account {account} is known here; {hint}"

@@ -58,7 +58,7 @@ def test_2_bad_usage(arguments: list[str]) -> None:
     assert "Usage:" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["daemon --once", "explain 2", "rollback"])
+@pytest.mark.parametrize("command", ["daemon --once", "explain 99", "rollback"])
 def test_3_slurm_is_away(steered: CommandLine, command: str) -> None:
     steered.slurm.take_down("slurmctld")
     fails(steered.run(*command.split()), 3, "slurmctld does not answer")

@@ -59,6 +59,10 @@ def test_explain_tells_the_organizations_place_and_the_users_nice(
     assert "place 2 of 3" in printed
     assert "nice of 20" in printed
     assert "No organization claims" in consortium.succeed("explain", str(jobs[GUESTS]))
+    of_account = json.loads(consortium.succeed("explain", "--account", "beta", "--json"))
+    (summary,) = of_account["organizations"]
+    assert (summary["waiting"], summary["next"]["job_id"]) == (1, jobs["beta"])
+    assert summary["before"] == {"alpha": 1}
 
 
 def test_explain_of_a_job_that_does_not_wait_is_a_usage_error(

@@ -1,82 +1,135 @@
-"""Why a job waits where it waits, in numbers and in words."""
+"""Why jobs wait where they wait: the facts."""
 
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import pytest
 
-from shapleyprio.service.explain import Explanation, UnknownJobError, explain
+from shapleyprio.service.explain import (
+    NothingToExplainError,
+    explain_account,
+    explain_job,
+    explain_user,
+)
+from shapleyprio.service.explain_facts import JobExplanation, JobsExplanation
+from shapleyprio.slurm.port import Malformed, SlurmUnavailableError
 from shapleyprio.store import Store
-from tests.service.consortium import FIRST, LAST, NAME, Cluster, Service, config
+from tests.service.consortium import FIRST, LAST, NAME, NOW, Cluster, Service, config
 
 
 @pytest.fixture
 def steered(slurm: Cluster, store: Store) -> Service:
-    """Biology uses the whole cluster; jobs 2 to 5 wait, 5 is an array."""
+    """Biology uses the whole cluster; jobs 2 to 6 wait, 5 is an array, 6 belongs to ann."""
     slurm.fill("biology")
     for account in ("physics", "biology", "guest"):
         slurm.submit(account, nice=3, processing_time=9)
     slurm.submit("biology", array=2, processing_time=9)
-    slurm.wait(10)
+    slurm.wait(5)
+    slurm.submit("physics", user="ann", processing_time=9)
+    slurm.wait(5)
     service = Service(slurm, store)
     service.run()
     return service
 
 
-def explained(service: Service, label: str, influence: int | None = None) -> Explanation:
-    return explain(service.store, NAME, service.slurm, label, influence=influence)
+def job(service: Service, label: str) -> JobExplanation:
+    return explain_job(service.store, NAME, service.slurm, label)
+
+
+def user(service: Service, name: str) -> JobsExplanation:
+    return explain_user(service.store, NAME, service.slurm, name)
+
+
+def account(service: Service, name: str) -> JobsExplanation:
+    return explain_account(service.store, NAME, service.slurm, name)
+
+
+# -- a job
 
 
 def test_the_first_organizations_job(steered: Service) -> None:
-    told = explained(steered, "2")
-    assert (told.organization, told.place, told.organizations) == ("physics", 1, 2)
-    assert (told.contribution, told.utility, told.balance) == (440, 0, 440)
-    assert (told.points, told.ahead) == (FIRST, 0)
+    told = job(steered, "2")
+    assert told.place is not None
+    assert (told.place.organization, told.place.place, told.place.organizations) == (
+        "physics",
+        1,
+        2,
+    )
+    assert (told.place.contribution, told.place.utility, told.place.balance) == (440, 0, 440)
+    assert (told.place.points, told.place.before) == (FIRST, {})
+    assert (told.ahead, told.own_ahead) == (1, 1)
     assert [(push.old, push.new) for push in told.pushes] == [(0, FIRST)]
-    text = " ".join(told.sentences())
-    assert "physics contributed 440 part-seconds of worth and used 0: it is owed 440." in text
-    assert f"That is place 1 of 2 and gives its jobs {FIRST} points." in text
-    assert "Its nice of 3 takes as many points away from it." in text
 
 
-def test_the_last_organizations_array(steered: Service) -> None:
-    told = explained(steered, "5_[0-1]")
-    assert told == explained(steered, "5")
-    assert (told.organization, told.place, told.points) == ("biology", 2, LAST)
-    assert "it owes 440" in " ".join(told.sentences())
+def test_the_worth_is_that_of_the_processor_seconds_lent(steered: Service) -> None:
+    """One job ran on 12 processors for 10 s, on 8 of physics: all work is equally old."""
+    physics, biology = job(steered, "2").place, job(steered, "3").place
+    assert physics is not None
+    assert biology is not None
+    assert (physics.received, biology.received) == (Fraction(-80), Fraction(80))
+    assert (physics.used_each, biology.used_each) == (Fraction(0), Fraction(120, 4))
+
+
+def test_the_last_organizations_array_counts_once(steered: Service) -> None:
+    told = job(steered, "5_[0-1]")
+    assert told.place == job(steered, "5").place
+    assert told.place is not None
+    assert (told.place.organization, told.place.place, told.place.points) == ("biology", 2, LAST)
+    assert told.place.before == {"physics": 2}
+    assert (told.ahead, told.own_ahead) == (2, 0)
+    assert job(steered, "3").own_ahead == 1
+
+
+def test_fair_share_would_serve_first_who_used_little_though_it_owes(
+    slurm: Cluster, store: Store
+) -> None:
+    """Physics uses 7 of its 8 processors and biology the eighth, while its own 4 stand idle."""
+    slurm.submit("physics", processors=7, processing_time=10**6, partition="pa")
+    slurm.submit("biology", processors=1, processing_time=10**6, partition="pa")
+    slurm.wait(0)
+    for name in ("physics", "biology"):
+        slurm.submit(name, processors=12, processing_time=9)
+    slurm.wait(3600)
+    service = Service(slurm, store)
+    service.run()
+    physics, biology = job(service, "3").place, job(service, "4").place
+    assert physics is not None
+    assert biology is not None
+    assert (physics.place, physics.received, physics.before) == (1, Fraction(-3600), {})
+    assert (physics.used_each, physics.before_by_fair_share) == (
+        Fraction(7 * 3600, 8),
+        {"biology": 1},
+    )
+    assert (biology.place, biology.received, biology.before) == (2, Fraction(3600), {"physics": 1})
+    assert (biology.used_each, biology.before_by_fair_share) == (Fraction(3600, 4), {})
+
+
+def test_a_held_job_is_ahead_of_nobody_and_behind_all(steered: Service) -> None:
+    steered.slurm.hold(2)
+    assert job(steered, "2").ahead == 4
+    place = job(steered, "3").place
+    assert place is not None
+    assert place.before == {"physics": 1}
 
 
 def test_nobodys_job(steered: Service) -> None:
-    told = explained(steered, "4")
-    assert (told.organization, told.place, told.points, told.pushes) == ("", None, None, [])
-    assert told.ahead == 3
-    assert "No organization claims its account" in " ".join(told.sentences())
-
-
-def test_a_held_job(steered: Service) -> None:
-    steered.slurm.hold(2)
-    assert "It is held" in " ".join(explained(steered, "2").sentences())
-
-
-def test_strict_order_and_influence(steered: Service) -> None:
-    assert "The order of organizations is strict" in " ".join(explained(steered, "2").sentences())
-    weighed = explained(steered, "2", influence=500)
-    assert "weighs 500 points" in " ".join(weighed.sentences())
-    assert weighed.as_json()["influence"] == 500
+    told = job(steered, "4")
+    assert (told.place, told.pushes, told.ahead, told.own_ahead) == (None, [], 4, 0)
 
 
 @pytest.mark.parametrize("label", ["1", "99", "5_0", "nonsense"])
 def test_a_job_that_does_not_wait(steered: Service, label: str) -> None:
-    with pytest.raises(UnknownJobError, match=f"no job {label} waits; see `squeue -j {label}`"):
-        explained(steered, label)
+    with pytest.raises(NothingToExplainError, match=f"no job {label} waits; see `squeue -j"):
+        job(steered, label)
 
 
 def test_a_job_before_the_first_cycle(service: Service) -> None:
     service.slurm.fill("guest")
     service.slurm.submit("physics", processing_time=9)
-    told = explained(service, "2")
-    assert (told.place, told.points) == (None, None)
+    told = job(service, "2")
+    assert (told.place, told.basis.t) == (None, None)
 
 
 def test_an_account_that_changed_hands(steered: Service) -> None:
@@ -84,18 +137,150 @@ def test_an_account_that_changed_hands(steered: Service) -> None:
     biology = {"name": "biology", "accounts": ["physics"], "partitions": ["pb"]}
     steered.restart(config(physics, biology))
     steered.run()
-    assert explained(steered, "2").organization == "biology"
+    place = job(steered, "2").place
+    assert place is not None
+    assert place.organization == "biology"
 
 
-def test_as_json(steered: Service) -> None:
-    told = json.loads(json.dumps(explained(steered, "2").as_json()))
+def test_a_line_of_the_queue_that_cannot_be_read_does_not_matter(steered: Service) -> None:
+    before = job(steered, "3")
+    steered.slurm.malformed.append(Malformed("squeue", "?", "nonsense"))
+    assert job(steered, "3") == before
+
+
+def test_a_job_as_json(steered: Service) -> None:
+    told = json.loads(json.dumps(job(steered, "2").as_json()))
     assert told.keys() == {
         *("job", "organization", "place", "organizations", "contribution", "utility", "balance"),
-        *("points", "ahead", "influence", "t", "pushes", "sentences"),
+        *("received_processor_hours", "points", "before", "fair_share", "ahead", "own_ahead"),
+        *("t", "horizon", "slurm_away", "pushes"),
     }
-    assert told["influence"] == "strict"
-    assert told["job"]["job_id"] == 2
+    assert (told["job"]["job_id"], told["t"], told["slurm_away"]) == (2, NOW + 10, None)
+    assert told["received_processor_hours"] == pytest.approx(-80 / 3600)
     assert told["pushes"] == [
-        {"cycle": 1, "at": steered.slurm.now, "old": 0, "new": FIRST, "state": "applied"}
+        {"cycle": 1, "at": NOW + 10, "old": 0, "new": FIRST, "state": "applied"}
     ]
-    assert json.loads(json.dumps(explained(steered, "4").as_json()))["organization"] is None
+    nobodys = json.loads(json.dumps(job(steered, "4").as_json()))
+    assert nobodys.keys() == told.keys()
+    assert nobodys["organization"] is None
+
+
+# -- all jobs of a user or an account
+
+
+def test_an_accounts_jobs_are_counted_and_the_oldest_and_the_next_are_told(
+    steered: Service,
+) -> None:
+    steered.slurm.submit("physics", processing_time=9)
+    steered.slurm.hold(2)
+    told = account(steered, "physics")
+    (jobs,) = told.organizations
+    assert (told.whose, told.name, jobs.accounts) == ("account", "physics", ("physics",))
+    assert (jobs.waiting, jobs.held, jobs.running) == (3, 1, 0)
+    assert jobs.oldest is not None
+    assert jobs.oldest.job_id == 2
+    assert jobs.next_job is not None
+    assert (jobs.next_job.job_id, jobs.ahead, jobs.own_ahead) == (6, 0, 0)
+    assert jobs.place == job(steered, "6").place
+
+
+def test_of_jobs_with_equal_priority_the_one_submitted_first_is_next(steered: Service) -> None:
+    steered.slurm.submit("physics", user="ann", processing_time=9)
+    steered.slurm.wait(5)
+    steered.run()
+    next_job = user(steered, "ann").organizations[0].next_job
+    assert next_job is not None
+    assert next_job.job_id == 6
+
+
+def test_a_user_of_several_organizations_gets_an_answer_for_each_in_order(
+    steered: Service,
+) -> None:
+    told = user(steered, "user").organizations
+    assert [jobs.accounts for jobs in told] == [("physics",), ("biology",), ("guest",)]
+    assert [(jobs.waiting, jobs.running) for jobs in told] == [(1, 0), (2, 1), (1, 0)]
+    assert [jobs.ahead for jobs in told] == [1, 2, 4]
+    assert [jobs.own_ahead for jobs in told] == [1, 0, 0]
+    assert told[2].place is None
+
+
+def test_one_user_is_not_told_of_anothers_jobs(steered: Service) -> None:
+    (jobs,) = user(steered, "ann").organizations
+    assert (jobs.accounts, jobs.waiting) == (("physics",), 1)
+
+
+def test_a_user_whose_jobs_all_run(steered: Service) -> None:
+    for job_id in (3, 5):
+        steered.slurm.cancel(job_id)
+    jobs = user(steered, "user").organizations[1]
+    assert (jobs.waiting, jobs.running, jobs.oldest, jobs.next_job) == (0, 1, None, None)
+    assert (jobs.ahead, jobs.own_ahead) == (None, None)
+
+
+def test_a_user_without_jobs(steered: Service) -> None:
+    with pytest.raises(NothingToExplainError, match="no job of user eve waits or runs; see `sq"):
+        user(steered, "eve")
+
+
+def test_an_account_without_jobs_still_has_its_place(steered: Service) -> None:
+    for job_id in (2, 6):
+        steered.slurm.cancel(job_id)
+    (jobs,) = account(steered, "physics").organizations
+    assert jobs.place is not None
+    assert (jobs.waiting, jobs.running, jobs.place.place) == (0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("phisics", "did you mean physics"), ("zz", "see `sacctmgr show account`")]
+)
+def test_an_unknown_account(steered: Service, name: str, hint: str) -> None:
+    with pytest.raises(NothingToExplainError, match=f"no account {name} is known here; {hint}"):
+        account(steered, name)
+
+
+def test_jobs_as_json(steered: Service) -> None:
+    told = json.loads(json.dumps(account(steered, "physics").as_json()))
+    assert told.keys() == {"account", "t", "horizon", "slurm_away", "organizations"}
+    (jobs,) = told["organizations"]
+    assert (jobs["organization"], jobs["oldest"]["job_id"]) == ("physics", 2)
+    assert (jobs["waiting"], jobs["held"], jobs["next"]["job_id"]) == (2, 0, 6)
+
+
+# -- without Slurm
+
+
+@pytest.fixture
+def alone(steered: Service) -> Service:
+    steered.slurm.take_down("slurmctld")
+    return steered
+
+
+@pytest.mark.parametrize("label", ["5", "5_[0-1]"])
+def test_a_job_that_was_written_to_is_explained_without_slurm(alone: Service, label: str) -> None:
+    told = job(alone, label)
+    assert told.basis.away == "slurmctld does not answer"
+    assert told.place is not None
+    assert (told.place.organization, told.place.before) == ("biology", {"physics": 2})
+    assert (told.job, told.ahead, told.own_ahead) == (None, None, None)
+    assert [push.new for push in told.pushes] == [LAST]
+
+
+@pytest.mark.parametrize("label", ["99", "4", "phys"])
+def test_a_job_that_was_never_written_to_needs_slurm(alone: Service, label: str) -> None:
+    with pytest.raises(SlurmUnavailableError, match="slurmctld does not answer"):
+        job(alone, label)
+
+
+def test_without_slurm_a_users_running_jobs_tell_its_organization(alone: Service) -> None:
+    (jobs,) = user(alone, "user").organizations
+    assert (jobs.accounts, jobs.waiting, jobs.held, jobs.running) == (("biology",), None, None, 1)
+    with pytest.raises(SlurmUnavailableError):
+        user(alone, "ann")
+
+
+def test_without_slurm_an_account_has_its_place(alone: Service) -> None:
+    (jobs,) = account(alone, "biology").organizations
+    assert jobs.place is not None
+    assert jobs.place.before == {"physics": 2}
+    with pytest.raises(NothingToExplainError):
+        account(alone, "zz")

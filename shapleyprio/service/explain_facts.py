@@ -1,0 +1,147 @@
+"""What an explanation tells: the numbers behind the priorities of waiting jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from shapleyprio.service.explain_places import Place
+from shapleyprio.slurm.port import PendingJob
+from shapleyprio.store import Push
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What an explanation rests on.
+
+    Attributes:
+        t: second of the standings, None before the first cycle that told some.
+        horizon: age in seconds from which work gains nothing more, None for never.
+        away: why Slurm did not tell its queue, None if it did. Waiting jobs are then those that
+            the last cycle saw, held ones included.
+    """
+
+    t: int | None
+    horizon: int | None
+    away: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """As a value for json.dumps."""
+        return {"t": self.t, "horizon": self.horizon, "slurm_away": self.away}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobExplanation:
+    """The numbers behind one job's priority.
+
+    Attributes:
+        basis: what they rest on.
+        label: as it was asked for.
+        job: as Slurm tells it now; None while it is away.
+        place: of its organization; None if no organization claims its account, or before the
+            first cycle.
+        ahead: waiting jobs to which Slurm gives a higher priority; None while it is away.
+        own_ahead: those of them that are its own organization's.
+        pushes: what was written to the job, the newest first.
+    """
+
+    basis: Basis
+    label: str
+    job: PendingJob | None
+    place: Place | None
+    ahead: int | None
+    own_ahead: int | None
+    pushes: Sequence[Push]
+
+    def as_json(self) -> dict[str, Any]:
+        """As a value for json.dumps."""
+        return {
+            "job": _job_as_json(self.job),
+            **_place_as_json(self.place),
+            "ahead": self.ahead,
+            "own_ahead": self.own_ahead,
+            **self.basis.as_json(),
+            "pushes": [
+                {"cycle": p.cycle, "at": p.at, "old": p.old, "new": p.new, "state": p.state}
+                for p in self.pushes
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizationJobs:
+    """Those jobs of a user or an account that count for one organization.
+
+    Attributes:
+        place: of the organization; None as for a job.
+        accounts: their accounts.
+        waiting: how many wait, an array's waiting part as one; None while Slurm is away.
+        held: how many of them are held.
+        running: how many ran at the last cycle.
+        oldest: the one that waits longest.
+        next_job: the one with the highest priority; None if none waits or all are held.
+        ahead, own_ahead: jobs with a higher priority than that, as for one job.
+    """
+
+    place: Place | None
+    accounts: tuple[str, ...]
+    waiting: int | None
+    held: int | None
+    running: int
+    oldest: PendingJob | None
+    next_job: PendingJob | None
+    ahead: int | None
+    own_ahead: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """As a value for json.dumps."""
+        return {
+            **_place_as_json(self.place),
+            "accounts": list(self.accounts),
+            "waiting": self.waiting,
+            "held": self.held,
+            "running": self.running,
+            "oldest": _job_as_json(self.oldest),
+            "next": _job_as_json(self.next_job),
+            "ahead": self.ahead,
+            "own_ahead": self.own_ahead,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsExplanation:
+    """The numbers behind the priorities of all jobs of a user or an account.
+
+    Attributes:
+        basis: what they rest on.
+        whose: what was asked for.
+        name: of the user or account.
+        organizations: one entry for each organization that the jobs count for.
+    """
+
+    basis: Basis
+    whose: Literal["user", "account"]
+    name: str
+    organizations: tuple[OrganizationJobs, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As a value for json.dumps."""
+        return {
+            self.whose: self.name,
+            **self.basis.as_json(),
+            "organizations": [jobs.as_json() for jobs in self.organizations],
+        }
+
+
+def _job_as_json(job: PendingJob | None) -> dict[str, Any] | None:
+    return None if job is None else {name: getattr(job, name) for name in PendingJob.__slots__}
+
+
+def _place_as_json(place: Place | None) -> dict[str, Any]:
+    """Without a place all its keys are there and null."""
+    if place is not None:
+        return place.as_json()
+    keys = ("organization", "place", "organizations", "contribution", "utility", "balance")
+    more = ("received_processor_hours", "points", "before", "fair_share")
+    return dict.fromkeys((*keys, *more))

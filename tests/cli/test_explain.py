@@ -1,0 +1,223 @@
+"""What `shapleyprio explain` says, and to whom."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from shapleyprio.cli import main
+from shapleyprio.cli.explain import command
+from tests.service.consortium import FIRST, LAST, NAME
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+    from tests.cli.conftest import CommandLine
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "explain.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def queue(shell: CommandLine) -> CommandLine:
+    """Biology uses the whole cluster; 2 of physics, 3 and 4 of biology and 5 of guests wait."""
+    shell.slurm.submit("biology", nice=3, processing_time=9)
+    shell.slurm.submit("biology", user="ann", processing_time=9)
+    shell.slurm.submit("guest", processing_time=9)
+    shell.slurm.wait(9990)
+    assert shell.run("daemon", "--once").exit_code == 0
+    return shell
+
+
+def text(shell: CommandLine, *arguments: str) -> str:
+    result = shell.run("explain", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def facts(shell: CommandLine, *arguments: str) -> Any:
+    return json.loads(text(shell, *arguments, "--json"))
+
+
+def refused(result: Result, code: int, line: str) -> None:
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert re.fullmatch(f"shapleyprio: {line}[^\n]*\n", result.stderr)
+
+
+# -- a job
+
+
+def test_the_owed_organizations_user_reads_that_it_received_less(queue: CommandLine) -> None:
+    told = text(queue, "2")
+    assert told.startswith("Job 2 of account physics waits with priority ")
+    assert "physics had received 22.2 processor-hours' worth less than it had contributed" in told
+    assert f"That is place 1 of 2 and gives its jobs {FIRST} points." in told
+    assert "No jobs of organizations with a higher balance are ahead.\n" in told
+    assert "it would be place 1 of 2, because its jobs used 0 hours of each processor" in told
+    assert "no jobs of other organizations would be ahead.\n" in told
+    assert "In all no jobs have a higher priority; Slurm says it waits for Priority." in told
+    assert "Its nice of 3 takes as many points away from it." in told
+
+
+def test_the_owing_organizations_user_reads_that_it_received_more(queue: CommandLine) -> None:
+    told = text(queue, "3")
+    assert "biology had received 22.2 processor-hours' worth more than it had contributed" in told
+    assert "counts, up to an age of 30 days" in told
+    assert f"That is place 2 of 2 and gives its jobs {LAST} points." in told
+    assert "1 job of organizations with a higher balance is ahead (physics 1)." in told
+    assert "used 8.33 hours of each processor it owns in the last 30 days: 1 job of other" in told
+    assert "1 job of biology itself has a higher priority." in told
+    assert "The order of organizations is strict" in told
+    assert "In all 2 jobs have a higher priority" in told
+
+
+@pytest.mark.parametrize(
+    ("horizon", "age", "usage"),
+    [
+        ("12h", "the more it counts, up to an age of 12 hours.", "it owns in the last 12 hours:"),
+        ("unlimited", "the earlier work was done, the more it counts.", "it owns so far:"),
+    ],
+)
+def test_the_horizon_is_told(shell: CommandLine, horizon: str, age: str, usage: str) -> None:
+    shell.configure(fairness={"horizon": horizon})
+    shell.run("daemon", "--once")
+    told = text(shell, "2")
+    assert age in told
+    assert usage in told
+
+
+def test_nobodys_user_reads_that_there_are_no_points(queue: CommandLine) -> None:
+    told = text(queue, "5")
+    assert "No organization claims account guest, so it gets no points from us." in told
+    assert "strict" not in told
+    assert "In all 3 jobs have a higher priority" in told
+
+
+def test_a_held_job(queue: CommandLine) -> None:
+    queue.slurm.hold(3)
+    assert "It is held: its priority is 0 until it is released." in text(queue, "3")
+
+
+def test_with_influence_the_others_wait_but_need_not_be_ahead(queue: CommandLine) -> None:
+    queue.configure(push={"influence": 500})
+    told = text(queue, "3")
+    assert "1 job of organizations with a higher balance waits (physics 1)." in told
+    assert "weighs 500 points" in told
+    assert facts(queue, "3")["influence"] == 500
+
+
+def test_json_has_the_same_facts_and_the_text(queue: CommandLine) -> None:
+    told = facts(queue, "3")
+    assert told["sentences"] == text(queue, "3").splitlines()
+    assert told["received_processor_hours"] == pytest.approx(8 * 10_000 / 3600)
+    assert (told["before"], told["own_ahead"], told["ahead"]) == ({"physics": 1}, 1, 2)
+    assert told["fair_share"]["before"] == {"physics": 1}
+    assert told["influence"] == "strict"
+
+
+# -- all jobs of a user or an account
+
+
+def test_an_accounts_jobs(queue: CommandLine) -> None:
+    told = text(queue, "--account", "biology")
+    assert told.startswith("Account biology has 2 jobs waiting and 1 running.\n")
+    assert "Waiting longest is job 3, submitted at " in told
+    assert "Next in line is job 4 with priority 100000. 1 job has a higher one." in told
+    assert "1 job of organizations with a higher balance is ahead (physics 1)." in told
+    assert told == text(queue, "-A", "biology")
+
+
+def test_an_account_all_of_whose_jobs_are_held(queue: CommandLine) -> None:
+    queue.slurm.hold(2)
+    told = text(queue, "--account", "physics")
+    assert told.startswith("Account physics has 1 job waiting, 1 of them held, and 0 running.\n")
+    assert "Next in line" not in told
+
+
+def test_a_users_jobs_of_every_organization(queue: CommandLine) -> None:
+    told = text(queue, "--user", "user")
+    starts = re.findall("^User user has .*", told, flags=re.MULTILINE)
+    assert starts == [
+        "User user has 1 job of account physics waiting and 0 running.",
+        "User user has 1 job of account biology waiting and 1 running.",
+        "User user has 1 job of account guest waiting and 0 running.",
+    ]
+    assert told == text(queue, "-u", "user")
+    told = facts(queue, "--user", "ann")
+    assert (told["user"], len(told["organizations"])) == ("ann", 1)
+    assert told["sentences"] == text(queue, "--user", "ann").splitlines()
+
+
+# -- what is missing
+
+
+def test_without_slurm_the_store_is_told_and_that_it_is(queue: CommandLine) -> None:
+    queue.slurm.take_down("slurmctld")
+    away = "Slurm does not tell who waits: slurmctld does not answer."
+    for arguments in (["3"], ["--user", "user"], ["--account", "biology"]):
+        told = text(queue, *arguments)
+        assert told.startswith(away)
+        assert f"That is place 2 of 2 and gives its jobs {LAST} points." in told
+        assert facts(queue, *arguments)["slurm_away"] == "slurmctld does not answer"
+    assert "Whether job 3 still waits is not known" in text(queue, "3")
+    assert "had 1 job of account biology running; who waits is not" in text(queue, "-u", "user")
+
+
+def test_without_slurm_and_unknown_to_the_store(queue: CommandLine) -> None:
+    queue.slurm.take_down("slurmctld")
+    for arguments in (["99"], ["--user", "eve"]):
+        refused(queue.run("explain", *arguments), 3, "slurmctld does not answer")
+
+
+def test_the_daemon_runs_and_no_cycle_has_succeeded(shell: CommandLine) -> None:
+    shell.run("db", "upgrade")
+    with shell.store() as store, store.transaction(NAME) as transaction:
+        transaction.take_lease("daemon", "here", 1, now=0, ttl=1)
+    assert "No cycle has succeeded yet, so balances are not known." in text(shell, "2")
+
+
+def test_an_unknown_user_or_account(queue: CommandLine) -> None:
+    refused(queue.run("explain", "--user", "eve"), 2, "no job of user eve waits or runs; see `sq")
+    refused(queue.run("explain", "-A", "physic"), 2, "no account physic .* did you mean physics")
+
+
+@pytest.mark.parametrize(
+    "arguments", ["", "2 --user ann", "2 -A physics", "--user ann --account physics"]
+)
+def test_one_question_at_a_time(arguments: str) -> None:
+    result = CliRunner().invoke(main, ["explain", *arguments.split()])
+    assert result.exit_code == 2
+    assert "Usage:" in result.stderr
+    assert "give one of JOBID, --user and --account" in result.stderr
+
+
+# -- the document
+
+
+def test_the_document_names_every_option_and_no_other() -> None:
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*|(?<=`)-[a-zA-Z](?=`)", DOCUMENT))
+    assert named == {
+        option for parameter in command.params for option in parameter.opts if "-" in option
+    }
+
+
+def test_the_document_shows_what_is_printed(
+    queue: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (block,) = re.findall(
+        r"^```console\n\$ shapleyprio explain 3\n(.*?)^```$", DOCUMENT, re.M | re.S
+    )
+    times = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+    assert times.sub("then", block) == times.sub("then", text(queue, "3"))
+
+
+def test_the_document_names_every_key_of_the_json(queue: CommandLine) -> None:
+    section = DOCUMENT.split("## As JSON")[1]
+    named = set(re.findall(r"`(\w+)`", section))
+    of_job, of_user = facts(queue, "3"), facts(queue, "--user", "ann")
+    written = {*of_job, *of_job["fair_share"], *of_user, *of_user["organizations"][0], "account"}
+    assert named == written | {"strict"}
