@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -14,16 +16,56 @@ from rich.table import Table
 from shapleyprio.bench import cycles, steady
 from shapleyprio.bench.ingest import OF_RECORDS, ingest
 from shapleyprio.bench.measure import Machine, Measurement, machine
-from shapleyprio.cli.common import json_option, print_json
-from shapleyprio.cli.progress import progress_bars
+from shapleyprio.cli.common import json_option, print_json, sigterm_unwinds
+from shapleyprio.cli.progress import Told, progress_bars
 from shapleyprio.cli.replay import packages_needed
+from shapleyprio.cli.workloads import seconds_in
+from shapleyprio.slurm.port import Channel
 
-PARTS = ("cycle", "ingest", "steady", "replay", "all")
+PARTS = ("cycle", "ingest", "steady", "replay", "all", "slurm")
 MOST_ORGANIZATIONS = 16
 MIN_WIDTH = 40
 """Of the text; where it does not fit, terminals wrap lines."""
 
 WIDEST_TABLE = 1_000
+PENDING = 5_000
+MOST_PENDING = 100_000
+Bar = Callable[[str, int | None], Told]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked for on the command line.
+
+    Attributes:
+        part: of `PARTS`.
+        records: how many to ingest.
+        logs: directory with real logs; None to do without.
+        most_organizations: how many there are in replays at most.
+        pending: how many jobs wait in the real Slurm.
+        channels: by which to write into it; empty for all.
+        poll_intervals: seconds of the daemon from cycle to cycle.
+    """
+
+    part: str
+    records: int
+    logs: Path | None
+    most_organizations: int
+    pending: int
+    channels: tuple[str, ...]
+    poll_intervals: tuple[int, ...]
+
+
+def parse_intervals(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[int, ...]:
+    """Reads positive durations."""
+    seconds = tuple(seconds_in(text) or 0 for text in texts)
+    if 0 in seconds:
+        raise click.BadParameter(
+            f"{texts[seconds.index(0)]!r} is no duration; write for instance 30s or 5m"
+        )
+    return seconds
 
 
 @click.command
@@ -50,9 +92,32 @@ WIDEST_TABLE = 1_000
     show_default=True,
     help="Replay ref with so many at most; the largest takes minutes.",
 )
-def command(
-    part: str, records: int, logs: Path | None, most_organizations: int, *, as_json: bool
-) -> None:
+@click.option(
+    "--pending",
+    type=click.IntRange(1, MOST_PENDING),
+    default=PENDING,
+    metavar="N",
+    show_default=True,
+    help="With slurm: how many jobs wait.",
+)
+@click.option(
+    "--channel",
+    "channels",
+    multiple=True,
+    type=click.Choice([channel.value for channel in Channel]),
+    help="With slurm: how to write priorities; give it several times.  [default: all]",
+)
+@click.option(
+    "--poll-interval",
+    "poll_intervals",
+    multiple=True,
+    callback=parse_intervals,
+    default=("10s", "30s", "60s"),
+    show_default=True,
+    metavar="TIME",
+    help="With slurm: from one cycle of the daemon to the next; give it several times.",
+)
+def command(*, as_json: bool, **options: Any) -> None:
     """Measure speed and memory on this machine, against the targets.
 
     \b
@@ -61,14 +126,27 @@ def command(
     steady  cycles with a short and with a long past in the store
     replay  ref for more and more organizations, the usual policies, reading logs;
             needs the packages of shapleyprio[replay]
-    all     everything (the default)
+    all     all of these (the default)
+    slurm   what the daemon costs a private real Slurm, which is booted for that: its
+            calls, how soon squeue -j is answered meanwhile, how soon new jobs have
+            their priority; needs the packages of shapleyprio[trial] and some 20 minutes
 
     Needs neither a configuration nor a cluster.
     """  # noqa: D301  # click wants the backspace itself
-    if part in {"replay", "all"}:  # before anything is measured in vain
-        tell_what_is_left_out(logs)
-    with tempfile.TemporaryDirectory(prefix="shapleyprio-bench-") as folder:
-        measured = list(measure(part, Path(folder), records, logs, most_organizations))
+    request = Request(**options)
+    if request.part in {"replay", "all"}:  # before anything is measured in vain
+        tell_what_is_left_out(request.logs)
+    try:
+        with (
+            sigterm_unwinds(),
+            # a stopped Slurm may still be writing its last words
+            tempfile.TemporaryDirectory(
+                prefix="shapleyprio-bench-", ignore_cleanup_errors=True
+            ) as folder,
+        ):
+            measured = list(measure(request, Path(folder)))
+    except KeyboardInterrupt:
+        sys.exit(130)
     here = machine()
     if as_json:
         told = [asdict(one) | {"met": one.met} for one in measured]
@@ -89,34 +167,52 @@ def tell_what_is_left_out(logs: Path | None) -> None:
         click.echo(f"shapleyprio: {line}", err=True)
 
 
-def measure(
-    part: str, folder: Path, records: int, logs: Path | None, most_organizations: int
-) -> Iterator[Measurement]:
-    """Runs one part of the benchmarks, or all.
+def measure(request: Request, folder: Path) -> Iterator[Measurement]:
+    """Runs one part of the benchmarks, or all that need no Slurm.
 
     Args:
-        part: of `PARTS`.
+        request: which, and how.
         folder: for stores; it needs half a gigabyte for a million records.
-        records: how many to ingest.
-        logs: directory with real logs; None to do without.
-        most_organizations: how many there are in replays at most.
     """
-    large_url, small_url = (f"sqlite:///{folder / name}.db" for name in ("large", "small"))
     with progress_bars() as bar:
-        if part in {"cycle", "all"}:
+        if request.part == "slurm":
+            yield from measure_slurm(request, folder, bar)
+            return
+        if request.part in {"cycle", "all"}:
             yield from cycles.cycles(folder, bar("cycles", 2 * cycles.RUNS))
-        if part in {"ingest", "steady", "all"}:
-            ingested = ingest(large_url, records, bar("ingesting", records))
-            if part != "steady":
-                yield from ingested
-        if part in {"steady", "all"}:
-            ingest(small_url, steady.SMALL, bar("a short past", steady.SMALL))
-            done = bar("steady cycles", steady.RUNS)
-            yield from steady.steady(small_url, large_url, records, done)
-        if part in {"replay", "all"}:
+        if request.part in {"ingest", "steady", "all"}:
+            yield from measure_store(request, folder, bar)
+        if request.part in {"replay", "all"}:
             from shapleyprio.bench.replay import replay
 
-            yield from replay(folder, logs, most_organizations, bar)
+            yield from replay(folder, request.logs, request.most_organizations, bar)
+
+
+def measure_store(request: Request, folder: Path, bar: Bar) -> Iterator[Measurement]:
+    """Fills a store and runs cycles on it, or one of both."""
+    large_url, small_url = (f"sqlite:///{folder / name}.db" for name in ("large", "small"))
+    records = request.records
+    ingested = ingest(large_url, records, bar("ingesting", records))
+    if request.part != "steady":
+        yield from ingested
+    if request.part != "ingest":
+        ingest(small_url, steady.SMALL, bar("a short past", steady.SMALL))
+        done = bar("steady cycles", steady.RUNS)
+        yield from steady.steady(small_url, large_url, records, done)
+
+
+def measure_slurm(request: Request, folder: Path, bar: Bar) -> Iterator[Measurement]:
+    """Boots a private real Slurm and measures there.
+
+    Raises:
+        SlurmError: there cannot be one here, or something of it did not work.
+        ReplayError: packages are missing.
+    """
+    with packages_needed("trial"):
+        from shapleyprio.bench.slurm import install, slurm
+    install(lambda line: click.echo(f"shapleyprio: {line}", err=True))
+    channels = [Channel(name) for name in request.channels] or list(Channel)
+    yield from slurm(folder, request.pending, channels, request.poll_intervals, bar)
 
 
 def render(console: Console, here: Machine, measured: list[Measurement]) -> None:

@@ -1,0 +1,163 @@
+"""What the daemon costs a real Slurm: calls, answer times, and how soon new jobs are served."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import quantiles
+
+from shapleyprio.bench.measure import Measurement, of_runs, seconds_of
+from shapleyprio.bench.slurm_probe import Answered, Stretch, probing
+from shapleyprio.bench.slurm_queue import Cycles, Queue, full_queue
+from shapleyprio.bench.slurm_reaction import JOBS, reactions
+from shapleyprio.bench.slurm_rpcs import STATISTICS, Calls, Counting, usual
+from shapleyprio.slurm.port import Channel, SlurmError, SlurmUnavailableError
+from shapleyprio.testbed.errors import SlurmUnavailableHere, TestbedError
+from shapleyprio.testbed.packages import ensure_installed
+
+RUNS = 5
+COUNTED = 3
+"""Of the runs, without a probe: calls and seconds."""
+
+NOTHING_SECONDS = 3.0
+"""For so long nothing happens before each run with a probe."""
+
+Bar = Callable[[str, int | None], Callable[[int], None]]
+
+
+def slurm(
+    folder: Path,
+    pending: int,
+    channels: Sequence[Channel],
+    poll_intervals: Sequence[int],
+    bar: Bar,
+) -> Iterator[Measurement]:
+    """Measures on a private real Slurm, on this machine's clock.
+
+    Args:
+        folder: for the whole state.
+        pending: how many jobs wait.
+        channels: to write through; they take their turns in the order of `Channel`.
+        poll_intervals: seconds of the daemon from cycle to cycle, to see how soon new jobs get
+            their priority; with the channel qos they have it when they are submitted.
+        bar: makes progress bars.
+
+    Raises:
+        SlurmUnavailableError: this machine cannot have a private Slurm.
+        SlurmError: it can, but something did not work.
+    """
+    try:
+        with full_queue(folder / "slurm", pending, bar("submitting", pending)) as queue:
+            counting = Counting(queue.cluster)
+            for channel in (channel for channel in Channel if channel in channels):
+                yield from _cost(queue, channel, counting, bar)
+                if channel is not Channel.QOS:
+                    yield from _reactions(queue, channel, poll_intervals, bar)
+    except SlurmUnavailableHere as reason:
+        raise SlurmUnavailableError(str(reason)) from reason
+    except TestbedError as error:
+        raise SlurmError(f"the private Slurm: {error}") from error
+
+
+def install(say: Callable[[str], None]) -> None:
+    """Makes sure that there is a Slurm to boot.
+
+    Args:
+        say: told in one line what is about to be installed.
+
+    Raises:
+        SlurmUnavailableError: there cannot be one here.
+    """
+    try:
+        ensure_installed(say)
+    except SlurmUnavailableHere as reason:
+        raise SlurmUnavailableError(str(reason)) from reason
+
+
+def _cost(queue: Queue, channel: Channel, counting: Counting, bar: Bar) -> Iterator[Measurement]:
+    done = bar(f"{channel.value}: cycles", COUNTED + RUNS)
+    with queue.cycles(channel) as cycles:
+        kinds = {
+            f"a cycle over {queue.pending:,} pending jobs, order unchanged": cycles.unchanged,
+            f"every organization changes place: {cycles.writes:,} writes": cycles.changed,
+        }
+        counted: dict[str, list[tuple[Calls, float]]] = {what: [] for what in kinds}
+        for run in range(1, COUNTED + 1):
+            for what, cycle in kinds.items():
+                counted[what].append(_counted(counting, cycle))
+            done(run)
+        for what, runs in counted.items():
+            whole = f"{channel.value} ({queue.version}): {what}"
+            yield of_runs("slurm", whole, [seconds for _, seconds in runs], unit="s")
+            for daemon in STATISTICS:
+                yield _calls_of(f"{channel.value}, that cycle", daemon, [all_ for all_, _ in runs])
+        stretches, answers = _probed(queue, cycles, lambda run: done(COUNTED + run))
+    for what, them in stretches.items():
+        meanwhile = [one.seconds for one in answers if any(part.holds(one) for part in them)]
+        yield from _answer_times(f"{channel.value}: squeue -j ID {what}", meanwhile)
+
+
+def _counted(counting: Counting, cycle: Callable[[], object]) -> tuple[Calls, float]:
+    taken: list[float] = []
+    calls = counting.during(lambda: taken.append(seconds_of(cycle)))
+    return calls, taken[0]
+
+
+def _calls_of(what: str, daemon: str, runs: Sequence[Calls]) -> Measurement:
+    typical = usual([run[daemon] for run in runs])
+    types = ", ".join(f"{count:,} {message}" for message, count in typical.most_common())
+    return Measurement(
+        name="slurm",
+        what=f"{what}: calls to {daemon}{types and f' ({types})'}",
+        value=typical.total(),
+        unit="calls",
+        runs=len(runs),
+        worst=max(run[daemon].total() for run in runs),
+    )
+
+
+def _probed(
+    queue: Queue, cycles: Cycles, progress: Callable[[int], None]
+) -> tuple[dict[str, list[Stretch]], list[Answered]]:
+    """What happened -> when, and the answers of all that time."""
+    nothing, unchanged, pushes = "while nothing happens", "during a quiet cycle", "during a push"
+    stretches: dict[str, list[Stretch]] = {nothing: [], unchanged: [], pushes: []}
+    with probing(queue.cluster, queue.first_job) as probe:
+        for run in range(1, RUNS + 1):
+            began = time.monotonic()
+            time.sleep(NOTHING_SECONDS)
+            stretches[nothing].append(Stretch(began, time.monotonic()))
+            began = time.monotonic()
+            cycles.unchanged()
+            stretches[unchanged].append(Stretch(began, time.monotonic()))
+            report = cycles.changed()
+            ended = time.monotonic()
+            stretches[pushes].append(Stretch(ended - report.seconds["push"], ended))
+            progress(run)
+    return stretches, probe.answers()
+
+
+def _answer_times(what: str, seconds: Sequence[float]) -> Iterator[Measurement]:
+    """The median with the worst, and the 95th percentile."""
+    milliseconds = [1000 * one for one in seconds]
+    yield of_runs("slurm", what, milliseconds, unit="ms")
+    high = quantiles(milliseconds, n=20, method="inclusive")[-1]
+    yield Measurement(
+        name="slurm",
+        what=f"{what}, 95th percentile",
+        value=high,
+        unit="ms",
+        runs=len(milliseconds),
+        worst=max(milliseconds),
+    )
+
+
+def _reactions(
+    queue: Queue, channel: Channel, poll_intervals: Sequence[int], bar: Bar
+) -> Iterator[Measurement]:
+    for poll_seconds in poll_intervals:
+        done = bar(f"{channel.value}: new jobs", JOBS)
+        seconds = reactions(queue, channel, poll_seconds, done)
+        what = f"{channel.value}: from submission to priority, polling every {poll_seconds} s"
+        yield of_runs("slurm", what, seconds, unit="s")

@@ -1,0 +1,285 @@
+"""A private real Slurm with a long queue, and our daemon's cycles on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+
+from shapleyprio.config import Config, load_config
+from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.service.cycle import Cycle
+from shapleyprio.service.push import current_values
+from shapleyprio.service.report import Report
+from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.slurm.port import Channel, Malformed, SlurmError
+from shapleyprio.store import Store
+from shapleyprio.testbed.cluster import PrivateSlurm
+from shapleyprio.testbed.configuration import ClusterSpec
+from shapleyprio.testbed.processes import kill_leftovers
+from shapleyprio.trial.plan import CLUSTER
+from shapleyprio.trial.steering import Daemon
+
+NODES = {"organization1": "node1", "organization2": "node2", "organization3": "node3"}
+"""Organization, with the account and the QOS of that name -> the node it brings."""
+
+PROCESSORS_A_NODE = 4
+DAY = 86_400
+MOST_OTHER_JOBS = 1_000
+"""Beside those that wait all the time."""
+
+SUBMITTERS = 4
+COMMAND_SECONDS = 300
+"""More than the daemon's default: on an overloaded machine we want to know how long it takes."""
+
+PATIENCE_SECONDS = 300.0
+"""Until the scheduler has looked at all jobs, on a busy machine."""
+
+PAST_SECONDS = 1_000
+SOME_SECONDS_AGO = 2_000
+NOBODYS_NODE = "spare"
+"""Work there is used by an organization and contributed by none."""
+
+SETTINGS = {
+    # Slurm's own default, in place of a testbed's haste
+    "SchedulerParameters": "batch_sched_delay=3",
+    # what the channel qos asks for, and the others do not mind
+    "PriorityFlags": "NO_NORMAL_QOS",
+    "PriorityWeightQOS": "1",
+}
+
+
+class TurningSlurm(CommandLineSlurm):
+    """A real cluster that also tells of a past which gives every organization its place.
+
+    Args:
+        cluster: running.
+
+    Attributes:
+        turn: with another one, every organization has another's place.
+    """
+
+    def __init__(self, cluster: PrivateSlurm) -> None:
+        super().__init__(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
+        self.turn = 0
+        self._begin = cluster.now() - SOME_SECONDS_AGO
+
+    def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
+        """Tells the records of the cluster, and those of the past, corrected with each turn."""
+        for number, account in enumerate(NODES):
+            yield JobRecord(
+                job_id=10**9 + number,
+                label=str(10**9 + number),
+                account=account,
+                user="user",
+                partition="all",
+                submit=self._begin,
+                start=self._begin,
+                end=self._begin + PAST_SECONDS,
+                elapsed=PAST_SECONDS,
+                suspended=0,
+                state="COMPLETED",
+                processors={NOBODYS_NODE: 10**6 * (1 + (number + self.turn) % len(NODES))},
+            )
+        yield from super().records(since, until)
+
+
+class Queue:
+    """Jobs that wait on a full cluster.
+
+    Args:
+        cluster: with all its accounts.
+        pending: how many jobs wait, once they are submitted.
+
+    Attributes:
+        cluster: where they wait.
+        pending: how many they are.
+        slurm: the cluster, through all channels' cycles.
+        first_job: Slurm's number of one that waits.
+        version: Slurm's, as it tells it.
+    """
+
+    def __init__(self, cluster: PrivateSlurm, pending: int) -> None:
+        self.cluster = cluster
+        self.pending = pending
+        self.slurm = TurningSlurm(cluster)
+        self.first_job = 0
+        self.version = cluster.run("sinfo", "--version").strip()
+
+    def fill(self, progress: Callable[[int], None]) -> None:
+        """Fills the nodes and submits the jobs that wait; tells how many there are.
+
+        Raises:
+            TestbedError: Slurm does not take them.
+        """
+        for account, node in NODES.items():
+            where = (f"--nodelist={node}",)
+            self.cluster.submit(account, DAY, processors=PROCESSORS_A_NODE, extra=where)
+        running = ("squeue", "-h", "-t", "R", "-o", "%A")
+        self.cluster.wait_until(
+            lambda: len(self.cluster.run(*running).split()) == len(NODES),
+            real_seconds=PATIENCE_SECONDS,
+            what="the nodes to be busy",
+        )
+        with ThreadPoolExecutor(SUBMITTERS) as pool:
+            submissions = [pool.submit(self.submit, number) for number in range(self.pending)]
+            try:
+                self.first_job = submissions[0].result()
+                for done, submission in enumerate(as_completed(submissions), start=1):
+                    submission.result()
+                    progress(done)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+        def all_seen() -> bool:
+            factors = current_values(self.slurm, Channel.SITE_FACTOR).values()
+            return sum(factor is not None for factor in factors) == self.pending
+
+        self.cluster.wait_until(
+            all_seen, real_seconds=PATIENCE_SECONDS, what="the scheduler to look at all jobs"
+        )
+
+    def submit(self, number: int) -> int:
+        """Submits a job, the organizations' in turn; returns its id."""
+        accounts = list(NODES)
+        return self.cluster.submit(accounts[number % len(accounts)], DAY)
+
+    @contextmanager
+    def cycles(self, channel: Channel) -> Iterator[Cycles]:
+        """Cycles in this process."""
+        config = load_config(self._config_file(channel))
+        with Store.open(self._store_url(channel), create=True) as store:
+            yield Cycles(self, config, store)
+
+    @contextmanager
+    def daemon(self, channel: Channel, poll_seconds: int) -> Iterator[Daemon]:
+        """The daemon as a process of its own, after its first cycle; killed in the end.
+
+        Raises:
+            TrialError: it does not run.
+        """
+        config_file = self._config_file(channel, poll_seconds)
+        log = self.cluster.directory / "log" / "shapleyprio.log"
+        process = self.cluster.start_python(
+            "shapleyprio", "daemon", "--config", str(config_file), log=log
+        )
+        try:
+            began = time.time()
+            url = self._store_url(channel)
+            daemon = Daemon(process, log, url)
+
+            def succeeded() -> bool:
+                daemon.check()
+                with Store.open(url) as store, store.reading(CLUSTER) as view:
+                    last = view.last_cycle(outcome="ok")
+                return last is not None and last.started >= int(began)
+
+            self.cluster.wait_until(
+                succeeded,
+                real_seconds=PATIENCE_SECONDS,
+                what="the first cycle of the daemon",
+            )
+            yield daemon
+            daemon.end()
+        finally:
+            process.kill()
+            process.wait()
+
+    def _store_url(self, channel: Channel) -> str:
+        """Each channel has a store of its own, or each cycle would look what another left."""
+        return f"sqlite:///{self.cluster.directory / channel.value}.db"
+
+    def _config_file(self, channel: Channel, poll_seconds: int = 30) -> Path:
+        lines = [
+            f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS}s"',
+            f'[push]\nchannel = "{channel.value}"',
+            f'[service]\npoll_interval = "{poll_seconds}s"',
+            f'[store]\nurl = "{self._store_url(channel)}"',
+            '[metrics]\naddress = "off"',
+        ]
+        for name, node in NODES.items():
+            lines.append(f'[[organization]]\nname = "{name}"\naccounts = ["{name}"]')
+            lines.append(f'nodes = ["{node}"]\nqos = "{name}"')
+        file = self.cluster.directory / "shapleyprio.toml"
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return file
+
+
+class Cycles:
+    """Cycles over a queue, whose first one brings all priorities to where they are to be.
+
+    Args:
+        queue: full.
+        config: of the daemon.
+        store: where everything is kept.
+
+    Attributes:
+        writes: how many a change of the order takes.
+    """
+
+    def __init__(self, queue: Queue, config: Config, store: Store) -> None:
+        self.writes = len(NODES) if config.push.channel is Channel.QOS else queue.pending
+        self._slurm = queue.slurm
+        self._cycle = Cycle(config, self._slurm, store, CLUSTER)
+        self._cycle.run()
+
+    def unchanged(self) -> Report:
+        """A cycle that finds the order as it was."""
+        return self._run(writes=0)
+
+    def changed(self) -> Report:
+        """A cycle in which every organization changes place."""
+        self._slurm.turn += 1
+        return self._run(writes=self.writes)
+
+    def _run(self, *, writes: int) -> Report:
+        report = self._cycle.run()
+        if report.pushed.applied != writes:
+            raise SlurmError(
+                f"the cycle wrote {report.pushed.applied} priorities instead of {writes}"
+            )
+        return report
+
+
+@contextmanager
+def full_queue(directory: Path, pending: int, progress: Callable[[int], None]) -> Iterator[Queue]:
+    """A booted cluster whose nodes are busy and on which so many jobs wait; stopped in the end.
+
+    Args:
+        directory: for the whole state, new or empty.
+        pending: jobs.
+        progress: told how many are submitted.
+
+    Raises:
+        SlurmUnavailableHere: this machine cannot have a private Slurm.
+        TestbedError: it can, but something did not work.
+    """
+    most = {"MaxJobCount": str(pending + MOST_OTHER_JOBS)}
+    spec = ClusterSpec(
+        name=CLUSTER,
+        partitions={organization: (node,) for organization, node in NODES.items()},
+        cpus_per_node=PROCESSORS_A_NODE,
+        extra=SETTINGS | most,
+    )
+    cluster = PrivateSlurm(directory, spec)
+    try:
+        with cluster:
+            cluster.add_accounts(dict.fromkeys(NODES))
+            _add_qos(cluster, list(NODES))
+            queue = Queue(cluster, pending)
+            queue.fill(progress)
+            yield queue
+    finally:  # on an overloaded machine the cluster's guard may have been given up
+        kill_leftovers(cluster.directory)
+
+
+def _add_qos(cluster: PrivateSlurm, accounts: Sequence[str]) -> None:
+    """A QOS for each account, the only one that it may use."""
+    cluster.run("sacctmgr", "-i", "add", "qos", ",".join(accounts))
+    for account in accounts:
+        where = ("where", f"name={account}", f"cluster={cluster.spec.name}")
+        given = (f"qos={account}", f"defaultqos={account}")
+        cluster.run("sacctmgr", "-i", "modify", "account", *where, "set", *given)

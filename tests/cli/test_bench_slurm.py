@@ -1,0 +1,152 @@
+"""What the daemon costs a real Slurm is measured and told; how much it is is not for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from shapleyprio.bench import slurm, slurm_reaction
+from shapleyprio.bench.slurm_probe import Answered, Stretch
+from shapleyprio.bench.slurm_rpcs import calls_by_type, usual
+from shapleyprio.cli import main
+from shapleyprio.testbed.errors import SlurmUnavailableHere
+from shapleyprio.testbed.processes import processes_of, wait_until
+
+PENDING = 20
+
+SDIAG = """\
+Server thread count:  3
+
+Remote Procedure Call statistics by message type
+\tREQUEST_PARTITION_INFO                  ( 2009) count:7      ave_time:230    total_time:1613
+\tACCOUNTING_UPDATE_MSG                   (10001) count:2      ave_time:386    total_time:772
+
+Remote Procedure Call statistics by user
+\troot            (       0) count:23     ave_time:398    total_time:9165
+"""
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where temporary directories are made; a short path, for a cluster is below it."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as made:
+        monkeypatch.setenv("TMPDIR", made)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        yield Path(made)
+    monkeypatch.undo()
+
+
+@pytest.mark.real_slurm
+def test_the_cost_on_a_real_slurm_is_told(
+    private_slurm_programs: None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "RUNS", 1)
+    monkeypatch.setattr(slurm, "COUNTED", 1)
+    monkeypatch.setattr(slurm, "NOTHING_SECONDS", 0.5)
+    monkeypatch.setattr(slurm_reaction, "JOBS", 3)
+    monkeypatch.setattr(slurm_reaction, "SHORTEST_SECONDS", 2.0)
+    result = CliRunner().invoke(
+        main,
+        [
+            *("bench", "slurm", "--pending", str(PENDING), "--poll-interval", "2s", "--json"),
+            *("--channel", "qos", "--channel", "site_factor"),
+        ],
+    )
+    assert result.exit_code == 0, result.output
+    told = {one["what"]: one for one in json.loads(result.stdout)["measurements"]}
+    assert all(one["name"] == "slurm" and one["met"] is None for one in told.values())
+    calls = [what for what in told if "calls to slurmctld" in what]
+    assert [what.split(",")[0] for what in calls] == ["site_factor"] * 2 + ["qos"] * 2
+    writes = [re.findall(r"(\d+) REQUEST_UPDATE_JOB\b", what) for what in calls]
+    assert writes == [[], [str(PENDING)], [], []]
+    assert all(told[what]["value"] > 0 for what in calls)
+    (reaction,) = (one for what, one in told.items() if "from submission to priority" in what)
+    assert reaction["runs"] == 3
+    assert reaction["worst"] > 0
+    answers = [one for what, one in told.items() if "squeue -j" in what]
+    assert len(answers) == 2 * 3 * 2
+    assert all(0 < one["value"] <= one["worst"] for one in answers)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.real_slurm
+def test_ctrl_c_leaves_nothing(private_slurm_programs: None, folder: Path) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "shapleyprio", "bench", "slurm", "--pending", str(PENDING)],
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    found: list[Path] = []
+
+    def probing() -> bool:
+        assert running.poll() is None, running.communicate()[1]
+        found[:] = folder.glob("*/slurm/log/probe.output")
+        return bool(found)
+
+    wait_until(probing, real_seconds=200, what="the probe")
+    running.send_signal(signal.SIGINT)
+    output, errors = running.communicate(timeout=100)
+    assert (running.returncode, output, errors) == (130, "", "")
+    assert processes_of(found[0].parents[1]) == []
+    assert list(folder.iterdir()) == []
+
+
+def test_where_slurm_cannot_be_had_one_line_says_why(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise SlurmUnavailableHere("this machine lacks slurmctld")
+
+    monkeypatch.setattr(slurm, "ensure_installed", refuse)
+    result = CliRunner().invoke(main, ["bench", "slurm"])
+    assert result.exit_code == 3
+    assert result.stderr == "shapleyprio: this machine lacks slurmctld\n"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--poll-interval", "soon"),
+        ("--poll-interval", "0s"),
+        ("--channel", "priority"),
+        ("--pending", "0"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(options: tuple[str, str]) -> None:
+    result = CliRunner().invoke(main, ["bench", "slurm", *options])
+    assert result.exit_code == 2
+    assert options[0] in result.stderr
+
+
+def test_calls_are_read_by_type_and_not_by_user() -> None:
+    expected = {"REQUEST_PARTITION_INFO": 7, "ACCOUNTING_UPDATE_MSG": 2}
+    assert calls_by_type(SDIAG) == expected
+    assert calls_by_type("nothing of the kind") == {}
+
+
+def test_what_nodes_report_now_and_then_is_no_cost_of_the_daemon() -> None:
+    runs = [Counter(ping=3), Counter(ping=3, registration=2), Counter(ping=3)]
+    assert usual(runs) == {"ping": 3}
+
+
+@pytest.mark.parametrize(
+    ("second", "seconds", "counts"),
+    [(9.0, 0.5, False), (9.0, 1.5, True), (12.0, 0.1, True), (9.0, 99.0, True), (20.0, 1.0, False)],
+)
+def test_a_question_counts_where_it_was_open(second: float, seconds: float, counts: bool) -> None:
+    assert Stretch(10.0, 20.0).holds(Answered(second, seconds)) is counts
