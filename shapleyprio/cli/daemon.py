@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -16,10 +17,13 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fix
 
 from shapleyprio.cli.common import cluster_of, config_option, connect, load, print_plan
 from shapleyprio.config import Config
+from shapleyprio.service.check import check
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.daemon import Daemon
+from shapleyprio.service.drift import LiveDrift
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.metrics import Metrics
+from shapleyprio.serving import Site
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
 from shapleyprio.store import Store
 
@@ -52,13 +56,21 @@ def command(config_path: Path, *, once: bool, dry_run: bool) -> None:
             return Cycle(new, adapter, store, cluster)
 
         metrics = Metrics(cluster)
+        site = Site(
+            metrics.registry,
+            store,
+            cluster,
+            check=lambda new: check(new, connect(new), int(time.time())),
+        )
         seconds = max(SHORTEST_LEASE_SECONDS, 3 * config.service.poll_interval)
         daemon = Daemon(
             config,
             read_config=lambda: load(config_path),
             make_cycle=make_cycle,
             metrics=metrics,
+            site=site,
             lease=Lease(store, cluster, seconds=seconds),
+            drift=LiveDrift(store, cluster, config.store.url, metrics),
             dry_run=dry_run,
         )
         if once:

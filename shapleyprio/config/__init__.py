@@ -3,6 +3,7 @@
 from shapleyprio.config.load import ConfigError, load_config
 from shapleyprio.config.model import (
     Config,
+    DriftSection,
     FairnessSection,
     MetricsSection,
     Organization,
@@ -18,6 +19,7 @@ __all__ = [
     "Address",
     "Config",
     "ConfigError",
+    "DriftSection",
     "FairnessSection",
     "MetricsSection",
     "Organization",

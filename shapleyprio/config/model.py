@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from shapleyprio.config.toml import Path
 from shapleyprio.config.values import (
+    AbsolutePath,
     ChannelName,
     Count,
-    Directory,
     HostLists,
     Influence,
     Instant,
@@ -23,14 +23,17 @@ from shapleyprio.config.values import (
     LogFormat,
     LogLevel,
     LogNames,
+    Memory,
     Names,
     OptionalText,
     Processors,
     Seconds,
+    SecondsOrOff,
     SecondsOrUnlimited,
     Switch,
     Text,
     Url,
+    UserName,
     Weight,
 )
 from shapleyprio.slurm.port import Channel
@@ -59,7 +62,7 @@ class SlurmSection(Section):
         "ClusterName. Slurm itself is asked if it is left out; if given, it must be the same.",
         "mycluster",
     )
-    bin_directory: Directory = _key(
+    bin_directory: AbsolutePath = _key(
         None,
         "Where Slurm's commands are. The PATH is searched if it is left out.",
         "/opt/slurm/bin",
@@ -153,7 +156,56 @@ class MetricsSection(Section):
     """[metrics]."""
 
     address: ListenAddress = _key(
-        "127.0.0.1:9817", "Where Prometheus finds the metrics, or off.", "127.0.0.1:9817"
+        "127.0.0.1:9817",
+        "Where Prometheus finds the metrics and people the status page, or off.",
+        "127.0.0.1:9817",
+    )
+    tls_certificate: AbsolutePath = _key(
+        None,
+        "File in PEM with the certificate, and with those between it and its authority. With it "
+        "the address speaks HTTPS only.",
+        "/etc/shapleyprio/tls.crt",
+    )
+    tls_key: AbsolutePath = _key(
+        None,
+        "File in PEM with the certificate's private key, without a passphrase. Only the daemon's "
+        "user and group may read it.",
+        "/etc/shapleyprio/tls.key",
+    )
+    tls_client_ca: AbsolutePath = _key(
+        None,
+        "File in PEM with authorities. If given, whoever reads needs a certificate of one of them.",
+        "/etc/shapleyprio/clients.crt",
+    )
+    username: UserName = _key(
+        None, "Whoever reads must give this name and the password (basic).", "prometheus"
+    )
+    password_file: AbsolutePath = _key(
+        None,
+        "File with nothing but that password. Only the daemon's user and group may read it.",
+        "/etc/shapleyprio/password",
+    )
+
+
+class DriftSection(Section):
+    """[drift]."""
+
+    interval: SecondsOrOff = _key(
+        "1h",
+        "Time from one replay of the last window to the next. The packages that replay are "
+        "needed for it: `pip install 'shapleyprio[replay]'`.",
+        "1h",
+    )
+    window: Seconds = _key("7d", "How much of the past is replayed.", "7d")
+    most_organizations: Count = _key(
+        12,
+        "With more of them coalitions are sampled, for Ref keeps 2^k schedules of k "
+        "organizations: every one more doubles the time.",
+        12,
+    )
+    time_limit: Seconds = _key("10m", "A replay that takes longer is given up.", "10m")
+    memory_limit: Memory = _key(
+        "4G", "The address space of a replay; one that needs more is given up.", "4G"
     )
 
 
@@ -234,7 +286,10 @@ class Config(Section):
     push: PushSection = _section(PushSection, "How priorities get into Slurm.")
     service: ServiceSection = _section(ServiceSection, "How the daemon works.")
     store: StoreSection = _section(StoreSection, "Where everything is kept.")
-    metrics: MetricsSection = _section(MetricsSection, "What Prometheus reads.")
+    metrics: MetricsSection = _section(MetricsSection, "What Prometheus and people read.")
+    drift: DriftSection = _section(
+        DriftSection, "The replay that tells how far what happened is from what was fair."
+    )
     organizations: tuple[Organization, ...] = Field(
         (),
         alias="organization",
@@ -253,6 +308,7 @@ class Config(Section):
             *_claimed_twice("groups", [one.groups for one in self.organizations]),
             *_claimed_twice("queues", [one.queues for one in self.organizations]),
         ]
+        problems += _half_given(self.metrics)
         if self.push.channel is Channel.QOS:
             problems += _no_qos(self.organizations)
         if problems:
@@ -279,6 +335,18 @@ def _claimed_twice(key: str, claims: list[tuple[str | None, ...]]) -> Iterator[t
                     f"{name!r} is taken by organization[{first[name] + 1}] already; "
                     "leave it to one of them",
                 )
+
+
+def _half_given(metrics: MetricsSection) -> Iterator[tuple[Path, str]]:
+    for key, needed in (
+        ("tls_certificate", "tls_key"),
+        ("tls_key", "tls_certificate"),
+        ("tls_client_ca", "tls_certificate"),
+        ("username", "password_file"),
+        ("password_file", "username"),
+    ):
+        if getattr(metrics, key) is not None and getattr(metrics, needed) is None:
+            yield ("metrics", key), f"is of no use without metrics.{needed}; give both or neither"
 
 
 def _no_qos(organizations: tuple[Organization, ...]) -> Iterator[tuple[Path, str]]:

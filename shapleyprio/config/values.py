@@ -29,6 +29,11 @@ LARGEST_INFLUENCE = 1_000_000_000
 LARGEST_SYSTEM = 2**31 - 1
 """More processors than any system has."""
 
+LEAST_MEMORY = 2**30
+"""Bytes of address space; the packages that replay take two thirds of it for themselves."""
+
+_BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -64,6 +69,13 @@ def _optional_text(value: object) -> str | None:
     return None if value is None else _text(value)
 
 
+def _user_name(value: object) -> str | None:
+    name = _optional_text(value)
+    if name is not None and ":" in name:
+        raise ValueError
+    return name
+
+
 def _duration(value: object) -> int:
     text = _text(value)
     seconds = parse_duration(text)
@@ -78,6 +90,23 @@ def _duration(value: object) -> int:
 
 def _duration_or_unlimited(value: object) -> int | None:
     return None if value == "unlimited" else _duration(value)
+
+
+def _duration_or_off(value: object) -> int | None:
+    if value == "off" or (value == 0 and not isinstance(value, bool)):
+        return None
+    return _duration(value)
+
+
+def _memory(value: object) -> int:
+    text = _text(value)
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([MGT])", text)
+    if found is None:
+        raise ValueError
+    size = int(found[1]) * _BYTES[found[2]]
+    if size < LEAST_MEMORY:
+        raise ValueError("at least 1G")
+    return size
 
 
 def _instant(value: object) -> int | None:
@@ -134,7 +163,7 @@ def _boolean(value: object) -> bool:
     raise ValueError
 
 
-def _directory(value: object) -> Path | None:
+def _absolute_path(value: object) -> Path | None:
     if value is None:
         return None
     path = Path(_text(value))
@@ -200,6 +229,7 @@ def host_list(text: str) -> NodeSet:
 
 Text = Annotated[str, BeforeValidator(_text), Kind("a name")]
 OptionalText = Annotated[str | None, BeforeValidator(_optional_text), Kind("a name")]
+UserName = Annotated[str | None, BeforeValidator(_user_name), Kind("a name without a colon")]
 Count = Annotated[int, BeforeValidator(_positive), Kind("a positive whole number")]
 Processors = Annotated[int | None, BeforeValidator(_processors), Kind("a whole number from 0 on")]
 Switch = Annotated[bool, BeforeValidator(_boolean), Kind("true or false")]
@@ -207,6 +237,10 @@ Seconds = Annotated[int, BeforeValidator(_duration), Kind("a duration")]
 SecondsOrUnlimited = Annotated[
     int | None, BeforeValidator(_duration_or_unlimited), Kind('a duration or "unlimited"')
 ]
+SecondsOrOff = Annotated[
+    int | None, BeforeValidator(_duration_or_off), Kind('a duration, or 0 or "off"')
+]
+Memory = Annotated[int, BeforeValidator(_memory), Kind("a size in M, G or T, at least 1G")]
 Instant = Annotated[
     int | None, BeforeValidator(_instant), Kind("a date, or a date and time with its zone")
 ]
@@ -221,7 +255,7 @@ LogFormat = Annotated[Literal["console", "json"], Kind('"console" or "json"')]
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"], Kind('"debug", "info", "warning" or "error"')
 ]
-Directory = Annotated[Path | None, BeforeValidator(_directory), Kind("an absolute path")]
+AbsolutePath = Annotated[Path | None, BeforeValidator(_absolute_path), Kind("an absolute path")]
 Url = Annotated[str, BeforeValidator(_url), Kind("a database URL as SQLAlchemy takes them")]
 ListenAddress = Annotated[
     Address | None, BeforeValidator(_address), Kind('an address HOST:PORT or "off"')

@@ -39,7 +39,7 @@ def read_stored(url: str, *, cluster: str | None = None, progress: Progress | No
     """
     try:
         with Store.open(url) as store, store.reading(_cluster(store, cluster)) as view:
-            log = _log(store.name, view.all_runs(), progress or (lambda _: None))
+            log = log_of_runs(store.name, view.all_runs(), progress)
             owned = {row.organization: row.processors for row in view.latest_standings()}
             return replace(log, owned=owned)
     except StoreError as error:
@@ -84,13 +84,21 @@ class _Row(NamedTuple):
     """Owner and processors."""
 
 
-def _log(source: str, runs: Iterable[PlacedRun], progress: Progress) -> Log:
+def log_of_runs(source: str, runs: Iterable[PlacedRun], progress: Progress | None = None) -> Log:
+    """The finished ones among runs as a log, sorted by start and job.
+
+    Args:
+        source: what to call where they come from.
+        runs: each with its placements, of which those from its begin on count.
+        progress: is told now and then how many runs have been read.
+    """
+    tell = progress or (lambda _: None)
     left_out = {UNKNOWN_PROCESSING_TIME: 0, ZERO_PROCESSING_TIME: 0, UNKNOWN_PROCESSORS: 0}
     names = {name: _Codes() for name in ("account", "user", "organization", "owner")}
     rows, count = [], 0
     for count, (run, placements) in enumerate(runs, start=1):
         if count % _TELL_EVERY == 0:
-            progress(count)
+            tell(count)
         processors = sum(run.processors.values())
         if run.end is None:
             left_out[UNKNOWN_PROCESSING_TIME] += 1
@@ -114,7 +122,7 @@ def _log(source: str, runs: Iterable[PlacedRun], progress: Progress) -> Log:
                     parts=tuple((names["owner"][at.owner], at.processors) for at in at_begin),
                 )
             )
-    progress(count)
+    tell(count)
     rows.sort()
     return _of_rows(source, rows, names, counted(left_out))
 

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 import sdnotify
 import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
-from prometheus_client import start_http_server
 
 from shapleyprio.config import Config, ConfigError
 from shapleyprio.service.cycle import FAILURES, Cycle, outcome_of
+from shapleyprio.service.drift import LiveDrift
 from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import Report
 
 PRUNE_SECONDS = 3600
+FIRST_DRIFT_SECONDS = 60
 REFUSALS: tuple[type[Exception], ...] = (ConfigError, *FAILURES)
 
 log = structlog.get_logger(__name__)
+
+
+class Site(Protocol):
+    """What tells Prometheus and people how it is, on threads of its own."""
+
+    def open(self, config: Config) -> None:
+        """Serves from now on; raises ConfigError if it cannot."""
+
+    def renew(self, config: Config) -> None:
+        """Takes over a new configuration; raises ConfigError, and changes nothing, if it is bad."""
+
+    def close(self) -> None:
+        """Serves no more."""
 
 
 class Daemon:
@@ -32,6 +47,8 @@ class Daemon:
         read_config: reads the configuration anew, for SIGHUP.
         make_cycle: builds what runs the cycles from a configuration.
         metrics: told of every cycle.
+        site: where metrics and status are served.
+        drift: replays the last window now and then, beside the cycles; None for never.
         lease: keeps a second daemon away from the same cluster; renewed before every cycle.
         dry_run: write nothing into Slurm.
     """
@@ -43,7 +60,9 @@ class Daemon:
         read_config: Callable[[], Config],
         make_cycle: Callable[[Config], Cycle],
         metrics: Metrics,
+        site: Site,
         lease: Lease,
+        drift: LiveDrift | None = None,
         dry_run: bool = False,
     ) -> None:
         self._config = config
@@ -51,12 +70,14 @@ class Daemon:
         self._make_cycle = make_cycle
         self._cycle = make_cycle(config)
         self._metrics = metrics
+        self._site = site
         self._lease = lease
+        self._drift = drift
         self._dry_run = dry_run
         self._notifier = sdnotify.SystemdNotifier()
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
-            executors={"default": ThreadPoolExecutor(1)},
+            executors={"default": ThreadPoolExecutor(1), "drift": ThreadPoolExecutor(1)},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
 
@@ -66,12 +87,12 @@ class Daemon:
         Raises:
             LeaseHeldError: another process steers the cluster.
             StoreError: the store cannot be used.
-            ConfigError: nothing can be served at the address for metrics.
+            ConfigError: nothing can be served at the address for metrics, or not as configured.
         """
         signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread is started
         self._lease.renew()
-        self._serve_metrics()
+        self._site.open(self._config)
         self._scheduler.add_job(
             self._cycle_or_log,
             "interval",
@@ -80,13 +101,17 @@ class Daemon:
             next_run_time=datetime.now(UTC),
         )
         self._scheduler.add_job(self._prune, "interval", seconds=PRUNE_SECONDS, id="prune")
+        self._schedule_drift()
         self._scheduler.start()
         self._notifier.notify("READY=1")
         while signal.sigwait(signals) == signal.SIGHUP:
             self._scheduler.add_job(self._reload)
         log.info("stopping", after="the running cycle")
         self._notifier.notify("STOPPING=1")
+        if self._drift is not None:
+            self._drift.stop()
         self._scheduler.shutdown(wait=True)
+        self._site.close()
         self._lease.release()
 
     def run_once(self) -> Report:
@@ -100,20 +125,6 @@ class Daemon:
             return self._run_cycle()
         finally:
             self._lease.release()
-
-    def _serve_metrics(self) -> None:
-        address = self._config.metrics.address
-        if address is None:
-            return
-        try:
-            start_http_server(address.port, addr=address.host, registry=self._metrics.registry)
-        except OSError as error:
-            raise ConfigError(
-                [
-                    f"metrics.address: nothing can be served at {address.host}:{address.port} "
-                    f'({error.strerror}); choose another, or "off"'
-                ]
-            ) from error
 
     def _cycle_or_log(self) -> None:
         """Runs one cycle; what fails in it is logged and counted, and the next one goes on."""
@@ -150,6 +161,26 @@ class Daemon:
         )
         return report
 
+    def _schedule_drift(self) -> None:
+        """Replays from soon on, when the first cycles have run, on a thread of its own."""
+        if self._scheduler.get_job("drift") is not None:
+            self._scheduler.remove_job("drift")
+        interval = self._config.drift.interval
+        if self._drift is not None and interval is not None:
+            soon = timedelta(seconds=min(interval, FIRST_DRIFT_SECONDS))
+            self._scheduler.add_job(
+                self._replay_drift,
+                "interval",
+                seconds=interval,
+                id="drift",
+                executor="drift",
+                next_run_time=datetime.now(UTC) + soon,
+            )
+
+    def _replay_drift(self) -> None:
+        assert self._drift is not None
+        self._drift.replay(self._config)
+
     def _prune(self) -> None:
         try:
             pruned = self._cycle.prune()
@@ -169,11 +200,16 @@ class Daemon:
             ):
                 if old != new:
                     log.warning("takes effect at the next start only", key=key)
-            self._cycle = self._make_cycle(config)
+            cycle = self._make_cycle(config)
+            self._site.renew(config)
+            self._cycle = cycle
         except REFUSALS as failure:
             log.error("the new configuration is refused, the old one stays", why=str(failure))
         else:
+            drift_moves = config.drift.interval != self._config.drift.interval
             self._config = config
+            if drift_moves:
+                self._schedule_drift()
             self._scheduler.reschedule_job(
                 "cycle", trigger="interval", seconds=config.service.poll_interval
             )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from shapleyprio.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.service.report import Report
+from shapleyprio.store import DriftRow
 
 PHASES = ("account", "observe", "rank", "push")
 
@@ -25,12 +28,36 @@ BY_ORGANIZATION = {
 """Metric of every organization, without prefix -> its help text."""
 
 
+OF_DRIFT = {
+    "organization_drift_seconds": (
+        "By how much the parts of all came too early because of its jobs, on average, against the "
+        "fair schedule; negative: too late.",
+        ("organization", "schedule"),
+    ),
+    "unfairness_seconds": (
+        "By how much a part came too early or too late, on average, against the fair schedule.",
+        ("schedule",),
+    ),
+    "organization_alone_gain_ratio": (
+        "By what part its utility would be higher alone; negative: it gains by the consortium.",
+        ("organization",),
+    ),
+    "drift_window_seconds": ("Length of the last window that was replayed.", ()),
+    "drift_duration_seconds": ("How long the last replay took.", ()),
+}
+"""Metric of a replayed window, without prefix -> its help text and its labels but for cluster."""
+
+
 class Metrics(Collector):
-    """Counters of the daemon's life, and the standings of the last cycle if it succeeded."""
+    """Counters of the daemon's life, and what the last cycle and the last replay found.
+
+    Standings are there if the last cycle succeeded, drifts if the last replay did.
+    """
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._last: Report | None = None
+        self._drift: tuple[Sequence[DriftRow], float] | None = None
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self._records = Counter(
@@ -69,6 +96,18 @@ class Metrics(Collector):
             ["cluster"],
             registry=self.registry,
         )
+        self._drift_runs = Counter(
+            "shapleyprio_drift_runs",
+            "Replays of the last window by outcome.",
+            ["cluster", "outcome"],
+            registry=self.registry,
+        )
+        self._drift_until = Gauge(
+            "shapleyprio_drift_timestamp_seconds",
+            "End of the last window that was replayed, by the cluster's clock.",
+            ["cluster"],
+            registry=self.registry,
+        )
         build = Info("shapleyprio_build", "The version that runs.", registry=self.registry)
         build.info({"version": version("shapleyprio")})
 
@@ -90,8 +129,45 @@ class Metrics(Collector):
         self._last = None
         self._cycles.labels(self._cluster, outcome).inc()
 
+    def publish_drifts(self, rows: Sequence[DriftRow], seconds: float) -> None:
+        """Takes over what a replay found, and how long it took."""
+        self._drift = rows, seconds
+        self._drift_runs.labels(self._cluster, "ok").inc()
+        self._drift_until.labels(self._cluster).set(rows[0].t)
+
+    def publish_drift_failure(self, outcome: str) -> None:
+        """A replay came to nothing: what it would have told is absent until one succeeds."""
+        self._drift = None
+        self._drift_runs.labels(self._cluster, outcome).inc()
+
     def collect(self) -> Iterator[Metric]:
-        """Yields the standings of the last cycle, if it succeeded."""
+        """Yields what the last cycle and the last replay found, if they succeeded."""
+        yield from self._standings()
+        yield from self._drifts()
+
+    def _drifts(self) -> Iterator[Metric]:
+        if self._drift is None:
+            return
+        rows, seconds = self._drift
+        told: dict[str, Iterable[tuple[tuple[str, ...], float | Fraction]]] = {
+            "organization_drift_seconds": drifts_of(rows).items(),
+            "unfairness_seconds": [((name,), sum_) for name, sum_ in unfairness_of(rows).items()],
+            "organization_alone_gain_ratio": [
+                ((name,), gain) for name, gain in alone_gains_of(rows).items()
+            ],
+            "drift_window_seconds": [((), rows[0].t - rows[0].begin)],
+            "drift_duration_seconds": [((), seconds)],
+        }
+        for name, values in told.items():
+            documentation, labels = OF_DRIFT[name]
+            family = GaugeMetricFamily(
+                f"shapleyprio_{name}", documentation, labels=["cluster", *labels]
+            )
+            for key, value in values:
+                family.add_metric([self._cluster, *key], float(value))
+            yield family
+
+    def _standings(self) -> Iterator[Metric]:
         last = self._last
         if last is None:
             return

@@ -9,6 +9,7 @@ from shapleyprio.store.errors import (
 )
 from shapleyprio.store.rows import (
     CycleRow,
+    DriftRow,
     KeptAside,
     Lease,
     Mark,
@@ -24,6 +25,7 @@ from shapleyprio.store.store import Store, Transaction, View
 
 __all__ = [
     "CycleRow",
+    "DriftRow",
     "KeptAside",
     "Lease",
     "Mark",

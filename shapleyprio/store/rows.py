@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import Placement
@@ -92,6 +93,37 @@ class StandingRow:
     pending: int
     running: int
     processors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftRow:
+    """What a schedule of a replayed window gave an organization, beside what was fair.
+
+    Attributes:
+        t: end of the window, in seconds since the epoch.
+        organization: whose utility.
+        schedule: ``recorded``, ``directcontr``, ``fairshare``, or ``alone`` for what it would
+            have had alone, with its own jobs and processors.
+        begin: of the window.
+        reference: what counts as fair: ``ref``, or ``rand`` where coalitions were sampled.
+        utility: its ψ in the schedule at t, in part-seconds; v({u}) if alone.
+        fair: its ψ in the reference's schedule.
+        parts: that all organizations' jobs completed in the reference's schedule.
+    """
+
+    t: int
+    organization: str
+    schedule: str
+    begin: int
+    reference: str
+    utility: int
+    fair: int
+    parts: int
+
+    @property
+    def drift(self) -> Fraction:
+        """(ψ − ψ*) / p_tot: seconds by which the parts of all came too early because of it."""
+        return Fraction(self.utility - self.fair, self.parts)
 
 
 class PushState(StrEnum):

@@ -54,7 +54,7 @@ class RunsView(Scope):
         """
         for runs in batches(self.unfinished_runs(), ROWS_AT_ONCE):
             yield from self._placed(runs)
-        yield from self._pages(run.c.end, *_KEY_OF_RUN, where=run.c.end > second)
+        yield from self._pages(run.c.end, *_KEY_OF_RUN, after=(second,))
 
     def all_runs(self) -> Iterator[PlacedRun]:
         """All runs in the order of their keys; runs may be put while this is read."""
@@ -88,15 +88,21 @@ class RunsView(Scope):
         return {row.organization: row.running for row in rows}
 
     def _pages(
-        self, *order: ColumnElement[Any], where: ColumnElement[bool] | None = None
+        self, *order: ColumnElement[Any], after: tuple[Any, ...] = ()
     ) -> Iterator[PlacedRun]:
-        """Reads page after page, each from behind the last row of the one before."""
+        """Reads page after page, each from behind the last row of the one before.
+
+        Args:
+            order: columns.
+            after: values of the first ones, which those of all rows read are behind.
+        """
         query = select(*_RUN, *order).where(self._here(run)).order_by(*order).limit(ROWS_AT_ONCE)
-        if where is not None:
-            query = query.where(where)
-        last: tuple[Any, ...] | None = None
+        last = after
         while True:
-            page = query if last is None else query.where(tuple_(*order) > tuple_(*last))
+            page = query
+            if last:  # not every database finds by a comparison of rows where to begin in an index
+                behind = tuple_(*order[: len(last)]) > tuple_(*last)
+                page = query.where(order[0] >= last[0], behind)
             rows = self._connection.execute(page).all()
             if not rows:
                 return

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, func, inspect, select, union
 
 from shapleyprio.store import migrations, tables
 from shapleyprio.store.books import Books, BooksView
+from shapleyprio.store.drifts import Drifts, DriftsView
 from shapleyprio.store.engine import check_place, file_of, for_reading, make_engine, name_of
 from shapleyprio.store.errors import StoreSchemaError, store_errors
 from shapleyprio.store.history import History, HistoryView
@@ -20,11 +21,11 @@ from shapleyprio.store.rows import Revision
 from shapleyprio.store.runs import Runs, RunsView
 
 
-class View(RunsView, BooksView, HistoryView, PushesView, LeaseView):
+class View(RunsView, BooksView, HistoryView, DriftsView, PushesView, LeaseView):
     """One cluster's rows as they were at one moment, to read."""
 
 
-class Transaction(Runs, Books, History, Pushes, Leases, View):
+class Transaction(Runs, Books, History, Drifts, Pushes, Leases, View):
     """One cluster's rows, to read and to change: all changes are committed together or none."""
 
     def prune_history(self, before: int, *, pushes_before: int) -> int:
@@ -34,10 +35,14 @@ class Transaction(Runs, Books, History, Pushes, Leases, View):
         known to roll back is in the marks, which stay.
 
         Args:
-            before: second, for cycles and standings.
+            before: second, for cycles, standings and drifts.
             pushes_before: second, for pushes.
         """
-        return self._prune_cycles(before) + self._prune_pushes(pushes_before)
+        return (
+            self._prune_cycles(before)
+            + self._prune_drifts(before)
+            + self._prune_pushes(pushes_before)
+        )
 
 
 class Store:

@@ -232,6 +232,19 @@ standing = _table(
 )
 
 
+drift = _table(
+    "drift",
+    _key("t", _SECOND),
+    _key("organization", _ORGANIZATION),
+    _key("schedule", String(16)),
+    _required("begin", _SECOND),
+    _required("reference", String(16)),
+    _required("utility", ExactInteger()),
+    _required("fair", ExactInteger()),
+    _required("parts", _COUNT),
+)
+
+
 def _words(kind: type[Channel] | type[PushState]) -> TypeEngine[Any]:
     return Enum(kind, native_enum=False, length=32, values_callable=list)
 

@@ -24,6 +24,25 @@ if TYPE_CHECKING:
 
 
 @dataclass
+class Site:
+    """Serves nothing, and refuses a configuration if told to."""
+
+    refusal: Exception | None = None
+    config: Config | None = None
+
+    def open(self, config: Config) -> None:
+        self.config = config
+
+    def renew(self, config: Config) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.config = config
+
+    def close(self) -> None:
+        self.config = None
+
+
+@dataclass
 class Stage:
     """A daemon whose schedule stands still.
 
@@ -37,12 +56,14 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(NAME)
+        self.site = Site()
         assert isinstance(self.file, Config)
         self.daemon = Daemon(
             self.file,
             read_config=self.read,
             make_cycle=lambda new: Cycle(new, self.slurm, self.store, NAME),
             metrics=self.metrics,
+            site=self.site,
             lease=Lease(self.store, NAME, seconds=300),
         )
         scheduler = self.daemon._scheduler
@@ -173,6 +194,22 @@ def test_a_bad_configuration_changes_nothing(stage: Stage, refusal: Exception) -
     (line,) = logged(stage, "_reload")
     assert line["event"] == "the new configuration is refused, the old one stays"
     assert line["why"] == str(refusal)
+    assert stage.interval() == timedelta(seconds=30)
+    stage.daemon._cycle_or_log()
+    assert stage.slurm.job(2).site_factor == FIRST
+
+
+def test_what_is_served_follows_the_configuration(stage: Stage) -> None:
+    stage.file = config(metrics={"address": "127.0.0.1:1"})
+    stage.daemon._reload()
+    assert stage.site.config is stage.file
+
+
+def test_a_configuration_whose_certificate_is_bad_changes_nothing(stage: Stage) -> None:
+    stage.site.refusal = ConfigError(["metrics.tls_key: /k is not the key of the certificate /c"])
+    stage.file = config(BIOLOGY, PHYSICS, service={"poll_interval": "7s"})
+    (line,) = logged(stage, "_reload")
+    assert line["event"] == "the new configuration is refused, the old one stays"
     assert stage.interval() == timedelta(seconds=30)
     stage.daemon._cycle_or_log()
     assert stage.slurm.job(2).site_factor == FIRST

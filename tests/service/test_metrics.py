@@ -26,6 +26,8 @@ NAMES = {
     "shapleyprio_cycle_phase_duration_seconds": "histogram",
     "shapleyprio_last_success_timestamp_seconds": "gauge",
     "shapleyprio_ledger_lag_seconds": "gauge",
+    "shapleyprio_drift_runs": "counter",
+    "shapleyprio_drift_timestamp_seconds": "gauge",
     "shapleyprio_build_info": "gauge",
     **{f"shapleyprio_organization_{name}": "gauge" for name in BY_ORGANIZATION},
 }

@@ -1,0 +1,96 @@
+"""What the rows of one window say: drifts, their sum, and who would have more alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby
+from typing import Any
+
+from shapleyprio.store import DriftRow, View
+
+RECORDED = "recorded"
+ALONE = "alone"
+COMPARED = (RECORDED, "directcontr", "fairshare")
+"""Schedules that are held against the fair one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizationDrift:
+    """What a replayed window says of one organization.
+
+    Attributes:
+        t, begin: end and begin of the window, in seconds since the epoch.
+        reference: what counts as fair, ``ref`` or ``rand``.
+        organization: its name.
+        drifts: schedule -> (ψ − ψ*) / p_tot*, in seconds; negative: its work came too late.
+        alone_gain: v({u}) / ψ − 1; None if it got nothing.
+    """
+
+    t: int
+    begin: int
+    reference: str
+    organization: str
+    drifts: Mapping[str, Fraction]
+    alone_gain: Fraction | None
+
+    def as_json(self) -> dict[str, Any]:
+        """As a value for json.dumps."""
+        return {
+            "t": self.t,
+            "begin": self.begin,
+            "reference": self.reference,
+            "organization": self.organization,
+            "drift_seconds": {name: float(drift) for name, drift in self.drifts.items()},
+            "alone_gain_ratio": None if self.alone_gain is None else float(self.alone_gain),
+        }
+
+
+def drift_history(
+    view: View, organization: str | None = None, limit: int = 30
+) -> list[OrganizationDrift]:
+    """What replayed windows said of every organization (or that one), the newest first."""
+    rows = view.drifts(organization=organization, limit=limit * len((*COMPARED, ALONE)))
+    return [
+        _organization_drift(list(of_one))
+        for _, of_one in groupby(rows, key=lambda row: (row.t, row.organization))
+    ]
+
+
+def _organization_drift(rows: list[DriftRow]) -> OrganizationDrift:
+    first = rows[0]
+    return OrganizationDrift(
+        t=first.t,
+        begin=first.begin,
+        reference=first.reference,
+        organization=first.organization,
+        drifts={schedule: drift for (_, schedule), drift in drifts_of(rows).items()},
+        alone_gain=alone_gains_of(rows).get(first.organization),
+    )
+
+
+def drifts_of(rows: Iterable[DriftRow]) -> Mapping[tuple[str, str], Fraction]:
+    """(organization, schedule) -> (ψ − ψ*) / p_tot*, in seconds; the alone are no schedule."""
+    return {(row.organization, row.schedule): row.drift for row in rows if row.schedule != ALONE}
+
+
+def unfairness_of(rows: Iterable[DriftRow]) -> Mapping[str, Fraction]:
+    """Schedule -> Δψ/p_tot: Σ|ψ − ψ*| / p_tot* (SPAA 2013, section 7.2), in seconds."""
+    sums: dict[str, Fraction] = {}
+    for (_, schedule), drift in drifts_of(rows).items():
+        sums[schedule] = sums.get(schedule, Fraction(0)) + abs(drift)
+    return sums
+
+
+def alone_gains_of(rows: Iterable[DriftRow]) -> Mapping[str, Fraction]:
+    """Organization -> v({u}) / ψ(u) − 1: by what part it would have had more alone.
+
+    Negative for who gains by the consortium; missing for who got nothing in it.
+    """
+    utilities = {(row.organization, row.schedule): row.utility for row in rows}
+    return {
+        organization: Fraction(alone, got) - 1
+        for (organization, schedule), alone in utilities.items()
+        if schedule == ALONE and (got := utilities.get((organization, RECORDED), 0))
+    }

@@ -1,0 +1,83 @@
+"""What the daemon asks of the worker, and what the worker answers: a line of JSON each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Self
+
+from shapleyprio.store import DriftRow
+
+
+class Outcome(StrEnum):
+    """What became of a replay."""
+
+    OK = "ok"
+    NO_JOBS = "no_jobs"
+    TOO_LONG = "too_long"
+    TOO_LARGE = "too_large"
+    FAILED = "failed"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is to be replayed.
+
+    Attributes:
+        url: of the store, as SQLAlchemy has it.
+        cluster: whose runs.
+        organizations: names, in the order of the configuration.
+        window: seconds.
+        most_organizations: with more of them coalitions are sampled.
+        memory_limit: bytes of address space.
+        lifeline: descriptor of a pipe that is closed when the daemon is gone.
+    """
+
+    url: str
+    cluster: str
+    organizations: tuple[str, ...]
+    window: int
+    most_organizations: int
+    memory_limit: int
+    lifeline: int
+
+    def as_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `as_json` wrote."""
+        values = json.loads(text)
+        return cls(**{**values, "organizations": tuple(values["organizations"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of it.
+
+    Attributes:
+        outcome: the rows are there if it is OK.
+        why: one line for the admin if it is not.
+        rows: of every schedule and organization.
+    """
+
+    outcome: Outcome
+    why: str = ""
+    rows: tuple[DriftRow, ...] = ()
+
+    def as_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `as_json` wrote."""
+        values = json.loads(text)
+        return cls(
+            outcome=Outcome(values["outcome"]),
+            why=values["why"],
+            rows=tuple(DriftRow(**row) for row in values["rows"]),
+        )

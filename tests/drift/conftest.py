@@ -1,0 +1,93 @@
+"""A store that knows a past of two organizations with a processor each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shapleyprio.fairness.runs import Run, RunKey
+from shapleyprio.fairness.tenure import Placement
+from shapleyprio.store import PlacedRun, Store
+from tests.service.consortium import NAME
+from tests.store.examples import BEGIN, progress, standing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+END = BEGIN + 300
+PROCESSORS = {"biology": 1, "physics": 1}
+
+
+def run(
+    job_id: int,
+    organization: str,
+    start: int,
+    end: int | None,
+    *,
+    submit: int = 0,
+    owner: str = "biology",
+    processors: int = 1,
+    paused_at: int | None = None,
+) -> PlacedRun:
+    """A run, its seconds counted from BEGIN."""
+    stop = None if end is None else BEGIN + end
+    item = Run(
+        key=RunKey(job_id, BEGIN + submit, BEGIN + start),
+        label=str(job_id),
+        account=organization,
+        user="ann",
+        state="COMPLETED",
+        begin=BEGIN + start,
+        end=stop,
+        paused_at=None if paused_at is None else BEGIN + paused_at,
+        processors={f"{owner}1": processors},
+    )
+    placed_until = stop if item.paused_at is None else item.paused_at
+    place = Placement(organization, owner, processors, BEGIN + start, placed_until)
+    return item, (place,)
+
+
+FLOOD = (
+    run(1, "biology", 0, 100),
+    run(2, "biology", 0, 100, owner="physics"),
+    run(3, "biology", 100, 200),
+    run(4, "biology", 100, 200, owner="physics"),
+    run(5, "physics", 200, 300, submit=10),
+)
+"""Biology floods both processors; physics gets its own back when it is done, 200 s later."""
+
+
+def remember(
+    store: Store, *runs: PlacedRun, opened: int = 0, until: int = 300, pruned: int = 0
+) -> None:
+    """Puts runs into the store, whose accounting is complete up to then."""
+    with store.transaction(NAME) as rows:
+        rows.save_progress(
+            progress(
+                opened=BEGIN + opened,
+                pruned_until=BEGIN + pruned,
+                observed_until=BEGIN + until,
+                accounted_to=BEGIN + until + 5,
+            )
+        )
+        rows.put_runs(runs)
+        rows.save_standings(
+            [
+                replace(standing(1, name, BEGIN + until), processors=processors)
+                for name, processors in PROCESSORS.items()
+            ]
+        )
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with Store.open(url, create=True) as store:
+        yield store

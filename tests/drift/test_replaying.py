@@ -1,0 +1,128 @@
+"""What a replay of a window says, against figures worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shapleyprio.drift.figures import alone_gains_of, drifts_of, unfairness_of
+from shapleyprio.drift.messages import Answer, Outcome, Request
+from shapleyprio.drift.replaying import replay_window
+from tests.drift.conftest import END, FLOOD, remember, run
+from tests.service.consortium import NAME
+from tests.store.examples import BEGIN
+
+if TYPE_CHECKING:
+    from shapleyprio.store import Store
+
+WORTH = {0: 25_050, 10: 24_050, 100: 15_050, 200: 5_050}
+"""Start -> p·t − p(2s + p − 1)/2 with p = 100 and t = 300 (SPAA 2013, Eq. 3)."""
+
+
+@pytest.fixture
+def request_(url: str) -> Request:
+    return Request(
+        url=url,
+        cluster=NAME,
+        organizations=("biology", "physics"),
+        window=300,
+        most_organizations=12,
+        memory_limit=2**32,
+        lifeline=-1,
+    )
+
+
+def test_who_flooded_the_others_processors_came_too_early(store: Store, request_: Request) -> None:
+    remember(store, *FLOOD)
+    answer = replay_window(request_)
+    assert answer.outcome is Outcome.OK
+    drifts = drifts_of(answer.rows)
+    assert drifts["biology", "recorded"] == Fraction(WORTH[100] - WORTH[200], 500) == 20
+    assert drifts["physics", "recorded"] == -20
+    assert unfairness_of(answer.rows)["recorded"] == 40
+    assert {(row.begin, row.t, row.reference, row.parts) for row in answer.rows} == {
+        (BEGIN, END, "ref", 500)
+    }
+
+
+def test_directcontr_and_fair_share_are_held_against_ref_too(
+    store: Store, request_: Request
+) -> None:
+    remember(store, *FLOOD)
+    drifts = drifts_of(replay_window(request_).rows)
+    # both give physics the first processor that comes free, as ref does
+    for schedule in ("directcontr", "fairshare"):
+        assert drifts["biology", schedule] == drifts["physics", schedule] == 0
+
+
+def test_alone_is_what_an_organization_has_with_its_own_jobs_on_its_own_processors(
+    store: Store, request_: Request
+) -> None:
+    remember(store, *FLOOD)
+    rows = replay_window(request_).rows
+    assert {row.organization: row.utility for row in rows if row.schedule == "alone"} == {
+        "biology": WORTH[0] + WORTH[100] + WORTH[200],
+        "physics": WORTH[10],
+    }
+    assert alone_gains_of(rows) == {
+        "biology": Fraction(WORTH[0] + WORTH[100] + WORTH[200], 2 * (WORTH[0] + WORTH[100])) - 1,
+        "physics": Fraction(WORTH[10], WORTH[200]) - 1,
+    }
+
+
+def test_of_who_got_nothing_no_ratio_is_told(store: Store, request_: Request) -> None:
+    remember(store, *FLOOD[:4])
+    rows = replay_window(request_).rows
+    assert alone_gains_of(rows).keys() == {"biology"}
+
+
+def test_with_many_organizations_coalitions_are_sampled(store: Store, request_: Request) -> None:
+    remember(store, *FLOOD)
+    few = replace(request_, most_organizations=1)
+    rows = replay_window(few).rows
+    assert {row.reference for row in rows} == {"rand"}
+    assert {row.schedule for row in rows} == {"recorded", "directcontr", "fairshare", "alone"}
+    # all orderings of two organizations are drawn, so that here rand is ref
+    assert unfairness_of(rows)["recorded"] == 40
+
+
+def test_organizations_that_the_past_does_not_know_count_with_nothing(
+    store: Store, request_: Request
+) -> None:
+    remember(store, *FLOOD)
+    more = replace(request_, organizations=("chemistry", "biology", "physics"))
+    drifts = drifts_of(replay_window(more).rows)
+    assert drifts["chemistry", "recorded"] == 0
+    assert drifts["physics", "recorded"] == -20
+
+
+def test_a_window_without_jobs_is_no_failure(store: Store, request_: Request) -> None:
+    remember(store)
+    answer = replay_window(request_)
+    assert (answer.outcome, answer.rows) == (Outcome.NO_JOBS, ())
+    assert answer.why == "no job was executed in the window"
+
+
+def test_a_window_with_guests_only_has_no_jobs(store: Store, request_: Request) -> None:
+    remember(store, run(1, "guests", 10, 20))
+    answer = replay_window(request_)
+    assert answer.outcome is Outcome.NO_JOBS
+    assert "none of its jobs belongs to an organization" in answer.why
+
+
+def test_numbers_beyond_64_bits_are_too_large(store: Store, request_: Request) -> None:
+    remember(store, run(1, "physics", 10, 2**31 - 10), until=2**31)
+    answer = replay_window(replace(request_, window=2**31))
+    assert answer.outcome is Outcome.TOO_LARGE
+    assert answer.why.endswith("; shorten drift.window, or lower drift.most_organizations")
+
+
+def test_messages_arrive_as_they_were_sent(store: Store, request_: Request) -> None:
+    remember(store, *FLOOD)
+    assert Request.from_json(request_.as_json()) == request_
+    answer = replay_window(request_)
+    huge = replace(answer, rows=(replace(answer.rows[0], utility=10**30), *answer.rows[1:]))
+    assert Answer.from_json(huge.as_json()) == huge
