@@ -1,0 +1,11 @@
+"""What the daemon tells over HTTP: metrics for Prometheus, a status page, and its data as JSON.
+
+One server at ``metrics.address``, read-only, on threads of its own. A request asks nothing of
+Slurm: it is answered from the store, from the metrics of the last cycle and from the last findings
+of `check`.
+"""
+
+from shapleyprio.serving.checks import Checked
+from shapleyprio.serving.site import Site
+
+__all__ = ["Checked", "Site"]

@@ -1,0 +1,124 @@
+"""What is answered to which request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import structlog
+from prometheus_client import CollectorRegistry, make_wsgi_app
+
+from shapleyprio.serving.overview import Overview
+from shapleyprio.serving.page import render
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+Headers = list[tuple[str, str]]
+Answer = tuple[str, Headers, bytes]
+"""Status, headers and body."""
+
+HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
+
+PROTECTION: Headers = [
+    ("Cache-Control", "no-store"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    (
+        "Content-Security-Policy",
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'",
+    ),
+]
+"""On every answer: nothing is kept, run or sent on."""
+
+log = structlog.get_logger(__name__)
+
+
+class App:
+    """The WSGI application: three addresses, to be read only.
+
+    Args:
+        registry: what ``/metrics`` tells.
+        overview: what the page and ``/api/status`` tell.
+        admits: whether a request with that Authorization header may read.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        overview: Callable[[], Overview],
+        admits: Callable[[str], bool],
+    ) -> None:
+        self._metrics: WSGIApplication = make_wsgi_app(registry)
+        self._overview = overview
+        self._admits = admits
+        self._routes: dict[str, Callable[[WSGIEnvironment], Answer]] = {
+            "/": self._page,
+            "/metrics": self._metrics_answer,
+            "/api/status": self._status,
+        }
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answers a request; what fails in it fails for this request only."""
+        try:
+            status, headers, body = self._answer(environ)
+        except Exception:
+            log.exception("request failed", path=environ.get("PATH_INFO"))
+            status, headers, body = _refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log")
+        start_response(status, [*headers, *PROTECTION, ("Content-Length", str(len(body)))])
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    def _answer(self, environ: WSGIEnvironment) -> Answer:
+        if not self._admits(environ.get("HTTP_AUTHORIZATION", "")):
+            challenge = ("WWW-Authenticate", 'Basic realm="shapleyprio", charset="UTF-8"')
+            return _refusal(HTTPStatus.UNAUTHORIZED, "name and password are wanted", challenge)
+        route = self._routes.get(environ["PATH_INFO"])
+        if route is None:
+            known = ", ".join(self._routes)
+            return _refusal(HTTPStatus.NOT_FOUND, f"there is {known}")
+        if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
+            allowed = ("Allow", "GET, HEAD")
+            return _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this is to be read only", allowed)
+        return route(environ)
+
+    def _metrics_answer(self, environ: WSGIEnvironment) -> Answer:
+        told: list[tuple[str, Headers]] = []
+
+        def start_response(status: str, headers: Headers, _error: object = None) -> _Write:
+            told.append((status, headers))
+            return _write
+
+        body = b"".join(self._metrics({**environ, "REQUEST_METHOD": "GET"}, start_response))
+        ((status, headers),) = told
+        return status, headers, body
+
+    def _page(self, _environ: WSGIEnvironment) -> Answer:
+        overview = self._overview()
+        return _status_of(overview), [("Content-Type", HTML)], render(overview).encode()
+
+    def _status(self, _environ: WSGIEnvironment) -> Answer:
+        overview = self._overview()
+        text = json.dumps(overview.as_json(), indent=2, ensure_ascii=False)
+        return _status_of(overview), [("Content-Type", JSON)], text.encode()
+
+
+_Write = Callable[[bytes], object]
+
+
+def _write(_data: bytes) -> object:
+    raise NotImplementedError  # the old way to answer, which prometheus-client does not take
+
+
+def _status_of(overview: Overview) -> str:
+    return _line(HTTPStatus.OK if overview.status else HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def _refusal(status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Answer:
+    text = f"{status.phrase}: {why}\n"
+    return _line(status), [("Content-Type", TEXT), *headers], text.encode()
+
+
+def _line(status: HTTPStatus) -> str:
+    return f"{status.value} {status.phrase}"

@@ -1,0 +1,85 @@
+"""The last day's drift of what really happened, as the store keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shapleyprio.store import View
+
+DAY_SECONDS = 86_400
+
+MOST_ROWS = 20_000
+"""Some 300 windows of 16 organizations with four schedules each: more than a sparkline shows."""
+
+Point = tuple[int, float]
+"""End of a replayed window, and the drift in seconds over that window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """Signed drift (ψ − ψ*) / p_tot of every organization, of the windows that ended in a day.
+
+    Attributes:
+        since, until: the day, seconds since the epoch.
+        begin, end: the newest window.
+        reference: what counted as fair in it, ``ref`` or ``rand``.
+        unfairness_seconds: Δψ / p_tot of the newest window: the sum of |drift|.
+        lines: organization -> its points, the oldest first.
+    """
+
+    since: int
+    until: int
+    begin: int
+    end: int
+    reference: str
+    unfairness_seconds: float
+    lines: Mapping[str, tuple[Point, ...]]
+
+    def last(self, organization: str) -> float | None:
+        """An organization's drift in seconds over the newest window, None if it had none."""
+        line = self.lines.get(organization)
+        return line[-1][1] if line and line[-1][0] == self.end else None
+
+    @property
+    def largest_seconds(self) -> float:
+        """The largest |drift| of the day."""
+        return max(abs(seconds) for line in self.lines.values() for _, seconds in line)
+
+    def as_json(self) -> dict[str, Any]:
+        """As a value for json.dumps."""
+        return {
+            "begin": self.begin,
+            "end": self.end,
+            "reference": self.reference,
+            "unfairness_seconds": self.unfairness_seconds,
+            "organizations": {
+                name: [list(point) for point in line] for name, line in self.lines.items()
+            },
+        }
+
+
+def drift_of_last_day(view: View, until: int) -> Drift | None:
+    """The drift over windows that ended in the 24 hours up to `until`, None if there are none."""
+    since = until - DAY_SECONDS
+    rows = [
+        row
+        for row in view.drifts(since=since, limit=MOST_ROWS)
+        if row.schedule == "recorded" and row.parts and row.t <= until
+    ]
+    if not rows:
+        return None
+    lines: dict[str, list[Point]] = {}
+    for row in reversed(rows):
+        lines.setdefault(row.organization, []).append((row.t, float(row.drift)))
+    newest = rows[0]
+    return Drift(
+        since=since,
+        until=until,
+        begin=newest.begin,
+        end=newest.t,
+        reference=newest.reference,
+        unfairness_seconds=float(sum(abs(row.drift) for row in rows if row.t == newest.t)),
+        lines={name: tuple(line) for name, line in lines.items()},
+    )

@@ -1,0 +1,137 @@
+"""What the status page shows: read from the store, seldom and by one request at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from threading import Lock
+from typing import Any
+
+from shapleyprio.service.status import Status, read_status
+from shapleyprio.serving.checks import Checked
+from shapleyprio.serving.drift import Drift, drift_of_last_day
+from shapleyprio.store import CycleRow, Store, StoreError
+
+KEPT_SECONDS = 2.0
+"""An overview is told again for this long, however many ask."""
+
+PATIENCE_SECONDS = 5.0
+"""How long a request waits for another one that reads the store."""
+
+MISSED_CYCLES = 3
+"""So many intervals without a cycle are more than a slow one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What there is to tell of a cluster.
+
+    Attributes:
+        cluster: its name.
+        at: when this was read, seconds since the epoch.
+        poll_seconds: time from one cycle to the next.
+        status: after the last cycle that told standings; None if there is none to be had.
+        why: there is none; empty if there is.
+        drift: of the last 24 hours of the cluster's clock, None if nothing was replayed.
+        checked: what `check` found last; None until it has run.
+    """
+
+    cluster: str
+    at: int
+    poll_seconds: int
+    status: Status | None
+    why: str
+    drift: Drift | None
+    checked: Checked | None
+
+    @property
+    def last_cycle(self) -> CycleRow | None:
+        """The newest cycle, whether it went well or not."""
+        return None if self.status is None else self.status.failure or self.status.cycle
+
+    @property
+    def silent_seconds(self) -> int:
+        """For how long no cycle has ended, if that is longer than it should be, else 0."""
+        last = self.last_cycle
+        silent = self.at - last.finished if last else 0
+        return silent if silent > MISSED_CYCLES * self.poll_seconds else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """As a value for json.dumps: what `shapleyprio status --json` prints, and more."""
+        last = self.last_cycle
+        status = {"cluster": self.cluster} if self.status is None else self.status.as_json()
+        return {
+            **status,
+            "error": self.why or None,
+            "version": version("shapleyprio"),
+            "at": self.at,
+            "silent_seconds": self.silent_seconds,
+            "last_cycle": None if last is None else {**asdict(last), "seconds": dict(last.seconds)},
+            "drift": self.drift and self.drift.as_json(),
+            "check": self.checked and self.checked.as_json(),
+        }
+
+
+class Overviews:
+    """Reads overviews. However many ask, one thread at a time uses the store.
+
+    The cycles share the store's connections and must never wait for readers.
+
+    Args:
+        store: what the cycles write.
+        cluster: whose rows.
+        checked: what `check` found last.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        cluster: str,
+        checked: Callable[[], Checked | None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._checked = checked
+        self._clock = clock
+        self._reading = Lock()
+        self._last: Overview | None = None
+        self._until = 0.0
+        self.poll_seconds = 0
+
+    def latest(self) -> Overview:
+        """What there is to tell now, at most two seconds old."""
+        if not self._reading.acquire(timeout=PATIENCE_SECONDS):
+            return self._overview(None, "the store takes too long to answer")
+        try:
+            if self._last is None or time.monotonic() >= self._until:
+                self._last = self._read()
+                self._until = time.monotonic() + KEPT_SECONDS
+            return self._last
+        finally:
+            self._reading.release()
+
+    def _read(self) -> Overview:
+        try:
+            status = read_status(self._store, self._cluster)
+            with self._store.reading(self._cluster) as view:
+                drift = drift_of_last_day(view, status.cycle.t)
+        except StoreError as error:
+            return self._overview(None, str(error))
+        return self._overview(status, drift=drift)
+
+    def _overview(
+        self, status: Status | None, why: str = "", drift: Drift | None = None
+    ) -> Overview:
+        return Overview(
+            cluster=self._cluster,
+            at=int(self._clock()),
+            poll_seconds=self.poll_seconds,
+            status=status,
+            why=why,
+            drift=drift,
+            checked=self._checked(),
+        )
