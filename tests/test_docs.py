@@ -11,22 +11,20 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from prometheus_client import generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
 from shapleyprio.cli import COMMANDS, main, replaying
+from shapleyprio.cli.bench import command as bench
 from shapleyprio.cli.common import EXIT_CODES
 from shapleyprio.cli.replay import Request
 from shapleyprio.cli.replay import command as replay
 from shapleyprio.cli.trial import command as trial
+from shapleyprio.cli.trials import command as trials
+from shapleyprio.cli.trials import trials_in
 from shapleyprio.config import config_reference
 from shapleyprio.replay import POLICIES, load_organizations
 from shapleyprio.replay.results import SCHEDULE_COLUMNS
 from shapleyprio.replay.sacct import ASK
 from shapleyprio.replay.utilities import UTILITIES
-from shapleyprio.service.metrics import Metrics
-from shapleyprio.service.report import Report
-from shapleyprio.store import StandingRow
 from shapleyprio.trial.arms import ARMS
 from tests.replay.traces import trace
 
@@ -35,8 +33,14 @@ README = (ROOT / "README.md").read_text()
 SEMANTICS = (ROOT / "docs" / "semantics.md").read_text()
 REPLAY = (ROOT / "docs" / "replay.md").read_text()
 TRIAL = (ROOT / "docs" / "trial.md").read_text()
-AUDIT = (ROOT / "docs" / "audit.md").read_text()
-EXAMPLES = ROOT / "docs" / "examples"
+DOCS = ROOT / "docs"
+EXAMPLES = DOCS / "examples"
+
+
+def options_of(command: click.Command) -> set[str]:
+    """All that begin with two dashes."""
+    options = {option for parameter in command.params for option in parameter.opts}
+    return {option for option in options if option.startswith("--")}
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -81,26 +85,6 @@ def test_the_readme_names_only_options_that_exist(name: str) -> None:
             assert named <= known, line
 
 
-def test_the_readme_lists_every_metric_and_its_labels() -> None:
-    metrics = Metrics("c")
-    row = StandingRow(
-        cycle=1, organization="a", t=1, contribution=1, utility=1, priority=1, pending=1,
-        running=1, processors=1, parts=1,
-    )  # fmt: skip
-    metrics.publish(Report(number=1, standings=[row], seconds={"push": 1.0}))
-    section = README.split("## Metrics")[1].split("\n## ")[0]
-    table = dict(re.findall(r"^\| `(\w+)` \| ([\w, ]+) \|", section, flags=re.MULTILINE))
-    exposed = {}
-    for family in text_string_to_metric_families(generate_latest(metrics.registry).decode()):
-        if family.name.endswith("_created"):  # when the client library began to count
-            continue
-        name = family.name + {"counter": "_total", "info": "_info"}.get(family.type, "")
-        exposed[name] = {
-            label for sample in family.samples for label in sample.labels if label != "le"
-        }
-    assert {name: set(labels.split(", ")) for name, labels in table.items()} == exposed
-
-
 def test_the_exit_codes_are_documented() -> None:
     section = SEMANTICS.split("## Exit codes")[1]
     documented = {int(code) for code in re.findall(r"^\| (\d) \|", section, flags=re.MULTILINE)}
@@ -110,14 +94,10 @@ def test_the_exit_codes_are_documented() -> None:
         assert f"{code} " in main.help
 
 
-def test_links_in_the_documentation_lead_somewhere() -> None:
-    docs = ROOT / "docs"
-    for text, folder in (
-        (README, ROOT),
-        *((text, docs) for text in (SEMANTICS, REPLAY, TRIAL, AUDIT)),
-    ):
-        for target in re.findall(r"\]\(([^)#:]+)\)", text):
-            assert (folder / target).exists(), target
+@pytest.mark.parametrize("file", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=str)
+def test_links_in_the_documentation_lead_somewhere(file: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", file.read_text()):
+        assert (file.parent / target).exists(), target
 
 
 # the replay
@@ -222,7 +202,15 @@ def test_the_trial_document_names_every_arm_and_no_option_that_there_is_not() ->
     section = TRIAL.split("## Arms")[1].split("\n## ")[0]
     table = "".join(line for line in section.splitlines() if line.startswith("|"))
     assert set(ARMS) <= set(re.findall(r"`([a-z-]+)`", table))
-    known = {option for parameter in trial.params for option in parameter.opts}
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TRIAL)) <= known
-    own = known - {option for parameter in replay.params for option in parameter.opts}
-    assert own <= set(re.findall(r"--[a-z-]+", TRIAL))
+    of_trials = {*options_of(trial), *options_of(trials)}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TRIAL))
+    assert of_trials - options_of(replay) <= named
+    assert named <= of_trials | options_of(bench) | {"--placement"}
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.name)
+def test_every_example_can_be_read(file: Path) -> None:
+    if "[[trial]]" in file.read_text():
+        assert trials_in(file, Path())
+    else:
+        assert load_organizations(file)

@@ -6,6 +6,7 @@ import io
 import re
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -13,12 +14,13 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from shapleyprio.cli.common import sigterm_unwinds
+from shapleyprio.demo.collector import collecting, reserved
 from shapleyprio.demo.opening import opened, state_directory
 from shapleyprio.demo.play import Outcome, play
 from shapleyprio.demo.screen import cast, frame
 from shapleyprio.demo.stage import DemoError
 from shapleyprio.demo.summary import LEGEND, conclusion, summary_table
-from shapleyprio.demo.workload import workload
+from shapleyprio.demo.workload import rounds, workload
 from shapleyprio.testbed.errors import TestbedError
 
 PAUSE_SECONDS = 0.3
@@ -34,7 +36,7 @@ SVG_COLUMNS = 92
     type=click.FloatRange(0.1, 24),
     default=1.75,
     show_default=True,
-    help="How long to go on, on the cluster's clock.",
+    help="How long to go on, on the cluster's clock; with --watch, the length of a round.",
 )
 @click.option(
     "--speed",
@@ -52,6 +54,12 @@ SVG_COLUMNS = 92
 @click.option(
     "--svg", type=click.Path(path_type=Path, dir_okay=False), help="Save the last screen there."
 )
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Go on, round after round, until Ctrl-C; daemon, status page and (where it is installed) "
+    "Prometheus run along, and their addresses are printed.",
+)
 def command(
     *,
     simulated: bool,
@@ -60,6 +68,7 @@ def command(
     seed: int,
     directory: Path | None,
     svg: Path | None,
+    watch: bool,
 ) -> None:
     """Show three organizations that share a cluster, and what their priorities do.
 
@@ -67,31 +76,42 @@ def command(
     the daemon and shows what happens; then stops everything. It needs neither a configuration
     nor a cluster. Where Slurm cannot be had, the simulated one takes its place.
     """
+    if watch and simulated:
+        raise click.UsageError("the simulated Slurm has no daemon to --watch; drop --simulated")
     console = Console(highlight=False)
+
+    def say(line: str) -> None:
+        console.print(line, markup=False, soft_wrap=True)
+
     began = time.monotonic()
     duration = int(hours * 3600)
-    submissions = workload(seed, duration)
+    lasting = None if watch else duration
     try:
         with (
             sigterm_unwinds(),
+            reserved() if watch else nullcontext() as addresses,
             state_directory(directory) as state,
             opened(
-                submissions,
+                rounds(seed, duration) if watch else workload(seed, duration),
                 directory=state,
                 speed=None if simulated else speed,
+                address=None if addresses is None else addresses.daemon,
                 pause_seconds=PAUSE_SECONDS if console.is_terminal else 0,
-                say=lambda line: console.print(line, markup=False),
+                say=say,
             ) as (stage, store),
+            collecting(addresses, directory=state) as where,
         ):
             console.print(cast())
-            outcome = play(stage, store, submissions, duration=duration, console=console)
+            for line in where:
+                say(line)
+            outcome = play(stage, store, duration=lasting, console=console)
             console.print(closing(outcome))
     except (DemoError, TestbedError) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
         sys.exit(130)
     if svg is not None:
-        save_picture(svg, outcome, duration)
+        save_picture(svg, outcome, lasting)
     console.print(f"this took {time.monotonic() - began:.0f} s")
     if directory is not None:
         console.print(f"look around: shapleyprio status --config {directory}/shapleyprio.toml")
@@ -109,12 +129,12 @@ def closing(outcome: Outcome) -> RenderableType:
     return Group(rollback, Text(), table, Text(LEGEND, "dim"), Text(), said, Text())
 
 
-def save_picture(file: Path, outcome: Outcome, duration: int) -> None:
+def save_picture(file: Path, outcome: Outcome, duration: int | None) -> None:
     """Saves the last screen and the summary as SVG."""
     console = Console(
         record=True, file=io.StringIO(), width=SVG_COLUMNS, force_terminal=True, highlight=False
     )
-    console.print(frame(outcome.last, duration, lines=duration))
+    console.print(frame(outcome.last, duration, lines=outcome.last.elapsed))
     console.print(closing(outcome))
     picture = console.export_svg(title="shapleyprio demo")
     without_fonts_from_the_network = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)

@@ -10,6 +10,12 @@ CPUS_PER_NODE = 4
 POLL_SECONDS = 60
 COMMAND_TIMEOUT_SECONDS = 30
 
+DRIFT_SECONDS = 300
+"""Between two replays; a few real seconds, so that one sees the drift change."""
+
+DRIFT_LIMIT_SECONDS = 120
+"""Real ones; the first replay compiles."""
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -41,12 +47,13 @@ MEMBERS = (
 PROCESSORS = sum(CPUS_PER_NODE * len(member.nodes) for member in MEMBERS)
 
 
-def write_configuration(directory: Path, *, speed: int) -> Path:
+def write_configuration(directory: Path, *, speed: int, address: str | None = None) -> Path:
     """Writes shapleyprio.toml into the directory, where the store will be too.
 
     Args:
         directory: of the demo's state.
         speed: of the cluster's clock, on which the daemon's time limits run as well.
+        address: where the daemon serves its page and metrics, and then live drift among them.
     """
     file = directory.resolve() / "shapleyprio.toml"
     organizations = (
@@ -58,7 +65,9 @@ def write_configuration(directory: Path, *, speed: int) -> Path:
         f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_TIMEOUT_SECONDS * speed}s"\n'
         f'\n[service]\npoll_interval = "{POLL_SECONDS}s"\n'
         f'\n[store]\nurl = "sqlite:///{file.with_name("shapleyprio.db")}"\n'
-        f'\n[metrics]\naddress = "off"\n{"".join(organizations)}',
+        f'\n[metrics]\naddress = "{address or "off"}"\n'
+        f'\n[drift]\ninterval = "{f"{DRIFT_SECONDS}s" if address else "off"}"\n'
+        f'time_limit = "{DRIFT_LIMIT_SECONDS * speed}s"\n{"".join(organizations)}',
         encoding="utf-8",
     )
     return file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,10 +21,11 @@ Say = Callable[[str], None]
 
 @contextmanager
 def opened(
-    submissions: Sequence[Submission],
+    submissions: Iterable[Submission],
     *,
     directory: Path,
     speed: int | None,
+    address: str | None,
     pause_seconds: float,
     say: Say,
 ) -> Iterator[tuple[Stage, Store]]:
@@ -34,20 +35,28 @@ def opened(
         submissions: what the stage is to submit.
         directory: for the whole state.
         speed: of the real Slurm's clock, None for the simulated one.
+        address: where the daemon serves its page and metrics; the simulated Slurm has no daemon.
         pause_seconds: real seconds between two simulated cycles.
         say: told what is being done.
 
     Raises:
-        DemoError: a process was left behind.
+        DemoError: a process was left behind, or there is no daemon that could serve anything.
         TestbedError: the private Slurm did not boot.
     """
     log = directory / "daemon.log"
-    config_file = write_configuration(directory, speed=speed or 1)
+    config_file = write_configuration(directory, speed=speed or 1, address=address)
     config = load_config(config_file)
     with Store.open(config.store.url, create=True) as store:
         stage = None
         if speed is not None:
-            stage = _real_stage(config_file, submissions, speed=speed, log=log, say=say)
+            stage = _real_stage(
+                config_file,
+                submissions,
+                speed=speed,
+                log=log,
+                say=say,
+                needed=address is not None,
+            )
         if stage is None:
             stage = SimulatedStage(config, store, submissions, log=log, pause_seconds=pause_seconds)
         try:
@@ -95,21 +104,37 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _real_stage(
-    config_file: Path, submissions: Sequence[Submission], *, speed: int, log: Path, say: Say
+    config_file: Path,
+    submissions: Iterable[Submission],
+    *,
+    speed: int,
+    log: Path,
+    say: Say,
+    needed: bool,
 ) -> Stage | None:
-    """A private Slurm, or None, saying why in one line, where it cannot be had."""
-    instead = "so the same cycles run against a simulated Slurm"
+    """A private Slurm, or None, saying why in one line, where it cannot be had.
+
+    Raises:
+        DemoError: it cannot be had, but is needed.
+    """
     try:
         from shapleyprio.demo.real import RealStage
     except ModuleNotFoundError as error:
         if error.name != "psutil":
             raise
-        say(f"a private Slurm needs psutil (pip install 'shapleyprio[demo]'), {instead}")
+        why = "a private Slurm needs psutil (pip install 'shapleyprio[demo]')"
+        _do_without(why, say=say, needed=needed)
         return None
     from shapleyprio.testbed.errors import SlurmUnavailableHere
 
     try:
         return RealStage(config_file, submissions, speed=speed, log=log, say=say)
     except SlurmUnavailableHere as reason:
-        say(f"{reason}, {instead}")
+        _do_without(str(reason), say=say, needed=needed)
         return None
+
+
+def _do_without(why: str, *, say: Say, needed: bool) -> None:
+    if needed:
+        raise DemoError(f"{why}; without it there is no daemon to watch")
+    say(f"{why}, so the same cycles run against a simulated Slurm")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from math import inf
 from time import monotonic
 
 from rich.console import Console
@@ -14,12 +16,11 @@ from shapleyprio.demo.simulated import first_come_first_served
 from shapleyprio.demo.stage import DemoError, Stage, last_words
 from shapleyprio.demo.summary import Result, results
 from shapleyprio.demo.watch import Snapshot, watch
-from shapleyprio.demo.workload import Submission
 from shapleyprio.service.rollback import roll_back
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import Store
 
-FIRST_CYCLE_SECONDS = 30
+FIRST_CYCLE_SECONDS = 90
 """Real time within which the daemon must have finished its first cycle."""
 
 
@@ -51,21 +52,13 @@ class Outcome:
         return found
 
 
-def play(
-    stage: Stage,
-    store: Store,
-    submissions: Sequence[Submission],
-    *,
-    duration: int,
-    console: Console,
-) -> Outcome:
+def play(stage: Stage, store: Store, *, duration: int | None, console: Console) -> Outcome:
     """Lets the workload run under the daemon, shows it, and puts the priorities back.
 
     Args:
         stage: booted.
         store: the one that the daemon writes.
-        submissions: what the stage submits.
-        duration: seconds of the cluster's clock.
+        duration: seconds of the cluster's clock; None goes on until Ctrl-C.
         console: where it is shown.
 
     Raises:
@@ -75,13 +68,14 @@ def play(
     last: Snapshot | None = None
     began = monotonic()
     with screen(console, duration) as show:
-        while stage.step() < duration:
-            seen = watch(store, stage)
-            if seen is None and monotonic() - began > FIRST_CYCLE_SECONDS:
-                break
-            if seen is not None and (last is None or seen.cycle != last.cycle):
-                last = seen
-                show(last)
+        with suppress(KeyboardInterrupt) if duration is None else nullcontext():
+            while stage.step() < (inf if duration is None else duration):
+                seen = watch(store, stage)
+                if seen is None and monotonic() - began > FIRST_CYCLE_SECONDS:
+                    break
+                if seen is not None and (last is None or seen.cycle != last.cycle):
+                    last = seen
+                    show(last)
         stage.stop_daemon()
         last = watch(store, stage)
         if last is None:
@@ -92,7 +86,7 @@ def play(
     return Outcome(
         last=last,
         failures=[line for line in stage.log.read_text().splitlines() if "cycle failed" in line],
-        results=results(last, first_come_first_served(submissions, last.elapsed)),
+        results=results(last, first_come_first_served(stage.submitted.values(), last.elapsed)),
         put_back=put_back,
         still_ours=sum(bool(job.site_factor) for job in pending),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -33,7 +32,7 @@ class RealStage:
 
     Args:
         config_file: its directory holds the whole state.
-        submissions: to come.
+        submissions: to come, perhaps without end.
         speed: cluster seconds per real second.
         log: file for the daemon's log.
         say: told what is being done.
@@ -54,7 +53,8 @@ class RealStage:
     ) -> None:
         ensure_installed(say)
         self.submitted: dict[int, Submission] = {}
-        self._waiting = deque(submissions)
+        self._waiting = iter(submissions)
+        self._next = next(self._waiting, None)
         self.log = log
         self._daemon: subprocess.Popen[bytes] | None = None
         spec = ClusterSpec(
@@ -91,9 +91,9 @@ class RealStage:
             raise DemoError(f"the daemon has ended: {last_words(self.log)}")
         now = self._cluster.now() - self.began
         for _ in range(SUBMISSIONS_A_STEP):
-            if not self._waiting or self._waiting[0].second > now:
+            if self._next is None or self._next.second > now:
                 break
-            job = self._waiting.popleft()
+            job, self._next = self._next, next(self._waiting, None)
             job_id = self._cluster.submit(job.account, job.seconds, processors=job.processors)
             self.submitted[job_id] = job
         time.sleep(STEP_SECONDS)

@@ -40,12 +40,12 @@ class Screen(Protocol):
 
 
 @contextmanager
-def screen(console: Console, duration: int) -> Iterator[Screen]:
+def screen(console: Console, duration: int | None) -> Iterator[Screen]:
     """A screen that moves in a terminal, and prints snapshots elsewhere.
 
     Args:
         console: where to show.
-        duration: of the demo, in seconds of the cluster's clock.
+        duration: of the demo, in seconds of the cluster's clock; None if it has no end.
     """
     if not console.is_terminal:
         yield _Snapshots(console, duration)
@@ -60,7 +60,7 @@ def screen(console: Console, duration: int) -> Iterator[Screen]:
 
 
 class _Snapshots:
-    def __init__(self, console: Console, duration: int) -> None:
+    def __init__(self, console: Console, duration: int | None) -> None:
         self._console = console
         self._duration = duration
         self._next = SNAPSHOT_SECONDS
@@ -84,12 +84,14 @@ def cast() -> RenderableType:
     return Group(Text(), share, table, Text())
 
 
-def frame(snapshot: Snapshot, duration: int, *, lines: int, legend: bool = True) -> RenderableType:
+def frame(
+    snapshot: Snapshot, duration: int | None, *, lines: int, legend: bool = True
+) -> RenderableType:
     """The whole screen.
 
     Args:
         snapshot: what to show.
-        duration: seconds of the whole demo.
+        duration: seconds of the whole demo; None if it has no end.
         lines: how many lines of the start order to show, the last ones.
         legend: whether to explain the columns.
     """
@@ -97,7 +99,8 @@ def frame(snapshot: Snapshot, duration: int, *, lines: int, legend: bool = True)
     headline = Text.assemble(
         ("cluster clock ", "dim"),
         (clock, "bold"),
-        (f", {_hours(snapshot.elapsed)} of {_hours(duration)}", "dim"),
+        (f", {_hours(snapshot.elapsed)}", "dim"),
+        ("" if duration is None else f" of {_hours(duration)}", "dim"),
         f"   cycle {snapshot.cycle}   {snapshot.written} priorities written",
     )
     if snapshot.failures:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from random import Random
 
 from shapleyprio.demo.consortium import MEMBERS, PROCESSORS
@@ -52,6 +53,19 @@ def workload(seed: int, duration: int) -> list[Submission]:
         *_stream(random, lending, duration // 2, duration, jobs=_jobs(0.08, duration)),
     ]
     return sorted(jobs)
+
+
+def rounds(seed: int, duration: int) -> Iterator[Submission]:
+    """Demos without end, one after another, with a pause between them to work the queue off.
+
+    Args:
+        seed: of the first one.
+        duration: seconds of each, on the cluster's clock.
+    """
+    for number in count():
+        begin = number * duration * 4 // 3
+        for job in workload(seed + number, duration):
+            yield replace(job, second=begin + job.second)
 
 
 def _jobs(share: float, duration: int) -> int:

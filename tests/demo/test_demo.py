@@ -14,6 +14,9 @@ from click.testing import CliRunner
 
 from shapleyprio.cli import main
 from shapleyprio.config import load_config
+from shapleyprio.config.values import Address
+from shapleyprio.demo import collector
+from shapleyprio.demo.collector import collecting, reserved
 from shapleyprio.demo.consortium import CLUSTER, MEMBERS, write_configuration
 from shapleyprio.demo.summary import Result, conclusion
 from shapleyprio.service.status import read_status
@@ -65,6 +68,40 @@ def test_the_configuration_of_the_demo_is_valid(tmp_path: Path) -> None:
     assert [o.name for o in config.organizations] == [FLOODING, STEADY, LENDING]
     assert config.slurm.timeout == 1800
     assert config.metrics.address is None
+    assert config.drift.interval is None
+
+
+def test_those_who_watch_see_the_drift_too(tmp_path: Path) -> None:
+    config = load_config(write_configuration(tmp_path, speed=60, address="127.0.0.1:9817"))
+    assert (config.metrics.address, config.drift.interval) == (Address("127.0.0.1", 9817), 300)
+
+
+def test_there_is_nothing_to_watch_without_a_real_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = demo("--simulated", "--watch")
+    assert refused.exit_code == 2
+    assert "drop --simulated" in refused.output
+    monkeypatch.setattr(packages, "PROGRAMS", ("no-such-slurm",))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    lacking = demo("--watch")
+    assert lacking.exit_code == 1
+    assert "no-such-slurm" in lacking.output
+    assert "there is no daemon to watch" in " ".join(lacking.output.split())
+
+
+def test_without_prometheus_one_line_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(collector, "SEARCH_PATH", str(tmp_path))
+    with reserved() as addresses, collecting(addresses, directory=tmp_path) as lines:
+        said = "\n".join(lines)
+    assert f"status page: http://{addresses.daemon}/" in said
+    assert "Prometheus: not installed" in said
+
+
+def test_who_does_not_watch_gets_no_prometheus(tmp_path: Path) -> None:
+    with collecting(None, directory=tmp_path) as lines:
+        assert lines == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_keeps_the_store_for_a_look_afterwards(tmp_path: Path) -> None:

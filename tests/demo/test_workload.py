@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from itertools import islice
 
 from shapleyprio.demo.consortium import MEMBERS, PROCESSORS
 from shapleyprio.demo.simulated import first_come_first_served
 from shapleyprio.demo.waits import Job, mean_wait
-from shapleyprio.demo.workload import workload
+from shapleyprio.demo.workload import rounds, workload
 
 HOUR = 3600
 FLOODING, STEADY, LENDING = (member.name for member in MEMBERS)
@@ -52,3 +54,11 @@ def test_a_waiting_job_counts_with_its_wait_so_far() -> None:
     waiting = Job(account="a", submit=100, start=None)
     assert mean_wait([started, waiting], until=400) == 200
     assert mean_wait([], until=400) == 0
+
+
+def test_rounds_go_on_with_a_pause_between_them() -> None:
+    first = workload(seed=1, duration=3600)
+    second = [replace(job, second=job.second + 4800) for job in workload(seed=2, duration=3600)]
+    endless = rounds(seed=1, duration=3600)
+    assert list(islice(endless, len(first) + len(second))) == [*first, *second]
+    assert next(endless).second == 2 * 4800

@@ -1,0 +1,110 @@
+"""What all dashboards share: their variables, and how organizations are asked for."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from grafana_foundation_sdk.builders.dashboard import (
+    Dashboard,
+    DashboardLink,
+    DatasourceVariable,
+    QueryVariable,
+    Row,
+)
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardCursorSync,
+    DashboardLinkType,
+    VariableOption,
+    VariableRefresh,
+    VariableSort,
+)
+
+from grafana import panels
+from grafana.panels import Panel
+
+TAG = "shapleyprio"
+BY_ORGANIZATION = "shapleyprio_organization_"
+
+ALL = 'cluster="$cluster"'
+SOME = 'cluster="$cluster",organization=~"$organization"'
+"""The organizations that are chosen, all of them to begin with."""
+
+RECORDED = 'schedule="recorded"'
+SCHEDULES = (
+    "recorded is what happened, directcontr and fairshare what the daemon's rule and Slurm's fair "
+    "share would have made of the same jobs."
+)
+SIGN = "Positive: its jobs came sooner than in the fair schedule Ref; negative: later."
+TO_DETAIL = DashboardLink("Show ${__field.labels.organization} in detail").url(
+    "/d/shapleyprio-organization?${datasource:queryparam}&${cluster:queryparam}"
+    "&var-organization=${__field.labels.organization}"
+)
+
+
+def share_of(metric: str, wanted: str = SOME) -> str:
+    """Each organization's part of the sum over all organizations."""
+    name = BY_ORGANIZATION + metric
+    return f"sum by (organization) ({name}{{{wanted}}}) / scalar(sum({name}{{{ALL}}}))"
+
+
+def each(metric: str, wanted: str = SOME) -> str:
+    """One series for each organization, with no label besides."""
+    return f"sum by (organization) ({BY_ORGANIZATION}{metric}{{{wanted}}})"
+
+
+def dashboard(
+    uid: str, title: str, description: str, *, several: bool | None, rows: dict[str, list[Panel]]
+) -> Dashboard:
+    """A dashboard with the variables that all have.
+
+    Args:
+        uid: after "shapleyprio-"; also the file's name.
+        title: in Grafana's lists.
+        description: what it answers.
+        several: whether several organizations can be chosen; None without that variable.
+        rows: heading -> panels from left to right.
+    """
+    made = (
+        Dashboard(title)
+        .uid(f"{TAG}-{uid}")
+        .description(description)
+        .tags([TAG])
+        .time("now-24h", "now")
+        .refresh("1m")
+        .timezone("browser")
+        .tooltip(DashboardCursorSync.CROSSHAIR)
+        .link(
+            DashboardLink("shapleyprio")
+            .type(DashboardLinkType.DASHBOARDS)
+            .tags([TAG])
+            .include_vars(True)
+            .keep_time(True)
+        )
+        .with_variable(DatasourceVariable("datasource").label("Data source").type("prometheus"))
+        .with_variable(_names("cluster", "Cluster", "shapleyprio_cycles_total"))
+    )
+    if several is not None:
+        metric = f'{BY_ORGANIZATION}owned_processors{{cluster="$cluster"}}'
+        chosen = _names("organization", "Organization", metric)
+        if several:
+            everything = VariableOption(selected=True, text=["All"], value=["$__all"])
+            chosen.multi(True).include_all(True).current(everything)
+        made.with_variable(chosen)
+    numbers = count(1)
+    for heading, row in rows.items():
+        made.with_row(Row(heading).id(next(numbers)))
+        for panel in row:
+            made.with_panel(panel.id(next(numbers)))
+    return made
+
+
+def _names(label: str, title: str, metric: str) -> QueryVariable:
+    asked = {"query": f"label_values({metric}, {label})", "refId": label}
+    return (
+        QueryVariable(label)
+        .label(title)
+        .datasource(panels.SOURCE)
+        .query(dict(asked))
+        .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(VariableSort.ALPHABETICAL_ASC)
+    )

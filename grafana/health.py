@@ -1,0 +1,158 @@
+"""The dashboard of the daemon."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+from grafana_foundation_sdk.models.common import BigValueTextMode
+
+from grafana import panels
+from grafana.dashboard import ALL, dashboard
+from grafana.panels import Query
+
+
+def health() -> Dashboard:
+    """Whether the daemon does what it should."""
+    runs = f"shapleyprio_drift_runs_total{{{ALL}}}"
+    return dashboard(
+        "health",
+        "shapleyprio: daemon health",
+        "Whether the daemon sees Slurm, keeps its books and gets its priorities through.",
+        several=None,
+        rows={
+            "Now": [
+                panels.number(
+                    "Version",
+                    "The release that runs; several if daemons of several clusters differ.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query("count by (version) (shapleyprio_build_info)", "{{version}}"),
+                    text=BigValueTextMode.NAME,
+                ),
+                panels.number(
+                    "Last good cycle",
+                    "By the cluster's clock.",
+                    panels.MOMENT,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_last_success_timestamp_seconds{{{ALL}}} * 1000"),
+                ),
+                panels.number(
+                    "Ledger lag",
+                    "Age of the last second up to which accounting is known to be complete.",
+                    panels.SECONDS,
+                    panels.LAG,
+                    Query(f"shapleyprio_ledger_lag_seconds{{{ALL}}}"),
+                ),
+                panels.number(
+                    "Writes that failed",
+                    "Priorities that Slurm refused, or showed no sign of, in the time range shown.",
+                    panels.COUNT,
+                    panels.NONE_IS_GOOD,
+                    Query(
+                        "sum(increase(shapleyprio_pushes_total"
+                        f'{{{ALL},state=~"refused|unconfirmed"}}[$__range])) or vector(0)'
+                    ),
+                ),
+                panels.number(
+                    "Drift replayed up to",
+                    "End of the last replayed window, by the cluster's clock.",
+                    panels.MOMENT,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_drift_timestamp_seconds{{{ALL}}} * 1000"),
+                ),
+                panels.number(
+                    "Replayed window",
+                    "Length of the last replayed window.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_drift_window_seconds{{{ALL}}}"),
+                ),
+            ],
+            "Cycles": [
+                panels.graph(
+                    "Cycles by outcome",
+                    "Everything but ok (and dry_run) is a failure; the daemon's log says which.",
+                    panels.PER_SECOND,
+                    panels.NEUTRAL,
+                    Query(
+                        "sum by (outcome)"
+                        f" (rate(shapleyprio_cycles_total{{{ALL}}}[$__rate_interval]))",
+                        "{{outcome}}",
+                    ),
+                ),
+                panels.graph(
+                    "Phases of a cycle, mean duration",
+                    "observe and push wait for Slurm, account and rank for the store and for us.",
+                    panels.SECONDS,
+                    panels.CYCLE_DURATION,
+                    Query(f"{_rate('sum')} / {_rate('count')}", "{{phase}}"),
+                ),
+                panels.graph(
+                    "Phases of a cycle, 95th percentile",
+                    "One cycle in twenty took longer.",
+                    panels.SECONDS,
+                    panels.CYCLE_DURATION,
+                    Query(
+                        "histogram_quantile(0.95, sum by (phase, le) (rate("
+                        f"shapleyprio_cycle_phase_duration_seconds_bucket{{{ALL}}}"
+                        "[$__rate_interval])))",
+                        "{{phase}}",
+                    ),
+                ),
+                panels.graph(
+                    "Ledger lag",
+                    "Age of the last second up to which accounting is known to be complete. It "
+                    "grows while slurmdbd is away.",
+                    panels.SECONDS,
+                    panels.LAG,
+                    Query(f"shapleyprio_ledger_lag_seconds{{{ALL}}}", "lag"),
+                ),
+            ],
+            "Slurm": [
+                panels.graph(
+                    "Accounting records",
+                    "seen are read, kept are new or changed; refused and late ones do not count.",
+                    panels.PER_SECOND,
+                    panels.NEUTRAL,
+                    Query(
+                        "sum by (result)"
+                        f" (rate(shapleyprio_records_total{{{ALL}}}[$__rate_interval]))",
+                        "{{result}}",
+                    ),
+                ),
+                panels.graph(
+                    "Writes into Slurm",
+                    "applied were found when read back, refused were not taken, unconfirmed have "
+                    "not been seen yet.",
+                    panels.PER_SECOND,
+                    panels.NEUTRAL,
+                    Query(
+                        "sum by (state)"
+                        f" (rate(shapleyprio_pushes_total{{{ALL}}}[$__rate_interval]))",
+                        "{{state}}",
+                    ),
+                ),
+            ],
+            "Live drift": [
+                panels.graph(
+                    "Replays by outcome",
+                    "Since the daemon started. ok and no_jobs are as they should be; the "
+                    "daemon's log says what came of the others.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(f"sum by (outcome) ({runs})", "{{outcome}}"),
+                ),
+                panels.graph(
+                    "Duration of a replay",
+                    "In a process of its own; cycles do not wait for it.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_drift_duration_seconds{{{ALL}}}", "duration"),
+                ),
+            ],
+        },
+    )
+
+
+def _rate(kind: str) -> str:
+    name = f"shapleyprio_cycle_phase_duration_seconds_{kind}"
+    return f"sum by (phase) (rate({name}{{{ALL}}}[$__rate_interval]))"

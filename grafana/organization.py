@@ -1,0 +1,132 @@
+"""The dashboard of one organization."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+
+from grafana import panels
+from grafana.dashboard import (
+    BY_ORGANIZATION,
+    RECORDED,
+    SCHEDULES,
+    SIGN,
+    SOME,
+    dashboard,
+    each,
+    share_of,
+)
+from grafana.panels import Query
+
+SHARES = {
+    "owned_processors": "of the processors",
+    "contribution_part_seconds": "of the work lent (φ̃)",
+    "utility_part_seconds": "of the work got (ψ)",
+}
+
+
+def organization() -> Dashboard:
+    """Everything about one organization."""
+    return dashboard(
+        "organization",
+        "shapleyprio: organization",
+        "What one organization brings, gets and is owed, and what it would have elsewhere.",
+        several=False,
+        rows={
+            "$organization": [
+                panels.number(
+                    "Balance",
+                    "Contribution φ̃ minus utility ψ: above zero it is owed, below zero it owes.",
+                    panels.PART_SECONDS,
+                    panels.OWED,
+                    Query(each("balance_part_seconds")),
+                ),
+                panels.number(
+                    "Drift",
+                    f"(ψ − ψ of Ref) / everybody's parts of work, in the last replay. {SIGN}",
+                    panels.SECONDS,
+                    panels.DRIFT,
+                    Query(each("drift_seconds", f"{SOME},{RECORDED}")),
+                ),
+                panels.number(
+                    "Gain by leaving",
+                    "How much more it would have had alone in the last replayed window. Negative: "
+                    "it gains by the consortium.",
+                    panels.SHARE,
+                    panels.ALONE,
+                    Query(each("alone_gain_ratio")),
+                ),
+                panels.number(
+                    "Priority",
+                    "Points that its waiting jobs get in Slurm.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(each("priority_points")),
+                ),
+                panels.number(
+                    "Waiting and running jobs",
+                    "As the last cycle found them.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(each("pending_jobs"), "waiting"),
+                    Query(each("running_jobs"), "running"),
+                ),
+                panels.number(
+                    "Processors",
+                    "What it brings, in the configured weight.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(each("owned_processors")),
+                ),
+            ],
+            "Give and take": [
+                panels.graph(
+                    "Contribution and utility",
+                    "Worth of the work done on its processors (φ̃), and of the work that its jobs "
+                    "got (ψ). A processor second counts its age, up to the horizon.",
+                    panels.PART_SECONDS,
+                    panels.NEUTRAL,
+                    Query(each("contribution_part_seconds"), "contribution φ̃"),
+                    Query(each("utility_part_seconds"), "utility ψ"),
+                ),
+                panels.graph(
+                    "Balance",
+                    "Contribution minus utility. Above the zero line it is owed, below it owes.",
+                    panels.PART_SECONDS,
+                    panels.OWED,
+                    Query(each("balance_part_seconds"), "balance"),
+                ),
+                panels.graph(
+                    "Share of nodes against use",
+                    "What it brings, what its processors did for all jobs and what its jobs got, "
+                    "each as part of the sum over all organizations.",
+                    panels.SHARE,
+                    panels.NEUTRAL,
+                    *(Query(share_of(metric), name) for metric, name in SHARES.items()),
+                ),
+                panels.graph(
+                    "Jobs",
+                    "How many of its jobs wait and run.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(each("pending_jobs"), "waiting"),
+                    Query(each("running_jobs"), "running"),
+                ),
+            ],
+            "Against the fair schedule, and alone": [
+                panels.graph(
+                    "Drift",
+                    f"(ψ − ψ of Ref) / parts of everybody's work. {SIGN} {SCHEDULES}",
+                    panels.SECONDS,
+                    panels.DRIFT,
+                    Query(f"{BY_ORGANIZATION}drift_seconds{{{SOME}}}", "{{schedule}}"),
+                ),
+                panels.graph(
+                    "Gain by leaving",
+                    "How much more it would have had alone. Below zero it gains by the consortium.",
+                    panels.SHARE,
+                    panels.ALONE,
+                    Query(each("alone_gain_ratio"), "gain"),
+                ),
+            ],
+        },
+    )

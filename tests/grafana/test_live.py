@@ -1,0 +1,160 @@
+"""Every query of every dashboard, put to a Prometheus that reads a daemon on a real Slurm.
+
+All of it is what `shapleyprio demo --watch` starts, at the addresses that it prints.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import pytest
+
+from grafana.generate import DASHBOARDS
+from shapleyprio.demo.consortium import CLUSTER, MEMBERS
+from shapleyprio.testbed.processes import wait_until
+from tests.demo.test_demo import DEMO, processes_mentioning
+from tests.grafana.asked import Asked, all_asked, committed
+from tests.grafana.exposition import metrics_and_labels
+
+pytestmark = pytest.mark.real_slurm
+
+ASKED = list(all_asked())
+ORGANIZATIONS = {member.name for member in MEMBERS}
+RANGE_SECONDS = 60
+PATIENCE_SECONDS = 240
+"""On a machine that is busy besides; it is some 40 on one that is not."""
+
+
+class Watched:
+    """The running demo, and what its Prometheus answers."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._output = directory / "output"
+        with self._output.open("w") as output:
+            self._process = subprocess.Popen(
+                [*DEMO, "--watch", "--speed", "20", "--directory", str(directory / "d")],
+                stdout=output,
+                stderr=output,
+            )
+
+    def address(self, name: str) -> str | None:
+        """What is printed behind a name."""
+        found = re.search(rf"^{name}: (http://\S+)/", self.said(), re.MULTILINE)
+        return None if found is None else found[1]
+
+    def said(self) -> str:
+        return self._output.read_text()
+
+    def ask(self, path: str, **parameters: str) -> Any:
+        """What Prometheus answers."""
+        address = self.address("Prometheus")
+        assert address is not None
+        with urlopen(f"{address}/api/v1/{path}?{urlencode(parameters)}", timeout=60) as response:
+            answer = json.load(response)
+        assert answer["status"] == "success"
+        return answer["data"]
+
+    def knows(self, metric: str) -> bool:
+        """Whether it has two values of the metric at least, so that it can tell a rate."""
+        counted = self.ask("query", query=f"count_over_time({metric}[{RANGE_SECONDS}s]) > 1")
+        return bool(counted["result"])
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def end(self) -> int:
+        """Ctrl-C."""
+        if self.running():
+            self._process.send_signal(signal.SIGINT)
+        return self._process.wait(PATIENCE_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def watched(
+    private_slurm_programs: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Watched]:
+    if shutil.which("prometheus") is None:
+        pytest.skip("Prometheus is not installed (Debian's package prometheus)")
+    demo = Watched(tmp_path_factory.mktemp("w"))
+    missing = {name for name in metrics_and_labels() if "phase_duration" not in name}
+
+    def everything_came() -> bool:
+        assert demo.running(), demo.said()
+        if demo.address("Prometheus") is not None:
+            missing.difference_update({name for name in missing if demo.knows(name)})
+        time.sleep(1)
+        return not missing
+
+    try:
+        wait_until(everything_came, real_seconds=PATIENCE_SECONDS, what=f"{missing}")
+        yield demo
+    finally:
+        demo.end()
+
+
+def filled_in(expression: str) -> str:
+    """As Grafana would ask, with all organizations chosen."""
+    values = {
+        "$__rate_interval": f"{RANGE_SECONDS}s",
+        "$__range": f"{RANGE_SECONDS}s",
+        "$cluster": CLUSTER,
+        "$organization": f"({'|'.join(sorted(ORGANIZATIONS))})",
+    }
+    for variable, value in values.items():
+        expression = expression.replace(variable, value)
+    assert "$" not in expression
+    return expression
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+def test_a_query_returns_data(watched: Watched, asked: Asked) -> None:
+    expression = filled_in(asked.expression)
+    if asked.instant:
+        series = watched.ask("query", query=expression)["result"]
+        points = [[one["value"]] for one in series]
+    else:
+        now = time.time()
+        span = {"start": str(now - RANGE_SECONDS), "end": str(now), "step": "1"}
+        series = watched.ask("query_range", query=expression, **span)["result"]
+        points = [one["values"] for one in series]
+    assert series
+    assert any(not math.isnan(float(value)) for values in points for _, value in values)
+    if "by (organization)" in expression and "alone_gain" not in expression:
+        assert {one["metric"]["organization"] for one in series} == ORGANIZATIONS
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_the_variables_offer_what_there_is(watched: Watched, name: str) -> None:
+    offered = {"cluster": {CLUSTER}, "organization": ORGANIZATIONS}
+    for variable in committed(name)["templating"]["list"]:
+        if variable["type"] == "query":
+            asked = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"])
+            assert asked is not None
+            series = watched.ask("series", **{"match[]": filled_in(asked[1])})
+            assert {one[asked[2]] for one in series} == offered[variable["name"]]
+
+
+def test_the_status_page_answers_where_it_is_said_to(watched: Watched) -> None:
+    address = watched.address("status page")
+    assert address is not None
+    with urlopen(f"{address}/", timeout=60) as page:
+        assert all(name in page.read().decode() for name in ORGANIZATIONS)
+
+
+def test_ctrl_c_ends_everything_well(watched: Watched) -> None:
+    assert watched.end() == 0, watched.said()
+    assert "priorities put back as they were found" in watched.said()
+    assert "everything is stopped, no process is left" in watched.said()
+    assert processes_mentioning(watched.directory) == []
