@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from shapleyprio.cli.replay import packages_needed
+from shapleyprio.cli.replay import check_report_packages, packages_needed
+from shapleyprio.cli.reporting import ReportRequest, report_options
 from shapleyprio.cli.workloads import (
     WorkloadRequest,
+    backfill_without_rigid,
     json_file_option,
     refuse,
     refuse_missing_directories,
+    scheduling_options,
     seconds_in,
     workload_options,
 )
@@ -30,7 +32,7 @@ class Request:
         orderings: random orderings from which to sample coalitions.
         wide, backfill: what becomes of jobs of several processors.
         cores: to compute on.
-        json_file: what to write.
+        json_file, report: what to write.
     """
 
     workload: WorkloadRequest
@@ -40,6 +42,7 @@ class Request:
     backfill: Literal["none", "easy"]
     cores: int
     json_file: Path | None
+    report: ReportRequest
 
 
 def parse_period(_context: click.Context, _option: click.Parameter, text: str) -> int:
@@ -66,29 +69,9 @@ def parse_period(_context: click.Context, _option: click.Parameter, text: str) -
     help="Sample the coalitions of N random orderings, and take rand for what is fair.  "
     "[default: all coalitions and ref; with more than 14 organizations 15 orderings]",
 )
-@click.option(
-    "--wide",
-    type=click.Choice(["expand", "rigid"]),
-    default="expand",
-    show_default=True,
-    help="In what would have been, a job of q processors is q sequential copies, or needs all q "
-    "at once.",
-)
-@click.option(
-    "--backfill",
-    type=click.Choice(["none", "easy"]),
-    default="none",
-    show_default=True,
-    help="What may pass a rigid job that does not fit.",
-)
-@click.option(
-    "--cores",
-    type=click.IntRange(min=1),
-    default=lambda: len(os.sched_getaffinity(0)),
-    metavar="N",
-    help="Cores to compute on.  [default: all]",
-)
+@scheduling_options
 @json_file_option
+@report_options
 def command(**options: Any) -> None:
     """Audit LOG: how fair was what really happened?
 
@@ -100,14 +83,14 @@ def command(**options: Any) -> None:
     late; who worked for whom, in processor-hours; what everybody contributed and used as time went
     by; and whether some organizations would have had more alone, with their own nodes.
     """
-    request = Request(workload=WorkloadRequest.taken_from(options), **options)
-    refuse(
-        (
-            request.backfill != "none" and request.wide != "rigid",
-            "--backfill goes with --wide rigid; sequential copies leave nothing to pass",
-        ),
+    request = Request(
+        workload=WorkloadRequest.taken_from(options),
+        report=ReportRequest.taken_from(options),
+        **options,
     )
+    refuse(backfill_without_rigid(request.wide, request.backfill))
     refuse_missing_directories(("--json", request.json_file))
     with packages_needed():
         from shapleyprio.cli.auditing import audit_log
+    check_report_packages(request.report)
     audit_log(request)

@@ -11,8 +11,10 @@ from typing import Any, Literal
 import click
 
 from shapleyprio.cli.common import sigterm_unwinds
-from shapleyprio.cli.replay import packages_needed
+from shapleyprio.cli.replay import check_report_packages, packages_needed
+from shapleyprio.cli.reporting import ReportRequest, report_options
 from shapleyprio.cli.workloads import (
+    backfill_without_rigid,
     json_file_option,
     refuse,
     refuse_missing_directories,
@@ -47,7 +49,7 @@ class Request:
         dask: address of a scheduler, or "slurm".
         workers: jobs of Slurm to start.
         keep: directory for finished cells.
-        results_file, json_file: what to write.
+        results_file, json_file, report: what to write.
     """
 
     logs: tuple[str, ...]
@@ -57,7 +59,7 @@ class Request:
     windows: int | None
     length: int | None
     deals: int | None
-    organizations: tuple[int, ...] | None
+    organizations: Counts | None
     shares: tuple[Literal["zipf", "uniform"], ...]
     processors: int | None
     wide: Literal["expand", "rigid"] | None
@@ -69,6 +71,7 @@ class Request:
     keep: Path | None
     results_file: Path | None
     json_file: Path | None
+    report: ReportRequest
 
     @property
     def cores_or_all(self) -> int:
@@ -85,16 +88,25 @@ def parse_length(_context: click.Context, _option: click.Parameter, text: str | 
     return seconds
 
 
+class Counts(tuple[int, ...]):
+    """Numbers, in words as they are typed."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self))
+
+
 def parse_counts(
     _context: click.Context, _option: click.Parameter, text: str | None
-) -> tuple[int, ...] | None:
+) -> Counts | None:
     """Reads positive numbers with commas."""
     if text is None:
         return None
     counts = [int(one) if one.strip().isdecimal() else 0 for one in text.split(",")]
     if 0 in counts:
         raise click.BadParameter(f"{text!r} is not K or K,K,...; write for instance 5 or 2,5,8")
-    return tuple(counts)
+    return Counts(counts)
 
 
 @click.command
@@ -201,6 +213,7 @@ def parse_counts(
     help="Write a row for each window and policy there, as .parquet or .csv.",
 )
 @json_file_option
+@report_options
 def command(**options: Any) -> None:
     """Compare policies over many windows of LOG..., and sum up.
 
@@ -214,10 +227,11 @@ def command(**options: Any) -> None:
     they take their logs, by the names these have in the Parallel Workloads Archive, out of the
     files and directories given.
     """
-    request = Request(**options)
+    request = Request(report=ReportRequest.taken_from(options), **options)
     refuse_contradictions(request)
     with packages_needed():
         from shapleyprio.cli.experimenting import experiment
+    check_report_packages(request.report)
     try:
         with sigterm_unwinds():
             experiment(request)
@@ -244,10 +258,7 @@ def refuse_contradictions(request: Request) -> None:
             for option, value in general.items()
         ),
         (request.exhibits and request.preset is None, "--exhibit goes with --preset"),
-        (
-            request.backfill == "easy" and request.wide != "rigid",
-            "--backfill goes with --wide rigid; sequential copies leave nothing to pass",
-        ),
+        backfill_without_rigid(request.wide, request.backfill),
         (request.dask is not None and request.cores, "--cores does not go with --dask"),
         (request.workers and request.dask != "slurm", "--workers goes with --dask slurm"),
         (

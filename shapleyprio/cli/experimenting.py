@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -17,6 +17,7 @@ from rich.table import Table as RichTable
 from shapleyprio.cli.common import print_json
 from shapleyprio.cli.experiment import SLURM_WORKERS, Request
 from shapleyprio.cli.replaying import WIDEST_TABLE, plain_table, short
+from shapleyprio.cli.reporting import publish
 from shapleyprio.cli.workloads import STDOUT
 from shapleyprio.experiment.cells import Experiment, Row, Table
 from shapleyprio.experiment.cluster import on_dask
@@ -29,7 +30,13 @@ from shapleyprio.experiment.running import Progress, Runner, on_cores, run
 from shapleyprio.experiment.summary import Line, summary_of
 from shapleyprio.replay.results import whole_file
 
+if TYPE_CHECKING:
+    from shapleyprio.report import Page
+
 NOTHING = "-"
+
+Group = Sequence[tuple[str, str | int | float | None]]
+"""(column, value) of what the lines of a group have in common."""
 
 
 def experiment(request: Request) -> None:
@@ -94,6 +101,7 @@ def progress_bar(cells: int) -> Iterator[Progress]:
 def tell(request: Request, made: Experiment, rows: Sequence[Row]) -> None:
     """Writes what is to be written, and shows the rest."""
     lines = summary_of(made, rows, seed=request.seed)
+    publish(request.report, lambda: page_of(request, made, rows, lines))
     if request.results_file is not None:
         write_rows(request.results_file, rows)
     if request.json_file == STDOUT:
@@ -108,8 +116,7 @@ def tell(request: Request, made: Experiment, rows: Sequence[Row]) -> None:
 
 def render(console: Console, made: Experiment, rows: Sequence[Row], lines: Sequence[Line]) -> None:
     """Prints the summary, the experiment's own tables, and what is to be known about them."""
-    of_groups = groupby(lines, key=lambda line: list(line.group.items())[:-1])
-    tables = [(title_of(group), summary_table(made, list(of))) for group, of in of_groups]
+    tables = [(title_of(group), summary_table(made, of)) for group, of in groups_of(lines)]
     own = made.tables(rows) if made.tables is not None else ()
     tables += [(table.title, own_table(table)) for table in own]
     wide = console.options.update(max_width=WIDEST_TABLE)
@@ -124,7 +131,31 @@ def render(console: Console, made: Experiment, rows: Sequence[Row], lines: Seque
         console.print(f"\n{note}", markup=False, soft_wrap=True)
 
 
-def title_of(group: Sequence[tuple[str, str | int | float | None]]) -> str:
+def page_of(request: Request, made: Experiment, rows: Sequence[Row], lines: Sequence[Line]) -> Page:
+    """The report."""
+    from shapleyprio.report.experiment_page import experiment_page
+
+    groups = groups_of(lines)
+    own = made.tables(rows) if made.tables is not None else ()
+    alike = set.intersection(*(set(group) for group, _ in groups)) if len(groups) > 1 else set()
+    return experiment_page(
+        made,
+        rows,
+        {title_of([one for one in group if one not in alike]): of for group, of in groups},
+        tables=own,
+        notes=[*failures(made, rows), *made.notes],
+        options={"seed": str(request.seed)},
+        command=request.report.command,
+    )
+
+
+def groups_of(lines: Sequence[Line]) -> list[tuple[Group, list[Line]]]:
+    """What the lines of each group have in common, and the lines."""
+    found = groupby(lines, key=lambda line: list(line.group.items())[:-1])
+    return [(group, list(of)) for group, of in found]
+
+
+def title_of(group: Group) -> str:
     """What a group has in common: names as they are, numbers with what they count."""
     return ", ".join(
         str(value) if isinstance(value, str) else f"{column} {value}" for column, value in group

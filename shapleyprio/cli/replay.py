@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,9 +13,11 @@ import click
 from shapleyprio.cli.reporting import ReportRequest, report_options
 from shapleyprio.cli.workloads import (
     WorkloadRequest,
+    backfill_without_rigid,
     json_file_option,
     refuse,
     refuse_missing_directories,
+    scheduling_options,
     workload_options,
 )
 from shapleyprio.errors import ReplayError
@@ -38,6 +39,7 @@ class Request:
         policies: in the order given; empty for the usual ones.
         orderings, epsilon, confidence: how exact Rand is.
         wide, backfill: what becomes of jobs of several processors.
+        placement: whose free processors a job gets.
         cores: to compute on.
         json_file, schedule_file, report: what to write.
     """
@@ -49,6 +51,7 @@ class Request:
     confidence: float | None
     wide: Literal["expand", "rigid"]
     backfill: Literal["none", "easy"]
+    placement: Literal["random", "least-loaded"]
     cores: int
     json_file: Path | None
     schedule_file: Path | None
@@ -82,26 +85,13 @@ class Request:
     help="... with what probability: sets the orderings as Theorem 5.6 has it.",
 )
 @click.option(
-    "--wide",
-    type=click.Choice(["expand", "rigid"]),
-    default="expand",
+    "--placement",
+    type=click.Choice(["random", "least-loaded"]),
+    default="random",
     show_default=True,
-    help="A job of q processors becomes q sequential copies, or needs all q at once.",
+    help="Whose free processors a job gets: any, or those of who has the most free.",
 )
-@click.option(
-    "--backfill",
-    type=click.Choice(["none", "easy"]),
-    default="none",
-    show_default=True,
-    help="What may pass a rigid job that does not fit.",
-)
-@click.option(
-    "--cores",
-    type=click.IntRange(min=1),
-    default=lambda: len(os.sched_getaffinity(0)),
-    metavar="N",
-    help="Cores to compute on.  [default: all]",
-)
+@scheduling_options
 @json_file_option
 @click.option(
     "--schedule",
@@ -136,9 +126,7 @@ def command(**options: Any) -> None:
     refuse_contradictions(request)
     with packages_needed():
         from shapleyprio.cli.replaying import replay
-    if request.report.wanted:
-        with packages_needed("report"):
-            import shapleyprio.report  # noqa: F401  # rather now than when all is computed
+    check_report_packages(request.report)
     replay(request)
 
 
@@ -153,16 +141,20 @@ def refuse_contradictions(request: Request) -> None:
             request.orderings is not None and request.epsilon is not None,
             "--epsilon and --confidence set the number of orderings; leave --orderings out",
         ),
-        (
-            request.backfill != "none" and request.wide != "rigid",
-            "--backfill goes with --wide rigid; sequential copies leave nothing to pass",
-        ),
+        backfill_without_rigid(request.wide, request.backfill),
         (
             request.json_file is not None and request.json_file == request.schedule_file,
             "--json and --schedule name the same file",
         ),
     )
     refuse_missing_directories(("--json", request.json_file), ("--schedule", request.schedule_file))
+
+
+def check_report_packages(request: ReportRequest) -> None:
+    """Finds out before anything is computed whether a report, if wanted, can be made."""
+    if request.wanted:
+        with packages_needed("report"):
+            import shapleyprio.report  # noqa: F401
 
 
 @contextmanager

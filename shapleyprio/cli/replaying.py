@@ -55,7 +55,11 @@ def replay(request: Request) -> None:
     refuse_unknown_policies(request.policies)
     with progress_bars() as bar:
         log, workload = workload_for(
-            request.workload, bar, wide=request.wide, backfill=request.backfill
+            request.workload,
+            bar,
+            wide=request.wide,
+            backfill=request.backfill,
+            placement=request.placement,
         )
         schedules = run(request, workload, bar)
     results = results_of(workload, schedules)

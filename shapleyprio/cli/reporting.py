@@ -110,12 +110,13 @@ def command_line() -> str:
 
 def _typed(parameter: click.Parameter, value: Any) -> list[str]:
     if isinstance(parameter, click.Argument):
-        return [without_password(str(value))]
+        logs = value if isinstance(value, tuple) else (value,)
+        return [without_password(str(log)) for log in logs]
     if isinstance(parameter, click.Option) and parameter.is_flag:
         return [parameter.opts[0]]
     if parameter.multiple:
         return [word for one in value for word in (parameter.opts[0], str(one))]
-    if isinstance(value, tuple):  # --window START:LENGTH
+    if type(value) is tuple:  # --window START:LENGTH
         value = ":".join(map(str, value))
     return [parameter.opts[0], str(value)]
 

@@ -17,6 +17,7 @@ from shapleyprio.replay.sacct import XDMOD_FIELDS
 from shapleyprio.replay.workload import (
     Backfill,
     Consortium,
+    Placement,
     Wide,
     Window,
     Workload,
@@ -30,7 +31,12 @@ Bar = Callable[[str, int | None], Told]
 
 
 def workload_for(
-    request: WorkloadRequest, bar: Bar, *, wide: Wide = "expand", backfill: Backfill = "none"
+    request: WorkloadRequest,
+    bar: Bar,
+    *,
+    wide: Wide = "expand",
+    backfill: Backfill = "none",
+    placement: Placement = "random",
 ) -> tuple[Log, Workload]:
     """Reads the log and takes the workload out of it.
 
@@ -39,6 +45,7 @@ def workload_for(
         bar: makes a bar that shows how far reading is.
         wide: what becomes of jobs of several processors.
         backfill: what may pass a rigid job that does not fit.
+        placement: whose free processors a job gets.
 
     Raises:
         ReplayError, ConfigError: it cannot be had.
@@ -47,7 +54,10 @@ def workload_for(
     log = read(request, bar)
     consortium = consortium_for(request, log)
     window = window_of(request, log)
-    return log, workload_of(log, consortium, window=window, wide=wide, backfill=backfill)
+    workload = workload_of(
+        log, consortium, window=window, wide=wide, backfill=backfill, placement=placement
+    )
+    return log, workload
 
 
 def complain(log: Log) -> None:

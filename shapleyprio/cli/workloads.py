@@ -1,7 +1,8 @@
-"""What `replay` and `trial` have in common: which log, whose jobs, which window."""
+"""What commands on logs have in common: which log, whose jobs, which window, how scheduled."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -143,6 +144,46 @@ def workload_options(command: AnyCommand) -> AnyCommand:
     for option in reversed(OPTIONS):
         command = option(command)
     return command
+
+
+SCHEDULING_OPTIONS: tuple[Callable[[AnyCommand], AnyCommand], ...] = (
+    click.option(
+        "--wide",
+        type=click.Choice(["expand", "rigid"]),
+        default="expand",
+        show_default=True,
+        help="A job of q processors becomes q sequential copies, or needs all q at once.",
+    ),
+    click.option(
+        "--backfill",
+        type=click.Choice(["none", "easy"]),
+        default="none",
+        show_default=True,
+        help="What may pass a rigid job that does not fit.",
+    ),
+    click.option(
+        "--cores",
+        type=click.IntRange(min=1),
+        default=lambda: len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="Cores to compute on.  [default: all]",
+    ),
+)
+
+
+def scheduling_options(command: AnyCommand) -> AnyCommand:
+    """Adds how jobs are scheduled anew; the command gets `wide`, `backfill` and `cores`."""
+    for option in reversed(SCHEDULING_OPTIONS):
+        command = option(command)
+    return command
+
+
+def backfill_without_rigid(wide: str | None, backfill: str | None) -> tuple[bool, str]:
+    """A contradiction for `refuse`; None is an option that was left out."""
+    return (
+        backfill == "easy" and wide != "rigid",
+        "--backfill goes with --wide rigid; sequential copies leave nothing to pass",
+    )
 
 
 def json_file_option(command: AnyCommand) -> AnyCommand:

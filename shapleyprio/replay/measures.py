@@ -75,20 +75,20 @@ def measure(workload: Workload, schedule: Schedule) -> Measures:
     organization = workload.organization[job]
     count = len(workload.organizations)
     executed, worth = _by_the_end(workload, job, start)
-    parts = _sums(executed, copies, organization, count)
-    waits = _waits(workload, job, start, copies)
-    waited = _sums(waits.wait, waits.weight, waits.organization, count)
-    jobs = _sums(np.ones_like(waits.wait), waits.weight, waits.organization, count)
+    parts = sums(executed, copies, organization, count)
+    waiting = waits(workload, job, start, copies)
+    waited = sums(waiting.wait, waiting.weight, waiting.organization, count)
+    jobs = sums(np.ones_like(waiting.wait), waiting.weight, waiting.organization, count)
     return Measures(
-        utilities=_sums(worth, copies, organization, count),
+        utilities=sums(worth, copies, organization, count),
         parts=parts,
         mean_waits=tuple(
             Fraction(seconds, number) if number else None
             for seconds, number in zip(waited, jobs, strict=True)
         ),
         mean_wait=Fraction(sum(waited), sum(jobs)),
-        wait_95th_percentile=_percentile(waits.wait, waits.weight, 95),
-        mean_bounded_slowdown=waits.bounded_slowdown() / sum(jobs),
+        wait_95th_percentile=percentile(waiting.wait, waiting.weight, 95),
+        mean_bounded_slowdown=waiting.bounded_slowdown() / sum(jobs),
         utilization=Fraction(sum(parts), workload.system_processors * length),
     )
 
@@ -103,7 +103,7 @@ def contributed(workload: Workload, schedule: Schedule) -> tuple[int, ...]:
     seen = (schedule.start < workload.window.length) & (schedule.owner != UNKNOWN)
     _, worth = _by_the_end(workload, schedule.job[seen], schedule.start[seen])
     count = len(workload.organizations)
-    return _sums(worth, schedule.copies[seen], schedule.owner[seen], count)
+    return sums(worth, schedule.copies[seen], schedule.owner[seen], count)
 
 
 def unfairness(measures: Measures, reference: Measures) -> Fraction:
@@ -130,7 +130,7 @@ def drifts(measures: Measures, reference: Measures) -> tuple[Fraction, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waits:
+class Waits:
     """Jobs (or, if not rigid, copies) that waited alike.
 
     Attributes:
@@ -146,6 +146,7 @@ class _Waits:
     weight: Integers
 
     def bounded_slowdown(self) -> float:
+        """Σ of max((wait + processing time) / max(processing time, `BOUND`), 1)."""
         bounded = np.maximum(self.processing_time, BOUND)
         slowdown = np.maximum(
             np.add(self.wait, self.processing_time, dtype=np.float64) / bounded, 1
@@ -153,7 +154,15 @@ class _Waits:
         return float((slowdown * self.weight).sum())
 
 
-def _waits(workload: Workload, job: Integers, start: Integers, copies: Integers) -> _Waits:
+def waits(workload: Workload, job: Integers, start: Integers, copies: Integers) -> Waits:
+    """How long jobs waited, those that did not start in the window until its end.
+
+    Args:
+        workload: what was scheduled.
+        job: indices into the workload, as in a schedule.
+        start: seconds of the window; all before its end.
+        copies: how many started then.
+    """
     if workload.wide == "rigid":
         job, first = np.unique(job, return_index=True)
         start, weight = start[first], np.ones_like(job)
@@ -165,7 +174,7 @@ def _waits(workload: Workload, job: Integers, start: Integers, copies: Integers)
     rest = np.flatnonzero(started < wanted)
     jobs = np.concatenate((job, rest))
     until = np.concatenate((start, np.full(len(rest), workload.window.length)))
-    return _Waits(
+    return Waits(
         organization=workload.organization[jobs],
         wait=until - workload.release[jobs],
         processing_time=workload.processing_time[jobs],
@@ -194,7 +203,7 @@ def _refuse_what_would_wrap(workload: Workload) -> None:
         )
 
 
-def _sums(
+def sums(
     values: Integers, weights: Integers, groups: NDArray[np.int32], count: int
 ) -> tuple[int, ...]:
     """Σ value·weight of each group, exactly; the values are from 0 to 2^63 − 1.
@@ -204,13 +213,13 @@ def _sums(
     """
     totals = [0] * count
     for shift in range(0, 63, LIMB):
-        sums = np.zeros(count, dtype=np.int64)
-        np.add.at(sums, groups, (values >> shift & (1 << LIMB) - 1) * weights)
-        totals = [total + (int(one) << shift) for total, one in zip(totals, sums, strict=True)]
+        of_limb = np.zeros(count, dtype=np.int64)
+        np.add.at(of_limb, groups, (values >> shift & (1 << LIMB) - 1) * weights)
+        totals = [total + (int(one) << shift) for total, one in zip(totals, of_limb, strict=True)]
     return tuple(totals)
 
 
-def _percentile(values: Integers, weights: Integers, percent: int) -> int:
+def percentile(values: Integers, weights: Integers, percent: int) -> int:
     """The smallest value that at least so many per cent do not exceed (nearest rank)."""
     order = np.argsort(values)
     below = np.cumsum(weights[order])

@@ -92,6 +92,7 @@ def as_json(log: Log, workload: Workload, results: Sequence[Result]) -> dict[str
             {"name": name, "processors": int(workload.owned[u]), "jobs": jobs[u]}
             for u, name in enumerate(workload.organizations)
         ],
+        "placement": workload.placement,
         "left_out": dict(workload.left_out),
         "policies": [_policy_as_json(workload, result) for result in results],
     }

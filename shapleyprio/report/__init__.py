@@ -24,8 +24,9 @@ drawn by the page's own script and, without a browser, for pictures. Needs
 
 from __future__ import annotations
 
-from shapleyprio.report.charts import heat_map, intervals, signed_bars, spread, stacked_bars, trends
+from shapleyprio.report.charts import MatrixWords, heat_map, stacked_bars, trends
 from shapleyprio.report.colors import colors_of
+from shapleyprio.report.comparisons import bars, counts, intervals, signed_bars, spread
 from shapleyprio.report.encodings import TimeAxis
 from shapleyprio.report.page import Chart, Choice, Page, ReportError, Section, Table
 from shapleyprio.report.picture import write_pictures
@@ -34,12 +35,15 @@ from shapleyprio.report.writing import render, write_page
 __all__ = [
     "Chart",
     "Choice",
+    "MatrixWords",
     "Page",
     "ReportError",
     "Section",
     "Table",
     "TimeAxis",
+    "bars",
     "colors_of",
+    "counts",
     "heat_map",
     "intervals",
     "render",

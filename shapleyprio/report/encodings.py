@@ -8,6 +8,9 @@ from typing import Any
 
 Spec = dict[str, Any]
 
+ROW = 30
+"""Height of a row of bars or cells, in pixels."""
+
 SHORT = "datum.value == 0 ? '0' : format(datum.value, '.3~s')"
 """Label of a tick at a number."""
 
@@ -78,14 +81,18 @@ def params(*, choice: str | None = None, axis: TimeAxis | None = None) -> list[S
 
 def filters(choice: str | None) -> list[Spec]:
     """What is shown of a chart's data; `choice` is None where it does not depend on that."""
-    shown = [{"filter": "indexof(hidden, datum.organization) < 0"}]
-    return shown if choice is None else [{"filter": "datum.choice === choice"}, *shown]
+    return [*chosen(choice), {"filter": "indexof(hidden, datum.organization) < 0"}]
 
 
-def organizations(colors: Mapping[str, str]) -> Spec:
-    """The channel color: an organization's own."""
+def chosen(choice: str | None) -> list[Spec]:
+    """As `filters`, of data that have nothing to do with organizations."""
+    return [] if choice is None else [{"filter": "datum.choice === choice"}]
+
+
+def organizations(colors: Mapping[str, str], field: str = "organization") -> Spec:
+    """The channel color: an organization's own, or that of what stands in another field."""
     return {
-        "field": "organization",
+        "field": field,
         "type": "nominal",
         "title": None,
         "scale": {"domain": list(colors), "range": list(colors.values())},

@@ -92,6 +92,9 @@
     };
     const { view } = await embed(element, spec, { mode: "vega-lite", actions: false, renderer: "svg" });
     views.push({ chart, view });
+    // labels turn where there is little room, which is known only after the first layout; a choice
+    // is told to all charts that have one, and lays them out anew
+    if (!has(chart, "choice")) await view.resize().runAsync();
     // a tap moves no pointer, which is what numbers beside a mark wait for
     element.addEventListener("click", ({ target, clientX, clientY }) => target.dispatchEvent(
       new PointerEvent("pointermove", { bubbles: true, clientX, clientY })));

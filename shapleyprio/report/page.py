@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from shapleyprio.errors import ReplayError
 
 Cell = str | int | float | None
+
+Data = Mapping[str, Sequence[Cell]]
+"""Of a chart: field -> its values, all of the same length."""
 
 
 class ReportError(ReplayError):
@@ -35,12 +38,12 @@ class Chart:
     Attributes:
         name: in lower case with hyphens, once on its page: the name of its picture.
         spec: in Vega-Lite, without data, width and configuration.
-        data: field -> its values, all of the same length.
+        data: what it shows.
     """
 
     name: str
     spec: Mapping[str, Any]
-    data: Mapping[str, Sequence[Cell]]
+    data: Data
 
     def has(self, signal: str) -> bool:
         """Whether the chart follows that signal of the page ("choice", "hidden", "begin")."""
@@ -100,3 +103,16 @@ class Page:
     organizations: Mapping[str, str] = field(default_factory=dict)
     choice: Choice | None = None
     command: str | None = None
+
+
+def columns_of(fields: Sequence[str], rows: Iterable[Sequence[Cell]]) -> dict[str, list[Cell]]:
+    """The data of a chart from rows.
+
+    >>> columns_of(("policy", "value"), [("ref", 0), ("fcfs", 40)])
+    {'policy': ['ref', 'fcfs'], 'value': [0, 40]}
+    """
+    columns: dict[str, list[Cell]] = {field: [] for field in fields}
+    for row in rows:
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
+    return columns

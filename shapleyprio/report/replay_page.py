@@ -97,6 +97,7 @@ def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
         "left out": ", ".join(left_out) or "nothing",
         "processors": f"{workload.system_processors:,}",
         "organizations": ", ".join(organizations),
+        "processors of a job": workload.placement,
         "jobs of several processors": rigid if workload.wide == "rigid" else "expanded to copies",
     }
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from shapleyprio.report.charts import SPREAD, heat_map, signed_bars, spread, stacked_bars, trends
-from shapleyprio.report.page import Cell, Section, Table
+from shapleyprio.report.charts import heat_map, stacked_bars, trends
+from shapleyprio.report.comparisons import SPREAD, signed_bars, spread
+from shapleyprio.report.page import Cell, Section, Table, columns_of
 from shapleyprio.report.replayed import Replayed
 from shapleyprio.report.series import Rows, drift_of, executed_where, utilization_of, waits_of
 from shapleyprio.report.wording import duration
@@ -19,8 +20,6 @@ FEWEST_ROWS, MOST_ROWS = 6, 25
 UNKNOWN_OWNER = "(not known)"
 
 UTILITY, CONTRIBUTION = "utility ψ", "contribution φ"
-
-Columns = dict[str, list[Cell]]
 
 
 def comparison(replayed: Replayed) -> Section:
@@ -43,7 +42,7 @@ def comparison(replayed: Replayed) -> Section:
         return Section(
             title="Policies", note=note, chart=None, table=Table(headings=headings, rows=rows)
         )
-    found = _rows(
+    found = columns_of(
         ("policy", "organization", "value", "label"),
         (
             (result.schedule.policy, name, float(drift), duration(float(result.unfairness or 0)))
@@ -54,8 +53,9 @@ def comparison(replayed: Replayed) -> Section:
     return Section(
         title="How fair is each policy?",
         note="By how many seconds a part of work came too early or too late on average, held "
-        "against the fair schedule of ref (Δψ/p_tot): the length of the whole bar. To the right "
-        "are those whose work came too early, to the left those who were held back.",
+        f"against the fair schedule of {replayed.reference} (Δψ/p_tot): the length of the whole "
+        "bar. To the right are those whose work came too early, to the left those who were held "
+        "back.",
         chart=signed_bars(
             "fairness", found, title="seconds", colors=replayed.colors, policies=replayed.policies
         ),
@@ -69,7 +69,7 @@ def drift(replayed: Replayed) -> Section | None:
         return None
     fair = replayed.series[replayed.fair.schedule.policy]
     drifts = {policy: drift_of(one, fair) for policy, one in replayed.series.items()}
-    data = _rows(
+    data = columns_of(
         ("choice", "organization", "time", "value"),
         (
             (policy, name, replayed.shown(moment), value)
@@ -98,7 +98,7 @@ def drift(replayed: Replayed) -> Section | None:
 def standing(replayed: Replayed) -> Section:
     """What did each organization get, and what did it give?"""
     names = tuple(replayed.colors)
-    data = _rows(
+    data = columns_of(
         ("choice", "organization", "kind", "time", "value"),
         (
             (policy, name, kind, replayed.shown(moment), value)
@@ -165,7 +165,7 @@ def lending(replayed: Replayed) -> Section:
         "(columns)." + (" Of some jobs the log does not tell where they ran." if unknown else ""),
         chart=heat_map(
             "lending",
-            _rows(("choice", "organization", "owner", "value", "part"), cells),
+            columns_of(("choice", "organization", "owner", "value", "part"), cells),
             rows=names,
             columns=owners,
             title="processor-hours",
@@ -188,7 +188,7 @@ def waits(replayed: Replayed) -> Section:
             strict=True,
         )
     ]
-    data = _rows(
+    data = columns_of(
         ("choice", "organization", *(f"p{percent}" for percent in SPREAD)),
         (
             (policy, name, *ordered[:-1])
@@ -225,7 +225,7 @@ def utilization(replayed: Replayed) -> Section:
     """How busy were the processors, and with whose jobs?"""
     processors = replayed.workload.system_processors
     busy = {policy: utilization_of(one, processors) for policy, one in replayed.series.items()}
-    data = _rows(
+    data = columns_of(
         ("choice", "organization", "time", "until", "value"),
         (
             (policy, name, replayed.shown(begin), replayed.shown(end), value)
@@ -319,12 +319,3 @@ def _over_time(
             for i in some
         ],
     )
-
-
-def _rows(fields: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Columns:
-    """Columns from rows."""
-    columns: Columns = {field: [] for field in fields}
-    for row in rows:
-        for column, value in zip(columns.values(), row, strict=True):
-            column.append(value)
-    return columns

@@ -33,11 +33,13 @@ class Replayed:
         log: that was read.
         workload: what was taken out of it.
         results: of the policies, in order.
+        reference: the policy whose schedule counts as fair.
     """
 
     log: Log
     workload: Workload
     results: Sequence[Result]
+    reference: str = REFERENCE
 
     @cached_property
     def policies(self) -> list[str]:
@@ -52,7 +54,7 @@ class Replayed:
     @cached_property
     def initial(self) -> str:
         """The policy that is shown first: what really happened, or the first that is not fair."""
-        others = [policy for policy in self.policies if policy != REFERENCE]
+        others = [policy for policy in self.policies if policy != self.reference]
         return "recorded" if "recorded" in others else (others or self.policies)[0]
 
     @cached_property
@@ -68,13 +70,13 @@ class Replayed:
 
     @cached_property
     def fair(self) -> Result | None:
-        """Ref's."""
-        return next((one for one in self.results if one.schedule.policy == REFERENCE), None)
+        """That of the fair schedule."""
+        return next((one for one in self.results if one.schedule.policy == self.reference), None)
 
     @cached_property
     def shapley(self) -> Mapping[int, Sequence[Fraction]] | None:
         """Ref's contributions over time; None without Ref, or where they would take too long."""
-        if self.fair is None or not is_cheap(self.workload):
+        if self.fair is None or self.reference != REFERENCE or not is_cheap(self.workload):
             return None
         return shapley_over_time(self.workload, self.fair.schedule.seed)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shapleyprio.fairness.utility import Moments
 from shapleyprio.replay.log import UNKNOWN
-from shapleyprio.replay.measures import _percentile, _sums, _waits
+from shapleyprio.replay.measures import percentile, sums, waits
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
 
@@ -113,8 +113,8 @@ def executed_where(workload: Workload, schedule: Schedule) -> Rows:
     executed = np.minimum(workload.processing_time[job], length - start)
     owner = np.where(schedule.owner[seen] == UNKNOWN, k, schedule.owner[seen])
     cells = workload.organization[job].astype(np.int64) * (k + 1) + owner
-    sums = _sums(executed, schedule.copies[seen], cells.astype(np.int32), k * (k + 1))
-    return tuple(sums[u * (k + 1) : (u + 1) * (k + 1)] for u in range(k))
+    totals = sums(executed, schedule.copies[seen], cells.astype(np.int32), k * (k + 1))
+    return tuple(totals[u * (k + 1) : (u + 1) * (k + 1)] for u in range(k))
 
 
 def waits_of(
@@ -131,12 +131,12 @@ def waits_of(
         None for an organization without jobs.
     """
     seen = schedule.start < workload.window.length
-    waits = _waits(workload, schedule.job[seen], schedule.start[seen], schedule.copies[seen])
+    waiting = waits(workload, schedule.job[seen], schedule.start[seen], schedule.copies[seen])
     found: list[tuple[int, ...] | None] = []
     for u in range(len(workload.organizations)):
-        mine = np.flatnonzero(waits.organization == u)
-        wait, weight = waits.wait[mine], waits.weight[mine]
-        ordered = tuple(_percentile(wait, weight, p) for p in percents) if len(mine) else None
+        mine = np.flatnonzero(waiting.organization == u)
+        wait, weight = waiting.wait[mine], waiting.weight[mine]
+        ordered = tuple(percentile(wait, weight, p) for p in percents) if len(mine) else None
         found.append(ordered)
     return tuple(found)
 
@@ -154,15 +154,15 @@ def _moments_of(
     second, processors, group = second[counted], processors[counted], group[counted]
     step = np.searchsorted(np.array(moments), second)
     cell = (group.astype(np.int64) * steps + step).astype(np.int32)
-    sums = [
-        _sums(values, processors, cell, count * steps)
+    totals = [
+        sums(values, processors, cell, count * steps)
         for values in (np.ones_like(second), second, second * second)
     ]
     return [
         [
             Moments(*until)
             for until in zip(
-                *(accumulate(one[u * steps : (u + 1) * steps]) for one in sums), strict=True
+                *(accumulate(one[u * steps : (u + 1) * steps]) for one in totals), strict=True
             )
         ]
         for u in range(count)

@@ -181,6 +181,19 @@ def test_the_schedule_has_all_policies_and_copies_on_processors_that_were_free()
 # policies
 
 
+def test_processors_may_be_those_of_who_has_the_most_free() -> None:
+    write_log()
+
+    def schedule(seed: str, *arguments: str) -> str:
+        succeeds(*DEAL, "--policy", "fcfs", "--schedule", "s.csv", "--seed", seed, *arguments)
+        return Path("s.csv").read_text()
+
+    placed = ("--placement", "least-loaded")
+    assert schedule("1") == schedule("1", "--placement", "random") != schedule("1", *placed)
+    assert told(*DEAL, *placed)["placement"] == "least-loaded"
+    assert told(*DEAL)["placement"] == "random"
+
+
 def test_a_policy_named_twice_runs_once() -> None:
     write_log()
     output = told(*DEAL, "--policy", "fcfs", "--policy", "ref", "--policy", "fcfs")

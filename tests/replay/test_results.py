@@ -92,6 +92,7 @@ def test_everything_is_told_in_this_order() -> None:
                 {"name": "physics", "processors": 2, "jobs": 2},
                 {"name": "bio, all", "processors": 1, "jobs": 1},
             ],
+            "placement": "random",
             "left_out": {"too_wide": 7},
             "policies": [
                 {

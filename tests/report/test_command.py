@@ -51,6 +51,36 @@ def test_the_page_and_the_pictures_are_written() -> None:
     assert Path("pictures", "waits-fcfs.png").exists()
 
 
+def test_an_audit_has_a_page_and_pictures() -> None:
+    arguments = ["audit", *ARGUMENTS[1:6], "--period", "20s", "--report", "a.html", "--png", "p"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    page = unescape(Path("a.html").read_text())
+    assert "shapleyprio audit small.swf" in page
+    assert "--period 20" in page
+    assert Path("p", "delays-recorded.png").exists()
+
+
+def test_an_experiment_has_a_page_whose_command_can_be_typed_again() -> None:
+    arguments = [
+        *("experiment", "small.swf", "--policy", "fcfs", "--windows", "2", "--length", "15"),
+        *("--deal-users", "2,3", "--processors", "3", "--cores", "1", "--report", "e.html"),
+    ]
+    result = CliRunner().invoke(main, [*arguments, "--png", "p"])
+    assert result.exit_code == 0, result.output
+    page = unescape(Path("e.html").read_text())
+    assert shlex.join(["shapleyprio", *arguments, "--png", "p"]) in page
+    assert Path("p", "means-organizations-3.png").exists()
+
+
+@pytest.mark.parametrize("name", ["audit", "experiment"])
+def test_a_page_that_could_not_be_written_costs_no_computing(name: str) -> None:
+    arguments = [name, "small.swf", "--deal-users", "2", "--report", "absent/r.html"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert "there is no directory absent" in result.stderr
+
+
 def test_what_was_typed_is_told_as_it_can_be_typed_again() -> None:
     arguments = ["a log.swf", "--deal-users", "2", "--seed", "0", "--window", "0:50", "--strict"]
     policies = ["--policy", "ref", "--policy", "fcfs"]

@@ -15,6 +15,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 from shapleyprio.report import Page, write_page
 from shapleyprio.report.replay_page import replay_page
 from tests.report.browsing import DESKTOP, PHONE, browser, opened
+from tests.report.test_audit_page import page_in as audit_page_in
+from tests.report.test_experiment_page import page_of as experiment_page_of
 from tests.report.workloads import NAMES, log_in, results_in, workload_in
 
 CHARTS = ["fairness", "drift", "standing", "lending", "waits", "utilization"]
@@ -126,6 +128,33 @@ def test_pointing_at_a_bar_tells_the_organization(shown: Chrome) -> None:
     ActionChains(shown).move_to_element(bar).click().perform()
     told = until(shown, "document.querySelector('#vg-tooltip-element')?.textContent")
     assert any(name in told for name in NAMES)
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_pages_of_audits_and_experiments_are_drawn_as_well(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    pages = {
+        "audit": audit_page_in(tmp_path),
+        "experiment": experiment_page_of("one", "two"),
+        "group": experiment_page_of("one"),
+    }
+    with browser(size) as shown:
+        for name, page in pages.items():
+            write_page(page, tmp_path / f"{name}.html")
+            opened(shown, tmp_path / f"{name}.html")
+            charts = [one.chart.name for one in page.sections if one.chart is not None]
+            assert all(marks(shown, chart, "rect") or lines(shown, chart) for chart in charts)
+            wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert shown.execute_script(f"return {wide}") == 0
+            assert shown.get_log("browser") == []  # type: ignore[no-untyped-call]
+        assert marks(shown, "wins", "rect") == 6  # alone and with others, if never with no width
+        assert marks(shown, "means", "symbol") == 3
+
+
+def lines(shown: Chrome, chart: str) -> int:
+    """How many lines and points stand in a chart's drawing area."""
+    return marks(shown, chart, "line") + marks(shown, chart, "symbol")
 
 
 def test_a_table_stands_behind_every_chart(shown: Chrome) -> None:

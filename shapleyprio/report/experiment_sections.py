@@ -1,0 +1,185 @@
+"""The sections of an experiment's report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from shapleyprio.experiment.cells import Table as OwnTable
+from shapleyprio.report.charts import MatrixWords, heat_map
+from shapleyprio.report.comparisons import SPREAD, counts, intervals, spread
+from shapleyprio.report.page import Cell, Section, Table, columns_of
+from shapleyprio.report.summed import Summed
+
+ALONE, WITH_OTHERS = "best alone", "best with others"
+
+
+def at_a_glance(summed: Summed) -> Section:
+    """The means of all groups."""
+    found = {
+        (group, summed.name_of(line)): line.mean
+        for group, lines in summed.groups.items()
+        for line in lines
+        if line.mean is not None
+    }
+    largest = {
+        group: max((mean for (of, _), mean in found.items() if of == group), default=0)
+        for group in summed.groups
+    }
+    return Section(
+        title="At a glance",
+        note=f"The mean {summed.unit}, of every group (rows); dark cells are the largest of their "
+        "row.",
+        chart=heat_map(
+            "groups",
+            columns_of(
+                ("organization", "owner", "value", "part"),
+                (
+                    (group, name, mean, mean / largest[group] if largest[group] else 0.0)
+                    for (group, name), mean in found.items()
+                ),
+            ),
+            rows=list(summed.groups),
+            columns=summed.compared,
+            title=summed.unit,
+            choice=None,
+            words=MatrixWords(
+                rows="", columns=summed.made.by[-1], part="of the largest in the row"
+            ),
+            shaded_by="part",
+        ),
+        table=Table(
+            headings=("group", *summed.compared),
+            rows=[
+                (group, *(found.get((group, name)) for name in summed.compared))
+                for group in summed.groups
+            ],
+        ),
+    )
+
+
+def means(summed: Summed) -> Section:
+    """How large is the mean, and how sure is that?"""
+    lines = [
+        (group, summed.name_of(line), line) for group, of in summed.groups.items() for line in of
+    ]
+    return Section(
+        title="Mean and its 95 % interval",
+        note=f"{summed.made.description}. The dot is the mean; in 95 % of the cases the line holds "
+        "the mean of all windows that could have been drawn (bootstrap).",
+        chart=intervals(
+            "means",
+            columns_of(
+                ("choice", "policy", "mean", "low", "high"),
+                (
+                    (
+                        *(group, name, line.mean),
+                        *(line.mean if end is None else end for end in (line.low, line.high)),
+                    )
+                    for group, name, line in lines
+                    if line.mean is not None
+                ),
+            ),
+            title=summed.unit,
+            colors=summed.colors,
+            choice=summed.choice,
+        ),
+        table=Table(
+            headings=(
+                *("group", summed.made.by[-1], "mean", "low", "high"),
+                *("st. dev.", "median", "count", "failed"),
+            ),
+            rows=[
+                (
+                    *(group, name, line.mean, line.low, line.high),
+                    *(line.deviation, line.median, line.count, line.failed),
+                )
+                for group, name, line in lines
+            ],
+        ),
+    )
+
+
+def wins(summed: Summed) -> Section:
+    """How often was which the best?"""
+    lines = [
+        (group, summed.name_of(line), line) for group, of in summed.groups.items() for line in of
+    ]
+    return Section(
+        title="How often the best",
+        note=f"In how many windows its {summed.made.value} was the {_best(summed)}, alone or "
+        "together with others.",
+        chart=counts(
+            "wins",
+            columns_of(
+                ("choice", "policy", "kind", "value"),
+                (
+                    (group, name, kind, value)
+                    for group, name, line in lines
+                    for kind, value in ((ALONE, line.wins), (WITH_OTHERS, line.ties))
+                ),
+            ),
+            title="windows",
+            colors=summed.colors,
+            kinds=(ALONE, WITH_OTHERS),
+            choice=summed.choice,
+        ),
+        table=Table(
+            headings=("group", summed.made.by[-1], ALONE, WITH_OTHERS, "count"),
+            rows=[(group, name, line.wins, line.ties, line.count) for group, name, line in lines],
+        ),
+    )
+
+
+def distribution(summed: Summed) -> Section:
+    """How do windows differ?"""
+    percents = (*SPREAD, 100)
+    found: list[tuple[Cell, ...]] = [
+        (*of, *(_percentile(values, percent) for percent in percents))
+        for of, values in summed.values.items()
+    ]
+    logarithmic = " The axis is logarithmic beyond a second." if summed.in_seconds else ""
+    return Section(
+        title="How windows differ",
+        note="The mark is the median; half of the windows are within the bar, nine in ten within "
+        f"the line.{logarithmic}",
+        chart=spread(
+            "distribution",
+            columns_of(
+                ("choice", "policy", *(f"p{percent}" for percent in SPREAD)),
+                (row[:-1] for row in found),
+            ),
+            title=summed.unit,
+            colors=summed.colors,
+            choice=summed.choice,
+            of="policy",
+            linear_below=1 if summed.in_seconds else None,
+        ),
+        table=Table(
+            headings=(
+                *("group", summed.made.by[-1]),
+                *("median" if percent == 50 else f"{percent} %" for percent in SPREAD),
+                "largest",
+            ),
+            rows=found,
+        ),
+    )
+
+
+def own(table: OwnTable) -> Section:
+    """A table of a preset, such as the paper's figures beside ours."""
+    return Section(
+        title=table.title,
+        note="; ".join(table.notes),
+        chart=None,
+        table=Table(headings=table.header, rows=table.lines),
+    )
+
+
+def _best(summed: Summed) -> str:
+    return "lowest" if summed.made.better == "low" else "highest"
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    """The smallest value that at least so many per cent do not exceed (nearest rank)."""
+    return values[max(0, ceil(percent * len(values) / 100) - 1)]

@@ -1,0 +1,80 @@
+"""An experiment as its report sees it: its summary and rows by group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from shapleyprio.experiment.cells import Experiment, Row
+from shapleyprio.experiment.summary import Line
+from shapleyprio.report.colors import colors_of
+
+IN_SECONDS = "unfairness"
+"""The column of rows whose values are seconds; others have no unit."""
+
+
+@dataclass(frozen=True)
+class Summed:
+    """An experiment that has run.
+
+    Attributes:
+        made: what was run.
+        rows: what came out.
+        groups: name -> the summary's lines, one for each of those that are compared.
+    """
+
+    made: Experiment
+    rows: Sequence[Row]
+    groups: Mapping[str, Sequence[Line]]
+
+    @cached_property
+    def compared(self) -> list[str]:
+        """What is compared, mostly policies, in order."""
+        lines = (self.name_of(line) for of_group in self.groups.values() for line in of_group)
+        return list(dict.fromkeys(lines))
+
+    @cached_property
+    def colors(self) -> dict[str, str]:
+        """Of what is compared."""
+        return colors_of(self.compared)
+
+    @cached_property
+    def initial(self) -> str:
+        """The group that is shown first."""
+        return next(iter(self.groups))
+
+    @cached_property
+    def choice(self) -> str | None:
+        """As `initial`; None if there is but one group."""
+        return self.initial if len(self.groups) > 1 else None
+
+    @property
+    def in_seconds(self) -> bool:
+        """Whether the values are seconds."""
+        return self.made.value == IN_SECONDS
+
+    @property
+    def unit(self) -> str:
+        """What the values are, with their unit."""
+        return f"{self.made.value}, s" if self.in_seconds else self.made.value
+
+    @cached_property
+    def values(self) -> Mapping[tuple[str, str], Sequence[float]]:
+        """(group, what is compared) -> the values of its rows, from low to high."""
+        names = {
+            tuple(line.group.values()): (group, self.name_of(line))
+            for group, lines in self.groups.items()
+            for line in lines
+        }
+        found = defaultdict(list)
+        for row in self.rows:
+            value = row[self.made.value]
+            if isinstance(value, int | float):
+                found[names[tuple(row[column] for column in self.made.by)]].append(value)
+        return {name: sorted(values) for name, values in found.items()}
+
+    def name_of(self, line: Line) -> str:
+        """What a line is about: the last column of its group."""
+        return str(line.group[self.made.by[-1]])
