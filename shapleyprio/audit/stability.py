@@ -53,6 +53,13 @@ class Coalition:
         """As `earlier`, had they stayed and had the schedule been fair."""
         return Fraction(self.fair - self.got, self.parts) if self.parts else None
 
+    def named(self, organizations: Sequence[str]) -> str:
+        """Its members by name, or whom it leaves behind where that is shorter."""
+        missing = [name for u, name in enumerate(organizations) if u not in self.members]
+        if len(missing) < len(self.members) - 1:
+            return f"all but {' + '.join(missing)}"
+        return " + ".join(organizations[u] for u in self.members)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stability:

@@ -128,7 +128,7 @@ def _over_time(log: Log, audit: Audit) -> Table:
 
 def _stability(audit: Audit) -> Table:
     sampled = "" if audit.orderings is None else "sampled "
-    total = audit.schedules[0].stability.coalitions
+    total, names = audit.schedules[0].stability.coalitions, audit.workload.organizations
     table = _numbers("schedule", f"gaining of {total:,} {sampled}coalitions", *_GAIN)
     table.add_column("strongest reason to leave")
     for assessed in audit.schedules:
@@ -137,10 +137,10 @@ def _stability(audit: Audit) -> Table:
         if found.strongest is None or found.strongest_relative is None:
             table.add_row(*first, *("" for _ in _GAIN), "nobody")
             continue
-        table.add_row(*first, *_gain(found.strongest), _names(audit, found.strongest))
+        table.add_row(*first, *_gain(found.strongest), found.strongest.named(names))
         if found.strongest_relative != found.strongest:
             relative = found.strongest_relative
-            table.add_row("", "", *_gain(relative), f"{_names(audit, relative)} (relatively)")
+            table.add_row("", "", *_gain(relative), f"{relative.named(names)} (relatively)")
     return table
 
 
@@ -174,7 +174,7 @@ def _verdict(audit: Audit) -> Iterator[str]:
     yield (
         f"Not stable: {found.gaining:,} of {found.coalitions:,} coalitions would have had more "
         f"alone (under {policy} {fair.stability.gaining:,}). The strongest reason to leave: "
-        f"{_names(audit, found.strongest)}{_prospects(found.strongest, policy)}."
+        f"{found.strongest.named(names)}{_prospects(found.strongest, policy)}."
     )
 
 
@@ -224,14 +224,6 @@ def _numbers(first: str, *headings: str) -> Table:
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     return table
-
-
-def _names(audit: Audit, coalition: Coalition) -> str:
-    names = audit.workload.organizations
-    missing = [name for u, name in enumerate(names) if u not in coalition.members]
-    if len(missing) < len(coalition.members) - 1:
-        return f"all but {' + '.join(missing)}"
-    return " + ".join(names[u] for u in coalition.members)
 
 
 def _hours(seconds: Fraction | None) -> str:

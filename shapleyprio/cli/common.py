@@ -132,16 +132,6 @@ def clock_time(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def short_number(number: int) -> str:
-    """A number for eyes: three digits and k, M, G, ..."""
-    value = float(number)
-    for unit in ("", "k", "M", "G", "T", "P", "E"):
-        if abs(value) < 1000:
-            return f"{value:.0f}{unit}" if unit == "" else f"{value:.3g}{unit}"
-        value /= 1000
-    return f"{value:.3g}Z"
-
-
 def print_plan(console: Console, pushes: Sequence[NewPush]) -> None:
     """Prints writes, made or planned: what stands there, what shall, and why."""
     if not pushes:

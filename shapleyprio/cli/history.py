@@ -17,10 +17,10 @@ from shapleyprio.cli.common import (
     load,
     print_json,
     print_plan,
-    short_number,
     stored_cluster,
 )
 from shapleyprio.drift.figures import COMPARED, drift_history
+from shapleyprio.service.wording import short_number
 from shapleyprio.store import Store, View
 
 

@@ -14,10 +14,10 @@ from shapleyprio.cli.common import (
     json_option,
     load,
     print_json,
-    short_number,
     stored_cluster,
 )
 from shapleyprio.service.status import Status, read_status
+from shapleyprio.service.wording import short_number
 from shapleyprio.store import Store
 
 

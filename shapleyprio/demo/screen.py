@@ -13,9 +13,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from shapleyprio.cli.common import short_number
 from shapleyprio.demo.consortium import CPUS_PER_NODE, MEMBERS, PROCESSORS
 from shapleyprio.demo.watch import Snapshot
+from shapleyprio.service.wording import short_number
 
 LINE_SECONDS = 600
 """The jobs started in this time share a line."""

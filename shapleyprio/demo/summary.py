@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from shapleyprio.cli.common import short_number
 from shapleyprio.demo.consortium import MEMBERS
 from shapleyprio.demo.screen import minutes, narrow_table
 from shapleyprio.demo.waits import Job, mean_wait
 from shapleyprio.demo.watch import Snapshot
+from shapleyprio.service.wording import short_number
 
 LEGEND = """\
 Jobs that still wait count with their wait so far. First come: the same jobs

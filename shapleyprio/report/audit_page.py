@@ -8,7 +8,6 @@ from fractions import Fraction
 from shapleyprio.audit.auditing import Audit
 from shapleyprio.replay.log import Log
 from shapleyprio.report import audit_sections, replay_sections
-from shapleyprio.report.audit_sections import coalition_name
 from shapleyprio.report.page import Page
 from shapleyprio.report.provenance import versions
 from shapleyprio.report.replay_page import choice_of, parameters_of
@@ -95,7 +94,7 @@ def _how_stable(audit: Audit) -> str:
         )
     return (
         f"Of {found.coalitions:,} coalitions {found.gaining:,} would have had more alone, and "
-        f"{coalition_name(names, strongest)} had the strongest reason to leave{told}."
+        f"{strongest.named(names)} had the strongest reason to leave{told}."
     )
 
 

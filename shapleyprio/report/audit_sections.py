@@ -115,24 +115,16 @@ def stability(audit: Audit) -> Section:
     )
 
 
-def coalition_name(names: Sequence[str], coalition: Coalition) -> str:
-    """Its members, or whom it leaves behind where that is shorter."""
-    missing = [name for u, name in enumerate(names) if u not in coalition.members]
-    if len(missing) < len(coalition.members) - 1:
-        return f"all but {' + '.join(missing)}"
-    return " + ".join(names[u] for u in coalition.members)
-
-
 def _reasons(audit: Audit, assessed: Assessed) -> Iterator[Sequence[Cell]]:
     found, policy = assessed.stability, assessed.result.schedule.policy
     if found.strongest is None or found.strongest_relative is None:
         yield (policy, 0, "nobody", None, None, None, None)
         return
     names = audit.workload.organizations
-    strongest = coalition_name(names, found.strongest)
+    strongest = found.strongest.named(names)
     yield (policy, found.gaining, strongest, *_gain(found.strongest))
     if found.strongest_relative != found.strongest:
-        relatively = f"{coalition_name(names, found.strongest_relative)} (relatively)"
+        relatively = f"{found.strongest_relative.named(names)} (relatively)"
         yield (policy, found.gaining, relatively, *_gain(found.strongest_relative))
 
 

@@ -11,8 +11,8 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from shapleyprio.cli.common import short_number
 from shapleyprio.service.check import Severity
+from shapleyprio.service.wording import short_number
 from shapleyprio.serving.drift import Drift, Point
 from shapleyprio.serving.overview import Overview
 

@@ -13,7 +13,6 @@ from shapleyprio.audit.stability import Coalition
 from shapleyprio.replay.log import Labels, Placed
 from shapleyprio.report import Page, Section, render
 from shapleyprio.report.audit_page import audit_page, verdict
-from shapleyprio.report.audit_sections import coalition_name
 from tests.report.workloads import LENGTH, NAMES, log_in, workload_in
 
 HOUR = 3600
@@ -94,7 +93,7 @@ def test_the_verdict_is_two_sentences_on_fairness_and_on_stability(tmp_path: Pat
         assert "No organization" in told
     else:
         assert f"Of {stability.coalitions} coalitions {stability.gaining} would" in told
-        assert coalition_name(NAMES, stability.strongest) in told
+        assert stability.strongest.named(NAMES) in told
     stable = replace(
         found.recorded,
         stability=replace(stability, gaining=0, strongest=None, strongest_relative=None),
@@ -115,7 +114,7 @@ def test_large_coalitions_are_told_by_whom_they_leave_behind() -> None:
     def named(*members: int) -> str:
         names = ["a", "b", "c", "d"]
         coalition = Coalition(members=members, alone=1, got=0, fair=0, parts=1)
-        return coalition_name(names, coalition)
+        return coalition.named(names)
 
     assert named(0) == "a"
     assert named(1, 2) == "b + c"
