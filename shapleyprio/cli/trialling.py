@@ -41,6 +41,11 @@ from shapleyprio.trial.report import ArmResult, arm_result, report_as_json, simu
 from shapleyprio.trial.running import Conditions, Stage, Trace
 from shapleyprio.trial.side_by_side import Run, run_side_by_side
 
+AS_SIMULATED = (
+    "what the arm's policy makes of the same jobs in a simulation, released when Slurm got them "
+    "and as long as they ran"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
@@ -62,9 +67,8 @@ class Prepared:
 
     def results(self, traces: Sequence[Trace]) -> list[ArmResult]:
         """What the arms were worth."""
-        workload, fair = self.conditions.workload, self.policies[0]
-        seed = self.request.workload.seed
-        return [arm_result(workload, trace, fair, seed=seed) for trace in traces]
+        workload, seed = self.conditions.workload, self.request.workload.seed
+        return [arm_result(workload, trace, seed=seed, cores=cores_here()) for trace in traces]
 
 
 def trial(request: Request) -> None:
@@ -111,7 +115,7 @@ def prepare(request: Request, *, directory: str = "") -> Prepared:
         request=request,
         log=log,
         conditions=conditions,
-        policies=simulated(workload, seed=seed, cores=len(os.sched_getaffinity(0))),
+        policies=simulated(workload, seed=seed, cores=cores_here()),
         runs=[
             Run(
                 name=f"{directory}{name}",
@@ -122,6 +126,11 @@ def prepare(request: Request, *, directory: str = "") -> Prepared:
             for name in request.arms or USUAL_ARMS
         ],
     )
+
+
+def cores_here() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def refuse_faults(results: Sequence[ArmResult]) -> None:
@@ -201,23 +210,31 @@ def render(console: Console, prepared: Prepared, arms: Sequence[ArmResult]) -> N
         console.print()
         console.print(table)
     console.print()
-    console.print(LEGEND, style="dim", soft_wrap=True)
+    console.print(f"{LEGEND}; as simulated: {AS_SIMULATED}", style="dim", soft_wrap=True)
 
 
 def arms_table(workload: Workload, policies: Sequence[Result], arms: Sequence[ArmResult]) -> Table:
     """A line for each arm, and for each simulated policy."""
     table = plain_table("arm")
-    headings = ("Δψ/p_tot", "mean wait", "95 % wait", "utilization", "started", "missing")
+    headings = (
+        "Δψ/p_tot",
+        "as simulated",
+        "mean wait",
+        "95 % wait",
+        "utilization",
+        "started",
+        "missing",
+    )
     for heading in (*headings, "mean lag", "95 % lag"):
         table.add_column(heading, justify="right", no_wrap=True)
     length = workload.window.length
     for result in policies:
         started = int((result.schedule.start < length) @ result.schedule.copies)
-        table.add_row(f"{result.schedule.policy} (simulated)", *_cells(result), f"{started:,}")
+        table.add_row(f"{result.schedule.policy} (simulated)", *_cells(result, ""), f"{started:,}")
     for arm in arms:
         table.add_row(
             arm.trace.arm.name,
-            *_cells(arm.result),
+            *_cells(arm.result, f"{short(arm.model.unfairness or 0)} s"),
             f"{len(arm.outcome.schedule.job):,}",
             f"{arm.outcome.missing:,}",
             f"{short(arm.mean_lag)} s",
@@ -226,11 +243,12 @@ def arms_table(workload: Workload, policies: Sequence[Result], arms: Sequence[Ar
     return table
 
 
-def _cells(result: Result) -> tuple[str, ...]:
+def _cells(result: Result, model: str) -> tuple[str, ...]:
     measures = result.measures
     assert result.unfairness is not None, "ref is always simulated"
     return (
         f"{short(result.unfairness)} s",
+        model,
         f"{short(measures.mean_wait)} s",
         f"{measures.wait_95th_percentile:,} s",
         f"{float(measures.utilization):.1%}",

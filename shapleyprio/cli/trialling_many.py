@@ -16,6 +16,7 @@ from shapleyprio.cli.common import print_json
 from shapleyprio.cli.replaying import plain_table, short
 from shapleyprio.cli.trial_progress import watching
 from shapleyprio.cli.trialling import (
+    AS_SIMULATED,
     Prepared,
     install,
     prepare,
@@ -26,18 +27,18 @@ from shapleyprio.cli.trialling import (
 )
 from shapleyprio.cli.trials import Listed, Request
 from shapleyprio.cli.workloads import STDOUT
-from shapleyprio.trial.comparison import MODEL, Compared, mean_of
+from shapleyprio.trial.comparison import Compared, mean_of
 from shapleyprio.trial.report import ArmResult
 from shapleyprio.trial.running import Trace
 from shapleyprio.trial.side_by_side import Run, run_side_by_side
 
 LEGEND = (
     "Δψ/p_tot, by how many seconds a part of work came too early or too late, on average, against "
-    f"ref; (in brackets: against the simulated {MODEL}, which sees everything at once)"
+    f"ref; in brackets: {AS_SIMULATED}"
 )
 
-SHOWN = ("fairshare", MODEL)
-"""Policies whose simulation is shown."""
+SHOWN = ("fairshare", "directcontr")
+"""Policies whose simulation with the jobs as they should be is shown."""
 
 
 def trials(request: Request) -> None:
@@ -170,6 +171,4 @@ def trials_table(compared: Sequence[Compared]) -> Table:
 def _arm_cell(one: Compared, arm: str) -> str:
     if arm not in one.arms:
         return ""
-    beyond = one.beyond_model(arm)
-    told = "" if beyond is None else f" ({beyond:+,.0f} s)".replace("-", "−")
-    return f"{short(one.arms[arm])} s{told}"
+    return f"{short(one.arms[arm])} s ({short(one.models[arm])} s)"

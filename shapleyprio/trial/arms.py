@@ -57,19 +57,25 @@ class Arm:
     Attributes:
         name: on the command line.
         settings: of slurm.conf.
+        model: the policy that decides alike in a simulation.
         channel: through which the daemon steers; None where it does not run.
     """
 
     name: str
     settings: Mapping[str, str]
+    model: str = "directcontr"
     channel: Channel | None = None
 
 
 ARMS: Mapping[str, Arm] = {
     arm.name: arm
     for arm in (
-        Arm(name="slurm-fairshare", settings=FAIR_SHARE),
-        Arm(name="fifo", settings={**LEAST_LOADED, "PriorityType": "priority/basic"}),
+        Arm(name="slurm-fairshare", settings=FAIR_SHARE, model="fairshare"),
+        Arm(
+            name="fifo",
+            settings={**LEAST_LOADED, "PriorityType": "priority/basic"},
+            model="fcfs",
+        ),
         Arm(
             name="shapleyprio-site-factor",
             settings=MULTIFACTOR,

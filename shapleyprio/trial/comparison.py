@@ -7,12 +7,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Self
 
-STEERED = "shapleyprio-"
-"""What the names of the arms begin with in which the daemon steers."""
-
-MODEL = "directcontr"
-"""The policy that the daemon follows; simulated, it decides without delay."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
@@ -22,7 +16,8 @@ class Compared:
         name: of the trial.
         jobs: how many were submitted.
         simulated: policy -> its unfairness.
-        arms: arm -> its unfairness.
+        arms: arm -> its unfairness, for the jobs as it got them.
+        models: arm -> the unfairness of its policy, simulated for the same jobs.
         mean_lag: seconds from release to submission, of the arm with the longest ones.
     """
 
@@ -30,6 +25,7 @@ class Compared:
     jobs: int
     simulated: Mapping[str, float]
     arms: Mapping[str, float]
+    models: Mapping[str, float]
     mean_lag: float
 
     @classmethod
@@ -40,12 +36,9 @@ class Compared:
             jobs=sum(one["jobs"] for one in told["organizations"]),
             simulated={one["policy"]: one["unfairness"] for one in told["policies"]},
             arms={one["arm"]: one["unfairness"] for one in told["arms"]},
+            models={one["arm"]: one["model"]["unfairness"] for one in told["arms"]},
             mean_lag=max(one["submission_lag"]["mean"] for one in told["arms"]),
         )
-
-    def beyond_model(self, arm: str) -> float | None:
-        """Seconds by which a steered arm is less fair than simulated; None for other arms."""
-        return self.arms[arm] - self.simulated[MODEL] if arm.startswith(STEERED) else None
 
 
 def mean_of(compared: Sequence[Compared]) -> Compared:
@@ -60,5 +53,6 @@ def mean_of(compared: Sequence[Compared]) -> Compared:
         jobs=round(fmean(one.jobs for one in compared)),
         simulated=means([one.simulated for one in compared]),
         arms=means([one.arms for one in compared]),
+        models=means([one.models for one in compared]),
         mean_lag=fmean(one.mean_lag for one in compared),
     )

@@ -52,6 +52,16 @@ class Outcome:
         lags: NDArray[np.int64] = self.submitted[known] - self.workload.release[known]
         return lags
 
+    @property
+    def given(self) -> Workload:
+        """The workload as Slurm got it: released when submitted, as long as it really ran."""
+        release = np.where(self.submitted == UNKNOWN, self.workload.release, self.submitted)
+        for u in range(len(self.workload.organizations)):
+            own = self.workload.organization == u
+            release[own] = np.maximum.accumulate(release[own])  # they were submitted in this order
+        last = self.workload.window.length - 1
+        return replace(self.workload, release=release.clip(0, last))
+
     def faults(self) -> list[str]:
         """What makes the numbers doubtful, in words."""
         unwell = [f"{n} jobs are {s}" for s, n in self.states.items() if s not in WELL]

@@ -28,12 +28,14 @@ class ArmResult:
     Attributes:
         trace: what was seen.
         outcome: what that means.
-        result: held against Ref's schedule of the workload as it should be.
+        result: held against Ref's schedule of the jobs as Slurm got them.
+        model: what the policy that decides alike makes of these jobs when it is simulated.
     """
 
     trace: Trace
     outcome: Outcome
     result: Result
+    model: Result
 
     @property
     def mean_lag(self) -> float:
@@ -57,7 +59,9 @@ class ArmResult:
         return [f"{name}: {fault}" for fault in [*self.outcome.faults(), *unread, *failed]]
 
 
-def simulated(workload: Workload, *, seed: int, cores: int) -> tuple[Result, ...]:
+def simulated(
+    workload: Workload, *, seed: int, cores: int, policies: Sequence[str] = SIMULATED
+) -> tuple[Result, ...]:
     """What Ref and some other policies make of the workload, Ref first.
 
     Raises:
@@ -65,18 +69,22 @@ def simulated(workload: Workload, *, seed: int, cores: int) -> tuple[Result, ...
     """
     return results_of(
         workload,
-        [run_policy(workload, policy, seed=seed, cores=cores) for policy in SIMULATED],
+        [run_policy(workload, policy, seed=seed, cores=cores) for policy in policies],
     )
 
 
-def arm_result(workload: Workload, trace: Trace, fair: Result, *, seed: int) -> ArmResult:
+def arm_result(workload: Workload, trace: Trace, *, seed: int, cores: int = 1) -> ArmResult:
     """Measures an arm.
+
+    On an accelerated clock jobs come and start some seconds late and last longer than they should,
+    the more so in bursts. That is the trial's doing and not the policy's, so the fair schedule is
+    that of the jobs as Slurm got them.
 
     Args:
         workload: jobs of one processor each, as they should be.
         trace: what was seen of the arm.
-        fair: Ref's.
         seed: of the workload.
+        cores: that Ref may use.
     """
     outcome = outcome_of(
         workload,
@@ -87,6 +95,8 @@ def arm_result(workload: Workload, trace: Trace, fair: Result, *, seed: int) -> 
         owners=owners_of(workload),
         seed=seed,
     )
+    policies = (REFERENCE, trace.arm.model)
+    fair, model = simulated(outcome.given, seed=seed, cores=cores, policies=policies)
     measures = measure(outcome.workload, outcome.schedule)
     result = Result(
         schedule=outcome.schedule,
@@ -94,7 +104,7 @@ def arm_result(workload: Workload, trace: Trace, fair: Result, *, seed: int) -> 
         unfairness=unfairness(measures, fair.measures),
         drifts=drifts(measures, fair.measures),
     )
-    return ArmResult(trace=trace, outcome=outcome, result=result)
+    return ArmResult(trace=trace, outcome=outcome, result=result, model=model)
 
 
 def report_as_json(
@@ -142,6 +152,7 @@ def _arm_as_json(
     return {
         **told,
         "drifts": _drifts(names, arm.result),
+        "model": {"policy": trace.arm.model, "unfairness": float(arm.model.unfairness or 0)},
         "mean_wait": float(arm.result.measures.mean_wait),
         "wait_95th_percentile": arm.result.measures.wait_95th_percentile,
         "settings": dict(trace.arm.settings),

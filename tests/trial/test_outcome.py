@@ -184,3 +184,16 @@ def test_a_task_that_runs_has_left_the_record_of_those_that_wait() -> None:
 def test_records_of_other_jobs_are_passed_over(label: str) -> None:
     other = replace(record(0, submit=0, start=2, end=3), label=label)
     assert outcome(workload(Job(0, 0, 5)), other).missing == 1
+
+
+def test_what_slurm_was_given_came_when_it_was_submitted_and_was_as_long_as_it_ran() -> None:
+    found = outcome(
+        workload(Job(0, 3, 20), Job(0, 4, 20), Job(1, 5, 20), Job(0, 99, 20)),
+        record(0, submit=9, start=10, end=32),
+        record(1, submit=9, start=None, state="PENDING"),
+        record(2, submit=120, start=None, state="PENDING"),
+    )
+    given = found.given
+    assert given.release.tolist() == [9, 9, 99, 5]
+    assert given.processing_time.tolist() == [22, 20, 20, 20]
+    assert given.organization.tolist() == [0, 0, 0, 1]

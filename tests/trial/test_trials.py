@@ -60,7 +60,12 @@ def results(asked: dict[str, Any], fair_share: float, steered: float) -> dict[st
         "organizations": [{"jobs": 1000}, {"jobs": 234}],
         "policies": [{"policy": p, "unfairness": u} for p, u in simulated.items()],
         "arms": [
-            {"arm": arm, "unfairness": u, "submission_lag": {"mean": lag, "95th_percentile": 9}}
+            {
+                "arm": arm,
+                "unfairness": u,
+                "model": {"policy": "directcontr", "unfairness": 100.0},
+                "submission_lag": {"mean": lag, "95th_percentile": 9},
+            }
             for arm, (u, lag) in arms.items()
         ],
     }
@@ -78,9 +83,9 @@ def test_what_has_results_is_shown_and_not_run_again() -> None:
     assert table == [
         "trial jobs fairshare (simulated) directcontr (simulated) slurm-fairshare "
         "shapleyprio-nice mean lag",
-        "one 1,234 400 s 100 s 410 s 90.0 s (−10 s) 1.50 s",
-        "two 1,234 400 s 100 s 430 s 130 s (+30 s) 1.50 s",
-        "mean 1,234 400 s 100 s 420 s 110 s (+10 s) 1.50 s",
+        "one 1,234 400 s 100 s 410 s (100 s) 90.0 s (100 s) 1.50 s",
+        "two 1,234 400 s 100 s 430 s (100 s) 130 s (100 s) 1.50 s",
+        "mean 1,234 400 s 100 s 420 s (100 s) 110 s (100 s) 1.50 s",
     ]
     assert list(json.loads(Path("all.json").read_text())) == ["one", "two"]
 
@@ -96,8 +101,9 @@ def test_results_of_something_else_are_not_taken_for_a_trials(text: str) -> None
 
 def test_means_are_over_those_trials_that_ran_an_arm() -> None:
     def compared(**arms: float) -> Compared:
-        return Compared(name="", jobs=1, simulated={"directcontr": 7.0}, arms=arms, mean_lag=0)
+        models = dict.fromkeys(arms, 7.0)
+        return Compared(name="", jobs=1, simulated={}, arms=arms, models=models, mean_lag=0)
 
     mean = mean_of([compared(a=1, b=2), compared(a=3)])
     assert mean.arms == {"a": 2, "b": 2}
-    assert mean.beyond_model("a") is None
+    assert mean.models == {"a": 7, "b": 7}
