@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
@@ -268,18 +268,9 @@ def full_queue(directory: Path, pending: int, progress: Callable[[int], None]) -
     try:
         with cluster:
             cluster.add_accounts(dict.fromkeys(NODES))
-            _add_qos(cluster, list(NODES))
+            cluster.add_qos(list(NODES))
             queue = Queue(cluster, pending)
             queue.fill(progress)
             yield queue
     finally:  # on an overloaded machine the cluster's guard may have been given up
         kill_leftovers(cluster.directory)
-
-
-def _add_qos(cluster: PrivateSlurm, accounts: Sequence[str]) -> None:
-    """A QOS for each account, the only one that it may use."""
-    cluster.run("sacctmgr", "-i", "add", "qos", ",".join(accounts))
-    for account in accounts:
-        where = ("where", f"name={account}", f"cluster={cluster.spec.name}")
-        given = (f"qos={account}", f"defaultqos={account}")
-        cluster.run("sacctmgr", "-i", "modify", "account", *where, "set", *given)

@@ -14,10 +14,10 @@ from shapleyprio.cli.workloads import (
     WorkloadRequest,
     backfill_without_rigid,
     json_file_option,
+    positive_seconds,
     refuse,
     refuse_missing_directories,
     scheduling_options,
-    seconds_in,
     workload_options,
 )
 
@@ -47,9 +47,7 @@ class Request:
 
 def parse_period(_context: click.Context, _option: click.Parameter, text: str) -> int:
     """Reads a positive duration."""
-    if not (seconds := seconds_in(text)):
-        raise click.BadParameter(f"{text!r} is no duration; write for instance 1d or 6h")
-    return seconds
+    return positive_seconds(text, examples="1d or 6h")
 
 
 @click.command

@@ -19,7 +19,7 @@ from shapleyprio.bench.measure import Machine, Measurement, machine
 from shapleyprio.cli.common import json_option, print_json, sigterm_unwinds
 from shapleyprio.cli.progress import Told, progress_bars
 from shapleyprio.cli.replay import packages_needed
-from shapleyprio.cli.workloads import seconds_in
+from shapleyprio.cli.workloads import positive_seconds
 from shapleyprio.slurm.port import Channel
 
 PARTS = ("cycle", "ingest", "steady", "replay", "all", "slurm")
@@ -60,12 +60,7 @@ def parse_intervals(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[int, ...]:
     """Reads positive durations."""
-    seconds = tuple(seconds_in(text) or 0 for text in texts)
-    if 0 in seconds:
-        raise click.BadParameter(
-            f"{texts[seconds.index(0)]!r} is no duration; write for instance 30s or 5m"
-        )
-    return seconds
+    return tuple(positive_seconds(text, examples="30s or 5m") for text in texts)
 
 
 @click.command

@@ -16,9 +16,9 @@ from shapleyprio.cli.reporting import ReportRequest, report_options
 from shapleyprio.cli.workloads import (
     backfill_without_rigid,
     json_file_option,
+    positive_seconds,
     refuse,
     refuse_missing_directories,
-    seconds_in,
 )
 from shapleyprio.experiment.presets import PRESETS
 
@@ -81,11 +81,7 @@ class Request:
 
 def parse_length(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
     """Reads a positive duration."""
-    if text is None:
-        return None
-    if not (seconds := seconds_in(text)):
-        raise click.BadParameter(f"{text!r} is no duration; write for instance 50000 or 14h")
-    return seconds
+    return None if text is None else positive_seconds(text, examples="50000 or 14h")
 
 
 class Counts(tuple[int, ...]):

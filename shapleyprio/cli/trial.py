@@ -14,9 +14,9 @@ from shapleyprio.cli.replay import packages_needed
 from shapleyprio.cli.workloads import (
     WorkloadRequest,
     json_file_option,
+    positive_seconds,
     refuse,
     refuse_missing_directories,
-    seconds_in,
     workload_options,
 )
 from shapleyprio.trial.arms import ARMS, USUAL_ARMS
@@ -49,9 +49,7 @@ class Request:
 
 def parse_interval(_context: click.Context, _option: click.Parameter, text: str) -> int:
     """Reads a positive duration."""
-    if not (seconds := seconds_in(text)):
-        raise click.BadParameter(f"{text!r} is no duration; write for instance 30s or 5m")
-    return seconds
+    return positive_seconds(text, examples="30s or 5m")
 
 
 @click.command

@@ -34,6 +34,13 @@ def seconds_in(text: str) -> int | None:
     return int(seconds) if seconds is not None and 0 <= seconds == int(seconds) else None
 
 
+def positive_seconds(text: str, *, examples: str) -> int:
+    """A duration above zero, or a usage error that names some."""
+    if not (seconds := seconds_in(text)):
+        raise click.BadParameter(f"{text!r} is no duration; write for instance {examples}")
+    return seconds
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRequest:
     """What was asked for on the command line; None where an option was left out.

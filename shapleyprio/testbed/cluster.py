@@ -195,6 +195,14 @@ class PrivateSlurm:
             where = ("where", f"name={name}", tail, "set", f"fairshare={share}")
             self.run("sacctmgr", "-i", "modify", "account", *where)
 
+    def add_qos(self, accounts: Sequence[str]) -> None:
+        """Add a QOS for each account, of its name and the only one that it may use."""
+        self.run("sacctmgr", "-i", "add", "qos", ",".join(accounts))
+        for account in accounts:
+            where = ("where", f"name={account}", f"cluster={self.spec.name}")
+            given = (f"qos={account}", f"defaultqos={account}")
+            self.run("sacctmgr", "-i", "modify", "account", *where, "set", *given)
+
     def submit(
         self,
         account: str,

@@ -170,19 +170,10 @@ def _booted(
                 shares={member.handle: member.processors for member in members},
             )
             if arm.channel is Channel.QOS:
-                _add_qos(cluster, [member.handle for member in members])
+                cluster.add_qos([member.handle for member in members])
             yield cluster
     finally:
         _end_what_is_left(cluster)
-
-
-def _add_qos(cluster: PrivateSlurm, handles: Sequence[str]) -> None:
-    """A QOS for each account, the only one that it may use."""
-    cluster.run("sacctmgr", "-i", "add", "qos", ",".join(handles))
-    for handle in handles:
-        where = ("where", f"name={handle}", f"cluster={cluster.spec.name}")
-        given = (f"qos={handle}", f"defaultqos={handle}")
-        cluster.run("sacctmgr", "-i", "modify", "account", *where, "set", *given)
 
 
 def _let_pass(
