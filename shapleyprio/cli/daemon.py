@@ -24,6 +24,7 @@ from shapleyprio.service.drift import LiveDrift
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.serving import Site
+from shapleyprio.serving.security import read_security
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
 from shapleyprio.store import Store
 
@@ -45,6 +46,8 @@ def command(config_path: Path, *, once: bool, dry_run: bool) -> None:
     """
     config = load(config_path)
     _set_up_logging(config)
+    if not once:
+        read_security(config.metrics)  # what cannot be served is not to be found out by waiting
     slurm = connect(config)
     cluster = cluster_of(config, slurm) if once else _await_cluster(config, slurm)
     with Store.open(config.store.url, create=True) as store:

@@ -51,6 +51,12 @@ def test_2_an_unknown_job(steered: CommandLine) -> None:
     fails(steered.run("explain", "99"), 2, "no job 99 waits")
 
 
+def test_2_a_missing_password_is_told_before_slurm_is_waited_for(shell: CommandLine) -> None:
+    shell.configure(metrics={"username": "prometheus", "password_file": "/nonexistent/password"})
+    shell.slurm.take_down("slurmctld")
+    fails(shell.run("daemon"), 2, "metrics.password_file")
+
+
 @pytest.mark.parametrize("arguments", [["nonsense"], ["status", "--nonsense"], ["explain"]])
 def test_2_bad_usage(arguments: list[str]) -> None:
     result = CliRunner().invoke(main, arguments)
