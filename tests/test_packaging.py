@@ -119,10 +119,10 @@ def test_help_is_quick_for_it_imports_nothing_heavy() -> None:
 
 def parse(words: list[str]) -> click.Context:
     """Parses the words after ``shapleyprio``, without running the command."""
-    with click.Context(main) as context:
+    with click.Context(main, **main.context_settings) as context:
         command = main.get_command(context, words[0])
     assert command is not None, words
-    return command.make_context(words[0], words[1:])
+    return command.make_context(words[0], words[1:], context)
 
 
 # -- ./run

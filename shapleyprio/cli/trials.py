@@ -17,7 +17,7 @@ from shapleyprio.cli.replay import packages_needed
 from shapleyprio.cli.workloads import json_file_option, refuse, refuse_missing_directories
 
 NAME = "name"
-NOT_FOR_LISTS = frozenset({"side-by-side", "keep", "json", "help"})
+NOT_FOR_LISTS = frozenset({"side-by-side", "keep", "json"})
 """Options of `shapleyprio trial` that are the whole list's, not one trial's."""
 
 
@@ -160,6 +160,7 @@ def _listed(asked: Mapping[str, Any], logs: Path) -> Listed:
     for key, value in options.items():
         for one in value if isinstance(value, list) else [value]:
             arguments += [f"--{key}"] if one is True else [f"--{key}", str(one)]
-    context = trial.command.make_context("trial", [*arguments])
+    # A command keeps its option for help, with the names it had at first: these lists have none.
+    context = trial.command.make_context("trial", arguments, help_option_names=[])
     request = trial.request_of({**context.params, "json_file": Path(f"{name}.json")})
     return Listed(name=str(name), asked=asked, request=request)
