@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 
 from alembic import command
 from alembic.config import Config
@@ -12,6 +13,9 @@ from alembic.util import CommandError
 from sqlalchemy import Connection
 
 import shapleyprio
+
+_UPGRADING = Lock()
+"""Alembic keeps what it works on in variables of its modules, one upgrade's at a time."""
 
 
 def scripts() -> Path:
@@ -48,4 +52,5 @@ def upgrade(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    with _UPGRADING:
+        command.upgrade(config, "head")

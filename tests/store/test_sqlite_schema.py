@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,6 +101,19 @@ def set_revision(file: Path, revision: str) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE alembic_version SET version_num = ?", [revision])
     connection.close()
+
+
+def test_several_stores_are_made_at_once(tmp_path: Path) -> None:
+    ready = Barrier(8)
+
+    def make(number: int) -> Revision:
+        ready.wait()
+        with Store.open(f"sqlite:///{tmp_path / f'{number}.db'}", create=True) as store:
+            return store.revision()
+
+    head = migrations.head()
+    with ThreadPoolExecutor(ready.parties) as pool:
+        assert {*pool.map(make, range(ready.parties))} == {Revision(head, head)}
 
 
 def test_an_older_store_is_not_touched_at_start(
