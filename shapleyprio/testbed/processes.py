@@ -102,13 +102,20 @@ def kill_leftovers(directory: Path) -> None:
 
 def _leftovers(directory: Path) -> list[psutil.Process]:
     mine = {psutil.Process().pid, *(p.pid for p in psutil.Process().parents())}
+    children: dict[int, list[psutil.Process]] = {}
     found: dict[int, psutil.Process] = {}
-    for process in psutil.process_iter():
+    for process in psutil.process_iter(["ppid"]):
+        children.setdefault(process.info["ppid"], []).append(process)
         with suppress(psutil.Error):
             if process.pid not in mine and _belongs(process, directory, clients=False):
-                family = [process, *process.children(recursive=True)]
-                found |= {p.pid: p for p in family if p.pid not in mine}
-    return [p for p in found.values() if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+                found[process.pid] = process
+    families = list(found.values())
+    for process in families:  # grows: each one's children come after it
+        for child in children.get(process.pid, []):
+            if child.pid not in mine and child.pid not in found:
+                found[child.pid] = child
+                families.append(child)
+    return [p for p in families if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
 def processes_of(directory: Path) -> list[psutil.Process]:
