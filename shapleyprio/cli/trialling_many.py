@@ -27,6 +27,7 @@ from shapleyprio.cli.trialling import (
 )
 from shapleyprio.cli.trials import Listed, Request
 from shapleyprio.cli.workloads import STDOUT
+from shapleyprio.trial.arms import ARMS
 from shapleyprio.trial.comparison import Compared, mean_of
 from shapleyprio.trial.report import ArmResult
 from shapleyprio.trial.running import Trace
@@ -153,7 +154,7 @@ def _tell(request: Request, kept: Mapping[str, dict[str, Any]]) -> None:
 
 def trials_table(compared: Sequence[Compared]) -> Table:
     """A line for each trial, the last one being their mean."""
-    arms = list(dict.fromkeys(arm for one in compared for arm in one.arms))
+    arms = [arm for arm in ARMS if any(arm in one.arms for one in compared)]
     table = plain_table("trial")
     for heading in ("jobs", *(f"{name} (simulated)" for name in SHOWN), *arms, "mean lag"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -54,13 +54,31 @@ class Outcome:
 
     @property
     def given(self) -> Workload:
-        """The workload as Slurm got it: released when submitted, as long as it really ran."""
+        """The workload as Slurm got it: released when submitted, as long as it really ran.
+
+        A job that started while processors had been idle ever since its submission has waited for
+        Slurm, not for a processor: it counts as released at its start.
+        """
         release = np.where(self.submitted == UNKNOWN, self.workload.release, self.submitted)
+        ran = np.flatnonzero(self.started != UNKNOWN)
+        full_before = self._full_seconds()
+        submitted, started = self.submitted[ran].clip(0), self.started[ran]
+        prompt = full_before[submitted] == full_before[started]
+        release[ran[prompt]] = started[prompt]
         for u in range(len(self.workload.organizations)):
             own = self.workload.organization == u
             release[own] = np.maximum.accumulate(release[own])  # they were submitted in this order
         last = self.workload.window.length - 1
         return replace(self.workload, release=release.clip(0, last))
+
+    def _full_seconds(self) -> NDArray[np.int64]:
+        """int64[window's length + 1]: before each second, how many had no idle processor."""
+        length, ran = self.workload.window.length, np.flatnonzero(self.started != UNKNOWN)
+        begin = self.started[ran]
+        end = np.minimum(begin + self.workload.processing_time[ran], length)
+        changes = np.bincount(begin, minlength=length + 1) - np.bincount(end, minlength=length + 1)
+        full = changes.cumsum()[:length] >= self.workload.owned.sum()
+        return np.concatenate([[0], full.cumsum()])
 
     def faults(self) -> list[str]:
         """What makes the numbers doubtful, in words."""

@@ -186,6 +186,17 @@ def test_records_of_other_jobs_are_passed_over(label: str) -> None:
     assert outcome(workload(Job(0, 0, 5)), other).missing == 1
 
 
+def test_who_waited_for_slurm_alone_counts_as_released_at_its_start() -> None:
+    found = outcome(
+        workload(Job(0, 3, 20), Job(0, 4, 20), Job(1, 4, 20), Job(1, 60, 20)),
+        record(0, submit=3, start=8, end=30),
+        record(1, submit=4, start=12, end=32, node="n2"),
+        record(2, submit=4, start=31, end=51),  # from 12 to 30 no processor was idle
+        record(3, submit=60, start=63, end=83, node="n2"),
+    )
+    assert found.given.release.tolist() == [8, 12, 4, 63]
+
+
 def test_what_slurm_was_given_came_when_it_was_submitted_and_was_as_long_as_it_ran() -> None:
     found = outcome(
         workload(Job(0, 3, 20), Job(0, 4, 20), Job(1, 5, 20), Job(0, 99, 20)),
@@ -194,6 +205,6 @@ def test_what_slurm_was_given_came_when_it_was_submitted_and_was_as_long_as_it_r
         record(2, submit=120, start=None, state="PENDING"),
     )
     given = found.given
-    assert given.release.tolist() == [9, 9, 99, 5]
+    assert given.release.tolist() == [10, 10, 99, 5]
     assert given.processing_time.tolist() == [22, 20, 20, 20]
     assert given.organization.tolist() == [0, 0, 0, 1]
