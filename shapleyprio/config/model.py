@@ -118,7 +118,7 @@ class PushSection(Section):
 class ServiceSection(Section):
     """[service]."""
 
-    poll_interval: Seconds = _key("30s", "Time from one cycle to the next.", "30s")
+    poll_interval: Seconds = _key("30s", "Time from one cycle to the next, at most.", "30s")
     overlap: Seconds = _key(
         "1h",
         "How far back each cycle reads accounting again, for records that come late or change.",

@@ -34,6 +34,26 @@ class Standing:
         return self.contribution - self.utility
 
 
+@dataclass(frozen=True, slots=True)
+class Course:
+    """An organization's balance from a time t on, for as long as nothing starts or ends.
+
+    Attributes:
+        balance: φ̃ − ψ at t, in part-seconds.
+        slope: completed parts that gain worth, those on its processors less those of its jobs.
+        bend: processors at work, its own less those its jobs are on; with a horizon less those
+            whose parts reach it.
+    """
+
+    balance: int
+    slope: int
+    bend: int
+
+    def after(self, seconds: int) -> int:
+        """φ̃ − ψ so many seconds after t."""
+        return self.balance + seconds * self.slope + seconds * (seconds + 1) // 2 * self.bend
+
+
 @dataclass(slots=True)
 class Entry:
     """Moments of what one owner's processors did for one organization's jobs.
@@ -96,10 +116,12 @@ class Ledger:
                     folded.add(second, processors)
         self.folded_to = to
 
-    def pairs(self, t: int) -> Iterator[tuple[str, str, int, int]]:
-        """Yields (organization, owner, worth, parts) for every pair.
+    def pairs(self, t: int) -> Iterator[tuple[str, str, int, int, int]]:
+        """Yields (organization, owner, worth, parts, growth) for every pair.
 
-        Worth is in part-seconds; parts are those completed by t and no older than the horizon.
+        Worth is in part-seconds; parts are those completed by t and no older than the horizon, and
+        growth is how many more they become in a second: in the d-th second after t worth gains
+        parts + d·growth, until something starts or ends, or did so a horizon ago.
 
         Args:
             t: no event may lie after it, and with a horizon the fold must be at t − horizon.
@@ -110,17 +132,19 @@ class Ledger:
         if self.horizon is not None and self.folded_to != t - self.horizon:
             raise ValueError(f"the ledger is folded to {self.folded_to}, not {t - self.horizon}")
         for (organization, owner), entry in self.entries.items():
-            worth, parts = entry.total.worth(t), entry.total.parts(t)
+            total, folded = entry.total, entry.folded
+            worth, parts, growth = total.worth(t), total.parts(t), total.processors
             if self.horizon is not None:
-                worth -= entry.folded.worth(t - self.horizon)
-                parts -= entry.folded.parts(t - self.horizon)
-            yield organization, owner, worth, parts
+                worth -= folded.worth(t - self.horizon)
+                parts -= folded.parts(t - self.horizon)
+                growth -= folded.processors
+            yield organization, owner, worth, parts, growth
 
     def standings(self, t: int, organizations: Iterable[str]) -> dict[str, Standing]:
         """Standing at t of the named organizations; see `pairs` for what t may be."""
         names = list(organizations)
         contribution, utility, completed = (dict.fromkeys(names, 0) for _ in range(3))
-        for organization, owner, worth, parts in self.pairs(t):
+        for organization, owner, worth, parts, _ in self.pairs(t):
             if organization in utility:
                 utility[organization] += worth
                 completed[organization] += parts
@@ -129,6 +153,18 @@ class Ledger:
         return {
             name: Standing(contribution[name], utility[name], completed[name]) for name in names
         }
+
+    def courses(self, t: int, organizations: Iterable[str]) -> dict[str, Course]:
+        """Course from t on of the named organizations' balances; see `pairs` for what t may be."""
+        names = list(organizations)
+        balance, slope, bend = (dict.fromkeys(names, 0) for _ in range(3))
+        for organization, owner, *changes in self.pairs(t):
+            for sums, change in zip((balance, slope, bend), changes, strict=True):
+                if owner in sums:
+                    sums[owner] += change
+                if organization in sums:
+                    sums[organization] -= change
+        return {name: Course(balance[name], slope[name], bend[name]) for name in names}
 
     def _count(self, placement: Placement, processors: int) -> None:
         entry = self._entry(placement)

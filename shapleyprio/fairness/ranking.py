@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from shapleyprio.fairness.ledger import Course
+
 MINIMUM_STEP = 100_000
 """Leaves users room to order their own jobs by nice without leaving their organization's band."""
 
@@ -77,6 +79,25 @@ def priorities(balances: Mapping[str, int], on: Scale) -> dict[str, int]:
 def leading(balances: Mapping[str, int]) -> list[str]:
     """Organizations from the first to be served to the last; see `ranks` for ties."""
     return sorted(balances, key=lambda name: -balances[name])
+
+
+def turn(courses: Mapping[str, Course], within: int) -> int | None:
+    """Seconds until the order of organizations turns, if nothing starts or ends meanwhile.
+
+    Args:
+        courses: organization -> course of its balance, in the order of the configuration.
+        within: only turns in fewer seconds count.
+
+    >>> owed, owing = Course(balance=0, slope=1, bend=0), Course(balance=5, slope=-1, bend=0)
+    >>> turn({"alpha": owed, "beta": owing}, within=30)
+    3
+    """
+
+    def order(seconds: int) -> list[str]:
+        return leading({name: course.after(seconds) for name, course in courses.items()})
+
+    now = order(0)
+    return next((seconds for seconds in range(1, within) if order(seconds) != now), None)
 
 
 def _round_up(number: int) -> int:

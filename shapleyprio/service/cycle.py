@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 
 from shapleyprio.config import Config
-from shapleyprio.fairness.ledger import Standing
-from shapleyprio.fairness.ranking import leading, priorities, scale
+from shapleyprio.fairness.ledger import Course, Standing
+from shapleyprio.fairness.ranking import leading, priorities, scale, turn
 from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.fairness.tenure import Kind, Tenures
 from shapleyprio.service import push
@@ -103,7 +103,7 @@ class Cycle:
     def _steer(self, report: Report, *, dry_run: bool) -> None:
         watch = StopWatch(report)
         push.settle_open(self._store, self._cluster, self._slurm)
-        standings, tenures = self._account(report)
+        standings, courses, tenures = self._account(report)
         watch.lap("account")
         pending, running = self._observe_jobs(report)
         watch.lap("observe")
@@ -119,6 +119,10 @@ class Cycle:
             nodes=self._known_layout.nodes.values(),
             tenures=tenures,
             tres=self._config.fairness.tres,
+        )
+        waiting = [row.organization for row in report.standings if row.pending]
+        report.turn = turn(
+            {name: courses[name] for name in waiting}, within=self._config.service.poll_interval
         )
         watch.lap("rank")
         if not dry_run:
@@ -163,7 +167,7 @@ class Cycle:
                 live.add(str(record.job_id))
         transaction.prune_marks(channel, live)
 
-    def _account(self, report: Report) -> tuple[dict[str, Standing], Tenures]:
+    def _account(self, report: Report) -> tuple[dict[str, Standing], dict[str, Course], Tenures]:
         """Reads accounting up to now, a day at most in one transaction."""
         caught_up = False
         while not caught_up:
@@ -190,7 +194,12 @@ class Cycle:
                 report.tally += account.tally
                 report.lag_seconds = max(0, report.t - account.progress.observed_until)
         names = [organization.name for organization in self._config.organizations]
-        return account.ledger.standings(report.t, names), account.tenures
+        ledger = account.ledger
+        return (
+            ledger.standings(report.t, names),
+            ledger.courses(report.t, names),
+            account.tenures,
+        )
 
     def _open(self, transaction: Transaction, now: int) -> Account:
         fairness = self._config.fairness

@@ -92,7 +92,7 @@ def mean_worth(ledger: Ledger, t: int) -> Fraction:
     Returns:
         1 if nothing was executed yet.
     """
-    worth = sum(worth for _, _, worth, _ in ledger.pairs(t))
+    worth = sum(worth for _, _, worth, *_ in ledger.pairs(t))
     parts = sum(entry.total.parts(t) for entry in ledger.entries.values())
     return Fraction(worth, parts) if parts else Fraction(1)
 

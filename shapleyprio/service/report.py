@@ -25,6 +25,8 @@ class Report:
         standings: one row for each organization, in the order of the configuration.
         planned: the writes that were made, or in a dry run would be.
         pushed: what became of them.
+        turn: seconds from t until the order of organizations that wait turns, if nothing starts
+            or ends; None if not before the next poll.
         lag_seconds: age of the newest second up to which accounting is known to be complete.
         seconds: phase -> how long it took.
     """
@@ -35,6 +37,7 @@ class Report:
     standings: Sequence[StandingRow] = ()
     planned: Sequence[NewPush] = ()
     pushed: Outcome = field(default_factory=Outcome)
+    turn: int | None = None
     lag_seconds: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
 

@@ -78,6 +78,26 @@ def test_the_owner_of_the_job_gains_utility_and_that_of_the_processor_contributi
     assert standings["biology"].balance == worth
 
 
+@given(
+    placements=st.lists(PLACEMENTS, max_size=8),
+    later=st.integers(0, 60),
+    horizon=HORIZONS,
+    seconds=st.integers(0, 40),
+)
+def test_a_course_tells_later_balances_if_nothing_starts_or_ends(
+    placements: list[Placement], later: int, horizon: int | None, seconds: int
+) -> None:
+    t = LAST_EVENT + later
+    if horizon is not None:  # nor may anything have done so a horizon ago
+        passing = events_between(placements, t - horizon, t + seconds - horizon)
+        placements = [placement for placement in placements if placement not in passing]
+    courses = ledger_of(placements, t, horizon).courses(t, NAMES)
+    at_last = expected_standings(placements, t + seconds, horizon)
+    assert {name: course.after(seconds) for name, course in courses.items()} == {
+        name: standing.balance for name, standing in at_last.items()
+    }
+
+
 # a sum
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapleyprio.fairness.ledger import Course
 from shapleyprio.fairness.ranking import (
     LARGEST_PRIORITY,
     MINIMUM_STEP,
@@ -14,6 +15,7 @@ from shapleyprio.fairness.ranking import (
     priorities,
     ranks,
     scale,
+    turn,
 )
 
 LARGEST_NICE = 2**31 - 3
@@ -39,6 +41,32 @@ def test_the_higher_balance_has_the_higher_priority_and_ties_go_to_the_one_liste
         for after in names[place + 1 :]:
             assert (points[name] > points[after]) == (balances[name] >= balances[after])
             assert points[name] != points[after]
+
+
+@given(
+    courses=st.dictionaries(
+        st.sampled_from("abcd"),
+        st.builds(Course, st.integers(-99, 99), st.integers(-9, 9), st.integers(-2, 2)),
+    ),
+    within=st.integers(0, 60),
+)
+def test_the_order_holds_up_to_its_turn_and_no_longer(
+    courses: dict[str, Course], within: int
+) -> None:
+    def order(seconds: int) -> list[str]:
+        return leading({name: course.after(seconds) for name, course in courses.items()})
+
+    found = turn(courses, within)
+    assert all(order(seconds) == order(0) for seconds in range(within if found is None else found))
+    assert found is None or (found < within and order(found) != order(0))
+
+
+def test_who_is_overtaken_and_overtakes_again_turns_twice() -> None:
+    courses = {"a": Course(balance=0, slope=5, bend=-1), "b": Course(balance=3, slope=0, bend=0)}
+    # a's balances are 0, 4, 7, 9, 10, 10, 9, 7, 4, 0: ahead of b's 3 from second 1 to 8
+    assert turn(courses, within=30) == 1
+    later = {"a": Course(balance=4, slope=4, bend=-1), "b": Course(balance=3, slope=0, bend=0)}
+    assert turn(later, within=30) == 8
 
 
 @given(balances=BALANCES)

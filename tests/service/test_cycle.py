@@ -85,6 +85,40 @@ def test_worth_follows_from_what_ran_where(service: Service) -> None:
     assert (found["physics"].processors, found["biology"].processors) == (8, 4)
 
 
+@pytest.mark.parametrize("waiting", [("physics", "biology"), ("physics", "guest"), ("biology",)])
+def test_a_cycle_tells_when_the_order_of_those_who_wait_turns(
+    service: Service, waiting: tuple[str, ...]
+) -> None:
+    service.slurm.fill("physics", seconds=100)
+    service.slurm.submit("biology", processors=12, processing_time=10**6)
+    service.slurm.wait(220)
+    for account in waiting:
+        service.slurm.submit(account, processing_time=9)
+    report = service.run()
+    if "guest" in waiting or len(waiting) == 1:
+        assert report.turn is None
+        return
+    assert report.turn is not None
+    before, after = (values_at(service, report.t + report.turn - past) for past in (1, 0))
+    assert before["physics"].balance < before["biology"].balance
+    assert after["physics"].balance >= after["biology"].balance
+    assert service.points() == {"physics": LAST, "biology": FIRST}
+    service.slurm.wait(report.turn)
+    service.run()
+    assert service.points() == {"physics": FIRST, "biology": LAST}
+
+
+def test_a_turn_after_the_next_poll_is_its_business(service: Service) -> None:
+    service.slurm.fill("physics", seconds=100)
+    service.slurm.submit("biology", processors=12, processing_time=10**6)
+    service.slurm.wait(110)
+    for account in ("physics", "biology"):
+        service.slurm.submit(account, processing_time=9)
+    assert service.run().turn is None
+    service.restart(config(service={"poll_interval": "5m"}))
+    assert service.run().turn == 127
+
+
 def test_a_dry_run_writes_nothing_into_slurm(service: Service) -> None:
     service.slurm.fill("guest")
     job = service.slurm.submit("physics", processing_time=9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,12 +15,15 @@ from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.daemon import Daemon
 from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.service.metrics import Metrics
+from shapleyprio.service.report import Report
 from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.store import Store
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS, Cluster, config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+A_MOMENT = timedelta(minutes=2)
 
 
 @dataclass
@@ -85,6 +88,10 @@ class Stage:
         interval: timedelta = job.trigger.interval
         return interval
 
+    def next_cycle(self) -> datetime:
+        due: datetime = self.daemon._scheduler.get_job("cycle").next_run_time
+        return due
+
 
 @pytest.fixture
 def stage(slurm: Cluster, store: Store) -> Iterator[Stage]:
@@ -108,6 +115,20 @@ def test_a_good_cycle_is_logged_and_counted(stage: Stage) -> None:
     (line,) = logged(stage, "_cycle_or_log")
     assert (line["event"], line["number"], line["written"]) == ("cycle", 1, 1)
     assert stage.cycles("ok") == 1
+
+
+def test_the_next_cycle_comes_when_the_order_turns(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = Report(number=1)
+    monkeypatch.setattr(stage.daemon, "_run_cycle", lambda: report)
+    stage.file = config(service={"poll_interval": "1h"})
+    stage.daemon._reload()
+    now = stage.next_cycle() - timedelta(hours=1)
+    for turn, seconds in ((None, 3600), (9000, 3600), (1440, 1441), (2400, 1441), (1, 360)):
+        report.turn = turn
+        stage.daemon._cycle_or_log()
+        assert abs(stage.next_cycle() - now - timedelta(seconds=seconds)) < A_MOMENT
 
 
 def test_a_failing_cycle_is_logged_and_counted_and_the_next_goes_on(stage: Stage) -> None:
