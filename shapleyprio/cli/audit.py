@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import click
 
-from shapleyprio.cli.replay import check_report_packages, packages_needed
+from shapleyprio.cli.extras import packages_needed
+from shapleyprio.cli.replay import check_report_packages
 from shapleyprio.cli.reporting import ReportRequest, report_options
 from shapleyprio.cli.workloads import (
     WorkloadRequest,
@@ -88,7 +89,7 @@ def command(**options: Any) -> None:
     )
     refuse(backfill_without_rigid(request.wide, request.backfill))
     refuse_missing_directories(("--json", request.json_file))
-    with packages_needed():
+    with packages_needed("audit", "replay"):
         from shapleyprio.cli.auditing import audit_log
     check_report_packages(request.report)
     audit_log(request)

@@ -17,8 +17,8 @@ from shapleyprio.bench import cycles, steady
 from shapleyprio.bench.ingest import OF_RECORDS, ingest
 from shapleyprio.bench.measure import Machine, Measurement, machine
 from shapleyprio.cli.common import json_option, print_json, sigterm_unwinds
+from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.progress import Told, progress_bars
-from shapleyprio.cli.replay import packages_needed
 from shapleyprio.cli.workloads import positive_seconds
 from shapleyprio.slurm.port import Channel
 
@@ -156,7 +156,7 @@ def tell_what_is_left_out(logs: Path | None) -> None:
     Raises:
         ReplayError: none can, for packages are missing.
     """
-    with packages_needed():
+    with packages_needed("bench", "replay"):
         from shapleyprio.bench.replay import left_out
     for line in left_out(logs):
         click.echo(f"shapleyprio: {line}", err=True)
@@ -203,7 +203,7 @@ def measure_slurm(request: Request, folder: Path, bar: Bar) -> Iterator[Measurem
         SlurmError: there cannot be one here, or something of it did not work.
         ReplayError: packages are missing.
     """
-    with packages_needed("trial"):
+    with packages_needed("bench", "trial"):
         from shapleyprio.bench.slurm import install, slurm
     install(lambda line: click.echo(f"shapleyprio: {line}", err=True))
     channels = [Channel(name) for name in request.channels] or list(Channel)

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import click
 
 from shapleyprio.cli.common import sigterm_unwinds
-from shapleyprio.cli.replay import check_report_packages, packages_needed
+from shapleyprio.cli.extras import packages_needed
+from shapleyprio.cli.replay import check_report_packages
 from shapleyprio.cli.reporting import ReportRequest, report_options
 from shapleyprio.cli.workloads import (
     backfill_without_rigid,
@@ -225,7 +226,7 @@ def command(**options: Any) -> None:
     """
     request = Request(report=ReportRequest.taken_from(options), **options)
     refuse_contradictions(request)
-    with packages_needed():
+    with packages_needed("experiment"):
         from shapleyprio.cli.experimenting import experiment
     check_report_packages(request.report)
     try:

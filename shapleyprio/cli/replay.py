@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
+from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.reporting import ReportRequest, report_options
 from shapleyprio.cli.workloads import (
     WorkloadRequest,
@@ -20,14 +19,6 @@ from shapleyprio.cli.workloads import (
     scheduling_options,
     workload_options,
 )
-from shapleyprio.errors import ReplayError
-
-EXTRAS = {
-    "replay": frozenset({"llvmlite", "numba", "numpy", "pandas"}),
-    "trial": frozenset({"llvmlite", "numba", "numpy", "pandas", "psutil"}),
-    "report": frozenset({"jinja2", "markupsafe", "vl_convert"}),
-}
-"""Extra of the package -> what it brings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +115,7 @@ def command(**options: Any) -> None:
         **options,
     )
     refuse_contradictions(request)
-    with packages_needed():
+    with packages_needed("replay"):
         from shapleyprio.cli.replaying import replay
     check_report_packages(request.report)
     replay(request)
@@ -153,18 +144,5 @@ def refuse_contradictions(request: Request) -> None:
 def check_report_packages(request: ReportRequest) -> None:
     """Finds out before anything is computed whether a report, if wanted, can be made."""
     if request.wanted:
-        with packages_needed("report"):
+        with packages_needed("--report", "report"):
             import shapleyprio.report  # noqa: F401
-
-
-@contextmanager
-def packages_needed(extra: str = "replay") -> Iterator[None]:
-    """Tells how to install the packages that only a command with this extra needs."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in EXTRAS[extra]:
-            raise
-        raise ReplayError(
-            f"{extra} needs more packages: pip install 'shapleyprio[{extra}]'"
-        ) from None

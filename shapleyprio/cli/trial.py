@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from shapleyprio.cli.common import sigterm_unwinds
-from shapleyprio.cli.replay import packages_needed
+from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.workloads import (
     WorkloadRequest,
     json_file_option,

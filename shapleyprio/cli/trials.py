@@ -13,7 +13,7 @@ import click
 
 from shapleyprio.cli import trial
 from shapleyprio.cli.common import sigterm_unwinds
-from shapleyprio.cli.replay import packages_needed
+from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.workloads import json_file_option, refuse, refuse_missing_directories
 
 NAME = "name"
@@ -106,7 +106,7 @@ def command(trial_list: Path, logs: Path, **options: Any) -> None:
     request = Request(trials=tuple(trials_in(trial_list, logs)), **options)
     refuse(trial.in_use(request.keep))
     refuse_missing_directories(("--json", request.json_file))
-    with packages_needed("trial"):
+    with packages_needed("trials", "trial"):
         from shapleyprio.cli.trialling_many import trials
     try:
         with sigterm_unwinds():

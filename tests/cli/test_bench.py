@@ -220,7 +220,7 @@ def test_missing_packages_are_told_before_anything_is_measured(part: str) -> Non
     done = without_packages(part)
     assert done.returncode == 2
     assert done.stderr == (
-        "shapleyprio: replay needs more packages: pip install 'shapleyprio[replay]'\n"
+        "shapleyprio: bench needs more packages: pip install 'shapleyprio[replay]'\n"
     )
 
 

@@ -307,19 +307,28 @@ def test_no_such_log() -> None:
     fails("log.swf: cannot be read: No such file", *DEAL)
 
 
-def test_missing_packages_are_named_in_one_line() -> None:
-    program = """if True:
+@pytest.mark.parametrize(
+    ("command", "missing", "extra"),
+    [
+        ("replay", "numba", "replay"),
+        ("audit", "numba", "replay"),
+        ("experiment", "pandas", "experiment"),
+        ("trial", "psutil", "trial"),
+    ],
+)
+def test_missing_packages_are_named_in_one_line(command: str, missing: str, extra: str) -> None:
+    program = f"""if True:
         import sys
-        sys.modules["numba"] = None
+        sys.modules["{missing}"] = None
         from shapleyprio.cli import main
-        main(["replay", "log.swf", "--deal-users", "2"])
+        main(["{command}", "log.swf", "--deal-users", "2"])
     """
     done = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "shapleyprio: replay needs more packages: pip install 'shapleyprio[replay]'\n"
+        f"shapleyprio: {command} needs more packages: pip install 'shapleyprio[{extra}]'\n"
     )
 
 
