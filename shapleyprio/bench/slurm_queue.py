@@ -19,8 +19,8 @@ from shapleyprio.store import Store
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.testbed.processes import kill_leftovers
+from shapleyprio.testbed.steering import SteeringDaemon
 from shapleyprio.trial.plan import CLUSTER
-from shapleyprio.trial.steering import Daemon
 
 NODES = {"organization1": "node1", "organization2": "node2", "organization3": "node3"}
 """Organization, with the account and the QOS of that name -> the node it brings."""
@@ -155,21 +155,18 @@ class Queue:
             yield Cycles(self, config, store)
 
     @contextmanager
-    def daemon(self, channel: Channel, poll_seconds: int) -> Iterator[Daemon]:
+    def daemon(self, channel: Channel, poll_seconds: int) -> Iterator[SteeringDaemon]:
         """The daemon as a process of its own, after its first cycle; killed in the end.
 
         Raises:
-            TrialError: it does not run.
+            TestbedError: it does not run.
         """
         config_file = self._config_file(channel, poll_seconds)
         log = self.cluster.directory / "log" / "shapleyprio.log"
-        process = self.cluster.start_python(
-            "shapleyprio", "daemon", "--config", str(config_file), log=log
-        )
+        daemon = SteeringDaemon(self.cluster, config_file, log)
         try:
             began = time.time()
             url = self._store_url(channel)
-            daemon = Daemon(process, log, url)
 
             def succeeded() -> bool:
                 daemon.check()
@@ -185,8 +182,7 @@ class Queue:
             yield daemon
             daemon.end()
         finally:
-            process.kill()
-            process.wait()
+            daemon.kill()
 
     def _store_url(self, channel: Channel) -> str:
         """Each channel has a store of its own, or each cycle would look what another left."""

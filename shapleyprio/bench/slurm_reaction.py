@@ -40,7 +40,7 @@ def reactions(
         progress: told how many jobs have their priority.
 
     Raises:
-        TrialError: the daemon has ended.
+        TestbedError: the daemon has ended.
         TestbedError: a job does not get its priority.
     """
     length = max(INTERVALS * poll_seconds, SHORTEST_SECONDS)

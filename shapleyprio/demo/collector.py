@@ -13,7 +13,8 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from shapleyprio.demo.stage import DemoError, last_words
+from shapleyprio.demo.stage import DemoError
+from shapleyprio.testbed.logs import last_words
 from shapleyprio.testbed.machine import reserve_ports
 from shapleyprio.testbed.packages import SEARCH_PATH
 

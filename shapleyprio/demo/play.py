@@ -13,12 +13,13 @@ from rich.console import Console
 from shapleyprio.demo.consortium import CLUSTER
 from shapleyprio.demo.screen import screen
 from shapleyprio.demo.simulated import first_come_first_served
-from shapleyprio.demo.stage import DemoError, Stage, last_words
+from shapleyprio.demo.stage import DemoError, Stage
 from shapleyprio.demo.summary import Result, results
 from shapleyprio.demo.watch import Snapshot, watch
 from shapleyprio.service.rollback import roll_back
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import Store
+from shapleyprio.testbed.logs import last_words
 
 FIRST_CYCLE_SECONDS = 90
 """Real time within which the daemon must have finished its first cycle."""

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from shapleyprio.demo.consortium import CLUSTER, COMMAND_TIMEOUT_SECONDS, CPUS_PER_NODE, MEMBERS
-from shapleyprio.demo.stage import DemoError, last_words
 from shapleyprio.demo.workload import Submission
 from shapleyprio.slurm.command_line import CommandLineSlurm
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.testbed.packages import ensure_installed
-from shapleyprio.testbed.processes import processes_of
+from shapleyprio.testbed.processes import end_clients
+from shapleyprio.testbed.steering import SteeringDaemon
 
 STEP_SECONDS = 0.2
 SUBMISSIONS_A_STEP = 8
 """So that a burst of submissions does not keep the screen from moving."""
-
-LAST_CYCLE_SECONDS = 60
-KILL_SECONDS = 5
 
 
 class RealStage:
@@ -56,7 +49,7 @@ class RealStage:
         self._waiting = iter(submissions)
         self._next = next(self._waiting, None)
         self.log = log
-        self._daemon: subprocess.Popen[bytes] | None = None
+        self._daemon: SteeringDaemon | None = None
         spec = ClusterSpec(
             name=CLUSTER,
             partitions={member.name: member.nodes for member in MEMBERS},
@@ -74,9 +67,7 @@ class RealStage:
             self._cluster.add_accounts({member.name: None for member in MEMBERS})
             version = self._cluster.run("sinfo", "--version").strip()
             say(f"{version} is up after {time.monotonic() - began:.1f} s; starting the daemon")
-            self._daemon = self._cluster.start_python(
-                "shapleyprio", "daemon", "--config", str(config_file), log=log
-            )
+            self._daemon = SteeringDaemon(self._cluster, config_file, log)
             self.began = self._cluster.now()
         except BaseException:
             self.stop()
@@ -87,8 +78,8 @@ class RealStage:
 
     def step(self) -> int:
         """Submits what is due and lets a moment pass."""
-        if self._daemon is None or self._daemon.poll() is not None:
-            raise DemoError(f"the daemon has ended: {last_words(self.log)}")
+        assert self._daemon is not None, "it is started with the stage"
+        self._daemon.check()
         now = self._cluster.now() - self.began
         for _ in range(SUBMISSIONS_A_STEP):
             if self._next is None or self._next.second > now:
@@ -102,23 +93,11 @@ class RealStage:
     def stop_daemon(self) -> None:
         """Ends the daemon as systemd would."""
         assert self._daemon is not None, "it is started with the stage"
-        self._daemon.terminate()
-        try:
-            code = self._daemon.wait(LAST_CYCLE_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise DemoError(f"the daemon does not stop: {last_words(self.log)}") from None
-        if code != 0:
-            raise DemoError(f"the daemon ended with exit code {code}: {last_words(self.log)}")
+        self._daemon.end()
 
     def stop(self) -> list[str]:
         """Ends the daemon and the cluster."""
-        if self._daemon is not None and self._daemon.poll() is None:
+        if self._daemon is not None:
             self._daemon.kill()
-            self._daemon.wait()
         self._cluster.stop()
-        # an interrupted command of Slurm's may still be asking its controller
-        for process in processes_of(self._cluster.directory):
-            with suppress(psutil.Error):
-                process.kill()
-                process.wait(KILL_SECONDS)
-        return [str(process) for process in processes_of(self._cluster.directory)]
+        return end_clients(self._cluster.directory)

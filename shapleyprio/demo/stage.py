@@ -34,21 +34,15 @@ class Stage(Protocol):
         """Lets a little time pass; returns the seconds since the start.
 
         Raises:
-            DemoError: the daemon has ended.
+            TestbedError: the daemon has ended.
         """
 
     def stop_daemon(self) -> None:
         """Ends the daemon after its running cycle.
 
         Raises:
-            DemoError: it did not end well.
+            TestbedError: it did not end well.
         """
 
     def stop(self) -> list[str]:
         """Ends everything, in whatever state it is; returns the processes left behind."""
-
-
-def last_words(log: Path) -> str:
-    """The end of a log, for messages."""
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return "\n".join(["its log ends with", *lines[-8:]] if lines else ["its log is empty"])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MARKER = "SHAPLEYPRIO_TESTBED"  # in the environment of every daemon: its cluster's directory
 POLL_SECONDS = 0.03
+KILL_SECONDS = 5
 
 
 class Daemon:
@@ -98,6 +99,15 @@ def kill_leftovers(directory: Path) -> None:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(leftovers, timeout=1)
+
+
+def end_clients(directory: Path) -> list[str]:
+    """Kill clients that still ask the stopped cluster; return the processes that survive."""
+    for process in processes_of(directory):
+        with suppress(psutil.Error):
+            process.kill()
+            process.wait(KILL_SECONDS)
+    return [str(process) for process in processes_of(directory)]
 
 
 def _leftovers(directory: Path) -> list[psutil.Process]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-
-import psutil
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.replay.workload import Workload
@@ -18,7 +16,7 @@ from shapleyprio.slurm.command_line import CommandLineSlurm
 from shapleyprio.slurm.port import Channel, SlurmError
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.errors import SlurmUnavailableHere, TestbedError
-from shapleyprio.testbed.processes import processes_of
+from shapleyprio.testbed.processes import end_clients
 from shapleyprio.trial.arms import Arm
 from shapleyprio.trial.clock import ClusterClock, read_clock
 from shapleyprio.trial.errors import TrialError
@@ -31,7 +29,6 @@ LOOK_SECONDS = 0.2
 HEAD_START_SECONDS = 1.0  # real ones, for the threads to be ready when the window begins
 SETTLE_SECONDS = 2.0  # real ones, for the accounting to hear of the window's last moments
 PATIENCE_SECONDS = 30.0  # real ones, for records that are late
-KILL_SECONDS = 5
 
 
 class StoppedError(Exception):
@@ -173,7 +170,8 @@ def _booted(
                 cluster.add_qos([member.handle for member in members])
             yield cluster
     finally:
-        _end_what_is_left(cluster)
+        if left := end_clients(cluster.directory):
+            raise TrialError(f"could not be stopped: {', '.join(left)}")
 
 
 def _let_pass(
@@ -223,13 +221,3 @@ def _records(
 def _look(stopped: threading.Event) -> None:
     if stopped.wait(LOOK_SECONDS):
         raise StoppedError
-
-
-def _end_what_is_left(cluster: PrivateSlurm) -> None:
-    """Kills clients that still ask the stopped cluster; raises TrialError for what survives."""
-    for process in processes_of(cluster.directory):
-        with suppress(psutil.Error):
-            process.kill()
-            process.wait(KILL_SECONDS)
-    if left := processes_of(cluster.directory):
-        raise TrialError(f"could not be stopped: {', '.join(map(str, left))}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,12 +14,11 @@ from shapleyprio.slurm.port import Channel
 from shapleyprio.store import Store
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.processes import wait_until
-from shapleyprio.trial.errors import TrialError
+from shapleyprio.testbed.steering import SteeringDaemon
 from shapleyprio.trial.plan import CLUSTER, members_of
 
 COMMAND_SECONDS = 30  # real ones
 FIRST_CYCLE_SECONDS = 60  # real ones, on a busy machine
-LAST_CYCLE_SECONDS = 60  # real ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +34,19 @@ class Cycles:
     written: int
 
 
-class Daemon:
-    """The running daemon.
+class Daemon(SteeringDaemon):
+    """The running daemon, and what it has done so far.
 
-    Attributes:
-        log: its file.
+    Args:
+        cluster: that it steers.
+        config_file: its configuration.
+        log: file for what it prints.
+        url: of its store.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path, url: str) -> None:
-        self.log = log
-        self._process = process
+    def __init__(self, cluster: PrivateSlurm, config_file: Path, log: Path, url: str) -> None:
+        super().__init__(cluster, config_file, log)
         self._url = url
-
-    def check(self) -> None:
-        """Raises TrialError if it has ended."""
-        if self._process.poll() is not None:
-            raise TrialError(f"the daemon has ended: {self._last_words()}")
 
     def await_first_cycle(self) -> None:
         """Waits for a cycle that succeeded."""
@@ -69,20 +64,6 @@ class Daemon:
         with Store.open(self._url) as store, store.reading(CLUSTER) as view:
             rows = view.cycles(limit=1_000_000)
         return Cycles(Counter(row.outcome for row in rows), sum(row.written for row in rows))
-
-    def end(self) -> None:
-        """Ends it after its running cycle, as systemd would."""
-        self._process.terminate()
-        try:
-            code = self._process.wait(LAST_CYCLE_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise TrialError(f"the daemon does not stop: {self._last_words()}") from None
-        if code != 0:
-            raise TrialError(f"the daemon ended with exit code {code}: {self._last_words()}")
-
-    def _last_words(self) -> str:
-        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1] if lines else "its log is empty"
 
 
 @contextmanager
@@ -105,14 +86,12 @@ def steering(
     )
     Store.open(url, create=True).close()  # we look into it while the daemon starts
     log = cluster.directory / "log" / "shapleyprio.log"
-    process = cluster.start_python("shapleyprio", "daemon", "--config", str(config_file), log=log)
+    daemon = Daemon(cluster, config_file, log, url)
     try:
-        daemon = Daemon(process, log, url)
         daemon.await_first_cycle()
         yield daemon
     finally:
-        process.kill()
-        process.wait()
+        daemon.kill()
 
 
 def configuration(

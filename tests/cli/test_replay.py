@@ -313,7 +313,6 @@ def test_no_such_log() -> None:
         ("replay", "numba", "replay"),
         ("audit", "numba", "replay"),
         ("experiment", "pandas", "experiment"),
-        ("trial", "psutil", "trial"),
     ],
 )
 def test_missing_packages_are_named_in_one_line(command: str, missing: str, extra: str) -> None:

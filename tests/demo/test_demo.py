@@ -133,7 +133,7 @@ def test_without_slurm_and_without_root_one_line_says_so(monkeypatch: pytest.Mon
 
 
 def test_without_psutil_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("demo.real", "testbed.cluster", "testbed.processes"):
+    for module in ("demo.real", "testbed.cluster", "testbed.processes", "testbed.steering"):
         monkeypatch.delitem(sys.modules, f"shapleyprio.{module}", raising=False)
     monkeypatch.setitem(sys.modules, "psutil", None)
     ended = demo("--hours", "0.2")
