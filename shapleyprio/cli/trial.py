@@ -52,6 +52,13 @@ def parse_interval(_context: click.Context, _option: click.Parameter, text: str)
     return positive_seconds(text, examples="30s or 5m")
 
 
+keep_option = click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep logs and databases there (a new or empty directory with a short path).",
+)
+
+
 @click.command
 @workload_options
 @click.option(
@@ -84,11 +91,7 @@ def parse_interval(_context: click.Context, _option: click.Parameter, text: str)
     show_default=True,
     help="How many arms to run at once.",
 )
-@click.option(
-    "--keep",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep logs and databases there (a new or empty directory with a short path).",
-)
+@keep_option
 @json_file_option
 @click.option("--jobs", is_flag=True, help="With --json: a row for each job of each arm, too.")
 def command(**options: Any) -> None:

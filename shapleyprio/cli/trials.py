@@ -79,11 +79,7 @@ class Request:
     show_default=True,
     help="How many arms to run at once, of whichever trial.",
 )
-@click.option(
-    "--keep",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep logs and databases there (a new or empty directory with a short path).",
-)
+@trial.keep_option
 @json_file_option
 def command(trial_list: Path, logs: Path, **options: Any) -> None:
     """Run the trials of LIST, and show them in one table.
