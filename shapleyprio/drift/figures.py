@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
+from math import inf
 from typing import Any
 
 from shapleyprio.store import DriftRow, View
@@ -25,7 +26,7 @@ class OrganizationDrift:
         reference: what counts as fair, ``ref`` or ``rand``.
         organization: its name.
         drifts: schedule -> (ψ − ψ*) / p_tot*, in seconds; negative: its work came too late.
-        alone_gain: v({u}) / ψ − 1; None if it got nothing.
+        alone_gain: v({u}) / ψ − 1; see `alone_gains_of`.
     """
 
     t: int
@@ -33,17 +34,18 @@ class OrganizationDrift:
     reference: str
     organization: str
     drifts: Mapping[str, Fraction]
-    alone_gain: Fraction | None
+    alone_gain: Fraction | float | None
 
     def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps."""
+        """As a value for json.dumps, which knows no infinity."""
+        gain = self.alone_gain
         return {
             "t": self.t,
             "begin": self.begin,
             "reference": self.reference,
             "organization": self.organization,
             "drift_seconds": {name: float(drift) for name, drift in self.drifts.items()},
-            "alone_gain_ratio": None if self.alone_gain is None else float(self.alone_gain),
+            "alone_gain_ratio": None if gain is None or gain == inf else float(gain),
         }
 
 
@@ -83,14 +85,16 @@ def unfairness_of(rows: Iterable[DriftRow]) -> Mapping[str, Fraction]:
     return sums
 
 
-def alone_gains_of(rows: Iterable[DriftRow]) -> Mapping[str, Fraction]:
+def alone_gains_of(rows: Iterable[DriftRow]) -> Mapping[str, Fraction | float]:
     """Organization -> v({u}) / ψ(u) − 1: by what part it would have had more alone.
 
-    Negative for who gains by the consortium; missing for who got nothing in it.
+    Negative for who gains by the consortium, infinite for who got nothing in it but would have had
+    something alone; missing for who has nothing either way.
     """
     utilities = {(row.organization, row.schedule): row.utility for row in rows}
-    return {
-        organization: Fraction(alone, got) - 1
-        for (organization, schedule), alone in utilities.items()
-        if schedule == ALONE and (got := utilities.get((organization, RECORDED), 0))
-    }
+    gains: dict[str, Fraction | float] = {}
+    for (organization, schedule), alone in utilities.items():
+        got = utilities.get((organization, RECORDED), 0)
+        if schedule == ALONE and (got or alone):
+            gains[organization] = Fraction(alone, got) - 1 if got else inf
+    return gains

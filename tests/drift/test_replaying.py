@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
+from prometheus_client import generate_latest
 
 from shapleyprio.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.drift.messages import Answer, Outcome, Request
 from shapleyprio.drift.replaying import replay_window
+from shapleyprio.service.metrics import Metrics
 from tests.drift.conftest import END, FLOOD, remember, run
 from tests.service.consortium import NAME
 from tests.store.examples import BEGIN
@@ -73,10 +76,27 @@ def test_alone_is_what_an_organization_has_with_its_own_jobs_on_its_own_processo
     }
 
 
-def test_of_who_got_nothing_no_ratio_is_told(store: Store, request_: Request) -> None:
+def test_of_who_has_nothing_either_way_no_ratio_is_told(store: Store, request_: Request) -> None:
     remember(store, *FLOOD[:4])
     rows = replay_window(request_).rows
     assert alone_gains_of(rows).keys() == {"biology"}
+
+
+def test_who_got_nothing_but_would_have_alone_is_infinitely_worse_off(
+    store: Store, request_: Request
+) -> None:
+    remember(store, *FLOOD)
+    rows = [
+        replace(row, utility=0)
+        if (row.organization, row.schedule) == ("physics", "recorded")
+        else row
+        for row in replay_window(request_).rows
+    ]
+    assert alone_gains_of(rows)["physics"] == inf
+    metrics = Metrics(NAME)
+    metrics.publish_drifts(rows, 1.0)
+    told = generate_latest(metrics.registry).decode()
+    assert f'alone_gain_ratio{{cluster="{NAME}",organization="physics"}} +Inf' in told
 
 
 def test_with_many_organizations_coalitions_are_sampled(store: Store, request_: Request) -> None:
