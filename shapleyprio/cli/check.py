@@ -15,6 +15,7 @@ from rich.text import Text
 
 from shapleyprio.cli.common import config_option, connect, json_option, load, print_json
 from shapleyprio.service.check import Finding, Severity, check
+from shapleyprio.serving.security import read_security
 
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan"}
 EXIT_CODES = {Severity.ERROR: 3, Severity.WARNING: 1, Severity.NOTICE: 0}
@@ -31,6 +32,7 @@ def command(context: click.Context, config_path: Path, *, as_json: bool) -> None
     itself cannot be used; 3 errors.
     """
     config = load(config_path)
+    read_security(config.metrics)
     findings = check(config, connect(config), int(time.time()))
     counts = Counter(finding.severity for finding in findings)
     if as_json:
