@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
-from shapleyprio.cli import experimenting, main
+from shapleyprio.cli import experimenting
 from shapleyprio.experiment import general
 from shapleyprio.experiment.cells import Experiment, Table
+from tests.cli.offline import OfflineCommand
 from tests.experiment.examples import Failing, experiment_of, write_log
 
 SMALL = ("--windows", "3", "--length", "15s", "--deal-users", "2", "--cores", "1")
@@ -28,26 +27,13 @@ def _in_a_folder_with_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     write_log(Path("busy.swf"))
 
 
-def experiment(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["experiment", *arguments])
-
-
-def succeeds(*arguments: str) -> Result:
-    result = experiment(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def told(*arguments: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(succeeds(*arguments, "--json", "-").stdout)
-    return told
-
-
-def fails(message: str, *arguments: str) -> None:
-    result = experiment(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert message in " ".join(result.stderr.split())
+COMMAND = OfflineCommand("experiment")
+experiment, succeeds, told, fails = (
+    COMMAND.run,
+    COMMAND.succeeds,
+    COMMAND.told,
+    COMMAND.fails,
+)
 
 
 # what it tells

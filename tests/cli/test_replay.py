@@ -8,14 +8,14 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from shapleyprio.cli import main
 from shapleyprio.replay.policies import POLICIES
 from shapleyprio.replay.utilities import UTILITIES
+from tests.cli.offline import OfflineCommand
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 HEADER = "; MaxProcs: 3\n"
@@ -40,26 +40,13 @@ def write_log(*extra_lines: str, header: str = HEADER) -> None:
     Path("log.swf").write_text(header + "".join(lines) + "".join(extra_lines))
 
 
-def replay(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["replay", "log.swf", *arguments])
-
-
-def succeeds(*arguments: str) -> Result:
-    result = replay(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def told(*arguments: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(succeeds(*arguments, "--json", "-").stdout)
-    return told
-
-
-def fails(message: str, *arguments: str) -> None:
-    result = replay(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert message in " ".join(result.stderr.split())
+COMMAND = OfflineCommand("replay", "log.swf")
+replay, succeeds, told, fails = (
+    COMMAND.run,
+    COMMAND.succeeds,
+    COMMAND.told,
+    COMMAND.fails,
+)
 
 
 # what it tells
