@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -24,8 +23,9 @@ from shapleyprio.testbed.configuration import (
     slurmdbd_conf,
     steps_script,
 )
-from shapleyprio.testbed.errors import SlurmUnavailableHere, TestbedError
-from shapleyprio.testbed.packages import SEARCH_PATH, faketime_library, program
+from shapleyprio.testbed.errors import TestbedError
+from shapleyprio.testbed.guarding import Guard
+from shapleyprio.testbed.packages import SEARCH_PATH, program
 from shapleyprio.testbed.processes import MARKER, Daemon, end_all, wait_until
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class PrivateSlurm:
         self._place: Place | None = None
         self._environment: dict[str, str] = {}
         self._daemons: dict[str, Daemon] = {}
-        self._guard: subprocess.Popen[str] | None = None
+        self._guard: Guard | None = None
         self._ports: machine.ReservedPorts | None = None
 
     def __enter__(self) -> Self:
@@ -96,21 +96,16 @@ class PrivateSlurm:
         """End everything, jobs too; the files stay."""
         if self._guard is not None:
             self._end_everything(self._guard)
+            self._guard = None
         if self._ports is not None:
             self._ports.release()
             self._ports = None
 
-    def _end_everything(self, guard: subprocess.Popen[str]) -> None:
+    def _end_everything(self, guard: Guard) -> None:
         scheduling = ("slurmctld", *self._node_daemons())
         for names in (scheduling, ("slurmdbd",), ("mariadbd", "munged")):
             end_all([self._daemons[n] for n in names if n in self._daemons], seconds=8)
-        try:
-            guard.communicate(timeout=20)  # it clears up when its input closes
-        except subprocess.TimeoutExpired:
-            guard.kill()
-            guard.communicate()
-        self._forget_clock()
-        self._guard = None
+        guard.end()
         self._daemons.clear()
 
     def kill(self, daemon: Restartable) -> None:
@@ -262,7 +257,9 @@ class PrivateSlurm:
         base = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
         base |= {"PATH": SEARCH_PATH, "SLURM_CONF": str(place.slurm_conf)}
         base["MYSQL_UNIX_PORT"] = str(place.database_socket)
-        self._environment = base | self._start_guard(base)
+        spec = self.spec
+        self._guard = Guard(self.directory, base, speed=spec.speed, epoch=spec.epoch)
+        self._environment = base | self._guard.clock
         self._start_daemon("munged", *self._munged(), environment=base)
         data = self.directory / "mysql"
         if not data.exists():
@@ -298,43 +295,6 @@ class PrivateSlurm:
         key = self.directory / "etc" / "munge.key"
         if not key.exists():
             _write(key, secrets.token_bytes(128), 0o600)
-
-    def _start_guard(self, base: Mapping[str, str]) -> dict[str, str]:
-        """Start the guard; return what the accelerated clock adds to the environment."""
-        guard = [sys.executable, "-m", "shapleyprio.testbed.guard", str(self.directory)]
-        clock: dict[str, str] = {}
-        if self.spec.speed > 1:
-            library = faketime_library()
-            if library is None:
-                raise SlurmUnavailableHere("an accelerated clock needs the package libfaketime")
-            start = time.localtime(self.spec.epoch)
-            begin = f"@{time.strftime('%Y-%m-%d %H:%M:%S', start)} x{self.spec.speed}"
-            clock = {"LD_PRELOAD": str(library), "FAKETIME": begin, "FAKETIME_DONT_RESET": "1"}
-            # the wrapper owns the shared memory, env is the first to read the clock
-            wrapper = [program("faketime"), "-m", "-f", begin]
-            guard = [*wrapper, "env", "-u", "LD_PRELOAD", *guard]
-        imports = os.pathsep.join(path for path in sys.path if path)
-        log = self.directory / "log" / "guard.output"
-        with log.open("wb") as errors:
-            self._guard = subprocess.Popen(
-                guard,
-                env={**base, "FAKETIME_DONT_RESET": "1", "PYTHONPATH": imports},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,
-            )
-        answer = self._guard.stdout.readline() if self._guard.stdout is not None else ""
-        if not answer:
-            raise TestbedError(f"the guard did not start: {log.read_text(errors='replace')}")
-        return {**clock, "FAKETIME_SHARED": answer.strip()} if clock else {}
-
-    def _forget_clock(self) -> None:
-        """Remove the clock's shared memory if its owner was killed before it could."""
-        for name in self._environment.get("FAKETIME_SHARED", "").split():
-            for file in (name.lstrip("/"), f"sem.{name.lstrip('/')}"):
-                Path("/dev/shm", file).unlink(missing_ok=True)  # noqa: S108 - exactly this file
 
     def _munged(self) -> list[str]:
         run, log = self.directory / "run", self.directory / "log"
