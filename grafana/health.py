@@ -49,7 +49,7 @@ def health() -> Dashboard:
                     panels.NONE_IS_GOOD,
                     Query(
                         "sum(increase(shapleyprio_pushes_total"
-                        f'{{{ALL},state=~"refused|unconfirmed"}}[$__range])) or vector(0)'
+                        f'{{{ALL},state=~"refused|unconfirmed"}}[$__range]))'
                     ),
                 ),
                 panels.number(
@@ -101,7 +101,8 @@ def health() -> Dashboard:
                 panels.graph(
                     "Ledger lag",
                     "Age of the last second up to which accounting is known to be complete. It "
-                    "grows while slurmdbd is away.",
+                    "grows while slurmctld holds records back from slurmdbd; while slurmdbd is "
+                    "away every cycle fails, and it is absent.",
                     panels.SECONDS,
                     panels.LAG,
                     Query(f"shapleyprio_ledger_lag_seconds{{{ALL}}}", "lag"),
@@ -140,6 +141,7 @@ def health() -> Dashboard:
                     panels.COUNT,
                     panels.NEUTRAL,
                     Query(f"sum by (outcome) ({runs})", "{{outcome}}"),
+                    width=10,
                 ),
                 panels.graph(
                     "Duration of a replay",
@@ -147,6 +149,16 @@ def health() -> Dashboard:
                     panels.SECONDS,
                     panels.NEUTRAL,
                     Query(f"shapleyprio_drift_duration_seconds{{{ALL}}}", "duration"),
+                    width=10,
+                ),
+                panels.number(
+                    "Fair is",
+                    "What the last replay was held against: ref, or rand (which samples) where "
+                    "there are more organizations than drift.most_organizations.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_drift_reference_info{{{ALL}}}", "{{reference}}"),
+                    text=BigValueTextMode.NAME,
                 ),
             ],
         },

@@ -10,7 +10,6 @@ from grafana.dashboard import (
     RECORDED,
     SCHEDULES,
     SIGN,
-    SOME,
     dashboard,
     each,
     share_of,
@@ -22,6 +21,9 @@ SHARES = {
     "contribution_part_seconds": "of the work lent (φ̃)",
     "utility_part_seconds": "of the work got (ψ)",
 }
+
+ONE = 'cluster="$cluster",organization="$organization"'
+"""Not as a regular expression: names of organizations may have any characters."""
 
 
 def organization() -> Dashboard:
@@ -38,14 +40,14 @@ def organization() -> Dashboard:
                     "Contribution φ̃ minus utility ψ: above zero it is owed, below zero it owes.",
                     panels.PART_SECONDS,
                     panels.OWED,
-                    Query(each("balance_part_seconds")),
+                    Query(_its("balance_part_seconds")),
                 ),
                 panels.number(
                     "Drift",
                     f"(ψ − ψ of Ref) / everybody's parts of work, in the last replay. {SIGN}",
                     panels.SECONDS,
                     panels.DRIFT,
-                    Query(each("drift_seconds", f"{SOME},{RECORDED}")),
+                    Query(_its("drift_seconds", f"{ONE},{RECORDED}")),
                 ),
                 panels.number(
                     "Gain by leaving",
@@ -53,29 +55,29 @@ def organization() -> Dashboard:
                     "it gains by the consortium.",
                     panels.SHARE,
                     panels.ALONE,
-                    Query(each("alone_gain_ratio")),
+                    Query(_its("alone_gain_ratio")),
                 ),
                 panels.number(
                     "Priority",
                     "Points that its waiting jobs get in Slurm.",
                     panels.COUNT,
                     panels.NEUTRAL,
-                    Query(each("priority_points")),
+                    Query(_its("priority_points")),
                 ),
                 panels.number(
                     "Waiting and running jobs",
                     "As the last cycle found them.",
                     panels.COUNT,
                     panels.NEUTRAL,
-                    Query(each("pending_jobs"), "waiting"),
-                    Query(each("running_jobs"), "running"),
+                    Query(_its("pending_jobs"), "waiting"),
+                    Query(_its("running_jobs"), "running"),
                 ),
                 panels.number(
                     "Processors",
                     "What it brings, in the configured weight.",
                     panels.COUNT,
                     panels.NEUTRAL,
-                    Query(each("owned_processors")),
+                    Query(_its("owned_processors")),
                 ),
             ],
             "Give and take": [
@@ -85,15 +87,15 @@ def organization() -> Dashboard:
                     "got (ψ). A processor second counts its age, up to the horizon.",
                     panels.PART_SECONDS,
                     panels.NEUTRAL,
-                    Query(each("contribution_part_seconds"), "contribution φ̃"),
-                    Query(each("utility_part_seconds"), "utility ψ"),
+                    Query(_its("contribution_part_seconds"), "contribution φ̃"),
+                    Query(_its("utility_part_seconds"), "utility ψ"),
                 ),
                 panels.graph(
                     "Balance",
                     "Contribution minus utility. Above the zero line it is owed, below it owes.",
                     panels.PART_SECONDS,
                     panels.OWED,
-                    Query(each("balance_part_seconds"), "balance"),
+                    Query(_its("balance_part_seconds"), "balance"),
                 ),
                 panels.graph(
                     "Share of nodes against use",
@@ -101,15 +103,15 @@ def organization() -> Dashboard:
                     "each as part of the sum over all organizations.",
                     panels.SHARE,
                     panels.NEUTRAL,
-                    *(Query(share_of(metric), name) for metric, name in SHARES.items()),
+                    *(Query(share_of(metric, ONE), name) for metric, name in SHARES.items()),
                 ),
                 panels.graph(
                     "Jobs",
                     "How many of its jobs wait and run.",
                     panels.COUNT,
                     panels.NEUTRAL,
-                    Query(each("pending_jobs"), "waiting"),
-                    Query(each("running_jobs"), "running"),
+                    Query(_its("pending_jobs"), "waiting"),
+                    Query(_its("running_jobs"), "running"),
                 ),
             ],
             "Against the fair schedule, and alone": [
@@ -118,15 +120,19 @@ def organization() -> Dashboard:
                     f"(ψ − ψ of Ref) / parts of everybody's work. {SIGN} {SCHEDULES}",
                     panels.SECONDS,
                     panels.DRIFT,
-                    Query(f"{BY_ORGANIZATION}drift_seconds{{{SOME}}}", "{{schedule}}"),
+                    Query(f"{BY_ORGANIZATION}drift_seconds{{{ONE}}}", "{{schedule}}"),
                 ),
                 panels.graph(
                     "Gain by leaving",
                     "How much more it would have had alone. Below zero it gains by the consortium.",
                     panels.SHARE,
                     panels.ALONE,
-                    Query(each("alone_gain_ratio"), "gain"),
+                    Query(_its("alone_gain_ratio"), "gain"),
                 ),
             ],
         },
     )
+
+
+def _its(metric: str, wanted: str = ONE) -> str:
+    return each(metric, wanted)

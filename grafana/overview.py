@@ -19,6 +19,8 @@ from grafana.dashboard import (
 )
 from grafana.panels import Query
 
+GAINS = f"{BY_ORGANIZATION}alone_gain_ratio{{{ALL}}}"
+
 SHARES = {
     "share of the processors": Query(share_of("owned_processors")),
     "share of the work lent (φ̃)": Query(share_of("contribution_part_seconds")),
@@ -49,7 +51,7 @@ def overview() -> Dashboard:
                     "the consortium, in the last replayed window.",
                     panels.COUNT,
                     panels.NONE_IS_GOOD,
-                    Query(f"count({BY_ORGANIZATION}alone_gain_ratio{{{ALL}}} > 0) or vector(0)"),
+                    Query(f"count({GAINS} > 0) or 0 * count({GAINS})"),
                 ),
                 panels.number(
                     "Waiting jobs",
@@ -80,7 +82,7 @@ def overview() -> Dashboard:
                     panels.NONE_IS_GOOD,
                     Query(
                         f'sum(increase(shapleyprio_cycles_total{{{ALL},outcome!~"ok|dry_run"}}'
-                        "[$__range])) or vector(0)"
+                        "[$__range]))"
                     ),
                 ),
             ],

@@ -160,7 +160,7 @@ class Daemon:
 
     def _run_cycle(self) -> Report:
         report = self._cycle.run(dry_run=self._dry_run)
-        self._metrics.publish(report)
+        self._metrics.publish(report, dry_run=self._dry_run)
         self._notifier.notify(f"STATUS=cycle {report.number}: {report.pushed.applied} written")
         log.info(
             "cycle",

@@ -11,10 +11,16 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from shapleyprio.drift.figures import alone_gains_of, drifts_of, unfairness_of
+from shapleyprio.drift.messages import Outcome as DriftOutcome
+from shapleyprio.service.cycle import FAILURES
 from shapleyprio.service.report import Report
 from shapleyprio.store import DriftRow
 
 PHASES = ("account", "observe", "rank", "push")
+RECORDS = ("seen", "kept", "waiting", "refused", "late", "withdrawn")
+PUSHES = ("applied", "refused", "unconfirmed")
+OUTCOMES = ("ok", "dry_run", *FAILURES.values(), "lease_lost", "defect")
+"""Of cycles."""
 
 BY_ORGANIZATION = {
     "contribution_part_seconds": "Contribution: worth of the parts executed on its processors.",
@@ -41,6 +47,10 @@ OF_DRIFT = {
     "organization_alone_gain_ratio": (
         "By what part its utility would be higher alone; negative: it gains by the consortium.",
         ("organization",),
+    ),
+    "drift_reference_info": (
+        "What counts as fair: ref, or rand where there are too many organizations for it.",
+        ("reference",),
     ),
     "drift_window_seconds": ("Length of the last window that was replayed.", ()),
     "drift_duration_seconds": ("How long the last replay took.", ()),
@@ -90,12 +100,6 @@ class Metrics(Collector):
             ["cluster"],
             registry=self.registry,
         )
-        self._lag = Gauge(
-            "shapleyprio_ledger_lag_seconds",
-            "Age of the last second up to which accounting is known to be complete.",
-            ["cluster"],
-            registry=self.registry,
-        )
         self._drift_runs = Counter(
             "shapleyprio_drift_runs",
             "Replays of the last window by outcome.",
@@ -108,21 +112,29 @@ class Metrics(Collector):
             ["cluster"],
             registry=self.registry,
         )
+        # a counter that is not there cannot be told from a daemon that is not
+        for counter, values in (
+            (self._records, RECORDS),
+            (self._pushes, PUSHES),
+            (self._cycles, OUTCOMES),
+            (self._drift_runs, [outcome.value for outcome in DriftOutcome]),
+        ):
+            for value in values:
+                counter.labels(cluster, value)
         build = Info("shapleyprio_build", "The version that runs.", registry=self.registry)
         build.info({"version": version("shapleyprio")})
 
-    def publish(self, report: Report) -> None:
-        """Takes over what a cycle found and did."""
+    def publish(self, report: Report, *, dry_run: bool = False) -> None:
+        """Takes over what a cycle found and did, or in a dry run would have done."""
         self._last = report
-        self._cycles.labels(self._cluster, "ok").inc()
-        for result in ("seen", "kept", "waiting", "refused", "late", "withdrawn"):
+        self._cycles.labels(self._cluster, "dry_run" if dry_run else "ok").inc()
+        for result in RECORDS:
             self._records.labels(self._cluster, result).inc(getattr(report.tally, result))
-        for state in ("applied", "refused", "unconfirmed"):
+        for state in PUSHES:
             self._pushes.labels(self._cluster, state).inc(getattr(report.pushed, state))
         for phase, seconds in report.seconds.items():
             self._seconds.labels(self._cluster, phase).observe(seconds)
         self._success.labels(self._cluster).set(report.t)
-        self._lag.labels(self._cluster).set(report.lag_seconds)
 
     def publish_failure(self, outcome: str) -> None:
         """A cycle failed: what it would have told is absent until one succeeds."""
@@ -155,6 +167,7 @@ class Metrics(Collector):
             "organization_alone_gain_ratio": [
                 ((name,), gain) for name, gain in alone_gains_of(rows).items()
             ],
+            "drift_reference_info": [((rows[0].reference,), 1)],
             "drift_window_seconds": [((), rows[0].t - rows[0].begin)],
             "drift_duration_seconds": [((), seconds)],
         }
@@ -171,6 +184,13 @@ class Metrics(Collector):
         last = self._last
         if last is None:
             return
+        lag = GaugeMetricFamily(
+            "shapleyprio_ledger_lag_seconds",
+            "Age of the last second up to which accounting is known to be complete.",
+            labels=["cluster"],
+        )
+        lag.add_metric([self._cluster], last.lag_seconds)
+        yield lag
         for name, documentation in BY_ORGANIZATION.items():
             family = GaugeMetricFamily(
                 f"shapleyprio_organization_{name}",

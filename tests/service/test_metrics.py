@@ -10,6 +10,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from shapleyprio.service.accounting import Tally
+from shapleyprio.service.cycle import FAILURES
 from shapleyprio.service.metrics import BY_ORGANIZATION, PHASES, Metrics
 from shapleyprio.service.push import Outcome
 from shapleyprio.service.report import Report
@@ -94,7 +95,7 @@ def test_a_good_cycle_tells_every_organizations_standing(
 def test_what_a_failed_cycle_would_have_told_is_absent(metrics: Metrics, service: Service) -> None:
     metrics.publish(service.run())
     metrics.publish_failure("slurm_unavailable")
-    assert not [name for name, _ in exposed(metrics) if "organization" in name]
+    assert not [name for name, _ in exposed(metrics) if "organization" in name or "lag" in name]
     assert value(metrics, "cycles_total", outcome="slurm_unavailable") == 1
     assert value(metrics, "last_success_timestamp_seconds") == NOW
     metrics.publish(service.run())
@@ -102,9 +103,25 @@ def test_what_a_failed_cycle_would_have_told_is_absent(metrics: Metrics, service
     assert value(metrics, "cycles_total", outcome="ok") == 2
 
 
-def test_nothing_is_claimed_before_the_first_cycle(metrics: Metrics) -> None:
-    names = {name for name, _ in exposed(metrics)}
-    assert names == {"shapleyprio_build_info"}
+def test_nothing_but_that_nothing_was_done_is_claimed_before_the_first_cycle(
+    metrics: Metrics,
+) -> None:
+    told = {name: count for (name, _), count in exposed(metrics).items() if "_created" not in name}
+    assert {name for name, count in told.items() if count} == {"shapleyprio_build_info"}
+    assert told.keys() - {"shapleyprio_build_info"} == {
+        f"shapleyprio_{what}_total" for what in ("records", "pushes", "cycles", "drift_runs")
+    }
+
+
+def test_every_outcome_of_a_cycle_is_there_from_the_first_on(metrics: Metrics) -> None:
+    for outcome in ("ok", "dry_run", *FAILURES.values(), "lease_lost", "defect"):
+        assert value(metrics, "cycles_total", outcome=outcome) == 0
+
+
+def test_a_dry_run_is_counted_as_one(metrics: Metrics, service: Service) -> None:
+    metrics.publish(service.run(dry_run=True), dry_run=True)
+    assert value(metrics, "cycles_total", outcome="dry_run") == 1
+    assert value(metrics, "cycles_total", outcome="ok") == 0
 
 
 def test_counters_add_up(metrics: Metrics) -> None:
