@@ -117,6 +117,16 @@ def test_every_key_can_be_given(file: Path) -> None:
             "2: service.overlap: '5' is not a duration (say the unit); write for instance \"1h\"",
         ),
         (
+            '[drift]\ntime_limit = "60d"\n' + ONE,
+            "2: drift.time_limit: '60d' is not a duration up to 1d (no longer than 1d); write for "
+            'instance "10m"',
+        ),
+        (
+            '[drift]\ninterval = "9000y"\n' + ONE,
+            "2: drift.interval: '9000y' is not a duration, or 0 or \"off\" (no longer than 100 "
+            'years); write for instance "1h"',
+        ),
+        (
             '[push]\nhorizon = "3d"\n' + ONE,
             "2: push.horizon: unknown key; did you mean 'fairness.horizon'?",
         ),

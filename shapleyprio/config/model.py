@@ -32,6 +32,7 @@ from shapleyprio.config.values import (
     SecondsOrUnlimited,
     Switch,
     Text,
+    Timeout,
     Url,
     UserName,
     Weight,
@@ -67,7 +68,7 @@ class SlurmSection(Section):
         "Where Slurm's commands are. The PATH is searched if it is left out.",
         "/opt/slurm/bin",
     )
-    timeout: Seconds = _key("30s", "How long one command of Slurm's may take.", "30s")
+    timeout: Timeout = _key("30s", "How long one command of Slurm's may take.", "30s")
     batch_size: Count = _key(500, "How many jobs one update command names at most.", 500)
 
 
@@ -203,7 +204,7 @@ class DriftSection(Section):
         "organizations: every one more doubles the time.",
         12,
     )
-    time_limit: Seconds = _key("10m", "A replay that takes longer is given up.", "10m")
+    time_limit: Timeout = _key("10m", "A replay that takes longer is given up.", "10m")
     memory_limit: Memory = _key(
         "4G", "The address space of a replay; one that needs more is given up.", "4G"
     )

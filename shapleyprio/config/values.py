@@ -29,6 +29,10 @@ LARGEST_INFLUENCE = 1_000_000_000
 LARGEST_SYSTEM = 2**31 - 1
 """More processors than any system has."""
 
+LONGEST_DURATION = 100 * 365 * 86_400
+LONGEST_TIMEOUT = 86_400
+"""Seconds; the kernel counts those that somebody waits for a process in 31 bits of milliseconds."""
+
 LEAST_MEMORY = 2**30
 """Bytes of address space; the packages that replay take two thirds of it for themselves."""
 
@@ -85,7 +89,16 @@ def _duration(value: object) -> int:
         raise ValueError("say the unit")
     if seconds < 0 or seconds != int(seconds):
         raise ValueError("whole seconds above 0")
+    if seconds > LONGEST_DURATION:
+        raise ValueError("no longer than 100 years")
     return int(seconds)
+
+
+def _timeout(value: object) -> int:
+    seconds = _duration(value)
+    if seconds > LONGEST_TIMEOUT:
+        raise ValueError("no longer than 1d")
+    return seconds
 
 
 def _duration_or_unlimited(value: object) -> int | None:
@@ -234,6 +247,7 @@ Count = Annotated[int, BeforeValidator(_positive), Kind("a positive whole number
 Processors = Annotated[int | None, BeforeValidator(_processors), Kind("a whole number from 0 on")]
 Switch = Annotated[bool, BeforeValidator(_boolean), Kind("true or false")]
 Seconds = Annotated[int, BeforeValidator(_duration), Kind("a duration")]
+Timeout = Annotated[int, BeforeValidator(_timeout), Kind("a duration up to 1d")]
 SecondsOrUnlimited = Annotated[
     int | None, BeforeValidator(_duration_or_unlimited), Kind('a duration or "unlimited"')
 ]

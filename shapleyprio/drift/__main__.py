@@ -11,7 +11,7 @@ import resource
 import sys
 import threading
 
-from shapleyprio.drift.messages import Answer, Outcome, Request
+from shapleyprio.drift.messages import SMALLER, Answer, Outcome, Request
 from shapleyprio.store import StoreError
 
 LOWEST_PRIORITY = 19
@@ -41,7 +41,7 @@ def _answer(request: Request) -> Answer:
         return Answer(
             outcome=Outcome.TOO_LARGE,
             why=f"{request.memory_limit / 2**30:.3g} GiB of memory did not do; "
-            "raise drift.memory_limit, or shorten drift.window",
+            f"raise drift.memory_limit, {SMALLER}",
         )
     except StoreError as error:
         return Answer(outcome=Outcome.FAILED, why=str(error))

@@ -9,6 +9,9 @@ from typing import Self
 
 from shapleyprio.store import DriftRow
 
+SMALLER = "shorten drift.window, or lower drift.most_organizations"
+"""What makes a replay take less time and memory."""
+
 
 class Outcome(StrEnum):
     """What became of a replay."""

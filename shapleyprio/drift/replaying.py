@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from shapleyprio.audit.alone import with_singles
 from shapleyprio.config import Organization
 from shapleyprio.drift.figures import ALONE, COMPARED
 from shapleyprio.drift.messages import Answer, Outcome, Request
-from shapleyprio.drift.window import Past, read_past
+from shapleyprio.drift.window import read_past
 from shapleyprio.errors import ReplayError
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.organizations import consortium_of
@@ -20,6 +18,9 @@ from shapleyprio.store import DriftRow
 ORDERINGS = 15
 """Of Rand, as in the papers' experiments."""
 
+REMEDIES = {"--window": "drift.window", "take rand": "lower drift.most_organizations"}
+"""What an error tells to change on the command line -> the key here."""
+
 
 def replay_window(request: Request) -> Answer:
     """Replays the window.
@@ -30,19 +31,25 @@ def replay_window(request: Request) -> Answer:
     past = read_past(request.url, request.cluster, request.window)
     if len(past.log.job) == 0:
         return Answer(outcome=Outcome.NO_JOBS, why="no job was executed in the window")
+    # the store knows best whose jobs and how many processors they are: only names count
+    members = [Organization(name=name) for name in request.organizations]
     try:
-        workload = _workload(past, request.organizations)
-    except WorkloadError as error:
-        return Answer(outcome=Outcome.NO_JOBS, why=str(error))
+        consortium = consortium_of(past.log, members)
+        if not consortium.owned.any():
+            why = "no organization brings processors; see `shapleyprio check`"
+            return Answer(outcome=Outcome.FAILED, why=why)
+        workload = workload_of(past.log, consortium, window=past.window)
+    except WorkloadError:
+        why = "no job of an organization was executed in the window"
+        return Answer(outcome=Outcome.NO_JOBS, why=why)
     reference = "ref" if len(request.organizations) <= request.most_organizations else "rand"
     try:
         return Answer(outcome=Outcome.OK, rows=drift_rows(workload, reference))
     except ReplayError as error:
-        what, _, _ = str(error).partition(";")  # the remedy behind it is for the command line
-        return Answer(
-            outcome=Outcome.TOO_LARGE,
-            why=f"{what}; shorten drift.window, or lower drift.most_organizations",
-        )
+        why = str(error)
+        for remedy, here in REMEDIES.items():
+            why = why.replace(remedy, here)
+        return Answer(outcome=Outcome.TOO_LARGE, why=why)
 
 
 def drift_rows(workload: Workload, reference: str) -> tuple[DriftRow, ...]:
@@ -75,12 +82,6 @@ def drift_rows(workload: Workload, reference: str) -> tuple[DriftRow, ...]:
         for schedule, of_schedule in utilities.items()
         for u, organization in enumerate(workload.organizations)
     )
-
-
-def _workload(past: Past, names: Sequence[str]) -> Workload:
-    # the store knows best whose jobs and how many processors they are: only names count
-    consortium = consortium_of(past.log, [Organization(name=name) for name in names])
-    return workload_of(past.log, consortium, window=past.window)
 
 
 def _alone(workload: Workload, fair: Schedule) -> tuple[int, ...]:

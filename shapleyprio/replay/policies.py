@@ -129,10 +129,10 @@ def _alone(workload: Workload, policy: str, seed: int, tell: Progress) -> Schedu
 
 def _ref(workload: Workload, seed: int, cores: int, tell: Progress) -> Schedule:
     k, length = len(workload.organizations), workload.window.length
+    block = ref_block(workload)  # refuses what would need too much memory below
     jobs = jobs_of(workload)
     state = coalitions_of(jobs, workload.owned, np.arange(2**k, dtype=np.int64))
     record = record_of(workload, jobs, _everybody(workload), seed)
-    block = ref_block(workload)
     if cores > 1 and k >= pipeline.FEWEST_ORGANIZATIONS:
         steps = pipeline.on_many_cores(jobs, state, record, block, length, cores)
     else:

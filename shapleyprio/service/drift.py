@@ -15,7 +15,7 @@ import structlog
 
 from shapleyprio.config import Config
 from shapleyprio.drift.figures import unfairness_of
-from shapleyprio.drift.messages import Answer, Outcome, Request
+from shapleyprio.drift.messages import SMALLER, Answer, Outcome, Request
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.store import Store, StoreError
 
@@ -72,6 +72,9 @@ class LiveDrift:
                     transaction.save_drifts(answer.rows)
         except (OSError, StoreError) as error:
             answer = Answer(outcome=Outcome.FAILED, why=str(error))
+        except Exception as defect:
+            log.exception("defect in a replay of the last window")
+            answer = Answer(outcome=Outcome.FAILED, why=repr(defect))
         if self._stopped:
             return
         seconds = monotonic() - began
@@ -81,7 +84,8 @@ class LiveDrift:
             log.info("drift", t=answer.rows[0].t, unfairness=sums, seconds=round(seconds, 3))
         else:
             self._metrics.publish_drift_failure(answer.outcome.value)
-            log.warning("drift not replayed", outcome=answer.outcome.value, why=answer.why)
+            tell = log.info if answer.outcome is Outcome.NO_JOBS else log.warning
+            tell("drift not replayed", outcome=answer.outcome.value, why=answer.why)
 
     def stop(self) -> None:
         """Ends a replay that is going on, and lets none begin."""
@@ -104,8 +108,7 @@ class LiveDrift:
                 except subprocess.TimeoutExpired:
                     return Answer(
                         outcome=Outcome.TOO_LONG,
-                        why=f"it took more than {limit} s; raise drift.time_limit, shorten "
-                        "drift.window, or lower drift.most_organizations",
+                        why=f"it took more than {limit} s; raise drift.time_limit, {SMALLER}",
                     )
                 finally:
                     process.kill()
@@ -164,7 +167,7 @@ def _answer(code: int, told: str, complaints: str) -> Answer:
     last = ["no word", *filter(str.strip, complaints.splitlines())][-1][:LONGEST_COMPLAINT]
     ended = f"signal {-code}" if code < 0 else f"exit code {code}"
     starved = code == -SIGKILL or any(word in complaints for word in OUT_OF_MEMORY)
-    return Answer(
-        outcome=Outcome.TOO_LARGE if starved else Outcome.FAILED,
-        why=f"the worker ended with {ended}: {last}",
-    )
+    why = f"the worker ended with {ended}: {last}"
+    if starved:
+        return Answer(outcome=Outcome.TOO_LARGE, why=f"{why}; raise drift.memory_limit, {SMALLER}")
+    return Answer(outcome=Outcome.FAILED, why=why)

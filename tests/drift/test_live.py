@@ -66,7 +66,9 @@ class Live:
             ): sample.value
             for family in text_string_to_metric_families(text)
             for sample in family.samples
-            if sample.labels.get("cluster") == NAME and not sample.name.endswith("_created")
+            if sample.labels.get("cluster") == NAME
+            and not sample.name.endswith("_created")
+            and (sample.value or not sample.name.endswith("_total"))
         }
 
 
@@ -105,6 +107,7 @@ def test_a_replay_is_published_stored_and_logged(store: Store, url: str) -> None
         "unfairness_seconds recorded": 40,
         "unfairness_seconds directcontr": 0,
         "unfairness_seconds fairshare": 0,
+        "drift_reference_info ref": 1,
         "drift_window_seconds": 300,
         "drift_timestamp_seconds": END,
         "drift_runs_total ok": 1,
@@ -127,6 +130,17 @@ def test_what_an_empty_window_cannot_tell_is_absent(store: Store, url: str) -> N
         "drift_runs_total ok": 1,
         "drift_runs_total no_jobs": 1,
     }
+
+
+def test_what_nobody_foresaw_is_counted_and_logged_too(
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Live(store, url)
+    monkeypatch.setattr(live.drift, "_ask", lambda _: 1 / 0)
+    defect, line = live.replay()
+    assert (defect["log_level"], defect["exc_info"]) == ("error", True)
+    assert (line["outcome"], line["why"]) == ("failed", "ZeroDivisionError('division by zero')")
+    assert live.told() == {"drift_runs_total failed": 1}
 
 
 def test_without_the_packages_there_is_no_replay(store: Store, url: str) -> None:
@@ -154,7 +168,8 @@ def test_a_replay_that_needs_too_much_memory_is_given_up(store: Store, url: str)
 
 def test_a_worker_that_the_kernel_kills_was_too_large(store: Store, url: str) -> None:
     outcome, why = failure(store, url, "import os; os.kill(os.getpid(), 9)")
-    assert (outcome, why) == ("too_large", "the worker ended with signal 9: no word")
+    assert outcome == "too_large"
+    assert why.startswith("the worker ended with signal 9: no word; raise drift.memory_limit, ")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from shapleyprio.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.drift.messages import Answer, Outcome, Request
 from shapleyprio.drift.replaying import replay_window
 from shapleyprio.service.metrics import Metrics
-from tests.drift.conftest import END, FLOOD, remember, run
+from tests.drift.conftest import END, FLOOD, PROCESSORS, remember, run
 from tests.service.consortium import NAME
 from tests.store.examples import BEGIN
 
@@ -130,14 +130,43 @@ def test_a_window_with_guests_only_has_no_jobs(store: Store, request_: Request) 
     remember(store, run(1, "guests", 10, 20))
     answer = replay_window(request_)
     assert answer.outcome is Outcome.NO_JOBS
-    assert "none of its jobs belongs to an organization" in answer.why
+    assert answer.why == "no job of an organization was executed in the window"
+
+
+def test_where_nobody_brings_processors_nothing_can_be_fair(
+    store: Store, request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in list(PROCESSORS):
+        monkeypatch.setitem(PROCESSORS, name, 0)
+    remember(store, run(1, "physics", 10, 20, owner="guests"))
+    answer = replay_window(request_)
+    assert answer.outcome is Outcome.FAILED
+    assert answer.why == "no organization brings processors; see `shapleyprio check`"
+
+
+def test_so_many_organizations_that_not_even_rand_can_are_too_large(
+    store: Store, request_: Request
+) -> None:
+    remember(store, *FLOOD)
+    many = ("physics", "biology", *(f"o{number}" for number in range(68)))
+    answer = replay_window(replace(request_, organizations=many))
+    assert answer.outcome is Outcome.TOO_LARGE
+    assert answer.why == ("70 organizations; a replay takes 62 at most, put some of them together")
+
+
+def test_ref_takes_only_so_many(store: Store, request_: Request) -> None:
+    remember(store, *FLOOD)
+    many = ("physics", "biology", *(f"o{number}" for number in range(28)))
+    answer = replay_window(replace(request_, organizations=many, most_organizations=40))
+    assert answer.outcome is Outcome.TOO_LARGE
+    assert answer.why.endswith("k = 30 is more than 18; lower drift.most_organizations")
 
 
 def test_numbers_beyond_64_bits_are_too_large(store: Store, request_: Request) -> None:
     remember(store, run(1, "physics", 10, 2**31 - 10), until=2**31)
     answer = replay_window(replace(request_, window=2**31))
     assert answer.outcome is Outcome.TOO_LARGE
-    assert answer.why.endswith("; shorten drift.window, or lower drift.most_organizations")
+    assert answer.why.endswith(" choose a drift.window of 1518500248 s at most")
 
 
 def test_messages_arrive_as_they_were_sent(store: Store, request_: Request) -> None:
