@@ -21,14 +21,12 @@ from shapleyprio.service.check import check
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.daemon import Daemon
 from shapleyprio.service.drift import LiveDrift
-from shapleyprio.service.lease import Lease
+from shapleyprio.service.lease import Lease, lasting
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.serving import Site
 from shapleyprio.serving.security import read_security
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
 from shapleyprio.store import Store
-
-SHORTEST_LEASE_SECONDS = 300
 
 log = structlog.get_logger(__name__)
 
@@ -65,14 +63,13 @@ def command(config_path: Path, *, once: bool, dry_run: bool) -> None:
             cluster,
             check=lambda new: check(new, connect(new), int(time.time())),
         )
-        seconds = max(SHORTEST_LEASE_SECONDS, 3 * config.service.poll_interval)
         daemon = Daemon(
             config,
             read_config=lambda: load(config_path),
             make_cycle=make_cycle,
             metrics=metrics,
             site=site,
-            lease=Lease(store, cluster, seconds=seconds),
+            lease=Lease(store, cluster, seconds=lasting(config.service.poll_interval)),
             drift=LiveDrift(store, cluster, config.store.url, metrics),
             dry_run=dry_run,
         )

@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from contextlib import nullcontext
+from math import isnan
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from shapleyprio.cli.common import sigterm_unwinds
+from shapleyprio.cli.workloads import refuse_missing_directories
 from shapleyprio.demo.collector import collecting, reserved
 from shapleyprio.demo.opening import opened, state_directory
 from shapleyprio.demo.play import Outcome, play
@@ -76,6 +78,9 @@ def command(
     the daemon and shows what happens; then stops everything. It needs neither a configuration
     nor a cluster. Where Slurm cannot be had, the simulated one takes its place.
     """
+    if isnan(hours):
+        raise click.BadParameter("nan is no number of hours", param_hint="--hours")
+    refuse_missing_directories(("--svg", svg))
     if watch and simulated:
         raise click.UsageError("the simulated Slurm has no daemon to --watch; drop --simulated")
     console = Console(highlight=False)

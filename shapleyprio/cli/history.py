@@ -28,11 +28,17 @@ from shapleyprio.store import Store, View
 @config_option
 @json_option
 @click.option("--organization", help="Only this organization's standings or drifts.")
-@click.option("--limit", default=30, show_default=True, help="How many rows, the newest first.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10**9),
+    default=30,
+    show_default=True,
+    help="How many rows, the newest first.",
+)
 @click.option("--cycles", "what", flag_value="cycles", help="Show cycles instead of standings.")
 @click.option("--pushes", "what", flag_value="pushes", help="Show writes instead of standings.")
 @click.option("--drift", "what", flag_value="drift", help="Show how far from fair it was instead.")
-@click.option("--job", "job_id", type=int, help="Writes to this job only.")
+@click.option("--job", "job_id", type=click.IntRange(min=1), help="Writes to this job only.")
 def command(
     config_path: Path,
     *,

@@ -27,7 +27,7 @@ from shapleyprio.cli.replaying import (
 from shapleyprio.cli.trial import Request
 from shapleyprio.cli.trial_progress import watching
 from shapleyprio.cli.workload_reading import complain, workload_for
-from shapleyprio.cli.workloads import STDOUT
+from shapleyprio.cli.workloads import STDOUT, make_directory
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.results import Result, whole_file
 from shapleyprio.replay.workload import Workload
@@ -155,7 +155,7 @@ def install() -> None:
 def state_directory(wanted: Path | None) -> Iterator[Path]:
     """The directory of the whole state: the wanted one, which stays, or one that does not."""
     if wanted is not None:
-        wanted.mkdir(parents=True, exist_ok=True)
+        make_directory("--keep", wanted)
         yield wanted.resolve()
         return
     # a short path, for it holds UNIX sockets

@@ -26,7 +26,7 @@ from shapleyprio.cli.trialling import (
     write_json,
 )
 from shapleyprio.cli.trials import Listed, Request
-from shapleyprio.cli.workloads import STDOUT
+from shapleyprio.cli.workloads import STDOUT, make_directory
 from shapleyprio.trial.arms import ARMS
 from shapleyprio.trial.comparison import Compared, mean_of
 from shapleyprio.trial.report import ArmResult
@@ -49,7 +49,7 @@ def trials(request: Request) -> None:
         TrialError: an arm could not be run; the results of trials that ended are kept.
         AccountingError: records are missing or not as they must be.
     """
-    request.results.mkdir(parents=True, exist_ok=True)
+    make_directory("--results", request.results)
     kept = {one.name: told for one in request.trials if (told := _kept(request, one)) is not None}
     waiting = [one for one in request.trials if one.name not in kept]
     if kept and waiting:

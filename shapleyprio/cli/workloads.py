@@ -210,6 +210,16 @@ def refuse(*contradictions: tuple[object, str]) -> None:
             raise click.UsageError(message)
 
 
+def make_directory(option: str, directory: Path) -> None:
+    """Makes a directory that was named in an option, unless it is there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.BadParameter(
+            f"{directory} cannot be made ({error.strerror})", param_hint=option
+        ) from None
+
+
 def refuse_missing_directories(*files: tuple[str, Path | None]) -> None:
     """Finds out before anything is computed whether files (by option) can be written."""
     for option, file in files:

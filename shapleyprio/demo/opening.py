@@ -77,14 +77,17 @@ def state_directory(wanted: Path | None) -> Iterator[Path]:
     """The directory of the whole state: the wanted one, which stays, or one that does not.
 
     Raises:
-        DemoError: there is something in the wanted one.
+        DemoError: there is something in the wanted one, or it cannot be made.
     """
     if wanted is None:
         # a short path, for it holds UNIX sockets
         with tempfile.TemporaryDirectory(prefix="shapleyprio-", ignore_cleanup_errors=True) as made:
             yield Path(made).resolve()
         return
-    wanted.mkdir(parents=True, exist_ok=True)
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DemoError(f"{wanted} cannot be made ({error.strerror}); name another") from None
     if any(wanted.iterdir()):
         raise DemoError(f"{wanted} is not empty; name a new directory")
     yield wanted.resolve()

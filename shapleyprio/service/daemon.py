@@ -15,7 +15,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from shapleyprio.config import Config, ConfigError
 from shapleyprio.service.cycle import FAILURES, Cycle, outcome_of
 from shapleyprio.service.drift import LiveDrift
-from shapleyprio.service.lease import Lease, LeaseHeldError
+from shapleyprio.service.lease import Lease, LeaseHeldError, lasting
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import Report
 
@@ -211,6 +211,8 @@ class Daemon:
             for key, old, new in (
                 ("store.url", self._config.store.url, config.store.url),
                 ("metrics.address", self._config.metrics.address, config.metrics.address),
+                ("service.log_level", self._config.service.log_level, config.service.log_level),
+                ("service.log_format", self._config.service.log_format, config.service.log_format),
             ):
                 if old != new:
                     log.warning("takes effect at the next start only", key=key)
@@ -222,6 +224,7 @@ class Daemon:
         else:
             drift_moves = config.drift.interval != self._config.drift.interval
             self._config = config
+            self._lease.seconds = lasting(config.service.poll_interval)
             if drift_moves:
                 self._schedule_drift()
             self._scheduler.reschedule_job(

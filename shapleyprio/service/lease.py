@@ -11,6 +11,13 @@ from collections.abc import Callable
 from shapleyprio.store import Lease as LeaseRow
 from shapleyprio.store import Store, StoreError
 
+SHORTEST_SECONDS = 300
+
+
+def lasting(poll_interval: int) -> int:
+    """For how many seconds a lease that every cycle renews is taken."""
+    return max(SHORTEST_SECONDS, 3 * poll_interval)
+
 
 class LeaseHeldError(Exception):
     """Another process steers this cluster; the message tells which and what to do."""
@@ -26,6 +33,9 @@ class Lease:
         store, cluster: where the lease is kept.
         seconds: how long it lasts without being renewed.
         clock: seconds since the epoch.
+
+    Attributes:
+        seconds: as above, from the next renewal on.
     """
 
     def __init__(
@@ -38,7 +48,7 @@ class Lease:
     ) -> None:
         self._store = store
         self._cluster = cluster
-        self._seconds = seconds
+        self.seconds = seconds
         self._clock = clock
         self._host = socket.gethostname()
         self._holder = uuid.uuid4().hex
@@ -59,7 +69,7 @@ class Lease:
                 self._host,
                 os.getpid(),
                 now=int(self._clock()),
-                ttl=self._seconds,
+                ttl=self.seconds,
             )
         if other is not None:
             raise LeaseHeldError(

@@ -60,7 +60,18 @@ def test_2_a_missing_password_is_told_before_slurm_is_waited_for(
     fails(shell.run(command), 2, "metrics.password_file")
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["status", "--nonsense"], ["explain"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["status", "--nonsense"],
+        ["explain"],
+        ["history", "--limit", "0"],
+        ["history", "--limit", "9" * 30],
+        ["demo", "--simulated", "--hours", "nan"],
+        ["demo", "--simulated", "--svg", "/nonexistent/demo.svg"],
+    ],
+)
 def test_2_bad_usage(arguments: list[str]) -> None:
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 2

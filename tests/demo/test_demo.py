@@ -113,6 +113,10 @@ def test_a_directory_keeps_the_store_for_a_look_afterwards(tmp_path: Path) -> No
     again = demo("--simulated", "--directory", str(tmp_path / "kept"))
     assert again.exit_code == 1
     assert "is not empty" in again.output
+    (tmp_path / "file").touch()
+    below_a_file = demo("--simulated", "--directory", str(tmp_path / "file" / "kept"))
+    assert below_a_file.exit_code == 1
+    assert "cannot be made (Not a directory); name another" in below_a_file.output
 
 
 def test_the_last_screen_becomes_a_picture(tmp_path: Path) -> None:

@@ -207,6 +207,16 @@ def test_a_good_configuration_is_taken_over_as_a_whole(stage: Stage) -> None:
     assert stage.slurm.job(2).site_factor == LAST
 
 
+def test_the_lease_outlasts_the_new_poll_interval(stage: Stage) -> None:
+    stage.file = config(service={"poll_interval": "1h"})
+    stage.daemon._reload()
+    stage.daemon._cycle_or_log()
+    with stage.store.reading(NAME) as view:
+        lease = view.lease()
+    assert lease is not None
+    assert lease.ttl == 3 * 3600
+
+
 @pytest.mark.parametrize(
     "refusal", [ConfigError(["push.channel: no"]), SlurmUnavailableError("slurmctld is away")]
 )
@@ -238,8 +248,12 @@ def test_a_configuration_whose_certificate_is_bad_changes_nothing(stage: Stage) 
 
 def test_what_takes_effect_at_the_next_start_only_is_said(stage: Stage) -> None:
     stage.file = config(
-        store={"url": "sqlite:////elsewhere.db"}, metrics={"address": "127.0.0.1:1"}
+        store={"url": "sqlite:////elsewhere.db"},
+        metrics={"address": "127.0.0.1:1"},
+        service={"log_level": "debug", "log_format": "json"},
     )
     *warnings, last = logged(stage, "_reload")
-    assert [line["key"] for line in warnings] == ["store.url", "metrics.address"]
+    assert [line["key"] for line in warnings] == [
+        *("store.url", "metrics.address", "service.log_level", "service.log_format")
+    ]
     assert last["event"] == "configuration read anew"
