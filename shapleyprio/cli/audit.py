@@ -18,6 +18,7 @@ from shapleyprio.cli.workloads import (
     positive_seconds,
     refuse,
     refuse_missing_directories,
+    refuse_the_same_file,
     scheduling_options,
     workload_options,
 )
@@ -88,6 +89,7 @@ def command(**options: Any) -> None:
         **options,
     )
     refuse(backfill_without_rigid(request.wide, request.backfill))
+    refuse_the_same_file(("--json", request.json_file), ("--report", request.report.file))
     refuse_missing_directories(("--json", request.json_file))
     with packages_needed("audit", "replay"):
         from shapleyprio.cli.auditing import audit_log

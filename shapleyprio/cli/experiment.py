@@ -20,6 +20,7 @@ from shapleyprio.cli.workloads import (
     positive_seconds,
     refuse,
     refuse_missing_directories,
+    refuse_the_same_file,
 )
 from shapleyprio.experiment.presets import PRESETS
 
@@ -259,8 +260,13 @@ def refuse_contradictions(request: Request) -> None:
         (request.dask is not None and request.cores, "--cores does not go with --dask"),
         (request.workers and request.dask != "slurm", "--workers goes with --dask slurm"),
         (
-            request.json_file is not None and request.json_file == request.results_file,
-            "--json and --results name the same file",
+            request.keep is not None and any("://" in log for log in request.logs),
+            "--keep goes with files only: a store grows, and cells kept would be of another log",
         ),
+    )
+    refuse_the_same_file(
+        ("--json", request.json_file),
+        ("--results", request.results_file),
+        ("--report", request.report.file),
     )
     refuse_missing_directories(("--json", request.json_file), ("--results", request.results_file))

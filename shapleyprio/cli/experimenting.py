@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from shapleyprio.cli.experiment import SLURM_WORKERS, Request
 from shapleyprio.cli.replaying import WIDEST_TABLE, plain_table, short
 from shapleyprio.cli.reporting import publish
 from shapleyprio.cli.workloads import STDOUT
-from shapleyprio.experiment.cells import Experiment, Row, Table
+from shapleyprio.experiment.cells import Experiment, ExperimentError, Row, Table
 from shapleyprio.experiment.cluster import on_dask
 from shapleyprio.experiment.general import experiment_of
 from shapleyprio.experiment.keeping import Kept
@@ -49,6 +50,8 @@ def experiment(request: Request) -> None:
     with progress_bar(len(made.cells)) as progress:
         rows = run(made, runner, kept=kept, progress=progress)
     tell(request, made, rows)
+    if all(row[made.value] is None for row in rows):
+        raise ExperimentError("not one value could be had, for the reason that is told above")
 
 
 def runner_for(request: Request) -> Runner:
@@ -61,12 +64,14 @@ def runner_for(request: Request) -> Runner:
 def made_of(request: Request) -> Experiment:
     """The experiment that was asked for."""
     if request.preset is not None:
-        return PRESETS[request.preset](
+        made = PRESETS[request.preset](
             logs_among(map(Path, request.logs)),
             windows=request.windows,
             seed=request.seed,
             exhibits=request.exhibits,
         )
+        asked = {"windows": request.windows, "exhibits": request.exhibits, "seed": request.seed}
+        return replace(made, parameters=asked)
     given: dict[str, Any] = {
         "policies": request.policies,
         "windows": request.windows,
@@ -144,9 +149,15 @@ def page_of(request: Request, made: Experiment, rows: Sequence[Row], lines: Sequ
         {title_of([one for one in group if one not in alike]): of for group, of in groups},
         tables=own,
         notes=[*failures(made, rows), *made.notes],
-        options={"seed": str(request.seed)},
+        options={
+            name: _written(value) for name, value in made.parameters.items() if value is not None
+        },
         command=request.report.command,
     )
+
+
+def _written(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def groups_of(lines: Sequence[Line]) -> list[tuple[Group, list[Line]]]:

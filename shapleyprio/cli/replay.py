@@ -16,6 +16,7 @@ from shapleyprio.cli.workloads import (
     json_file_option,
     refuse,
     refuse_missing_directories,
+    refuse_the_same_file,
     scheduling_options,
     workload_options,
 )
@@ -133,10 +134,11 @@ def refuse_contradictions(request: Request) -> None:
             "--epsilon and --confidence set the number of orderings; leave --orderings out",
         ),
         backfill_without_rigid(request.wide, request.backfill),
-        (
-            request.json_file is not None and request.json_file == request.schedule_file,
-            "--json and --schedule name the same file",
-        ),
+    )
+    refuse_the_same_file(
+        ("--json", request.json_file),
+        ("--schedule", request.schedule_file),
+        ("--report", request.report.file),
     )
     refuse_missing_directories(("--json", request.json_file), ("--schedule", request.schedule_file))
 

@@ -127,4 +127,6 @@ def without_password(text: str) -> str:
         return text
     from sqlalchemy import make_url
 
-    return make_url(text).render_as_string(hide_password=True)
+    url = make_url(text)
+    secret = {key: "***" for key in url.query if "passw" in key.lower()}
+    return url.update_query_dict(secret).render_as_string(hide_password=True)

@@ -220,6 +220,15 @@ def make_directory(option: str, directory: Path) -> None:
         ) from None
 
 
+def refuse_the_same_file(*files: tuple[str, Path | None]) -> None:
+    """Raises a usage error if two files (by option) are one."""
+    options: dict[Path, str] = {}
+    for option, file in files:
+        if file not in (None, STDOUT):
+            other = options.setdefault(file.absolute(), option)
+            refuse((other != option, f"{other} and {option} name the same file"))
+
+
 def refuse_missing_directories(*files: tuple[str, Path | None]) -> None:
     """Finds out before anything is computed whether files (by option) can be written."""
     for option, file in files:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -66,6 +66,7 @@ class Experiment:
         better: whether low or high values win.
         paired: columns that are alike in rows that compete for a win.
         inputs: files that are read, whose checksums are kept with the results.
+        parameters: with what the cells were made, those left at their defaults included.
         notes: what to know about substitutes, limits and what is absent; printed last.
         tables: makes tables of an experiment's own from all rows, such as the paper's figures
             beside ours; printed after the summary.
@@ -79,6 +80,7 @@ class Experiment:
     better: Literal["low", "high"] = "low"
     paired: Sequence[str]
     inputs: Sequence[Path] = ()
+    parameters: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
     tables: Callable[[Sequence[Row]], Sequence[Table]] | None = None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from shapleyprio.experiment.cells import Experiment, ExperimentError
 from shapleyprio.experiment.windows import WindowCell, check_policies
 from shapleyprio.replay.deal import Shares
+from shapleyprio.replay.limits import MOST_REF_ORGANIZATIONS
 from shapleyprio.replay.workload import Backfill, Wide
 
 USUAL_POLICIES = ("rand", "directcontr", "fairshare", "utfairshare", "currfairshare", "roundrobin")
@@ -46,9 +47,14 @@ def experiment_of(
 
     Raises:
         PolicyError: there is no such policy.
-        ExperimentError: two logs have the same name.
+        ExperimentError: two logs have the same name, or Ref cannot have so many organizations.
     """
     check_policies(policies)
+    if max(organizations) > MOST_REF_ORGANIZATIONS:
+        raise ExperimentError(
+            f"{max(organizations)} organizations; policies are held against ref, which takes "
+            f"{MOST_REF_ORGANIZATIONS} at most"
+        )
     names = [label_of(log) for log in logs]
     if len(set(names)) < len(names):
         raise ExperimentError(f"logs of the same name: {', '.join(sorted(names))}; rename one")
@@ -81,6 +87,18 @@ def experiment_of(
         value="unfairness",
         paired=("log", "shares", "organizations", "window", "deal"),
         inputs=[Path(log) for log in logs if "://" not in log],
+        parameters={
+            "policies": list(dict.fromkeys(policies)),
+            "windows": windows,
+            "length": length,
+            "deals": deals,
+            "organizations": list(organizations),
+            "shares": list(shares),
+            "processors": processors,
+            "wide": wide,
+            "backfill": backfill,
+            "seed": seed,
+        },
     )
 
 

@@ -65,6 +65,7 @@ def as_json(experiment: Experiment, rows: Sequence[Row], lines: Sequence[Line]) 
     """
     return {
         **manifest_of(experiment),
+        "parameters": dict(experiment.parameters),
         "description": experiment.description,
         "value": experiment.value,
         "better": experiment.better,

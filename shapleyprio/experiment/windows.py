@@ -84,6 +84,11 @@ class WindowCell:
         """
         log = log_of(self.source)
         dealt = self._dealt(log)
+        if self.window > 0 and self.length >= whole_log(log).length:
+            raise ExperimentError(
+                f"{log.source}: jobs were released in {whole_log(log).length} s, so windows of "
+                f"{self.length} s are all the same; choose --windows 1, or a shorter --length"
+            )
         window = window_at_random(log, self.length, dealt, self._random())
         workload = workload_of(log, dealt, window=window, wide=self.wide, backfill=self.backfill)
         fair = self._tried(workload, REFERENCE)
@@ -118,7 +123,7 @@ class WindowCell:
                 workload, name, seed=self._drawn_seed("policy"), orderings=orderings
             )
         except PolicyError as error:
-            return f"{policy}: {error}"
+            return f"{policy}: {error}".replace("--window", "--length")
         return schedule, measure(workload, schedule)
 
     def _row(self, workload: Workload, policy: str, fair: tuple[Schedule, Measures] | str) -> Row:

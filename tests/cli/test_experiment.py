@@ -108,9 +108,37 @@ def test_on_two_cores_it_tells_the_same() -> None:
 
 
 def test_what_could_not_be_had_is_counted_and_told() -> None:
-    output = succeeds("busy.swf", *SMALL, "--policy", "fcfs", "--processors", str(10**18)).stdout
-    assert "failed" in output
-    assert "3 values could not be had, such as: " in output
+    result = experiment("busy.swf", *SMALL, "--policy", "fcfs", "--processors", str(10**18))
+    assert "failed" in result.stdout
+    assert "3 values could not be had, such as: " in result.stdout
+    assert "choose a shorter --length" in result.stdout
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "shapleyprio: not one value could be had, for the reason that is told above\n"
+    )
+
+
+def test_windows_that_are_all_the_same_are_refused() -> None:
+    fails(
+        "windows of 10000 s are all the same; choose --windows 1, or a shorter --length",
+        *("busy.swf", *SMALL, "--length", "10000s", "--policy", "fcfs"),
+    )
+
+
+def test_the_json_has_all_parameters() -> None:
+    parameters = told("busy.swf", *SMALL, "--policy", "fcfs", "--seed", "7")["parameters"]
+    assert parameters == {
+        "policies": ["fcfs"],
+        "windows": 3,
+        "length": 15,
+        "deals": 1,
+        "organizations": [2],
+        "shares": ["zipf"],
+        "processors": None,
+        "wide": "expand",
+        "backfill": "none",
+        "seed": 7,
+    }
 
 
 def test_a_preset_takes_its_logs_and_shows_its_own_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,6 +194,9 @@ def test_a_cell_that_cannot_run_ends_it_with_one_line(monkeypatch: pytest.Monkey
         ("name it .parquet or .csv", ["busy.swf", "--results", "rows.txt"]),
         ("there is no directory", ["busy.swf", "--results", "nowhere/rows.csv"]),
         ("name the same file", ["busy.swf", "--results", "r.csv", "--json", "r.csv"]),
+        ("name the same file", ["busy.swf", "--report", "r.html", "--json", "./r.html"]),
+        ("a store grows", ["sqlite:///runs.db", "--keep", "kept"]),
+        ("19 organizations; policies are held against ref", ["busy.swf", "--deal-users", "19"]),
     ],
 )
 def test_one_line_for_what_cannot_be_done(message: str, arguments: list[str]) -> None:

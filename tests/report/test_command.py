@@ -93,6 +93,9 @@ def test_what_was_typed_is_told_as_it_can_be_typed_again() -> None:
 def test_passwords_of_stores_are_not_told() -> None:
     url = "postgresql://me:secret@host/db"
     assert "secret" not in typed([url, "--deal-users", "2"])
+    in_query = "postgresql://me@host/db?passWord=secret&sslmode=require"
+    assert "sslmode=require" in typed([in_query, "--deal-users", "2"])
+    assert "secret" not in typed([in_query, "--deal-users", "2"])
 
 
 def test_a_missing_directory_is_found_out_before_anything_is_computed() -> None:
