@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -16,6 +17,8 @@ SLURM = "slurm"
 PACKAGES = frozenset({"dask", "dask_jobqueue", "distributed"})
 
 CONNECT_SECONDS = 30
+
+SBATCH = "sbatch"
 
 SLURM_DEFAULTS = {"cores": 1, "memory": "2GB", "processes": 1}
 """Of a job with one worker, where Dask's own configuration (jobqueue.slurm) says nothing."""
@@ -85,8 +88,25 @@ def _on_slurm(distributed: Any, jobqueue: Any, workers: int) -> Iterator[Any]:
     configured = import_module("dask.config").get("jobqueue.slurm")
     unset = {key: value for key, value in SLURM_DEFAULTS.items() if configured.get(key) is None}
     with jobqueue.SLURMCluster(**unset) as cluster, distributed.Client(cluster) as client:
+        _refuse_what_slurm_refuses(cluster.job_script())
         cluster.scale(jobs=workers)
         yield client
+
+
+def _refuse_what_slurm_refuses(script: str) -> None:
+    """Dask waits forever for the workers of jobs that could not be submitted."""
+    try:
+        tried = subprocess.run(
+            [SBATCH, "--test-only"], input=script, capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise ExperimentError(f"--dask slurm: {SBATCH} cannot be run ({error.strerror})") from None
+    if tried.returncode != 0:
+        said = " ".join(tried.stderr.split()) or f"exit code {tried.returncode}"
+        raise ExperimentError(
+            f"--dask slurm: a worker's job is refused ({said}); what it asks for stands in Dask's "
+            "configuration, under jobqueue.slurm"
+        )
 
 
 @contextmanager

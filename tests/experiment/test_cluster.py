@@ -18,6 +18,7 @@ distributed = pytest.importorskip("distributed", reason="the extra `cluster` is 
 
 SBATCH = """#!/bin/sh
 # runs the job's script at once, in the background
+[ "$1" = --test-only ] && exit 0
 sh "$1" > /dev/null 2>&1 &
 echo $! >> "$(dirname "$0")/pids"
 echo "Submitted batch job $!"
@@ -54,6 +55,23 @@ def test_workers_are_started_as_jobs_of_slurm(
         rows = run(squares(tmp_path / "trail", 3), on_dask("slurm", workers=1))
     assert [row["value"] for row in rows] == [0.0, 0.0, 1.0, 1.0, 4.0, 8.0]
     assert len((tmp_path / "pids").read_text().split()) == 1
+
+
+def test_what_slurm_refuses_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dask_jobqueue", reason="the extra `cluster` is not installed")
+    refusing = tmp_path / "sbatch"
+    refusing.write_text("#!/bin/sh\necho 'allocation failure: Invalid account' >&2\nexit 1\n")
+    refusing.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    expected = r"--dask slurm: a worker's job is refused \(allocation failure: Invalid account\)"
+    with pytest.raises(ExperimentError, match=expected):
+        run(squares(tmp_path / "trail", 3), on_dask("slurm", workers=1))
+    refusing.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ExperimentError, match="sbatch cannot be run"):
+        run(squares(tmp_path / "trail", 3), on_dask("slurm", workers=1))
 
 
 def test_without_a_scheduler_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
