@@ -157,9 +157,10 @@ def _verdict(audit: Audit) -> Iterator[str]:
     recorded, names = audit.recorded, audit.workload.organizations
     known = [(delay, u) for u, delay in enumerate(recorded.delays) if delay is not None]
     delay, u = max(known, key=lambda one: (one[0], -one[1]))
+    hours = short(delay / HOUR)
     worst = (
-        f"; latest for {names[u]}, whose work came {short(delay / HOUR)} h later than was fair."
-        if delay > 0
+        f"; latest for {names[u]}, whose work came {hours} h later than was fair."
+        if delay > 0 and hours != short(0)
         else "; nobody's work came later than was fair."
     )
     yield (

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from shapleyprio.replay.log import UNKNOWN, Log
-from shapleyprio.replay.workload import Consortium, WorkloadError
+from shapleyprio.replay.workload import Consortium, WorkloadError, whole_log
 
 Shares = Literal["zipf", "uniform"]
 
@@ -35,6 +35,7 @@ def deal(log: Log, organizations: int, *, shares: Shares, processors: int, seed:
     Raises:
         WorkloadError: the log names no users, or the numbers do not fit.
     """
+    whole_log(log)  # refuses one without jobs, which names no users either
     owned = processor_shares(organizations, shares=shares, processors=processors)
     user = log.labels.get("user")
     if user is None or not (user.codes != UNKNOWN).any():

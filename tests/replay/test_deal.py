@@ -139,6 +139,11 @@ def test_a_log_without_users_cannot_be_dealt(log: Log) -> None:
         deal(log, 2, shares="zipf", processors=2, seed=0)
 
 
+def test_a_log_without_jobs_is_not_said_to_lack_users() -> None:
+    with pytest.raises(WorkloadError, match=r"jobs\.log: no job with a known processing time"):
+        deal(log_of([]), 2, shares="zipf", processors=2, seed=0)
+
+
 def test_owned_processors_are_whole_numbers_of_64_bits() -> None:
     dealt = deal(log_of([0], user=["a"]), 1, shares="zipf", processors=2**31, seed=0)
     assert dealt.owned.dtype == np.int64
