@@ -43,7 +43,7 @@ class Request:
     confidence: float | None
     wide: Literal["expand", "rigid"]
     backfill: Literal["none", "easy"]
-    placement: Literal["random", "least-loaded"]
+    placement: Literal["random", "least-loaded", "recorded"]
     cores: int
     json_file: Path | None
     schedule_file: Path | None
@@ -78,10 +78,11 @@ class Request:
 )
 @click.option(
     "--placement",
-    type=click.Choice(["random", "least-loaded"]),
+    type=click.Choice(["random", "least-loaded", "recorded"]),
     default="random",
     show_default=True,
-    help="Whose free processors a job gets: any, or those of who has the most free.",
+    help="Whose free processors a job gets: any, those of who has the most free, or those that it "
+    "really got, as far as they are free.",
 )
 @scheduling_options
 @json_file_option

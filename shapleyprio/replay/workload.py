@@ -14,7 +14,7 @@ from shapleyprio.replay.log import UNKNOWN, Labels, Log, Placed
 
 Wide = Literal["expand", "rigid"]
 Backfill = Literal["none", "easy"]
-Placement = Literal["random", "least-loaded"]
+Placement = Literal["random", "least-loaded", "recorded"]
 
 
 class WorkloadError(ReplayError):
@@ -72,7 +72,8 @@ class Workload:
             delay it. Without meaning when wide is "expand".
         placement: whose free processors a job gets: "random": each as likely as any other, as in
             the papers; "least-loaded": those of whoever has the most free, ties to whoever is
-            listed first, as Slurm's CR_LLN has it with one node for each organization.
+            listed first, as Slurm's CR_LLN has it with one node for each organization; "recorded":
+            those it really got (`placed`) as far as they are free, else as with "least-loaded".
         left_out: reason -> how many jobs of the log are missing because of it.
     """
 
@@ -131,7 +132,8 @@ def workload_of(
         placement: whose free processors a job gets.
 
     Raises:
-        WorkloadError: nothing is left, or nobody has processors.
+        WorkloadError: nothing is left, nobody has processors, or it is not known whose each job
+            got, though that is to count.
     """
     window = window or whole_log(log)
     inside = (log.release >= window.start) & (log.release < window.start + window.length)
@@ -147,6 +149,10 @@ def workload_of(
         raise WorkloadError(
             f"no job of any organization was released from second {window.start} on for "
             f"{window.length} s; choose another --window, or check the organizations"
+        )
+    if placement == "recorded" and consortium.placed is None:
+        raise WorkloadError(
+            f"{log.source}: does not tell whose processors its jobs got; choose another --placement"
         )
     order = taken[np.lexsort((taken, log.release[taken], consortium.organization[taken]))]
     left_out = {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.fairness.runs import UNFINISHED_STATES, JobRecord
-from shapleyprio.replay.log import UNKNOWN
+from shapleyprio.replay.log import UNKNOWN, Labels, Placed
 from shapleyprio.replay.measures import contributed
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
@@ -57,7 +57,8 @@ class Outcome:
         """The workload as Slurm got it: released when submitted, as long as it really ran.
 
         A job that started while processors had been idle ever since its submission has waited for
-        Slurm, not for a processor: it counts as released at its start.
+        Slurm, not for a processor: it counts as released at its start. A job gets a processor of
+        the node that Slurm chose, if one is free.
         """
         release = np.where(self.submitted == UNKNOWN, self.workload.release, self.submitted)
         ran = np.flatnonzero(self.started != UNKNOWN)
@@ -69,7 +70,14 @@ class Outcome:
             own = self.workload.organization == u
             release[own] = np.maximum.accumulate(release[own])  # they were submitted in this order
         last = self.workload.window.length - 1
-        return replace(self.workload, release=release.clip(0, last))
+        placed = Placed(
+            first=np.concatenate([[0], (self.owner != UNKNOWN).cumsum()]),
+            owners=Labels(self.owner[self.owner != UNKNOWN], self.workload.organizations),
+            processors=np.ones(int((self.owner != UNKNOWN).sum()), dtype=np.int64),
+        )
+        return replace(
+            self.workload, release=release.clip(0, last), placed=placed, placement="recorded"
+        )
 
     def _full_seconds(self) -> NDArray[np.int64]:
         """int64[window's length + 1]: before each second, how many had no idle processor."""

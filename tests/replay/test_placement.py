@@ -1,20 +1,28 @@
-"""Whose free processors a job gets when the least loaded are taken."""
+"""Whose free processors a job gets if that is not left to chance."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shapleyprio.replay.deal import deal
+from shapleyprio.replay.log import UNKNOWN, Labels, Placed
 from shapleyprio.replay.policies import run_policy
+from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workload import Workload, WorkloadError, workload_of
 from tests.replay.certificate import certify
 from tests.replay.strategies import Job, workload_of_jobs, workloads
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BUSY = workloads(
     organizations=st.integers(2, 4),
@@ -35,6 +43,7 @@ RIGID = workloads(
 
 def owners_taken_one_by_one(workload: Workload, schedule: Schedule) -> list[Counter[int]]:
     """For each start of a job whose processors it must have got, given all starts before it."""
+    really_got = parts_by_job(workload)
     columns = (schedule.job, schedule.start, schedule.owner, schedule.copies)
     entries = list(zip(*(column.tolist() for column in columns), strict=True))
     taken = []
@@ -45,14 +54,86 @@ def owners_taken_one_by_one(workload: Workload, schedule: Schedule) -> list[Coun
             free[owner] -= copies if end > start else 0
         got: Counter[int] = Counter()
         parts = list(group)
+        wanted = really_got.get(job, []).copy()
         for _ in range(sum(copies for *_, copies in parts)):
-            owner = max(free, key=lambda u: (free[u], -u))
+            while wanted and not free[wanted[0]]:
+                wanted.pop(0)
+            owner = wanted.pop(0) if wanted else max(free, key=lambda u: (free[u], -u))
             got[owner] += 1
             free[owner] -= 1
         taken.append(got)
         end = start + int(workload.processing_time[job])
         running += [(end, owner, copies) for *_, owner, copies in parts]
     return taken
+
+
+def given_to(schedule: Schedule) -> list[Counter[int]]:
+    """For each start of a job whose processors it got."""
+    columns = (schedule.job, schedule.start, schedule.owner, schedule.copies)
+    entries = zip(*(column.tolist() for column in columns), strict=True)
+    return [
+        Counter({owner: copies for *_, owner, copies in group})
+        for _, group in groupby(entries, key=lambda entry: entry[:2])
+    ]
+
+
+def parts_by_job(workload: Workload) -> dict[int, list[int]]:
+    """Job -> the owners of the processors that it really got, one for each of them."""
+    placed = workload.placed
+    if placed is None or workload.placement != "recorded":
+        return {}
+    return {
+        job: [
+            owner
+            for part in range(placed.first[job], placed.first[job + 1])
+            for owner in [int(placed.owners.codes[part])] * int(placed.processors[part])
+            if owner != UNKNOWN
+        ]
+        for job in range(len(workload.job))
+    }
+
+
+@st.composite
+def placed_workloads(draw: st.DrawFn) -> Workload:
+    """Workloads whose jobs really got processors of some owners, known and unknown."""
+    workload = draw(BUSY | RIGID)
+    owners = st.integers(UNKNOWN, len(workload.organizations) - 1)
+    parts = st.lists(st.tuples(owners, st.integers(1, 3)), max_size=3, unique_by=lambda p: p[0])
+    of_jobs = [draw(parts) for _ in workload.job]
+    flat = [part for of_job in of_jobs for part in of_job]
+    placed = Placed(
+        first=np.cumsum([0, *map(len, of_jobs)], dtype=np.int64),
+        owners=Labels(
+            np.array([owner for owner, _ in flat], dtype=np.int32), workload.organizations
+        ),
+        processors=np.array([count for _, count in flat], dtype=np.int64),
+    )
+    return replace(workload, placed=placed, placement="recorded")
+
+
+@pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare"])
+@settings(max_examples=30)
+@given(workload=placed_workloads())
+def test_a_job_gets_what_it_really_got_as_far_as_that_is_free(
+    policy: str, workload: Workload
+) -> None:
+    schedule = run_policy(workload, policy)
+    assert given_to(schedule) == owners_taken_one_by_one(workload, schedule)
+
+
+@settings(max_examples=50)
+@given(workload=placed_workloads())
+def test_directcontr_counts_the_owners_that_were_chosen(workload: Workload) -> None:
+    certify(workload, run_policy(workload, "directcontr"))
+
+
+def test_who_got_what_must_be_known(tmp_path: Path) -> None:
+    file = tmp_path / "log.swf"
+    file.write_text("1 0 0 5 1 -1 -1 1 -1 -1 1 1 1 -1 1 -1 -1 -1\n")
+    log = read_log(str(file))
+    dealt = deal(log, 1, shares="uniform", processors=1, seed=0)
+    with pytest.raises(WorkloadError, match=r"does not tell whose processors.*--placement"):
+        workload_of(log, dealt, placement="recorded")
 
 
 @pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare"])
@@ -63,13 +144,7 @@ def test_every_processor_is_one_of_whoever_has_the_most_free(
 ) -> None:
     workload = replace(workload, placement="least-loaded")
     schedule = run_policy(workload, policy)
-    columns = (schedule.job, schedule.start, schedule.owner, schedule.copies)
-    entries = zip(*(column.tolist() for column in columns), strict=True)
-    given_to = [
-        Counter({owner: copies for *_, owner, copies in group})
-        for _, group in groupby(entries, key=lambda entry: entry[:2])
-    ]
-    assert given_to == owners_taken_one_by_one(workload, schedule)
+    assert given_to(schedule) == owners_taken_one_by_one(workload, schedule)
 
 
 @settings(max_examples=50)

@@ -10,6 +10,7 @@ import pytest
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import measure
+from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workload import Workload
 from shapleyprio.trial.numbering import Submitted
 from shapleyprio.trial.outcome import Outcome, outcome_of
@@ -208,3 +209,18 @@ def test_what_slurm_was_given_came_when_it_was_submitted_and_was_as_long_as_it_r
     assert given.release.tolist() == [10, 10, 99, 5]
     assert given.processing_time.tolist() == [22, 20, 20, 20]
     assert given.organization.tolist() == [0, 0, 0, 1]
+
+
+def test_a_job_gets_a_processor_of_the_node_that_slurm_chose() -> None:
+    found = outcome(
+        workload(Job(0, 3, 20), Job(0, 40, 20), Job(1, 70, 20)),
+        record(0, submit=3, start=4, end=24, node="n2"),
+        record(1, submit=40, start=None, state="PENDING"),
+        record(2, submit=70, start=71, end=91),
+    )
+    schedule = run_policy(found.given, "directcontr")
+    assert dict(zip(schedule.job.tolist(), schedule.owner.tolist(), strict=True)) == {
+        0: 1,
+        1: 0,  # which Slurm did not start
+        2: 0,
+    }

@@ -20,7 +20,17 @@ from shapleyprio.replay.kernel.running import (
     pop,
     push,
 )
-from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs, Keys, Record, World, turns
+from shapleyprio.replay.kernel.state import (
+    AS_RECORDED,
+    NEVER,
+    RANDOM,
+    Coalitions,
+    Jobs,
+    Keys,
+    Record,
+    World,
+    turns,
+)
 from shapleyprio.replay.kernel.worth import add, draw, parts, worth
 
 
@@ -262,10 +272,14 @@ def _start_recorded(
 ) -> None:
     """Gives free processors to a job, and writes down whose they are."""
     u = jobs.organization[job]
-    if record.least_loaded[0] != 0:
-        _give_least_loaded(record, processors)
-    else:
+    if record.placing[0] == RANDOM:
         _give_random(record, state.free[c], processors)
+    else:
+        record.given[:] = 0
+        left = processors
+        if record.placing[0] == AS_RECORDED:
+            left -= _give_recorded(record, job, processors)
+        _give_least_loaded(record, left)
     for owner in range(len(record.owned)):
         count = record.given[owner]
         if count == 0:
@@ -294,9 +308,22 @@ def _give_random(record: Record, free: int, wanted: int) -> None:
 
 
 @inlined
+def _give_recorded(record: Record, job: int, wanted: int) -> int:
+    """Takes what is free of the processors that the job really got; returns how many these are."""
+    taken = 0
+    for part in range(record.first_part[job], record.first_part[job + 1]):
+        owner = record.part_owner[part]
+        if owner >= 0:
+            count = min(record.part_processors[part], record.free_of[owner] - record.given[owner])
+            count = min(count, wanted - taken)
+            record.given[owner] += count
+            taken += count
+    return taken
+
+
+@inlined
 def _give_least_loaded(record: Record, wanted: int) -> None:
-    """Takes one processor after the other of whoever has the most free."""
-    record.given[:] = 0
+    """Takes one more processor after the other of whoever has the most free."""
     for _ in range(wanted):
         most = 0
         for owner in range(1, len(record.owned)):

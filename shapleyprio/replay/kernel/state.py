@@ -123,6 +123,10 @@ class Keys(NamedTuple):
     lattice: Ints
 
 
+RANDOM, LEAST_LOADED, AS_RECORDED = range(3)
+PLACING = {"random": RANDOM, "least-loaded": LEAST_LOADED, "recorded": AS_RECORDED}
+
+
 class Record(NamedTuple):
     """The schedule that is written down, with the owners of the processors.
 
@@ -134,7 +138,9 @@ class Record(NamedTuple):
         released: [2, k, 2], moments of releases, of jobs and of the work on processors: what a
             part gains in worth if it counts from its job's release (ψ′ of CloudShare).
         random: [1], state of the generator of random numbers.
-        least_loaded: [1], whether a job gets processors of whoever has the most free (else random).
+        placing: [1], RANDOM, LEAST_LOADED or AS_RECORDED: whose free processors a job gets.
+        first_part: [jobs + 1], job i really got the parts first_part[i] up to first_part[i + 1].
+        part_owner, part_processors: [parts], how many of whose; both empty unless AS_RECORDED.
         given: [k], room for how many of each a job gets.
         size: [1], how many entries there are.
         job, start, owner, copies: [room], the entries.
@@ -146,7 +152,10 @@ class Record(NamedTuple):
     contribution: Ints
     released: Ints
     random: NDArray[np.uint64]
-    least_loaded: Ints
+    placing: Ints
+    first_part: Ints
+    part_owner: Ints
+    part_processors: Ints
     given: Ints
     size: Ints
     job: NDArray[np.int32]
@@ -256,6 +265,7 @@ def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int) -> Reco
     """
     owned = workload.owned
     k, room = len(owned), int(jobs.width.sum())
+    first, owner, processors = _parts(workload)
     return Record(
         coalition=np.array([coalition], dtype=np.int64),
         owned=owned,
@@ -263,7 +273,10 @@ def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int) -> Reco
         contribution=np.zeros((k, 3), dtype=np.int64),
         released=np.zeros((2, k, 2), dtype=np.int64),
         random=np.array([seed % 2**64], dtype=np.uint64),
-        least_loaded=np.array([workload.placement == "least-loaded"], dtype=np.int64),
+        placing=np.array([PLACING[workload.placement]], dtype=np.int64),
+        first_part=first,
+        part_owner=owner,
+        part_processors=processors,
         given=np.zeros(k, dtype=np.int64),
         size=np.zeros(1, dtype=np.int64),
         job=np.empty(room, dtype=np.int32),
@@ -271,3 +284,12 @@ def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int) -> Reco
         owner=np.empty(room, dtype=np.int32),
         copies=np.empty(room, dtype=np.int32),
     )
+
+
+def _parts(workload: Workload) -> tuple[Ints, Ints, Ints]:
+    """What each job really got, if that counts: first part of each, owners, processors."""
+    placed = workload.placed
+    if placed is None or workload.placement != "recorded":
+        none = np.zeros(0, dtype=np.int64)
+        return np.zeros(len(workload.job) + 1, dtype=np.int64), none, none
+    return placed.first, placed.owners.codes.astype(np.int64), placed.processors
