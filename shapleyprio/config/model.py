@@ -120,6 +120,12 @@ class ServiceSection(Section):
     """[service]."""
 
     poll_interval: Seconds = _key("30s", "Time from one cycle to the next, at most.", "30s")
+    new_jobs_interval: SecondsOrOff = _key(
+        "5s",
+        "Time from one look for newly submitted jobs to the next. If there are any, a cycle comes "
+        "at once and gives them their priority.",
+        "5s",
+    )
     overlap: Seconds = _key(
         "1h",
         "How far back each cycle reads accounting again, for records that come late or change.",

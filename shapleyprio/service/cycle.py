@@ -129,6 +129,16 @@ class Cycle:
             report.pushed = push.carry_out(self._store, self._cluster, self._slurm, report.planned)
         watch.lap("push")
 
+    def submitted(self) -> int | None:
+        """How many jobs Slurm counts as submitted; None where they have their priority from it.
+
+        Raises:
+            SlurmError: it cannot be asked.
+        """
+        if self._channel is Channel.QOS:
+            return None
+        return self._slurm.controller().submitted
+
     def prune(self) -> int:
         """Deletes what no value depends on any more; returns how many runs.
 

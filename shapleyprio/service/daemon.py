@@ -18,6 +18,7 @@ from shapleyprio.service.drift import LiveDrift
 from shapleyprio.service.lease import Lease, LeaseHeldError, lasting
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import Report
+from shapleyprio.slurm.port import SlurmError
 
 PRUNE_SECONDS = 3600
 FIRST_DRIFT_SECONDS = 60
@@ -75,6 +76,8 @@ class Daemon:
         self._lease = lease
         self._drift = drift
         self._dry_run = dry_run
+        self._submitted: int | None = None
+        self._newcomers = False
         self._notifier = sdnotify.SystemdNotifier()
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
@@ -102,6 +105,7 @@ class Daemon:
             next_run_time=datetime.now(UTC),
         )
         self._scheduler.add_job(self._prune, "interval", seconds=PRUNE_SECONDS, id="prune")
+        self._schedule_looks()
         self._schedule_drift()
         self._scheduler.start()
         self._notifier.notify("READY=1")
@@ -175,6 +179,31 @@ class Daemon:
         )
         return report
 
+    def _schedule_looks(self) -> None:
+        """Looks for newly submitted jobs between cycles."""
+        if self._scheduler.get_job("look") is not None:
+            self._scheduler.remove_job("look")
+        interval = self._config.service.new_jobs_interval
+        if interval is not None:
+            self._scheduler.add_job(
+                self._look_for_new_jobs, "interval", seconds=interval, id="look"
+            )
+
+    def _look_for_new_jobs(self) -> None:
+        """Has a cycle come at once for jobs that were submitted, and one more at the next look.
+
+        The site factor of a job can be read only when Slurm's scheduler has seen it.
+        """
+        try:
+            submitted = self._cycle.submitted()
+        except SlurmError:
+            return  # the next cycle tells
+        came = submitted != self._submitted and self._submitted is not None
+        self._submitted = submitted
+        if came or self._newcomers:
+            self._scheduler.modify_job("cycle", next_run_time=datetime.now(UTC))
+        self._newcomers = came
+
     def _schedule_drift(self) -> None:
         """Replays from soon on, when the first cycles have run, on a thread of its own."""
         if self._scheduler.get_job("drift") is not None:
@@ -222,11 +251,14 @@ class Daemon:
         except REFUSALS as failure:
             log.error("the new configuration is refused, the old one stays", why=str(failure))
         else:
+            looks_move = config.service.new_jobs_interval != self._config.service.new_jobs_interval
             drift_moves = config.drift.interval != self._config.drift.interval
             self._config = config
             self._lease.seconds = lasting(config.service.poll_interval)
             if drift_moves:
                 self._schedule_drift()
+            if looks_move:
+                self._schedule_looks()
             self._scheduler.reschedule_job(
                 "cycle", trigger="interval", seconds=config.service.poll_interval
             )

@@ -52,10 +52,12 @@ class Controller:
     Attributes:
         time: its clock, seconds since the epoch.
         accounting_backlog: records it has not yet handed to the accounting daemon.
+        submitted: jobs submitted since it began to count; it begins anew now and then.
     """
 
     time: int
     accounting_backlog: int
+    submitted: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

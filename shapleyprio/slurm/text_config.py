@@ -11,18 +11,27 @@ from shapleyprio.slurm.text import UnreadableError, amount, duration, hosts, tre
 NULLS = frozenset({"", "(null)", "N/A", "none", "site_factor/none"})
 LARGEST_PRIORITY = 2**32 - 1
 
-_CLOCK = re.compile(r"sdiag output at .*\(([0-9]{1,10})\)")
-_BACKLOG = re.compile(r"DBD Agent queue size: *([0-9]{1,15})")
+_SDIAG = {
+    "clock": re.compile(r"sdiag output at .*\(([0-9]{1,10})\)"),
+    "DBD Agent queue size": re.compile(r"DBD Agent queue size: *([0-9]{1,15})"),
+    "Jobs submitted": re.compile(r"Jobs submitted: *([0-9]{1,15})"),
+}
 _WEIGHT = "PriorityWeight"
 
 
 def controller(text: str) -> Controller | Malformed:
     """Reads the output of sdiag."""
-    clock, backlog = _CLOCK.search(text), _BACKLOG.search(text)
-    if clock is None or backlog is None:
-        missing = "clock" if clock is None else "DBD Agent queue size"
-        return Malformed("sdiag", text[:400], f"{missing}: missing")
-    return Controller(time=int(clock.group(1)), accounting_backlog=int(backlog.group(1)))
+    values = {}
+    for name, pattern in _SDIAG.items():
+        found = pattern.search(text)
+        if found is None:
+            return Malformed("sdiag", text[:400], f"{name}: missing")
+        values[name] = int(found.group(1))
+    return Controller(
+        time=values["clock"],
+        accounting_backlog=values["DBD Agent queue size"],
+        submitted=values["Jobs submitted"],
+    )
 
 
 def configuration(text: str) -> dict[str, str]:

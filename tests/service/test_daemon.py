@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -129,6 +129,41 @@ def test_the_next_cycle_comes_when_the_order_turns(
         report.turn = turn
         stage.daemon._cycle_or_log()
         assert abs(stage.next_cycle() - now - timedelta(seconds=seconds)) < A_MOMENT
+
+
+def test_a_cycle_comes_at_once_for_new_jobs_and_another_at_the_next_look(stage: Stage) -> None:
+    def look() -> bool:
+        """Whether a cycle is due then."""
+        stage.daemon._scheduler.reschedule_job("cycle", trigger="interval", hours=1)
+        stage.daemon._look_for_new_jobs()
+        return stage.next_cycle() - datetime.now(UTC) < A_MOMENT
+
+    assert [look(), look()] == [False, False]  # what was there before is the first cycle's
+    stage.slurm.submit("biology", processing_time=9)
+    assert [look(), look(), look()] == [True, True, False]
+    stage.slurm.submit("biology", processing_time=9)
+    stage.slurm.take_down("slurmctld")
+    assert not look()
+    stage.slurm.bring_up("slurmctld")
+    assert look()
+
+
+def test_a_qos_has_its_priority_without_us(stage: Stage) -> None:
+    stage.file = config(push={"channel": "qos"})
+    stage.daemon._reload()
+    stage.slurm.take_down("slurmctld")  # would be noticed
+    assert stage.daemon._cycle.submitted() is None
+
+
+def test_looks_follow_the_configuration(stage: Stage) -> None:
+    def interval() -> timedelta | None:
+        job = stage.daemon._scheduler.get_job("look")
+        return None if job is None else job.trigger.interval
+
+    for new, seconds in (("9s", 9), ("off", None), ("7s", 7)):
+        stage.file = config(service={"new_jobs_interval": new})
+        stage.daemon._reload()
+        assert interval() == (None if seconds is None else timedelta(seconds=seconds))
 
 
 def test_a_failing_cycle_is_logged_and_counted_and_the_next_goes_on(stage: Stage) -> None:

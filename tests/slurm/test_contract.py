@@ -133,6 +133,12 @@ def test_a_finished_job_tells_when_and_where_it_ran(harness: Harness) -> None:
     assert record.processors == {"a1": 2}
 
 
+def test_the_controller_counts_submitted_jobs(harness: Harness) -> None:
+    before = harness.slurm.controller().submitted
+    harness.submit("physics", 5)
+    assert harness.slurm.controller().submitted == before + 1
+
+
 def test_a_running_job_has_no_end(harness: Harness) -> None:
     job = harness.submit("physics", LONG)
     first = until_running(harness, job)

@@ -310,7 +310,7 @@ def test_any_complaint_is_survived(complaints: str, targets: list[str]) -> None:
 def test_the_controllers_clock_and_backlog() -> None:
     found = text_config.controller(recorded("sdiag.txt"))
     assert not isinstance(found, Malformed)
-    assert (found.time, found.accounting_backlog) == (1795245525, 0)
+    assert (found.time, found.accounting_backlog, found.submitted) == (1795245525, 0, 62)
     assert isinstance(text_config.controller("sdiag output at never"), Malformed)
 
 

@@ -242,7 +242,11 @@ class SimulatedSlurm:
         """Tells the clock and the backlog."""
         self._need("slurmctld")
         self._accounting.receive(self.now)
-        return Controller(time=self.now, accounting_backlog=self._accounting.backlog)
+        return Controller(
+            time=self.now,
+            accounting_backlog=self._accounting.backlog,
+            submitted=self._engine.submitted,
+        )
 
     def cluster(self) -> str:
         """Tells its name."""

@@ -33,6 +33,7 @@ class Engine:
         self._announced: dict[int, Job] = {}
         self._events: list[tuple[int, int, int, int]] = []
         self._next_id = FIRST_JOB_ID
+        self.submitted = 0
         self._began = self._computed = now
         self._qos_changed = False
 
@@ -127,6 +128,7 @@ class Engine:
 
     def new_id(self) -> int:
         """The next free job id."""
+        self.submitted += 1
         self._next_id += 1
         return self._next_id - 1
 
