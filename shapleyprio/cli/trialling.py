@@ -42,8 +42,8 @@ from shapleyprio.trial.running import Conditions, Stage, Trace
 from shapleyprio.trial.side_by_side import Run, run_side_by_side
 
 AS_SIMULATED = (
-    "what the arm's policy makes of the same jobs in a simulation, released when Slurm got them "
-    "and as long as they ran"
+    "what the arm's policy makes of the same jobs in a simulation, released when Slurm got them, "
+    "as long as they ran, and on the nodes that Slurm chose where these are free"
 )
 
 
