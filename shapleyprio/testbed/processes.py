@@ -15,7 +15,7 @@ import psutil
 from shapleyprio.testbed.errors import TestbedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 MARKER = "SHAPLEYPRIO_TESTBED"  # in the environment of every daemon: its cluster's directory
 POLL_SECONDS = 0.03
@@ -114,7 +114,7 @@ def _leftovers(directory: Path) -> list[psutil.Process]:
     mine = {psutil.Process().pid, *(p.pid for p in psutil.Process().parents())}
     children: dict[int, list[psutil.Process]] = {}
     found: dict[int, psutil.Process] = {}
-    for process in psutil.process_iter(["ppid"]):
+    for process in _everybody():
         children.setdefault(process.info["ppid"], []).append(process)
         with suppress(psutil.Error):
             if process.pid not in mine and _belongs(process, directory, clients=False):
@@ -131,7 +131,7 @@ def _leftovers(directory: Path) -> list[psutil.Process]:
 def processes_of(directory: Path) -> list[psutil.Process]:
     """Every process of the cluster in this directory and every client of it, but for this one."""
     found = []
-    for process in psutil.process_iter():
+    for process in _everybody():
         with suppress(psutil.Error, OSError):
             if (
                 process.pid != os.getpid()
@@ -140,6 +140,12 @@ def processes_of(directory: Path) -> list[psutil.Process]:
             ):
                 found.append(process)
     return found
+
+
+def _everybody() -> Iterator[psutil.Process]:
+    """All processes, each with its parent in `info`."""
+    psutil.process_iter.cache_clear()  # a number may be another process's by now
+    yield from psutil.process_iter(["ppid"])
 
 
 def _belongs(process: psutil.Process, directory: Path, *, clients: bool) -> bool:
