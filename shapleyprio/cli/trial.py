@@ -31,6 +31,7 @@ class Request:
         arms: names, in the order given; empty for the usual ones.
         speed: cluster seconds per real second.
         poll_interval: seconds from one of the daemon's cycles to the next.
+        new_jobs_interval: seconds from one of its looks for new jobs to the next; None for never.
         side_by_side: how many arms run at once.
         keep: directory for logs and databases.
         json_file: what to write.
@@ -41,6 +42,7 @@ class Request:
     arms: tuple[str, ...]
     speed: int
     poll_interval: int
+    new_jobs_interval: int | None
     side_by_side: int
     keep: Path | None
     json_file: Path | None
@@ -50,6 +52,11 @@ class Request:
 def parse_interval(_context: click.Context, _option: click.Parameter, text: str) -> int:
     """Reads a positive duration."""
     return positive_seconds(text, examples="30s or 5m")
+
+
+def parse_interval_or_off(context: click.Context, option: click.Parameter, text: str) -> int | None:
+    """Reads a positive duration, or "off" as None."""
+    return None if text == "off" else parse_interval(context, option, text)
 
 
 keep_option = click.option(
@@ -75,6 +82,14 @@ keep_option = click.option(
     show_default=True,
     metavar="TIME",
     help="From one cycle of the daemon to the next, on the cluster's clock.",
+)
+@click.option(
+    "--new-jobs-interval",
+    callback=parse_interval_or_off,
+    default="5s",
+    show_default=True,
+    metavar="TIME",
+    help="From one look of the daemon for new jobs to the next, on the cluster's clock, or off.",
 )
 @click.option(
     "--speed",

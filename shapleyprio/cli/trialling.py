@@ -109,7 +109,10 @@ def prepare(request: Request, *, directory: str = "") -> Prepared:
     complain(log)
     workload, seed = as_slurm_runs_it(whole), request.workload.seed
     conditions = Conditions(
-        workload=workload, speed=request.speed, poll_seconds=request.poll_interval
+        workload=workload,
+        speed=request.speed,
+        poll_seconds=request.poll_interval,
+        new_jobs_seconds=request.new_jobs_interval,
     )
     return Prepared(
         request=request,

@@ -137,6 +137,7 @@ def report_as_json(
         },
         "speed": conditions.speed,
         "poll_interval": conditions.poll_seconds,
+        "new_jobs_interval": conditions.new_jobs_seconds,
         "arms": [_arm_as_json(log, arm, names, with_jobs=with_jobs) for arm in arms],
     }
 

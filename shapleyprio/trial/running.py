@@ -22,7 +22,7 @@ from shapleyprio.trial.clock import ClusterClock, read_clock
 from shapleyprio.trial.errors import TrialError
 from shapleyprio.trial.numbering import Submitted, records_by_job
 from shapleyprio.trial.plan import members_of, spec_for
-from shapleyprio.trial.steering import COMMAND_SECONDS, Cycles, Daemon, steering
+from shapleyprio.trial.steering import COMMAND_SECONDS, Cycles, Daemon, Pace, steering
 from shapleyprio.trial.submitting import Submitter
 
 LOOK_SECONDS = 0.2
@@ -84,12 +84,14 @@ class Conditions:
     Attributes:
         workload: jobs of one processor each.
         speed: cluster seconds per real second.
-        poll_seconds: of the daemon, on the cluster's clock.
+        poll_seconds: from one cycle of the daemon to the next, on the cluster's clock.
+        new_jobs_seconds: from one of its looks for new jobs to the next; None for never.
     """
 
     workload: Workload
     speed: int
     poll_seconds: int
+    new_jobs_seconds: int | None
 
 
 def run_arm(
@@ -126,8 +128,8 @@ def _run(
         clock = read_clock(cluster)
         daemon = None
         if arm.channel is not None:
-            running = steering(cluster, workload, arm.channel, poll_seconds=conditions.poll_seconds)
-            daemon = stack.enter_context(running)
+            pace = Pace(conditions.poll_seconds, conditions.new_jobs_seconds)
+            daemon = stack.enter_context(steering(cluster, workload, arm.channel, pace))
         begin = int(clock.now() + HEAD_START_SECONDS * conditions.speed) + 1
         submitter = Submitter(cluster, workload, arm, clock, begin)
         _let_pass(submitter, daemon, clock, begin, conditions, stage, stopped)

@@ -34,6 +34,19 @@ class Cycles:
     written: int
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often the daemon looks at Slurm, in seconds of the cluster's clock.
+
+    Attributes:
+        poll_seconds: from one cycle to the next.
+        new_jobs_seconds: from one look for new jobs to the next; None for never.
+    """
+
+    poll_seconds: int
+    new_jobs_seconds: int | None
+
+
 class Daemon(SteeringDaemon):
     """The running daemon, and what it has done so far.
 
@@ -68,7 +81,7 @@ class Daemon(SteeringDaemon):
 
 @contextmanager
 def steering(
-    cluster: PrivateSlurm, workload: Workload, channel: Channel, *, poll_seconds: int
+    cluster: PrivateSlurm, workload: Workload, channel: Channel, pace: Pace
 ) -> Iterator[Daemon]:
     """The daemon, after its first cycle; killed in the end if it still runs."""
     config_file = cluster.directory / "shapleyprio.toml"
@@ -78,7 +91,7 @@ def steering(
             workload,
             channel,
             url=url,
-            poll_seconds=poll_seconds,
+            pace=pace,
             since=cluster.now(),
             speed=cluster.spec.speed,
         ),
@@ -95,15 +108,16 @@ def steering(
 
 
 def configuration(
-    workload: Workload, channel: Channel, *, url: str, poll_seconds: int, since: int, speed: int
+    workload: Workload, channel: Channel, *, url: str, pace: Pace, since: int, speed: int
 ) -> str:
     """The daemon's configuration; its time limits run on the cluster's clock, too."""
     moment = datetime.fromtimestamp(since, UTC).isoformat()
+    looks = "off" if pace.new_jobs_seconds is None else f"{pace.new_jobs_seconds}s"
     lines = [
         f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS * speed}s"',
         f'[fairness]\nhorizon = "unlimited"\nsince = "{moment}"',
         f'[push]\nchannel = "{channel.value}"',
-        f'[service]\npoll_interval = "{poll_seconds}s"',
+        f'[service]\npoll_interval = "{pace.poll_seconds}s"\nnew_jobs_interval = "{looks}"',
         f'[store]\nurl = "{url}"',
         '[metrics]\naddress = "off"',
     ]

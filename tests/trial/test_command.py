@@ -18,7 +18,7 @@ from shapleyprio.trial.arms import ARMS
 from shapleyprio.trial.plan import spec_for
 from shapleyprio.trial.running import Conditions, Stage
 from shapleyprio.trial.side_by_side import Run
-from shapleyprio.trial.steering import configuration
+from shapleyprio.trial.steering import Pace, configuration
 from tests.replay.strategies import Job, workload_of_jobs
 
 DEAL = ("--deal-users", "2")
@@ -93,13 +93,15 @@ def test_the_help_names_every_arm() -> None:
 @pytest.mark.parametrize("channel", list(Channel))
 def test_the_daemons_configuration_is_valid(tmp_path: Path, channel: Channel) -> None:
     file = tmp_path / "shapleyprio.toml"
-    text = configuration(WORKLOAD, channel, url="sqlite:///x", poll_seconds=45, since=60, speed=60)
+    pace = Pace(poll_seconds=45, new_jobs_seconds=None)
+    text = configuration(WORKLOAD, channel, url="sqlite:///x", pace=pace, since=60, speed=60)
     file.write_text(text)
     config = load_config(file)
     assert [one.name for one in config.organizations] == ["o1", "o2"]
     assert [one.nodes for one in config.organizations] == [("n1",), ()]
     assert (config.push.channel, config.push.influence) == (channel, None)
     assert (config.service.poll_interval, config.slurm.timeout) == (45, 30 * 60)
+    assert config.service.new_jobs_interval is None
     assert config.fairness.horizon is None
     assert config.fairness.since == 60
     assert config.metrics.address is None
@@ -120,7 +122,7 @@ def test_only_the_named_policy_orders_organizations(name: str) -> None:
 def test_progress_tells_the_time_left() -> None:
     from shapleyprio.cli.trial_progress import told_of
 
-    conditions = Conditions(workload=WORKLOAD, speed=60, poll_seconds=30)
+    conditions = Conditions(workload=WORKLOAD, speed=60, poll_seconds=30, new_jobs_seconds=5)
     run = Run(name="fifo", arm=ARMS["fifo"], conditions=conditions, stage=Stage("fifo"))
     assert told_of(run) == "waiting"
     run.stage.doing, run.stage.second, run.stage.submitted = "running", 1500, 1
