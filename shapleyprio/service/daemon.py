@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 from typing import Protocol
 
 import sdnotify
@@ -78,6 +79,8 @@ class Daemon:
         self._dry_run = dry_run
         self._submitted: int | None = None
         self._newcomers = False
+        self._changing_schedule = Lock()
+        self._stopping = False
         self._notifier = sdnotify.SystemdNotifier()
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
@@ -115,9 +118,25 @@ class Daemon:
         self._notifier.notify("STOPPING=1")
         if self._drift is not None:
             self._drift.stop()
-        self._scheduler.shutdown(wait=True)
+        self._end_schedule()
         self._site.close()
         self._lease.release()
+
+    def _end_schedule(self) -> None:
+        """Waits for the running cycle, and lets no other begin."""
+        with self._changing_schedule:
+            self._stopping = True
+        self._scheduler.shutdown(wait=True)
+
+    def _change_schedule(self, change: Callable[[], object]) -> None:
+        """Changes the schedule from within one of its jobs.
+
+        While the scheduler is shut down it holds its locks and waits for these jobs, which must
+        not wait for it then.
+        """
+        with self._changing_schedule:
+            if not self._stopping:
+                change()
 
     def run_once(self) -> Report:
         """Runs one cycle.
@@ -153,9 +172,11 @@ class Daemon:
         if turn is not None:
             rest = timedelta(seconds=SHORTEST_REST * self._config.service.poll_interval)
             due = max(began + timedelta(seconds=turn + 1), datetime.now(UTC) + rest)
-            job = self._scheduler.get_job("cycle")
-            if due < job.next_run_time:
-                self._scheduler.modify_job("cycle", next_run_time=due)
+            self._change_schedule(lambda: self._bring_forward(due))
+
+    def _bring_forward(self, due: datetime) -> None:
+        if due < self._scheduler.get_job("cycle").next_run_time:
+            self._scheduler.modify_job("cycle", next_run_time=due)
 
     def _fail(self, outcome: str, failure: Exception) -> None:
         log.error("cycle failed", outcome=outcome, why=str(failure))
@@ -189,6 +210,16 @@ class Daemon:
                 self._look_for_new_jobs, "interval", seconds=interval, id="look"
             )
 
+    def _follow(self, old: Config) -> None:
+        """Goes at the pace of the new configuration."""
+        if self._config.drift.interval != old.drift.interval:
+            self._schedule_drift()
+        if self._config.service.new_jobs_interval != old.service.new_jobs_interval:
+            self._schedule_looks()
+        self._scheduler.reschedule_job(
+            "cycle", trigger="interval", seconds=self._config.service.poll_interval
+        )
+
     def _look_for_new_jobs(self) -> None:
         """Has a cycle come at once for jobs that were submitted, and one more at the next look.
 
@@ -201,7 +232,7 @@ class Daemon:
         came = submitted != self._submitted and self._submitted is not None
         self._submitted = submitted
         if came or self._newcomers:
-            self._scheduler.modify_job("cycle", next_run_time=datetime.now(UTC))
+            self._change_schedule(lambda: self._bring_forward(datetime.now(UTC)))
         self._newcomers = came
 
     def _schedule_drift(self) -> None:
@@ -251,16 +282,8 @@ class Daemon:
         except REFUSALS as failure:
             log.error("the new configuration is refused, the old one stays", why=str(failure))
         else:
-            looks_move = config.service.new_jobs_interval != self._config.service.new_jobs_interval
-            drift_moves = config.drift.interval != self._config.drift.interval
-            self._config = config
+            before, self._config = self._config, config
             self._lease.seconds = lasting(config.service.poll_interval)
-            if drift_moves:
-                self._schedule_drift()
-            if looks_move:
-                self._schedule_looks()
-            self._scheduler.reschedule_job(
-                "cycle", trigger="interval", seconds=config.service.poll_interval
-            )
+            self._change_schedule(lambda: self._follow(before))
             log.info("configuration read anew")
         self._notifier.notify("READY=1")

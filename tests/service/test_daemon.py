@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,7 +101,8 @@ def stage(slurm: Cluster, store: Store) -> Iterator[Stage]:
     slurm.submit("physics", processing_time=9)
     stage = Stage(slurm, store)
     yield stage
-    stage.daemon._scheduler.shutdown()
+    if stage.daemon._scheduler.running:
+        stage.daemon._scheduler.shutdown()
 
 
 def logged(stage: Stage, action: str) -> list[Mapping[str, object]]:
@@ -146,6 +149,34 @@ def test_a_cycle_comes_at_once_for_new_jobs_and_another_at_the_next_look(stage: 
     assert not look()
     stage.slurm.bring_up("slurmctld")
     assert look()
+
+
+@pytest.mark.parametrize("during", ["_run_cycle", "_read_config"])
+def test_who_stops_during_a_change_of_the_schedule_does_not_wait_forever(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, during: str
+) -> None:
+    begun, stopping = Event(), Event()
+
+    def slow() -> Report | Config:
+        begun.set()
+        assert stopping.wait(30)
+        time.sleep(0.2)  # so that the scheduler waits for us when we want to change it
+        report = Report(number=1, turn=5)
+        return report if during == "_run_cycle" else config(service={"poll_interval": "9s"})
+
+    def stop() -> None:
+        stopping.set()
+        stage.daemon._end_schedule()
+
+    monkeypatch.setattr(stage.daemon, during, slow)
+    work = stage.daemon._cycle_or_log if during == "_run_cycle" else stage.daemon._reload
+    stage.daemon._scheduler.add_job(work)
+    stage.daemon._scheduler.resume()
+    assert begun.wait(30)
+    ending = Thread(target=stop, daemon=True)
+    ending.start()
+    ending.join(60)
+    assert not ending.is_alive()
 
 
 def test_a_qos_has_its_priority_without_us(stage: Stage) -> None:
