@@ -40,6 +40,7 @@ from shapleyprio.trial.plan import as_slurm_runs_it
 from shapleyprio.trial.report import ArmResult, arm_result, report_as_json, simulated
 from shapleyprio.trial.running import Conditions, Stage, Trace
 from shapleyprio.trial.side_by_side import Run, run_side_by_side
+from shapleyprio.trial.steering import Pace
 
 AS_SIMULATED = (
     "what the arm's policy makes of the same jobs in a simulation, released when Slurm got them, "
@@ -111,8 +112,7 @@ def prepare(request: Request, *, directory: str = "") -> Prepared:
     conditions = Conditions(
         workload=workload,
         speed=request.speed,
-        poll_seconds=request.poll_interval,
-        new_jobs_seconds=request.new_jobs_interval,
+        pace=Pace(request.poll_interval, request.new_jobs_interval),
     )
     return Prepared(
         request=request,

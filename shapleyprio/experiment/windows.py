@@ -84,9 +84,10 @@ class WindowCell:
         """
         log = log_of(self.source)
         dealt = self._dealt(log)
-        if self.window > 0 and self.length >= whole_log(log).length:
+        whole = whole_log(log).length
+        if self.window > 0 and self.length >= whole:
             raise ExperimentError(
-                f"{log.source}: jobs were released in {whole_log(log).length} s, so windows of "
+                f"{log.source}: jobs were released in {whole} s, so windows of "
                 f"{self.length} s are all the same; choose --windows 1, or a shorter --length"
             )
         window = window_at_random(log, self.length, dealt, self._random())

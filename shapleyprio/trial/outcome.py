@@ -70,10 +70,11 @@ class Outcome:
             own = self.workload.organization == u
             release[own] = np.maximum.accumulate(release[own])  # they were submitted in this order
         last = self.workload.window.length - 1
+        known = self.owner != UNKNOWN
         placed = Placed(
-            first=np.concatenate([[0], (self.owner != UNKNOWN).cumsum()]),
-            owners=Labels(self.owner[self.owner != UNKNOWN], self.workload.organizations),
-            processors=np.ones(int((self.owner != UNKNOWN).sum()), dtype=np.int64),
+            first=np.concatenate([[0], known.cumsum()]),
+            owners=Labels(self.owner[known], self.workload.organizations),
+            processors=np.ones(known.sum(), dtype=np.int64),
         )
         return replace(
             self.workload, release=release.clip(0, last), placed=placed, placement="recorded"

@@ -136,8 +136,8 @@ def report_as_json(
             "slurm": arms[0].trace.slurm_version if arms else None,
         },
         "speed": conditions.speed,
-        "poll_interval": conditions.poll_seconds,
-        "new_jobs_interval": conditions.new_jobs_seconds,
+        "poll_interval": conditions.pace.poll_seconds,
+        "new_jobs_interval": conditions.pace.new_jobs_seconds,
         "arms": [_arm_as_json(log, arm, names, with_jobs=with_jobs) for arm in arms],
     }
 

@@ -84,14 +84,12 @@ class Conditions:
     Attributes:
         workload: jobs of one processor each.
         speed: cluster seconds per real second.
-        poll_seconds: from one cycle of the daemon to the next, on the cluster's clock.
-        new_jobs_seconds: from one of its looks for new jobs to the next; None for never.
+        pace: of the daemon.
     """
 
     workload: Workload
     speed: int
-    poll_seconds: int
-    new_jobs_seconds: int | None
+    pace: Pace
 
 
 def run_arm(
@@ -128,8 +126,8 @@ def _run(
         clock = read_clock(cluster)
         daemon = None
         if arm.channel is not None:
-            pace = Pace(conditions.poll_seconds, conditions.new_jobs_seconds)
-            daemon = stack.enter_context(steering(cluster, workload, arm.channel, pace))
+            running = steering(cluster, workload, arm.channel, conditions.pace)
+            daemon = stack.enter_context(running)
         begin = int(clock.now() + HEAD_START_SECONDS * conditions.speed) + 1
         submitter = Submitter(cluster, workload, arm, clock, begin)
         _let_pass(submitter, daemon, clock, begin, conditions, stage, stopped)

@@ -122,7 +122,7 @@ def test_only_the_named_policy_orders_organizations(name: str) -> None:
 def test_progress_tells_the_time_left() -> None:
     from shapleyprio.cli.trial_progress import told_of
 
-    conditions = Conditions(workload=WORKLOAD, speed=60, poll_seconds=30, new_jobs_seconds=5)
+    conditions = Conditions(workload=WORKLOAD, speed=60, pace=Pace(30, 5))
     run = Run(name="fifo", arm=ARMS["fifo"], conditions=conditions, stage=Stage("fifo"))
     assert told_of(run) == "waiting"
     run.stage.doing, run.stage.second, run.stage.submitted = "running", 1500, 1
