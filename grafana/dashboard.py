@@ -1,4 +1,4 @@
-"""What all dashboards share: their variables, and how organizations are asked for."""
+"""What all dashboards share: their variables, and how organizations are queried."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def dashboard(
 
 
 def _names(label: str, title: str, metric: str) -> QueryVariable:
-    asked = {"query": f"label_values({metric}, {label})", "refId": label}
+    query = {"query": f"label_values({metric}, {label})", "refId": label}
     return (
         QueryVariable(label)
         .label(title)
         .datasource(panels.SOURCE)
-        .query(dict(asked))
+        .query(dict(query))
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(VariableSort.ALPHABETICAL_ASC)
     )

@@ -16,7 +16,7 @@ def health() -> Dashboard:
     return dashboard(
         "health",
         "shapleyprio: daemon health",
-        "Whether the daemon sees Slurm, keeps its books and gets its priorities through.",
+        "Whether the daemon sees Slurm, keeps its ledger and gets its priorities through.",
         several=None,
         rows={
             "Now": [
@@ -26,6 +26,14 @@ def health() -> Dashboard:
                     panels.COUNT,
                     panels.NEUTRAL,
                     Query("count by (version) (shapleyprio_build_info)", "{{version}}"),
+                    text=BigValueTextMode.NAME,
+                ),
+                panels.number(
+                    "Rule",
+                    "What ranked the organizations in the last cycle.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_ranking_rule_info{{{ALL}}}", "{{rule}}"),
                     text=BigValueTextMode.NAME,
                 ),
                 panels.number(
@@ -39,7 +47,7 @@ def health() -> Dashboard:
                     "Ledger lag",
                     "Age of the last second up to which accounting is known to be complete.",
                     panels.SECONDS,
-                    panels.LAG,
+                    panels.DELAY,
                     Query(f"shapleyprio_ledger_lag_seconds{{{ALL}}}"),
                 ),
                 panels.number(
@@ -104,14 +112,14 @@ def health() -> Dashboard:
                     "grows while slurmctld holds records back from slurmdbd; while slurmdbd is "
                     "away every cycle fails, and it is absent.",
                     panels.SECONDS,
-                    panels.LAG,
+                    panels.DELAY,
                     Query(f"shapleyprio_ledger_lag_seconds{{{ALL}}}", "lag"),
                 ),
             ],
             "Slurm": [
                 panels.graph(
                     "Accounting records",
-                    "seen are read, kept are new or changed; refused and late ones do not count.",
+                    "seen are read, kept new or changed; quarantined and late ones do not count.",
                     panels.PER_SECOND,
                     panels.NEUTRAL,
                     Query(

@@ -42,7 +42,7 @@ def overview() -> Dashboard:
                     "By how many seconds, on average, a part of work came too early or too late in "
                     "the last replayed window, against the fair schedule Ref.",
                     panels.SECONDS,
-                    panels.UNFAIRNESS,
+                    panels.DELAY,
                     Query(f"shapleyprio_unfairness_seconds{{{ALL},{RECORDED}}}"),
                 ),
                 panels.number(
@@ -90,8 +90,8 @@ def overview() -> Dashboard:
                 panels.bars(
                     "Balance",
                     "Contribution φ̃ minus utility ψ: what its processors did for all jobs, less "
-                    "what its jobs got anywhere. Above zero it is owed, below zero it owes; the "
-                    "highest is served first.",
+                    "what its jobs got anywhere. Above zero it is owed, below zero it owes; under "
+                    "directcontr the highest is served first.",
                     panels.PART_SECONDS,
                     panels.OWED,
                     Query(f"sort_desc({each('balance_part_seconds')})", "{{organization}}"),
@@ -127,7 +127,7 @@ def overview() -> Dashboard:
                     "Sum over the organizations of |drift|: seconds by which a part of work came "
                     f"too early or too late on average. {SCHEDULES}",
                     panels.SECONDS,
-                    panels.UNFAIRNESS,
+                    panels.DELAY,
                     Query(f"shapleyprio_unfairness_seconds{{{ALL}}}", "{{schedule}}"),
                 ),
                 panels.bars(
@@ -155,6 +155,7 @@ def overview() -> Dashboard:
                         "owns": (SHARES["share of the processors"], panels.SHARE),
                         "got": (SHARES["share of the work got (ψ)"], panels.SHARE),
                         "balance": (Query(each("balance_part_seconds")), panels.PART_SECONDS),
+                        "score": (Query(each("score")), panels.COUNT),
                         "points": (Query(each("priority_points")), panels.COUNT),
                         "waiting": (Query(each("pending_jobs")), panels.COUNT),
                         "running": (Query(each("running_jobs")), panels.COUNT),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from string import ascii_uppercase
 from typing import TypeVar
 
@@ -43,7 +43,7 @@ NEUTRAL = (Threshold(value=None, color="text"),)
 """For what is neither good nor bad."""
 
 OWED = (Threshold(value=None, color="orange"), Threshold(value=0, color="blue"))
-"""Below zero it owes, above it is owed; no two colours that colour-blind eyes take for one."""
+"""Below zero it owes, above it is owed; no two colors that color-blind eyes take for one."""
 
 DRIFT = (
     Threshold(value=None, color="red"),
@@ -54,7 +54,7 @@ DRIFT = (
 )
 """In seconds per part of work, too late or too early; an hour is where the alert begins."""
 
-UNFAIRNESS = (
+DELAY = (
     Threshold(value=None, color="green"),
     Threshold(value=600, color="orange"),
     Threshold(value=3600, color="red"),
@@ -69,12 +69,6 @@ ALONE = (
 
 NONE_IS_GOOD = (Threshold(value=None, color="green"), Threshold(value=1, color="red"))
 
-LAG = (
-    Threshold(value=None, color="green"),
-    Threshold(value=600, color="orange"),
-    Threshold(value=3600, color="red"),
-)
-
 CYCLE_DURATION = (
     Threshold(value=None, color="green"),
     Threshold(value=10, color="orange"),
@@ -88,7 +82,7 @@ Steps = Sequence[Threshold]
 
 
 class Query:
-    """What Prometheus is asked.
+    """A query to Prometheus.
 
     Args:
         expression: in PromQL, with the variables of the dashboard.
@@ -100,32 +94,38 @@ class Query:
         self._legend = legend
 
     def built(self, letter: str) -> prometheus.Dataquery:
-        """A query of a panel, told from its others by the letter."""
+        """Returns a query of a panel; the letter distinguishes it from the others."""
         query = prometheus.Dataquery().expr(self._expression).datasource(SOURCE).ref_id(letter)
         return query.legend_format(self._legend) if self._legend else query
 
 
 def over_time(queries: Iterable[Query]) -> list[Builder[Dataquery]]:
-    """Asked at every point of the dashboard's time range."""
-    return [
-        query.built(letter).range() for letter, query in zip(ascii_uppercase, queries, strict=False)
-    ]
+    """Returns queries that are evaluated at every point of the dashboard's time range."""
+    return _lettered(queries, prometheus.Dataquery.range)
 
 
 def now(queries: Iterable[Query]) -> list[Builder[Dataquery]]:
-    """Asked at the end of the time range only."""
-    return [
-        query.built(letter).instant()
-        for letter, query in zip(ascii_uppercase, queries, strict=False)
-    ]
+    """Returns queries that are evaluated at the end of the time range only."""
+    return _lettered(queries, prometheus.Dataquery.instant)
 
 
 def as_rows(queries: Iterable[Query]) -> list[Builder[Dataquery]]:
-    """Asked at the end of the time range, for a table."""
+    """Returns queries that are evaluated at the end of the time range, for a table."""
+    return _lettered(queries, lambda query: query.instant().format(PromQueryFormat.TABLE))
+
+
+def _lettered(
+    queries: Iterable[Query], evaluated: Callable[[prometheus.Dataquery], Builder[Dataquery]]
+) -> list[Builder[Dataquery]]:
     return [
-        query.built(letter).instant().format(PromQueryFormat.TABLE)
+        evaluated(query.built(letter))
         for letter, query in zip(ascii_uppercase, queries, strict=False)
     ]
+
+
+def _legend_below() -> common.VizLegendOptions:
+    options = common.VizLegendOptions().display_mode(looks.LegendDisplayMode.LIST)
+    return options.placement(looks.LegendPlacement.BOTTOM).show_legend(True)
 
 
 def number(
@@ -149,12 +149,7 @@ def graph(
 ) -> timeseries.Panel:
     """Lines over time, with the thresholds dashed."""
     panel = timeseries.Panel().targets(over_time(queries))
-    panel.legend(
-        common.VizLegendOptions()
-        .display_mode(looks.LegendDisplayMode.LIST)
-        .placement(looks.LegendPlacement.BOTTOM)
-        .show_legend(True)
-    )
+    panel.legend(_legend_below())
     panel.tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI))
     styles = looks.GraphTresholdsStyleMode
     shown = styles.DASHED if len(steps) > 1 else styles.OFF
@@ -167,7 +162,7 @@ def graph(
 def bars(
     title: str, description: str, unit: str, steps: Steps, query: Query, *, width: int = 12
 ) -> bargauge.Panel:
-    """One horizontal bar for each series, coloured by the thresholds."""
+    """One horizontal bar for each series, colored by the thresholds."""
     panel = bargauge.Panel().targets(now([query]))
     panel.reduce_options(common.ReduceDataOptions().values(False).calcs(["lastNotNull"]))
     panel.orientation(looks.VizOrientation.HORIZONTAL)
@@ -190,12 +185,7 @@ def grouped_bars(
     panel = barchart.Panel().targets(as_rows(columns.values()))
     panel.transformations(_side_by_side(list(columns)))
     panel.x_field("organization").stacking(looks.StackingMode.NONE)
-    panel.legend(
-        common.VizLegendOptions()
-        .display_mode(looks.LegendDisplayMode.LIST)
-        .placement(looks.LegendPlacement.BOTTOM)
-        .show_legend(True)
-    )
+    panel.legend(_legend_below())
     panel.color_scheme(dashboard.FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
     return _described(panel, title, description, unit, NEUTRAL).span(width).height(8)
 

@@ -2,6 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Remedy(StrEnum):
+    """What makes offline work possible after an error; each front end words it in its own terms."""
+
+    SHORTER_WINDOW = "shorter_window"
+    WINDOW_AT_MOST = "window_at_most"
+    LONGER_WINDOW = "longer_window"
+    OTHER_WINDOW = "other_window"
+    FEWER_WINDOWS = "fewer_windows"
+    PERIOD_AT_LEAST = "period_at_least"
+    SAMPLE = "sample"
+    SEQUENTIAL_JOBS = "sequential_jobs"
+    OTHER_PLACEMENT = "other_placement"
+    NO_STARTS_NEEDED = "no_starts_needed"
+    NAME_ORGANIZATIONS = "name_organizations"
+    DEAL_USERS = "deal_users"
+    NAME_PROCESSORS = "name_processors"
+    FEWER_CORES = "fewer_cores"
+
 
 class ReplayError(Exception):
-    """A replay cannot be made of this input; the message says where, what and how to mend it."""
+    """A replay, or other offline work, cannot be made of this input.
+
+    Its text says where and what is wrong, and how to mend it where that is the same for every
+    front end. What is not, such as the name of an option, is a code.
+
+    Args:
+        problem: the text.
+        remedy: code of what mends it; None if the text says it.
+        bound: number in the remedy, such as the seconds of `Remedy.WINDOW_AT_MOST`.
+    """
+
+    def __init__(
+        self, problem: str, remedy: Remedy | None = None, *, bound: int | None = None
+    ) -> None:
+        super().__init__(problem)
+        self.remedy = remedy
+        self.bound = bound
+
+    def worded(self, words: Mapping[Remedy, str]) -> str:
+        """Returns the text with the remedy in a front end's words.
+
+        Args:
+            words: remedy -> its words, in which ``{bound}`` stands for the number. The text
+                stays alone if its remedy is missing, since the front end has nothing to offer.
+
+        >>> error = ReplayError("too long", Remedy.WINDOW_AT_MOST, bound=60)
+        >>> error.worded({Remedy.WINDOW_AT_MOST: "choose a --window of {bound} s at most"})
+        'too long; choose a --window of 60 s at most'
+        """
+        if self.remedy is None or self.remedy not in words:
+            return str(self)
+        return f"{self}; {words[self.remedy].format(bound=self.bound)}"
+
+
+class OutputError(Exception):
+    """A file cannot be written; the message names it and the way out."""

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 # where a failure would surprise, the same examples every time; elsewhere new ones
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("default")
+# where every line is traced, a few examples reach the lines that many reach
+settings.register_profile("measure", parent=settings.get_profile("default"), max_examples=10)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture(scope="session")

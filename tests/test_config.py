@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from shapleyprio.config import Address, Config, ConfigError, config_reference, load_config
 from shapleyprio.config.reference import example_of, sections
 from shapleyprio.config.toml import lines_of, literal
-from shapleyprio.slurm.port import Channel
 
 ONE = '[[organization]]\nname = "physics"\n'
 
@@ -39,7 +38,7 @@ def test_one_organization_is_configuration_enough(file: Path) -> None:
     assert [one.name for one in config.organizations] == ["physics"]
     assert config.fairness.tres == "cpu"
     assert config.fairness.horizon == 30 * 86_400
-    assert config.push.channel is Channel.SITE_FACTOR
+    assert config.push.channel == "site_factor"
     assert config.push.influence is None
     assert config.service.poll_interval == 30
     assert config.metrics.address == Address("127.0.0.1", 9817)
@@ -131,8 +130,8 @@ def test_every_key_can_be_given(file: Path) -> None:
             "2: push.horizon: unknown key; did you mean 'fairness.horizon'?",
         ),
         (
-            "[push]\ncolour = 1\n" + ONE,
-            "2: push.colour: unknown key; remove it, or take one of channel, influence",
+            "[push]\ncolor = 1\n" + ONE,
+            "2: push.color: unknown key; remove it, or take one of channel, influence",
         ),
         (
             '[fairnes]\nhorizon = "3d"\n' + ONE,
@@ -217,13 +216,13 @@ def test_every_key_can_be_given(file: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_its_remedy(
+def test_a_mistake_is_reported_with_its_place_and_its_remedy(
     file: Path, text: str, expected: str
 ) -> None:
     assert problems(file, text) == [expected]
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(file: Path) -> None:
+def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file(file: Path) -> None:
     text = '[store]\nurl = "x"\n[fairness]\nweight = "cpuss"\n' + ONE + 'partition = "p"'
     assert [line.split(":")[0] for line in problems(file, text)] == ["2", "4", "7"]
 
@@ -254,14 +253,14 @@ def test_an_organization_needs_a_name_that_can_be_printed(file: Path, name: str)
 
 @pytest.mark.parametrize("value", ["", "0s", "-3d", "0.5s", "soon"])
 def test_durations_are_whole_seconds_above_zero(file: Path, value: str) -> None:
-    told = problems(file, f'[slurm]\ntimeout = "{value}"\n' + ONE)
-    assert "is not a duration" in told[0]
+    answer = problems(file, f'[slurm]\ntimeout = "{value}"\n' + ONE)
+    assert "is not a duration" in answer[0]
 
 
 @pytest.mark.parametrize("value", ["9817", ":1", "h:0", "h:65536", "h:http"])
 def test_addresses_have_a_host_and_a_port(file: Path, value: str) -> None:
-    told = problems(file, f'[metrics]\naddress = "{value}"\n' + ONE)
-    assert "is not an address HOST:PORT" in told[0]
+    answer = problems(file, f'[metrics]\naddress = "{value}"\n' + ONE)
+    assert "is not an address HOST:PORT" in answer[0]
 
 
 def test_metrics_can_be_off(file: Path) -> None:
@@ -272,7 +271,7 @@ def test_a_configuration_without_organizations_is_refused(file: Path) -> None:
     assert "there is none; add an [[organization]] table" in problems(file, "")[0]
 
 
-def test_a_missing_file_tells_how_to_make_one(file: Path) -> None:
+def test_a_missing_file_shows_how_to_make_one(file: Path) -> None:
     with pytest.raises(ConfigError, match=r"no such file; `shapleyprio init --config .* writes"):
         load_config(file)
 
@@ -291,8 +290,8 @@ def test_windows_line_ends_and_byte_order_marks_do_not_matter(file: Path) -> Non
 
 
 def test_a_long_wrong_value_is_cut(file: Path) -> None:
-    told = problems(file, f'[fairness]\nweight = "{"x" * 1000}"\n' + ONE)
-    assert len(told[0]) < 250
+    answer = problems(file, f'[fairness]\nweight = "{"x" * 1000}"\n' + ONE)
+    assert len(answer[0]) < 250
 
 
 def test_every_key_has_a_meaning_and_an_example_that_loads() -> None:

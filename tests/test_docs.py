@@ -6,7 +6,9 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -15,17 +17,20 @@ from click.testing import CliRunner
 from shapleyprio.cli import COMMANDS, main, replaying
 from shapleyprio.cli.bench import command as bench
 from shapleyprio.cli.common import EXIT_CODES
-from shapleyprio.cli.replay import Request
+from shapleyprio.cli.parameters import ReplayParameters
 from shapleyprio.cli.replay import command as replay
 from shapleyprio.cli.trial import command as trial
 from shapleyprio.cli.trials import command as trials
 from shapleyprio.cli.trials import trials_in
 from shapleyprio.config import config_reference
-from shapleyprio.replay import POLICIES, load_organizations
+from shapleyprio.replay import POLICIES, OrganizationState, ScheduleState, load_organizations
+from shapleyprio.replay.policies import RunOptions
+from shapleyprio.replay.policies.own import own_decisions
 from shapleyprio.replay.results import SCHEDULE_COLUMNS
 from shapleyprio.replay.sacct import ASK
 from shapleyprio.replay.utilities import UTILITIES
 from shapleyprio.trial.arms import ARMS
+from tests.replay.strategies import Job, workload_of_jobs
 from tests.replay.traces import trace
 
 ROOT = Path(__file__).parents[1]
@@ -94,7 +99,7 @@ def test_the_exit_codes_are_documented() -> None:
         assert f"{code} " in main.help
 
 
-@pytest.mark.parametrize("file", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=str)
+@pytest.mark.parametrize("file", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))], ids=str)
 def test_links_in_the_documentation_lead_somewhere(file: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", file.read_text()):
         assert (file.parent / target).exists(), target
@@ -109,9 +114,28 @@ def test_the_replay_document_names_every_option_and_no_other() -> None:
     assert named == {option for parameter in replay.params for option in parameter.opts} - {"log"}
 
 
-def test_the_replay_document_lists_every_policy_in_order_and_no_other() -> None:
+def test_the_replay_document_describes_every_policy_as_the_registry_does() -> None:
     section = REPLAY.split("## Policies")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `([\w-]+)`", section, flags=re.MULTILINE) == list(POLICIES)
+    rows = re.findall(r"^\| `([\w-]+)` \| (.*) \| (.*?) ?\|$", section, flags=re.MULTILINE)
+    assert [(name, *(text.replace("`", "") for text in texts)) for name, *texts in rows] == [
+        (policy.name, policy.decision, policy.source) for policy in POLICIES.values()
+    ]
+
+
+def test_the_replay_document_describes_all_that_a_policy_of_ones_own_gets() -> None:
+    section = REPLAY.split("**Your own policy.**")[1].split("\n## ")[0]
+    table = "".join(line for line in section.splitlines() if line.startswith("|"))
+    known = {field.name for kind in (ScheduleState, OrganizationState) for field in fields(kind)}
+    assert set(re.findall(r"`(\w+)`", table)) == known | {"waiting", "directcontr"}
+
+
+def test_the_documented_policy_of_ones_own_runs() -> None:
+    (program,) = (block for block in blocks(REPLAY, "python") if "state.waiting" in block)
+    names: dict[str, Any] = {}
+    exec(program, names)
+    workload = workload_of_jobs([1, 0], [Job(0, 0, 2), Job(0, 0, 2), Job(1, 0, 2)], 9)
+    schedule = own_decisions(workload, "queues:shortest", names["shortest"], RunOptions())
+    assert workload.organization[schedule.job].tolist() == [1, 0, 0]
 
 
 def test_the_replay_document_names_the_utilities_that_ship() -> None:
@@ -132,11 +156,11 @@ def test_the_replay_document_asks_sacct_for_all_that_the_reader_uses() -> None:
 def test_every_replay_that_is_shown_is_accepted(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    requests: list[Request] = []
-    monkeypatch.setattr(replaying, "replay", requests.append)
+    parameters: list[ReplayParameters] = []
+    monkeypatch.setattr(replaying, "replay", parameters.append)
     result = CliRunner().invoke(main, ["replay", *arguments])
     assert result.exit_code == 0, result.output
-    replaying.refuse_unknown_policies(requests[0].policies)
+    replaying.refuse_unknown_policies(parameters[0].policies)
 
 
 def test_the_example_of_organizations_can_be_read() -> None:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tomllib
 from configparser import ConfigParser
+from email import message_from_string
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
@@ -19,13 +21,19 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import COMMANDS, main
-from shapleyprio.cli.common import DEFAULT_CONFIG, exit_code_of
+from shapleyprio.cli.common import exit_code_of
+from shapleyprio.cli.options import DEFAULT_CONFIG
 from shapleyprio.config import ConfigError, StoreSection
-from shapleyprio.fairness.ranking import scale
+from shapleyprio.fairness.scale import scale
+from shapleyprio.replay import kernel_cache
+from shapleyprio.service.draft import draft
+from shapleyprio.shipped import shipped_files
 from shapleyprio.slurm import text_config
-from shapleyprio.slurm.port import Channel, Layout, PrioritySettings
-from shapleyprio.slurm.priority import others_can_add, step_in_points
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import Layout, PrioritySettings
+from shapleyprio.slurm.priority import others_can_add
 from shapleyprio.testbed.configuration import ClusterSpec
+from tests.processes import as_nobody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +43,6 @@ if TYPE_CHECKING:
     Boot = Callable[[ClusterSpec], PrivateSlurm]
 
 ROOT = Path(__file__).parent.parent
-NOBODY = 65534
 
 
 # -- the package
@@ -64,9 +71,51 @@ def test_the_wheel_holds_the_package_and_the_migrations(wheel: Path) -> None:
     assert sources(wheel / "shapleyprio") >= sources(ROOT / "shapleyprio")
 
 
+def test_the_wheel_holds_the_files_that_ship_as_they_are_in_the_checkout(wheel: Path) -> None:
+    share = wheel / "shapleyprio" / "share"
+    names = {file.name for file in shipped_files()}
+    assert sources(share) == names
+    for name in names:
+        assert (share / name).read_bytes() == (ROOT / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "folder", ["systemd", "slurm_conf", "grafana/dashboards", "grafana/alerts", "docs"]
+)
+def test_everything_in_a_folder_of_the_checkout_ships(folder: str) -> None:
+    shipped = {file.name for file in shipped_files()}
+    for path in (ROOT / folder).rglob("*"):
+        if path.is_file() and not path.name.endswith(".test.yml"):
+            assert str(path.relative_to(ROOT)) in shipped
+
+
+def test_links_between_the_documents_that_ship_lead_somewhere(wheel: Path) -> None:
+    share = wheel / "shapleyprio" / "share"
+    for file in share.rglob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", file.read_text()):
+            assert (file.parent / target).exists(), f"{file.relative_to(share)}: {target}"
+
+
 def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     assert {path.name.partition("-")[0] for path in wheel.iterdir()} == {"shapleyprio"}
     assert not list(wheel.rglob("__pycache__"))
+
+
+def test_the_wheel_names_its_license_and_ships_its_types(wheel: Path) -> None:
+    (described,) = wheel.glob("*.dist-info/METADATA")
+    reported = message_from_string(described.read_text())
+    assert reported["License-Expression"] == "GPL-2.0-or-later"
+    assert reported["Author"] == "the shapleyprio developers"
+    assert (described.parent / "licenses" / "LICENSE").read_bytes() == (
+        ROOT / "LICENSE"
+    ).read_bytes()
+    assert (wheel / "shapleyprio" / "py.typed").exists()
+
+
+def test_the_example_of_the_configuration_is_up_to_date() -> None:
+    assert (ROOT / "shapleyprio.toml.example").read_text() == draft(None), (
+        "run: ./run shapleyprio init --cluster-independent --output - > shapleyprio.toml.example"
+    )
 
 
 def test_an_installed_package_finds_its_migrations(wheel: Path) -> None:
@@ -84,23 +133,172 @@ def test_an_installed_package_finds_its_migrations(wheel: Path) -> None:
     assert head
 
 
-def test_the_lock_names_every_dependency() -> None:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Runs commands where docs/install.md has been followed, with other directories.
+
+    They run in a shell, and must succeed; what they print is returned.
+    """
+    folder = tmp_path_factory.mktemp("installed")
+    checkout = folder / "checkout"
+    left_out = shutil.ignore_patterns(".git", ".*cache", ".matrix", ".venv", "dist", "__pycache__")
+    shutil.copytree(ROOT, checkout, ignore=left_out, symlinks=True)
+    (folder / "bin").mkdir()
+    places = {
+        "/opt/shapleyprio": str(folder / "venv"),
+        "/usr/local/bin": str(folder / "bin"),
+        "/usr/share/shapleyprio": str(folder / "share"),
+        "/etc/": f"{folder}/etc/",
+    }
+
+    def run(commands: str) -> str:
+        for there, here in places.items():
+            commands = commands.replace(there, here)
+        done = subprocess.run(
+            ["sh", "-euc", commands],
+            cwd=checkout,
+            env={
+                **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+                "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+            },
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    try:
+        run(install_blocks()[0])
+    except AssertionError as failure:
+        away = re.search(r"NewConnectionError|NameResolutionError|ConnectTimeout", str(failure))
+        if away is None:
+            raise
+        pytest.skip(f"no index of Python packages answers: {away[0]}")
+    return run
+
+
+def install_blocks() -> list[str]:
+    """The commands that docs/install.md shows for the wheel."""
+    section = (ROOT / "docs" / "install.md").read_text().split("\n## Wheel\n")[1]
+    return re.findall(r"^```sh\n(.*?)^```$", section.split("\n## ")[0], re.MULTILINE | re.DOTALL)
+
+
+def test_the_wheel_is_installed_with_the_commands_that_are_documented(
+    installed: Callable[..., str],
+) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert installed("shapleyprio --version") == f"shapleyprio, version {version}\n"
+    where = installed("cd /; /opt/shapleyprio/bin/python -c 'import shapleyprio as s; print(s)'")
+    assert "/venv/lib/" in where
+    for name in ("init", "check", "daemon", "files"):
+        assert f"{name} [OPTIONS]" in installed(f"shapleyprio {name} --help")
+
+
+def test_an_installed_wheel_brings_all_files_and_the_daemons_unit(
+    installed: Callable[..., str],
+) -> None:
+    _, _, files, unit = install_blocks()
+    names = [file.name for file in shipped_files()]
+    listed = [line.split()[0] for line in installed(files.splitlines()[0]).splitlines() if line]
+    assert listed[: len(names)] == names
+    installed(files)
+    # who is there as a user, and what systemd runs, is the whole machine's
+    installed("\n".join(line for line in unit.splitlines() if "system" not in line.split()[0]))
+    for name, place in {
+        "sysusers": "sysusers.d/shapleyprio.conf",
+        "tmpfiles": "tmpfiles.d/shapleyprio.conf",
+        "service": "systemd/system/shapleyprio.service",
+    }.items():
+        text = (ROOT / "systemd" / f"shapleyprio.{name}").read_text()
+        assert installed(f"cat /etc/{place}") == text
+
+
+def test_an_installed_wheel_works_without_the_packages_that_replay(
+    installed: Callable[..., str],
+) -> None:
+    drawn = installed("shapleyprio init --cluster-independent --output -")
+    assert drawn == (ROOT / "shapleyprio.toml.example").read_text()
+    refused = installed("shapleyprio replay README.md --deal-users 2 2>&1 || echo $?")
+    assert refused.endswith("pip install 'shapleyprio[replay]'\n2\n")
+    assert installed("shapleyprio compile 2>&1 || echo $?").endswith("'shapleyprio[replay]'\n2\n")
+    configured = """
+        cd $(mktemp -d)
+        shapleyprio init --cluster-independent --output c.toml
+        sed -i "s|^#url = .*|url = 'sqlite:///$PWD/store.db'|" c.toml
+        shapleyprio db upgrade --config c.toml
+        shapleyprio db status --config c.toml --json
+    """
+    assert '"revision": "0' in installed(configured)
+
+
+# -- the locks
+
+
+def locked(name: str) -> dict[str, set[str]]:
+    """Package -> its versions (Pythons may need different ones), each with its hashes."""
+    entries = re.findall(
+        r"^([a-z0-9.-]+)==(\S+)(.*?)(?=^\S|\Z)",
+        (ROOT / name).read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    assert all("--hash=sha256:" in rest for _, _, rest in entries)
+    versions: dict[str, set[str]] = {}
+    for package, version, _ in entries:
+        versions.setdefault(package, set()).add(version)
+    return versions
+
+
+def wanted_by(*groups: str) -> set[str]:
+    """What pyproject.toml wants for the core, and for extras and groups of dependencies."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    wanted = [
-        *project["project"]["dependencies"],
-        *project["project"]["optional-dependencies"]["demo"],
-        *project["dependency-groups"]["dev"],
-    ]
-    lock = (ROOT / "requirements.lock").read_text()
-    locked = set(re.findall(r"^([a-z0-9.-]+)==", lock, re.MULTILINE))
-    assert {re.split(r"[<>=!~ ]", one)[0].lower() for one in wanted} <= locked
+    lists = {**project["project"]["optional-dependencies"], **project["dependency-groups"]}
+    wanted = {"core": project["project"]["dependencies"], **lists}
+    names = set()
+    for group in groups:
+        for one in wanted[group]:
+            if isinstance(one, dict):
+                names |= wanted_by(one["include-group"])
+            elif inner := re.match(r"shapleyprio\[(.*)\]", one):
+                names |= wanted_by(*inner[1].split(","))
+            else:
+                names.add(re.split(r"[<>=!~ ]", one)[0].lower())
+    return names
+
+
+LOCKS = {
+    "requirements.lock": ("core", "dev", "demo", "replay", "report", "experiment", "cluster"),
+    "requirements-runtime.lock": ("core",),
+    "requirements-replay.lock": ("core", "replay", "report", "trial"),
+    "requirements-build.lock": ("build",),
+    "requirements-test.lock": ("test",),
+}
+
+
+def test_every_lock_is_known_here() -> None:
+    assert {path.name for path in ROOT.glob("requirements*.lock")} == set(LOCKS)
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_names_what_is_wanted_in_the_versions_that_are_tested(name: str) -> None:
+    here, everything = locked(name), locked("requirements.lock")
+    assert wanted_by(*LOCKS[name]) <= set(here)
+    for package, versions in here.items():
+        assert versions <= everything[package]
+
+
+def test_what_a_head_node_installs_is_the_core_alone() -> None:
+    elsewhere = wanted_by("dev", "replay", "report", "experiment", "cluster") - wanted_by("core")
+    # jinja2 and clustershell need them
+    shared = {"markupsafe", "pyyaml"}
+    assert elsewhere & set(locked("requirements-runtime.lock")) == shared
 
 
 # -- the command line
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_tells_how_it_is_used(name: str) -> None:
+def test_every_command_shows_how_it_is_used(name: str) -> None:
     answer = CliRunner().invoke(main, [name, "--help"])
     assert answer.exit_code == 0, answer.output
     assert f"{name} [OPTIONS]" in answer.output
@@ -134,19 +332,20 @@ def test_both_scripts_are_executable_and_read_by_a_plain_shell() -> None:
         subprocess.run([shell, "-n", script], check=True)
 
 
-def test_run_tells_its_commands_and_refuses_others(tmp_path: Path) -> None:
+def test_run_shows_its_commands_and_refuses_others(tmp_path: Path) -> None:
     def answer(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [ROOT / "run", *words], cwd=tmp_path, check=False, capture_output=True, text=True
         )
 
-    told = answer("--help")
-    assert told.returncode == 0
-    listed = set(re.findall(r"^  (\w+) \[|^  (\w+)  ", told.stdout, re.MULTILINE))
-    known = re.findall(r"^(\w+)\)$", (ROOT / "run").read_text(), re.MULTILINE)
-    assert {first or second for first, second in listed} == set(known)
+    reported = answer("--help")
+    assert reported.returncode == 0
+    listed = set(re.findall(r"^  (\w+) \[|^  (\w+)  ", reported.stdout, re.MULTILINE))
+    branches = re.findall(r"^(\w+(?: \| \w+)*)\)$", (ROOT / "run").read_text(), re.MULTILINE)
+    known = {command for branch in branches for command in branch.split(" | ")}
+    assert {first or second for first, second in listed} == known
     assert answer("nonsense").returncode == answer().returncode == 2
-    assert answer("nonsense").stderr == told.stdout
+    assert answer("nonsense").stderr == reported.stdout
 
 
 # -- systemd
@@ -162,7 +361,7 @@ def unit() -> ConfigParser:
 
 def test_the_unit_starts_the_daemon_with_options_it_has(unit: ConfigParser) -> None:
     program, *words = shlex.split(unit["Service"]["ExecStart"])
-    assert Path(program).name == "shapleyprio"
+    assert program == "shapleyprio"  # systemd finds it in /usr/local/bin or /usr/bin
     assert words[0] == "daemon"
     assert parse(words).params["config_path"] == DEFAULT_CONFIG
 
@@ -179,6 +378,42 @@ def test_the_units_directories_are_where_the_program_looks(unit: ConfigParser) -
     assert StoreSection().url == f"sqlite:///{state}/shapleyprio.db"
 
 
+def test_the_units_directories_are_those_that_tmpfiles_makes(unit: ConfigParser) -> None:
+    lines = (ROOT / "systemd" / "shapleyprio.tmpfiles").read_text().splitlines()
+    made = {line.split()[1]: line.split()[2:5] for line in lines if line.startswith("d ")}
+    user, service = unit["Service"]["User"], unit["Service"]
+    state = f"/var/lib/{service['StateDirectory']}"
+    assert made[state] == [service["StateDirectoryMode"], user, user]
+    mode = service["ConfigurationDirectoryMode"]
+    assert made[str(DEFAULT_CONFIG.parent)] == [mode, "root", user]
+    assert made[str(kernel_cache.SHARED)] == ["0755", "root", "root"]
+    assert set(made) == {state, str(DEFAULT_CONFIG.parent), str(kernel_cache.SHARED)}
+
+
+def test_the_user_of_the_unit_cannot_write_code_that_others_execute(unit: ConfigParser) -> None:
+    service = unit["Service"]
+    assert "CacheDirectory" not in service
+    assert service["ProtectSystem"] == "strict"
+    assert "ReadWritePaths" not in service
+
+
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed (Debian's package systemd)")
+    program = shutil.which("shapleyprio", path="/usr/local/bin:/usr/bin")
+    shown = (ROOT / "systemd" / "shapleyprio.service").read_text()
+    if program is None:  # it need only be there
+        shown = shown.replace("ExecStart=shapleyprio", "ExecStart=/bin/true")
+    (tmp_path / "shapleyprio.service").write_text(shown)
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", tmp_path / "shapleyprio.service"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert "shapleyprio" not in checked.stderr
+
+
 def test_the_units_user_is_the_one_that_sysusers_makes(unit: ConfigParser) -> None:
     lines = (ROOT / "systemd" / "shapleyprio.sysusers").read_text().splitlines()
     (made,) = [shlex.split(line) for line in lines if line.startswith("u ")]
@@ -186,52 +421,67 @@ def test_the_units_user_is_the_one_that_sysusers_makes(unit: ConfigParser) -> No
 
 
 def shown_commands(text: str) -> Iterator[list[str]]:
-    """What a document's code says after ``shapleyprio`` (``try`` is an alias for it)."""
+    """What a document's code says after ``shapleyprio``."""
     for code in re.findall(r"```sh\n(.*?)```|`([^`\n]+)`", text, re.DOTALL):
         for line in "".join(code).splitlines():
-            match = re.match(r"(?:\S*/)?(?:shapleyprio|try) (.+)", line)
+            match = re.match(r"(?:runuser -u shapleyprio -- )?(?:\S*/)?shapleyprio (.+)", line)
             if match:
-                yield shlex.split(match[1])
+                yield shlex.split(match[1], comments=True)
 
 
-@pytest.mark.parametrize("folder", ["slurm_conf", "systemd"])
-def test_the_documents_show_commands_that_exist(folder: str) -> None:
-    commands = list(shown_commands((ROOT / folder / "README.md").read_text()))
-    assert len(commands) >= 3
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README.md",
+        "docs/install.md",
+        "docs/monitoring.md",
+        "docs/upgrading.md",
+        "slurm_conf/README.md",
+        "systemd/README.md",
+    ],
+)
+def test_the_documents_show_commands_that_exist(name: str) -> None:
+    commands = list(shown_commands((ROOT / name).read_text()))
+    assert len(commands) >= 2
     for words in commands:
-        parse(words)
+        if len(words) == 1:
+            assert words[0] in {*COMMANDS, "--help"}
+        elif not words[-1].isupper():  # that is a placeholder
+            parse(words)
 
 
 # -- slurm.conf
 
 
-def settings_of(channel: Channel) -> dict[str, str]:
+def settings_of(channel: str) -> dict[str, str]:
     lines = (ROOT / "slurm_conf" / f"{channel}.conf").read_text().splitlines()
     return text_config.configuration("\n".join(line for line in lines if line[:1] != "#"))
 
 
-@pytest.mark.parametrize("channel", Channel)
-def test_the_settings_keep_a_strict_order(channel: Channel) -> None:
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_the_settings_keep_a_strict_order(channel: str) -> None:
     settings = text_config.priority_settings(settings_of(channel))
     assert isinstance(settings, PrioritySettings)
     layout = Layout(
         cluster="testbed",
+        version="24.11.5",
         nodes={},
         partitions={},
         accounts={},
         qos_priorities={"normal": 0, "physics": 1_000_000},
+        enforces_accounts=True,
         settings=settings,
     )
-    wanted = scale(5, others_can_add(layout, channel), None)
+    wanted = scale(5, others_can_add(layout, CHANNELS[channel].factor), None)
     assert wanted.holds
-    assert step_in_points(layout, channel, wanted, 5) == wanted.step
-    if channel is Channel.SITE_FACTOR:  # the example in its comment
-        assert [wanted.priority(rank) for rank in (0, 1, 4)] == [200_000, 400_000, 1_000_000]
+    assert CHANNELS[channel].step_in_points(layout, wanted, 5) == wanted.step
+    if channel == "site_factor":  # the example in its comment
+        assert [wanted.points(level) for level in (0, 1, 4)] == [200_000, 400_000, 1_000_000]
 
 
 @pytest.mark.real_slurm
-@pytest.mark.parametrize("channel", Channel)
-def test_a_real_slurm_takes_the_settings(channel: Channel, boot_slurm: Boot) -> None:
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_a_real_slurm_takes_the_settings(channel: str, boot_slurm: Boot) -> None:
     wanted = settings_of(channel)
     slurm = boot_slurm(ClusterSpec(partitions={"pa": ["a1"]}, extra=wanted))
     live = text_config.configuration(slurm.run("scontrol", "show", "config"))
@@ -254,34 +504,22 @@ def test_the_lua_script_keeps_users_from_changing_nice(boot_slurm: Boot) -> None
     if os.geteuid() != 0:
         pytest.skip("only root can act as another user")
     slurm = boot_slurm(ClusterSpec(partitions={"pa": ["a1"]}))
-    shutil.copy(ROOT / "slurm_conf" / "job_submit.lua", slurm.place.slurm_conf.parent)
-    with slurm.place.slurm_conf.open("a") as file:
+    shutil.copy(ROOT / "slurm_conf" / "job_submit.lua", slurm.paths.slurm_conf.parent)
+    with slurm.paths.slurm_conf.open("a") as file:
         file.write("JobSubmitPlugins=lua\n")
     slurm.restart("slurmctld")
     slurm.directory.parent.chmod(0o755)  # nobody reaches slurm.conf and munge there
     slurm.add_accounts({"physics": None})
     slurm.run("sacctmgr", "-i", "add", "user", "nobody", "account=physics")
 
-    def as_nobody(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            words,
-            env=slurm.environment,
-            cwd="/",
-            user=NOBODY,
-            group=NOBODY,
-            extra_groups=[],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-
+    nobody = partial(as_nobody, slurm.environment)
     submit = ["sbatch", "--parsable", "--begin=now+1hour", "--nice=5", "--account=physics"]
-    job = as_nobody(*submit, "--wrap=true").stdout.strip()
-    refused = as_nobody("scontrol", "update", f"JobId={job}", "Nice=7")
+    job = nobody(*submit, "--wrap=true").stdout.strip()
+    refused = nobody("scontrol", "update", f"JobId={job}", "Nice=7")
     assert "permission denied" in refused.stderr
-    assert as_nobody("scontrol", "update", f"JobId={job}", "Comment=mine").returncode == 0
-    assert as_nobody("scontrol", "hold", job).returncode == 0
-    assert as_nobody("scontrol", "release", job).returncode == 0
+    assert nobody("scontrol", "update", f"JobId={job}", "Comment=mine").returncode == 0
+    assert nobody("scontrol", "hold", job).returncode == 0
+    assert nobody("scontrol", "release", job).returncode == 0
     assert " Nice=5 " in slurm.run("scontrol", "show", "job", "-o", job)
     slurm.run("scontrol", "update", f"JobId={job}", "Nice=-100000")
     assert " Nice=-100000 " in slurm.run("scontrol", "show", "job", "-o", job)

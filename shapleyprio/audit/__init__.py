@@ -1,1 +1,1 @@
-"""How fair a recorded schedule was: against what is fair, and against what partners had alone."""
+"""The fairness of a recorded schedule, against a fair one and against what partners had alone."""

@@ -8,27 +8,27 @@ from fractions import Fraction
 
 import numpy as np
 
-from shapleyprio.audit.alone import with_singles
+from shapleyprio.audit.defaults import MOST_FOR_ALL
 from shapleyprio.audit.over_time import Period, carried, periods
 from shapleyprio.audit.stability import Stability, stability
-from shapleyprio.errors import ReplayError
+from shapleyprio.errors import Remedy, ReplayError
+from shapleyprio.replay.alone import with_singles
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
-from shapleyprio.replay.policies import Progress, run_policy
-from shapleyprio.replay.results import REFERENCE, Result
+from shapleyprio.replay.policies import (
+    COMPARED,
+    ORDERINGS,
+    RECORDED,
+    REFERENCE,
+    SAMPLED_REFERENCE,
+    run_policy,
+)
+from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.replay.results import Result
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
 
-MOST_FOR_ALL = 14
-"""Organizations of which all coalitions are looked at unasked; each one more doubles the time."""
-
-ORDERINGS = 15
-"""Of Rand, as in the papers' experiments."""
-
 DAY = 86_400
-
-COMPARED = ("directcontr", "fairshare")
-"""Policies that are held against the reference as the recorded schedule is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Audit:
         carried: processor-seconds of X's jobs (rows) on Y's processors (columns, the last one
             nobody's) in the recorded schedule; None if owners are not known.
         periods: use and contribution in the recorded schedule.
-        unknown_starts: jobs whose start the log does not tell; they count as not started.
+        unknown_starts: jobs whose start the log does not have; they count as not started.
     """
 
     workload: Workload
@@ -78,6 +78,13 @@ class Audit:
         """The schedule that counts as fair: Ref's, or Rand's where coalitions were sampled."""
         return self.schedules[1]
 
+    @property
+    def latest(self) -> tuple[int, Fraction]:
+        """The organization whose work came latest in the recorded schedule, and its delay."""
+        delays = [delay or Fraction(0) for delay in self.recorded.delays]
+        u = max(range(len(delays)), key=delays.__getitem__)
+        return u, delays[u]
+
 
 def audit(
     workload: Workload,
@@ -86,7 +93,7 @@ def audit(
     period: int = DAY,
     seed: int = 0,
     cores: int = 1,
-    bar: Callable[[str], Progress | None] = lambda _: None,
+    bar: Callable[[str], ProgressCallback | None] = lambda _: None,
 ) -> Audit:
     """Holds the recorded schedule of a workload against Ref's, DirectContr's and fair share's.
 
@@ -97,20 +104,20 @@ def audit(
         period: seconds of each period.
         seed: of all random draws.
         cores: how many Ref may use.
-        bar: policy -> what is told how far its schedule has come.
+        bar: policy -> what shows how far its schedule has come.
 
     Raises:
-        ReplayError: the log does not tell when jobs started, or numbers get too large.
+        ReplayError: the log does not say when jobs started, or numbers get too large.
     """
     if (workload.start == UNKNOWN).all():
         raise ReplayError(
-            "the log does not tell when jobs started, and an audit is about that; "
-            "`shapleyprio replay` does without"
+            "the log does not say when jobs started, and an audit is about that",
+            Remedy.NO_STARTS_NEEDED,
         )
     if orderings is None and len(workload.organizations) > MOST_FOR_ALL:
         orderings = ORDERINGS
-    recorded = run_policy(workload, "recorded")
-    told = periods(workload, recorded, period)
+    recorded = run_policy(workload, RECORDED)
+    found = periods(workload, recorded, period)
 
     def run(policy: str) -> Schedule:
         return run_policy(
@@ -122,20 +129,20 @@ def audit(
             progress=bar(policy),
         )
 
-    fair = run(REFERENCE if orderings is None else "rand")
+    fair = run(REFERENCE if orderings is None else SAMPLED_REFERENCE)
     known = recorded.contribution is not None
     return Audit(
         workload=workload,
         orderings=orderings,
         schedules=_assessed(workload, [recorded, fair, *map(run, COMPARED)], fair),
         carried=carried(workload, recorded) if known else None,
-        periods=told,
+        periods=found,
         unknown_starts=int(np.count_nonzero(workload.start == UNKNOWN)),
     )
 
 
 def delays(measures: Measures, reference: Measures) -> tuple[Fraction | None, ...]:
-    """(ψ*(u) − ψ(u)) / p*(u): seconds by which a part of u's work came too late, on average.
+    """Returns (ψ*(u) − ψ(u)) / p*(u): the seconds by which a part of u's work came late on average.
 
     p*(u) are the parts of u's jobs that the reference completes. What a schedule has not executed
     by the window's end counts as if it were executed right then.

@@ -1,4 +1,4 @@
-"""Who worked for whom, and what everybody used and contributed as time went by."""
+"""Work for each other, and everybody's use and contribution, as time went by."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shapleyprio.errors import ReplayError
+from shapleyprio.errors import Remedy, ReplayError
 from shapleyprio.fairness.utility import Moments
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.schedule import Schedule
@@ -37,9 +37,19 @@ class Period:
     utilities: tuple[int, ...]
     contributions: tuple[int, ...] | None
 
+    @property
+    def lent(self) -> tuple[int, ...] | None:
+        """Processor-seconds contributed less used; None if owners are not known."""
+        if self.contributed is None:
+            return None
+        return tuple(
+            contributed - used
+            for contributed, used in zip(self.contributed, self.used, strict=True)
+        )
+
 
 def carried(workload: Workload, schedule: Schedule) -> tuple[tuple[int, ...], ...]:
-    """Processor-seconds of everybody's jobs on everybody's processors, until the window's end.
+    """Sums each organization's processor-seconds in the window by the owner of the processors.
 
     Returns:
         A row for each organization whose jobs they were; in it a column for each owner, and a
@@ -55,7 +65,7 @@ def carried(workload: Workload, schedule: Schedule) -> tuple[tuple[int, ...], ..
 
 
 def periods(workload: Workload, schedule: Schedule, seconds: int) -> tuple[Period, ...]:
-    """What everybody used and contributed in each period from the window's begin on.
+    """Returns what everybody used and contributed in each period from the window's begin on.
 
     Args:
         workload: what was scheduled.
@@ -68,8 +78,10 @@ def periods(workload: Workload, schedule: Schedule, seconds: int) -> tuple[Perio
     length = workload.window.length
     if -(-length // seconds) > MOST_PERIODS:
         raise ReplayError(
-            f"{-(-length // seconds)} periods of {seconds} s in the window, {MOST_PERIODS} are "
-            f"told at most; choose a --period of {-(-length // MOST_PERIODS)} s at least"
+            f"{-(-length // seconds)} periods of {seconds} s in the window; an audit takes "
+            f"{MOST_PERIODS} at most",
+            Remedy.PERIOD_AT_LEAST,
+            bound=-(-length // MOST_PERIODS),
         )
     ends = [*range(seconds, length, seconds), length]
     use = _standings(workload, schedule, workload.organization[schedule.job], ends)
@@ -112,7 +124,7 @@ def _standings(
     whose: np.ndarray[tuple[int], np.dtype[np.int32]],
     ends: Sequence[int],
 ) -> list[_Standing]:
-    """Everybody's parts at some ascending seconds, each entry of the schedule counted to whose."""
+    """Returns each one's parts at some ascending seconds, entries counted to whom `whose` names."""
     moments = [Moments() for _ in workload.organizations]
     events = _events(workload, schedule, whose)
     coming = next(events, None)
@@ -122,15 +134,15 @@ def _standings(
             second, u, processors = coming
             moments[u].add(second, processors)
             coming = next(events, None)
-        parts = tuple(one.parts(end) for one in moments)
-        found.append(_Standing(parts, tuple(one.worth(end) for one in moments)))
+        parts = tuple(each.parts(end) for each in moments)
+        found.append(_Standing(parts, tuple(each.worth(end) for each in moments)))
     return found
 
 
 def _events(
     workload: Workload, schedule: Schedule, whose: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> Iterator[tuple[int, int, int]]:
-    """(second, organization, processors that start or, negative, stop) in order of time."""
+    """Returns (second, organization, processors that start or, negative, stop) in order of time."""
     known = whose != UNKNOWN
     start, copies = schedule.start[known], schedule.copies[known]
     end = start + workload.processing_time[schedule.job[known]]
@@ -145,6 +157,6 @@ def _refuse_what_would_wrap(
 ) -> None:
     if float((executed.astype(np.float64) * schedule.copies).sum()) >= 2.0**62:
         raise ReplayError(
-            "the jobs worked for more processor-seconds than 62 bits can tell; choose a shorter "
-            "--window"
+            "the jobs worked for more processor-seconds than fit into 62 bits",
+            Remedy.SHORTER_WINDOW,
         )

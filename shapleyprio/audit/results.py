@@ -12,20 +12,20 @@ from shapleyprio.audit.stability import Coalition, Stability
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.results import as_json
 
-OWNERS_UNKNOWN = "the log does not tell on whose nodes its jobs ran"
+OWNERS_UNKNOWN = "the log does not say on whose nodes its jobs ran"
 
 
 def audit_as_json(log: Log, audit: Audit) -> dict[str, Any]:
-    """All that was found out: what a replay tells of the schedules, and the audit's own.
+    """Returns all results: those of a replay of the schedules, and the audit's own.
 
     Sums of part-seconds and processor-seconds are integers of any size, exact; ratios are floats.
     """
     names = audit.workload.organizations
-    told = as_json(log, audit.workload, [one.result for one in audit.schedules])
-    for policy, assessed in zip(told["policies"], audit.schedules, strict=True):
+    found = as_json(log, audit.workload, [assessed.result for assessed in audit.schedules])
+    for policy, assessed in zip(found["policies"], audit.schedules, strict=True):
         _complete(policy, assessed)
     return {
-        **told,
+        **found,
         "reference": audit.reference.result.schedule.policy,
         "orderings": audit.orderings,
         "unknown_starts": audit.unknown_starts,
@@ -43,7 +43,7 @@ def audit_as_json(log: Log, audit: Audit) -> dict[str, Any]:
 
 
 def _complete(policy: dict[str, Any], assessed: Assessed) -> None:
-    """Adds to what a replay tells of a policy what the audit knows of its organizations."""
+    """Adds to what a replay says of a policy what the audit knows of its organizations."""
     assert assessed.result.drifts is not None
     for u, organization in enumerate(policy["organizations"]):
         organization["drift"] = float(assessed.result.drifts[u])
@@ -84,7 +84,7 @@ def _stability(names: Sequence[str], found: Stability) -> dict[str, Any]:
         "gaining": found.gaining,
         "strongest": _coalition(names, found.strongest),
         "strongest_relative": _coalition(names, found.strongest_relative),
-        "alone": [_coalition(names, one) for one in found.organizations],
+        "alone": [_coalition(names, alone) for alone in found.organizations],
         "everybody": _coalition(names, found.everybody),
     }
 

@@ -54,7 +54,7 @@ class Coalition:
         return Fraction(self.fair - self.got, self.parts) if self.parts else None
 
     def named(self, organizations: Sequence[str]) -> str:
-        """Its members by name, or whom it leaves behind where that is shorter."""
+        """Returns its members' names, or those of the others where that is shorter."""
         missing = [name for u, name in enumerate(organizations) if u not in self.members]
         if len(missing) < len(self.members) - 1:
             return f"all but {' + '.join(missing)}"
@@ -94,15 +94,19 @@ def stability(values: CoalitionValues, measures: Measures, reference: Measures) 
     """
     k = len(measures.utilities)
     coalitions = list(_coalitions(values, measures, reference))
-    gaining = [one for one in coalitions if one.gain > 0 and len(one.members) < k]
-    single = {one.members: one for one in coalitions if len(one.members) == 1}
+    gaining = [
+        coalition for coalition in coalitions if coalition.gain > 0 and len(coalition.members) < k
+    ]
+    single = {
+        coalition.members: coalition for coalition in coalitions if len(coalition.members) == 1
+    }
     return Stability(
-        coalitions=sum(len(one.members) < k for one in coalitions),
+        coalitions=sum(len(coalition.members) < k for coalition in coalitions),
         gaining=len(gaining),
-        strongest=_first(gaining, lambda one: Fraction(one.gain)),
+        strongest=_first(gaining, lambda coalition: Fraction(coalition.gain)),
         strongest_relative=_most_relative(gaining),
         organizations=tuple(single[(u,)] for u in range(k)),
-        everybody=next(one for one in coalitions if len(one.members) == k),
+        everybody=next(coalition for coalition in coalitions if len(coalition.members) == k),
     )
 
 
@@ -121,15 +125,17 @@ def _coalitions(
 
 
 def _most_relative(gaining: Sequence[Coalition]) -> Coalition | None:
-    nothing = [one for one in gaining if one.relative_gain is None]
+    nothing = [coalition for coalition in gaining if coalition.relative_gain is None]
     if nothing:  # any gain is infinitely more than nothing
-        return _first(nothing, lambda one: Fraction(one.gain))
-    return _first(gaining, lambda one: one.relative_gain or Fraction(0))
+        return _first(nothing, lambda coalition: Fraction(coalition.gain))
+    return _first(gaining, lambda coalition: coalition.relative_gain or Fraction(0))
 
 
 def _first(
     coalitions: Iterable[Coalition], size: Callable[[Coalition], Fraction]
 ) -> Coalition | None:
     return min(
-        coalitions, key=lambda one: (-size(one), len(one.members), one.members), default=None
+        coalitions,
+        key=lambda coalition: (-size(coalition), len(coalition.members), coalition.members),
+        default=None,
     )

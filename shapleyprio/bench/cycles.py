@@ -22,11 +22,11 @@ def cycles(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
 
     Args:
         folder: for the store.
-        progress: told how many cycles are done, of `2 * RUNS`.
+        progress: called with how many cycles are done, of `2 * RUNS`.
     """
     cluster = BusyCluster(pending=PENDING, running=RUNNING)
     with Store.open(f"sqlite:///{folder / 'cycles.db'}", create=True) as store:
-        cycle = Cycle(CONFIG, cluster, store, CLUSTER)
+        cycle = Cycle(CONFIG, cluster, store.cluster(CLUSTER))
         cluster.advance(cluster.now + POLL_SECONDS)
         cycle.run()
         quiet = []
@@ -43,7 +43,7 @@ def cycles(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
         of_runs("cycle", f"{queue}, order unchanged", quiet, unit="s", below=SECONDS_BELOW),
         of_runs(
             "cycle",
-            f"{queue}, every organization changes place: {PENDING:,} writes",
+            f"{queue}, every organization changes rank: {PENDING:,} writes",
             stormy,
             unit="s",
             below=SECONDS_BELOW,

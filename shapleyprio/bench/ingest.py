@@ -11,9 +11,11 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from shapleyprio.bench.measure import Measurement
+from shapleyprio.bench.measure import Measurement, seconds_of
 from shapleyprio.bench.workloads import (
     CLUSTER,
     CONFIG,
@@ -24,23 +26,25 @@ from shapleyprio.bench.workloads import (
     day_of_records,
     days_of,
 )
-from shapleyprio.service.accounting import Account
+from shapleyprio.service.accounting import OpenLedger
+from shapleyprio.slurm.text import SEPARATOR
 from shapleyprio.slurm.text_accounting import accounting_line
-from shapleyprio.store import Store
+from shapleyprio.store import ClusterStore, Store
 
 SECONDS_BELOW = 120.0
 MEGABYTES_BELOW = 500.0
+COPY_BELOW = 5.0
 OF_RECORDS = 1_000_000
 """The targets are meant for so many records."""
 
 
 def ingest(url: str, records: int, progress: Callable[[int], None]) -> list[Measurement]:
-    """Fills the store at the URL and tells how long it took and how much memory.
+    """Fills the store at the URL, copies it, and measures time and memory.
 
     Args:
         url: of an empty store.
         records: how many.
-        progress: told how many are done.
+        progress: called with how many are done.
     """
     command = [sys.executable, "-m", "shapleyprio.bench.ingest", url, str(records)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -57,27 +61,28 @@ def ingest(url: str, records: int, progress: Callable[[int], None]) -> list[Meas
     return [
         _measurement(what, answer["seconds"], "s", SECONDS_BELOW, records),
         _measurement("peak memory of that", answer["megabytes"], "MB", MEGABYTES_BELOW, records),
+        _measurement("copying that store for a dry run", answer["copy"], "s", COPY_BELOW, records),
     ]
 
 
-def fill(store: Store, records: int) -> Iterator[int]:
+def fill(store: ClusterStore, records: int) -> Iterator[int]:
     """Accounts the records of the past in the order of its days; yields how many are done."""
     done = 0
     for days_ago in range(days_of(records), 0, -1):
         today = min(RECORDS_A_DAY, records - done)
         lines = day_of_records(days_ago, today)
         evening = NOW - (days_ago - 1) * DAY
-        with store.transaction(CLUSTER) as transaction:
-            account = Account(
+        with store.transaction() as transaction:
+            opened = OpenLedger(
                 transaction,
                 horizon=CONFIG.fairness.horizon,
                 opens=NOW - (days_of(records) + 2) * DAY,
                 ask_holders=dict,
             )
             for kind, holders in HOLDERS.items():
-                account.observe_holders(kind, holders, evening)
-            account.take_in((accounting_line(line, "cpu") for line in lines), evening)
-            account.close(evening, observed_until=evening)
+                opened.observe_holders(kind, holders, evening)
+            opened.ingest((accounting_line(line, "cpu", SEPARATOR) for line in lines), evening)
+            opened.close(evening, observed_until=evening)
         done += today
         yield done
 
@@ -97,11 +102,24 @@ def main(url: str, records: int) -> None:
     """Fills a store and prints how it goes."""
     began = perf_counter()
     with Store.open(url, create=True) as store:
-        for done in fill(store, records):
+        for done in fill(store.cluster(CLUSTER), records):
             print(done, flush=True)
     seconds = perf_counter() - began
     kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"seconds": seconds, "megabytes": kibibytes * 1024 / 1e6}), flush=True)
+    answer = {
+        "seconds": seconds,
+        "megabytes": kibibytes * 1024 / 1e6,
+        "copy": seconds_of(lambda: copy(url)),
+    }
+    print(json.dumps(answer), flush=True)
+
+
+def copy(url: str) -> None:
+    """Copies the store as a dry run does."""
+    store = Store.open_existing(url)
+    assert store is not None
+    with store, TemporaryDirectory() as folder:
+        store.cluster(CLUSTER).copy(Path(folder, "copy.db"))
 
 
 if __name__ == "__main__":

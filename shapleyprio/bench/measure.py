@@ -12,6 +12,9 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+MakeBar = Callable[[str, int | None], Callable[[int], None]]
+"""Makes a progress bar: what is done, and how much of it -> to be called with how much is done."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
@@ -61,7 +64,7 @@ class Machine:
 
 
 def machine() -> Machine:
-    """This machine."""
+    """Describes this machine."""
     return Machine(
         cores=len(os.sched_getaffinity(0)),
         cpu=_cpu_model(Path("/proc/cpuinfo")) or platform.processor() or platform.machine(),
@@ -70,7 +73,7 @@ def machine() -> Machine:
 
 
 def seconds_of(action: Callable[[], object]) -> float:
-    """How long it takes."""
+    """Returns how long an action takes."""
     began = perf_counter()
     action()
     return perf_counter() - began
@@ -99,7 +102,7 @@ def run_apart(command: Sequence[str], progress: Callable[[int], None] = lambda _
 
     Args:
         command: the program and its arguments.
-        progress: is told every whole number that it prints as a line.
+        progress: called with every whole number that it prints as a line.
 
     Raises:
         RuntimeError: it failed.
@@ -130,7 +133,7 @@ def of_runs(
     below: float | None = None,
     above: float | None = None,
 ) -> Measurement:
-    """The median of several runs."""
+    """Returns the median of several runs."""
     return Measurement(
         name=name,
         what=what,

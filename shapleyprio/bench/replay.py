@@ -14,9 +14,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from shapleyprio.bench import replay_workloads as workloads
-from shapleyprio.bench.measure import Measurement, Ran, machine, of_runs, run_apart, seconds_of
+from shapleyprio.bench.measure import (
+    MakeBar,
+    Measurement,
+    Ran,
+    machine,
+    of_runs,
+    run_apart,
+    seconds_of,
+)
 from shapleyprio.replay.log import Log
-from shapleyprio.replay.policies import ALONE, run_policy
+from shapleyprio.replay.policies import ONE_SCHEDULE, run_policy
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.workload import Workload
 
@@ -75,14 +83,11 @@ RICC_SECONDS_BELOW = 60.0
 RICC_MEGABYTES_BELOW = 4000.0
 HELP_SECONDS_BELOW = 0.3
 
-Bar = Callable[[str, int], Callable[[int], None]]
-"""Makes a progress bar: what is done, and of how much -> how to tell of progress."""
-
 T = TypeVar("T")
 
 
 def replay(
-    folder: Path, logs: Path | None, most_organizations: int, bar: Bar
+    folder: Path, logs: Path | None, most_organizations: int, bar: MakeBar
 ) -> Iterator[Measurement]:
     """Measures replays.
 
@@ -116,26 +121,26 @@ def replay(
 
 
 def found_in(logs: Path | None) -> dict[str, Path]:
-    """Name -> file, for the logs that are there."""
+    """Maps names to files, for the logs that are there."""
     if logs is None:
         return {}
     return {name: logs / name for name in LOGS if (logs / name).is_file()}
 
 
 def left_out(logs: Path | None) -> Iterator[str]:
-    """What cannot be measured here, and why; a line each."""
+    """Yields what cannot be measured here, and why; a line each."""
     missing = [f"{what} ({name})" for name, what in LOGS.items() if name not in found_in(logs)]
     if missing:
-        why = "their place is told with --logs DIRECTORY" if logs is None else f"not in {logs}"
+        why = "name their place with --logs DIRECTORY" if logs is None else f"not in {logs}"
         yield f"left out: {', '.join(missing)}: {why}"
     if machine().cores == 1:
         yield "left out: one core against two: this process may use only one"
 
 
-def _ref(what: str, workload: Workload, case: Case, bar: Bar) -> Measurement:
+def _ref(what: str, workload: Workload, case: Case, bar: MakeBar) -> Measurement:
     progress = bar(f"ref, k = {case.organizations}", case.runs)
     schedules = _repeatedly(lambda: run_policy(workload, "ref"), case.runs, progress)
-    seconds = [one.seconds for one in schedules]
+    seconds = [schedule.seconds for schedule in schedules]
     return of_runs("replay", what, seconds, unit="s", below=case.below)
 
 
@@ -145,7 +150,7 @@ def _repeatedly(action: Callable[[], T], runs: int, progress: Callable[[int], No
         progress(done)
 
 
-def _on_one_core_and_two(case: Case, bar: Bar) -> Iterator[Measurement]:
+def _on_one_core_and_two(case: Case, bar: MakeBar) -> Iterator[Measurement]:
     seconds: dict[int, list[float]] = {1: [], 2: []}
     megabytes = []
     for cores, ran in _in_turn(case, bar):
@@ -158,12 +163,14 @@ def _on_one_core_and_two(case: Case, bar: Bar) -> Iterator[Measurement]:
         yield of_runs("replay", "peak memory of that", megabytes, unit="MB", below=below)
     if seconds[2]:
         what = f"ref, {case.organizations} organizations: one core's time by two cores'"
-        times = [one / two for one, two in zip(seconds[1], seconds[2], strict=True)]
+        times = [
+            one_core / two_cores for one_core, two_cores in zip(seconds[1], seconds[2], strict=True)
+        ]
         yield of_runs("replay", what, times, unit="times", above=TIMES_ABOVE)
 
 
-def _in_turn(case: Case, bar: Bar) -> Iterator[tuple[int, Ran]]:
-    """On one core and on two alternately, so that both see the same moods of the machine."""
+def _in_turn(case: Case, bar: MakeBar) -> Iterator[tuple[int, Ran]]:
+    """Runs on one core and on two alternately, so that both see the same moods of the machine."""
     numbers = (1, 2)[: machine().cores]
     turns = case.runs * len(numbers)
     progress = bar(f"ref, k = {case.organizations}", turns * workloads.SECONDS)
@@ -176,38 +183,38 @@ def _from(progress: Callable[[int], None], begin: int) -> Callable[[int], None]:
     return lambda done: progress(begin + done)
 
 
-def _whole_process(file: Path, bar: Bar) -> Iterator[Measurement]:
+def _whole_process(file: Path, bar: MakeBar) -> Iterator[Measurement]:
     command = [sys.executable, "-m", "shapleyprio", "replay", str(file), "--policy", RICC_POLICY]
     command += ["--deal-users", str(RICC_ORGANIZATIONS), "--processors", str(RICC_PROCESSORS)]
     command += ["--seed", str(workloads.SEED)]
     progress = bar("replaying RICC", RICC_RUNS)
     ran = list(_repeatedly(lambda: run_apart(command), RICC_RUNS, progress))
     what = f"{LOGS[RICC]}, expanded, {RICC_POLICY}: read, scheduled, measured and shown"
-    seconds, megabytes = [one.seconds for one in ran], [one.megabytes for one in ran]
+    seconds, megabytes = [run.seconds for run in ran], [run.megabytes for run in ran]
     yield of_runs("replay", what, seconds, unit="s", below=RICC_SECONDS_BELOW)
     what = "peak memory of that"
     yield of_runs("replay", what, megabytes, unit="MB", below=RICC_MEGABYTES_BELOW)
 
 
-def _start_up(bar: Bar) -> Measurement:
+def _start_up(bar: MakeBar) -> Measurement:
     command = [sys.executable, "-m", "shapleyprio", "--help"]
     ran = _repeatedly(lambda: run_apart(command), RUNS, bar("starting", RUNS))
-    seconds = [one.seconds for one in ran]
+    seconds = [run.seconds for run in ran]
     return of_runs("replay", "shapleyprio --help", seconds, unit="s", below=HELP_SECONDS_BELOW)
 
 
-def _usual_policies(log: Log, bar: Bar) -> Iterator[Measurement]:
+def _usual_policies(log: Log, bar: MakeBar) -> Iterator[Measurement]:
     organizations = WHOLE_LOG[0].organizations
     workload = workloads.dealt_out(log, organizations)
-    for policy in ALONE:
+    for policy in ONE_SCHEDULE:
         run = partial(run_policy, workload, policy)
         schedules = _repeatedly(run, RUNS, bar(policy, RUNS))
-        rates = [int(one.copies.sum()) / one.seconds for one in schedules]
+        rates = [int(schedule.copies.sum()) / schedule.seconds for schedule in schedules]
         what = f"{LOGS[LPC]}, {policy}, {organizations} organizations: sequential jobs"
         yield of_runs("replay", what, rates, unit="jobs/s", above=JOBS_A_SECOND_ABOVE)
 
 
-def _reading(found: Mapping[str, Path], folder: Path, bar: Bar) -> Iterator[Measurement]:
+def _reading(found: Mapping[str, Path], folder: Path, bar: MakeBar) -> Iterator[Measurement]:
     for name in (LPC, RICC):
         if name in found:
             lines = workloads.lines_of(found[name])
@@ -220,11 +227,11 @@ def _reading(found: Mapping[str, Path], folder: Path, bar: Bar) -> Iterator[Meas
         yield _lines_a_second(what, longer, lines, SACCT_LINES_A_SECOND_ABOVE, bar)
 
 
-def _lines_a_second(what: str, file: Path, lines: int, above: float, bar: Bar) -> Measurement:
+def _lines_a_second(what: str, file: Path, lines: int, above: float, bar: MakeBar) -> Measurement:
     read = partial(read_log, str(file))
     read()  # compiles
     seconds = _repeatedly(lambda: seconds_of(read), RUNS, bar("reading", RUNS))
-    rates = [lines / one for one in seconds]
+    rates = [lines / duration for duration in seconds]
     return of_runs("replay", what, rates, unit="lines/s", above=above)
 
 

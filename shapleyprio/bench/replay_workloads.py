@@ -1,4 +1,4 @@
-"""What is replayed to measure it: made up, the same on every machine, or taken from real logs."""
+"""The workloads that are replayed: made up, the same on every machine, or from real logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from shapleyprio.replay.deal import deal, processor_shares
+from shapleyprio.replay.dealing import deal, processor_shares
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.workload import Window, Workload, workload_of
 
@@ -23,7 +23,7 @@ SEED = 1
 
 
 def made_up(organizations: int, *, seed: int = SEED) -> Workload:
-    """A full system: sequential jobs of organizations that bring processors by Zipf's law.
+    """Makes a full system: sequential jobs of organizations with processors by Zipf's law.
 
     Releases are uniform in the window, each job is anybody's with equal chances, and processing
     times are exponential.
@@ -59,13 +59,13 @@ def made_up(organizations: int, *, seed: int = SEED) -> Workload:
 
 
 def dealt_out(log: Log, organizations: int) -> Workload:
-    """All jobs of a log, its users and as many processors as above dealt out."""
+    """Returns all jobs of a log, with its users and as many processors as above dealt out."""
     consortium = deal(log, organizations, shares="zipf", processors=PROCESSORS, seed=SEED)
     return workload_of(log, consortium)
 
 
 def lines_of(file: Path) -> int:
-    """How many lines a file compressed by gzip has."""
+    """Counts the lines of a file compressed by gzip."""
     with gzip.open(file) as lines:
         return sum(1 for _ in lines)
 

@@ -1,4 +1,4 @@
-"""What the daemon costs a real Slurm: calls, answer times, and how soon new jobs are served."""
+"""The daemon's costs to a real Slurm: calls, answer times, and how soon new jobs are served."""
 
 from __future__ import annotations
 
@@ -7,38 +7,37 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import quantiles
 
-from shapleyprio.bench.measure import Measurement, of_runs, seconds_of
+from shapleyprio.bench.measure import MakeBar, Measurement, of_runs, seconds_of
 from shapleyprio.bench.slurm_probe import Answered, Stretch, probing
-from shapleyprio.bench.slurm_queue import Cycles, Queue, full_queue
+from shapleyprio.bench.slurm_queue import TASKS, Cycles, Queue, full_queue
 from shapleyprio.bench.slurm_reaction import JOBS, reactions
 from shapleyprio.bench.slurm_rpcs import STATISTICS, Calls, Counting, usual
-from shapleyprio.slurm.port import Channel, SlurmError, SlurmUnavailableError
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import SlurmError, SlurmUnavailableError
 from shapleyprio.testbed.errors import SlurmUnavailableHere, TestbedError
 from shapleyprio.testbed.packages import ensure_installed
 
 RUNS = 5
 COUNTED = 3
-"""Of the runs, without a probe: calls and seconds."""
+"""Number of runs without a probe, for calls and seconds."""
 
 NOTHING_SECONDS = 3.0
 """For so long nothing happens before each run with a probe."""
-
-Bar = Callable[[str, int | None], Callable[[int], None]]
 
 
 def slurm(
     folder: Path,
     pending: int,
-    channels: Sequence[Channel],
+    channels: Sequence[str],
     poll_intervals: Sequence[int],
-    bar: Bar,
+    bar: MakeBar,
 ) -> Iterator[Measurement]:
     """Measures on a private real Slurm, on this machine's clock.
 
     Args:
         folder: for the whole state.
         pending: how many jobs wait.
-        channels: to write through; they take their turns in the order of `Channel`.
+        channels: to write through; they take their turns in the order of `CHANNELS`.
         poll_intervals: seconds of the daemon from cycle to cycle, to see how soon new jobs get
             their priority; with the channel qos they have it when they are submitted.
         bar: makes progress bars.
@@ -49,10 +48,11 @@ def slurm(
     """
     try:
         with full_queue(folder / "slurm", pending, bar("submitting", pending)) as queue:
+            yield from _reading(queue, bar)
             counting = Counting(queue.cluster)
-            for channel in (channel for channel in Channel if channel in channels):
+            for channel in (channel for channel in CHANNELS if channel in channels):
                 yield from _cost(queue, channel, counting, bar)
-                if channel is not Channel.QOS:
+                if CHANNELS[channel].per_job:
                     yield from _reactions(queue, channel, poll_intervals, bar)
     except SlurmUnavailableHere as reason:
         raise SlurmUnavailableError(str(reason)) from reason
@@ -64,7 +64,7 @@ def install(say: Callable[[str], None]) -> None:
     """Makes sure that there is a Slurm to boot.
 
     Args:
-        say: told in one line what is about to be installed.
+        say: called with a line that names what is about to be installed.
 
     Raises:
         SlurmUnavailableError: there cannot be one here.
@@ -75,12 +75,29 @@ def install(say: Callable[[str], None]) -> None:
         raise SlurmUnavailableError(str(reason)) from reason
 
 
-def _cost(queue: Queue, channel: Channel, counting: Counting, bar: Bar) -> Iterator[Measurement]:
-    done = bar(f"{channel.value}: cycles", COUNTED + RUNS)
+def _reading(queue: Queue, bar: MakeBar) -> Iterator[Measurement]:
+    """Measures how long it takes to read who waits, without and with a long array."""
+    done = bar("reading the queue", 2 * RUNS)
+    what = f"reading {queue.pending:,} pending jobs ({queue.version})"
+    seconds = []
+    for run in range(1, RUNS + 1):
+        seconds.append(seconds_of(queue.slurm.pending))
+        done(run)
+    yield of_runs("slurm", what, seconds, unit="s")
+    seconds = []
+    with queue.array():
+        for run in range(1, RUNS + 1):
+            seconds.append(seconds_of(queue.slurm.pending))
+            done(RUNS + run)
+    yield of_runs("slurm", f"{what} and an array of {TASKS:,} tasks", seconds, unit="s")
+
+
+def _cost(queue: Queue, channel: str, counting: Counting, bar: MakeBar) -> Iterator[Measurement]:
+    done = bar(f"{channel}: cycles", COUNTED + RUNS)
     with queue.cycles(channel) as cycles:
         kinds = {
             f"a cycle over {queue.pending:,} pending jobs, order unchanged": cycles.unchanged,
-            f"every organization changes place: {cycles.writes:,} writes": cycles.changed,
+            f"every organization changes rank: {cycles.writes:,} writes": cycles.changed,
         }
         counted: dict[str, list[tuple[Calls, float]]] = {what: [] for what in kinds}
         for run in range(1, COUNTED + 1):
@@ -88,14 +105,16 @@ def _cost(queue: Queue, channel: Channel, counting: Counting, bar: Bar) -> Itera
                 counted[what].append(_counted(counting, cycle))
             done(run)
         for what, runs in counted.items():
-            whole = f"{channel.value} ({queue.version}): {what}"
+            whole = f"{channel} ({queue.version}): {what}"
             yield of_runs("slurm", whole, [seconds for _, seconds in runs], unit="s")
             for daemon in STATISTICS:
-                yield _calls_of(f"{channel.value}, that cycle", daemon, [all_ for all_, _ in runs])
+                yield _calls_of(f"{channel}, that cycle", daemon, [all_ for all_, _ in runs])
         stretches, answers = _probed(queue, cycles, lambda run: done(COUNTED + run))
     for what, them in stretches.items():
-        meanwhile = [one.seconds for one in answers if any(part.holds(one) for part in them)]
-        yield from _answer_times(f"{channel.value}: squeue -j ID {what}", meanwhile)
+        meanwhile = [
+            answer.seconds for answer in answers if any(part.holds(answer) for part in them)
+        ]
+        yield from _answer_times(f"{channel}: squeue -j ID {what}", meanwhile)
 
 
 def _counted(counting: Counting, cycle: Callable[[], object]) -> tuple[Calls, float]:
@@ -120,7 +139,7 @@ def _calls_of(what: str, daemon: str, runs: Sequence[Calls]) -> Measurement:
 def _probed(
     queue: Queue, cycles: Cycles, progress: Callable[[int], None]
 ) -> tuple[dict[str, list[Stretch]], list[Answered]]:
-    """What happened -> when, and the answers of all that time."""
+    """Returns the stretches of time by what happened, and the answers of all that time."""
     nothing, unchanged, pushes = "while nothing happens", "during a quiet cycle", "during a push"
     stretches: dict[str, list[Stretch]] = {nothing: [], unchanged: [], pushes: []}
     with probing(queue.cluster, queue.first_job) as probe:
@@ -139,8 +158,8 @@ def _probed(
 
 
 def _answer_times(what: str, seconds: Sequence[float]) -> Iterator[Measurement]:
-    """The median with the worst, and the 95th percentile."""
-    milliseconds = [1000 * one for one in seconds]
+    """Yields the median with the worst, and the 95th percentile."""
+    milliseconds = [1000 * duration for duration in seconds]
     yield of_runs("slurm", what, milliseconds, unit="ms")
     few = len(milliseconds) < 2
     high = max(milliseconds) if few else quantiles(milliseconds, n=20, method="inclusive")[-1]
@@ -155,10 +174,10 @@ def _answer_times(what: str, seconds: Sequence[float]) -> Iterator[Measurement]:
 
 
 def _reactions(
-    queue: Queue, channel: Channel, poll_intervals: Sequence[int], bar: Bar
+    queue: Queue, channel: str, poll_intervals: Sequence[int], bar: MakeBar
 ) -> Iterator[Measurement]:
     for poll_seconds in poll_intervals:
-        done = bar(f"{channel.value}: new jobs", JOBS)
+        done = bar(f"{channel}: new jobs", JOBS)
         seconds = reactions(queue, channel, poll_seconds, done)
-        what = f"{channel.value}: from submission to priority, polling every {poll_seconds} s"
+        what = f"{channel}: from submission to priority, polling every {poll_seconds} s"
         yield of_runs("slurm", what, seconds, unit="s")

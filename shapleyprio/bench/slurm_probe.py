@@ -1,4 +1,4 @@
-"""Asks slurmctld for one job again and again, in a process of its own, and tells how long it took.
+"""Asks slurmctld for one job again and again, in a process of its own, and prints how long it took.
 
 ``python -m shapleyprio.bench.slurm_probe JOB`` prints a line for each answer: the monotonic second
 at which it was asked, and for how many seconds. SIGTERM ends it after the running question.
@@ -45,7 +45,7 @@ class Stretch:
     end: float
 
     def holds(self, answered: Answered) -> bool:
-        """Whether a question was open at some time in it."""
+        """Returns whether a question was open at some time in it."""
         return answered.second < self.end and answered.second + answered.seconds > self.begin
 
 
@@ -60,17 +60,17 @@ class Probe:
         self._log = log
 
     def answers(self) -> list[Answered]:
-        """All so far."""
+        """Returns all answers so far."""
         lines = self._log.read_text(encoding="utf-8").split("\n")[:-1]  # the last is not whole
-        told = [line.split() for line in lines]
-        if broken := [line for line in told if len(line) != 2]:
+        answers = [line.split() for line in lines]
+        if broken := [words for words in answers if len(words) != 2]:
             raise TestbedError(f"squeue -j did not answer: {' '.join(broken[-1])}")
-        return [Answered(float(second), float(seconds)) for second, seconds in told]
+        return [Answered(float(second), float(seconds)) for second, seconds in answers]
 
 
 @contextmanager
 def probing(cluster: PrivateSlurm, job_id: int) -> Iterator[Probe]:
-    """A probe that has begun to ask; ended afterwards.
+    """Starts a probe, waits until it has begun to ask, and ends it afterwards.
 
     Raises:
         TestbedError: a question was not answered.

@@ -11,11 +11,11 @@ from pathlib import Path
 from shapleyprio.config import Config, load_config
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.service.cycle import Cycle
-from shapleyprio.service.push import current_values
-from shapleyprio.service.report import Report
+from shapleyprio.service.report import CycleReport
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line import CommandLineSlurm
-from shapleyprio.slurm.port import Channel, Malformed, SlurmError
-from shapleyprio.store import Store
+from shapleyprio.slurm.port import Connection, Malformed, SlurmError
+from shapleyprio.store import ClusterStore, Store
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.testbed.processes import kill_leftovers
@@ -28,14 +28,17 @@ NODES = {"organization1": "node1", "organization2": "node2", "organization3": "n
 PROCESSORS_A_NODE = 4
 DAY = 86_400
 MOST_OTHER_JOBS = 1_000
-"""Beside those that wait all the time."""
+"""Number of jobs beside those that wait all the time."""
+
+TASKS = 100_000
+"""Number of tasks of the array with which reading a queue is measured."""
 
 SUBMITTERS = 4
 COMMAND_SECONDS = 300
 """More than the daemon's default: on an overloaded machine we want to know how long it takes."""
 
 PATIENCE_SECONDS = 300.0
-"""Until the scheduler has looked at all jobs, on a busy machine."""
+"""Seconds until the scheduler has seen all jobs, on a busy machine."""
 
 PAST_SECONDS = 1_000
 SOME_SECONDS_AGO = 2_000
@@ -48,26 +51,29 @@ SETTINGS = {
     # what the channel qos asks for, and the others do not mind
     "PriorityFlags": "NO_NORMAL_QOS",
     "PriorityWeightQOS": "1",
+    "MaxArraySize": str(TASKS + 1),
 }
 
 
-class TurningSlurm(CommandLineSlurm):
-    """A real cluster that also tells of a past which gives every organization its place.
+class RotatingSlurm(CommandLineSlurm):
+    """A real cluster with records of a made-up past, which gives every organization its rank.
 
     Args:
         cluster: running.
 
     Attributes:
-        turn: with another one, every organization has another's place.
+        rotation: with another one, every organization has another's rank.
     """
 
     def __init__(self, cluster: PrivateSlurm) -> None:
-        super().__init__(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
-        self.turn = 0
+        super().__init__(
+            Connection(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
+        )
+        self.rotation = 0
         self._begin = cluster.now() - SOME_SECONDS_AGO
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
-        """Tells the records of the cluster, and those of the past, corrected with each turn."""
+        """Reads the records of the cluster, and those of the past, corrected with each rotation."""
         for number, account in enumerate(NODES):
             yield JobRecord(
                 job_id=10**9 + number,
@@ -81,7 +87,7 @@ class TurningSlurm(CommandLineSlurm):
                 elapsed=PAST_SECONDS,
                 suspended=0,
                 state="COMPLETED",
-                processors={NOBODYS_NODE: 10**6 * (1 + (number + self.turn) % len(NODES))},
+                processors={NOBODYS_NODE: 10**6 * (1 + (number + self.rotation) % len(NODES))},
             )
         yield from super().records(since, until)
 
@@ -98,18 +104,18 @@ class Queue:
         pending: how many they are.
         slurm: the cluster, through all channels' cycles.
         first_job: Slurm's number of one that waits.
-        version: Slurm's, as it tells it.
+        version: Slurm's, as `sinfo --version` prints it.
     """
 
     def __init__(self, cluster: PrivateSlurm, pending: int) -> None:
         self.cluster = cluster
         self.pending = pending
-        self.slurm = TurningSlurm(cluster)
+        self.slurm = RotatingSlurm(cluster)
         self.first_job = 0
         self.version = cluster.run("sinfo", "--version").strip()
 
     def fill(self, progress: Callable[[int], None]) -> None:
-        """Fills the nodes and submits the jobs that wait; tells how many there are.
+        """Fills the nodes and submits the jobs that wait.
 
         Raises:
             TestbedError: Slurm does not take them.
@@ -135,11 +141,11 @@ class Queue:
                 raise
 
         def all_seen() -> bool:
-            factors = current_values(self.slurm, Channel.SITE_FACTOR).values()
+            factors = CHANNELS["site_factor"].values(self.slurm).by_target.values()
             return sum(factor is not None for factor in factors) == self.pending
 
         self.cluster.wait_until(
-            all_seen, real_seconds=PATIENCE_SECONDS, what="the scheduler to look at all jobs"
+            all_seen, real_seconds=PATIENCE_SECONDS, what="the scheduler to see all jobs"
         )
 
     def submit(self, number: int) -> int:
@@ -148,29 +154,37 @@ class Queue:
         return self.cluster.submit(accounts[number % len(accounts)], DAY)
 
     @contextmanager
-    def cycles(self, channel: Channel) -> Iterator[Cycles]:
-        """Cycles in this process."""
-        config = load_config(self._config_file(channel))
-        with Store.open(self._store_url(channel), create=True) as store:
-            yield Cycles(self, config, store)
+    def array(self) -> Iterator[None]:
+        """Submits an array of `TASKS` tasks that waits, too, and cancels it in the end."""
+        array = self.cluster.submit(next(iter(NODES)), DAY, array=f"0-{TASKS - 1}")
+        try:
+            yield
+        finally:
+            self.cluster.run("scancel", str(array))
 
     @contextmanager
-    def daemon(self, channel: Channel, poll_seconds: int) -> Iterator[SteeringDaemon]:
-        """The daemon as a process of its own, after its first cycle; killed in the end.
+    def cycles(self, channel: str) -> Iterator[Cycles]:
+        """Yields cycles that run in this process."""
+        config = load_config(self._config_file(channel))
+        with Store.open(self._store_url(channel), create=True) as store:
+            yield Cycles(self, config, store.cluster(CLUSTER))
+
+    @contextmanager
+    def daemon(self, channel: str, poll_seconds: int) -> Iterator[SteeringDaemon]:
+        """Starts the daemon as a process, waits for its first cycle, and kills it in the end.
 
         Raises:
             TestbedError: it does not run.
         """
         config_file = self._config_file(channel, poll_seconds)
         log = self.cluster.directory / "log" / "shapleyprio.log"
-        daemon = SteeringDaemon(self.cluster, config_file, log)
-        try:
+        with SteeringDaemon(self.cluster, config_file, log) as daemon:
             began = time.time()
             url = self._store_url(channel)
 
             def succeeded() -> bool:
                 daemon.check()
-                with Store.open(url) as store, store.reading(CLUSTER) as view:
+                with Store.open(url) as store, store.cluster(CLUSTER).reading() as view:
                     last = view.last_cycle(outcome="ok")
                 return last is not None and last.started >= int(began)
 
@@ -181,17 +195,15 @@ class Queue:
             )
             yield daemon
             daemon.end()
-        finally:
-            daemon.kill()
 
-    def _store_url(self, channel: Channel) -> str:
-        """Each channel has a store of its own, or each cycle would look what another left."""
-        return f"sqlite:///{self.cluster.directory / channel.value}.db"
+    def _store_url(self, channel: str) -> str:
+        """Returns a channel's own store, or each cycle would check what another channel left."""
+        return f"sqlite:///{self.cluster.directory / channel}.db"
 
-    def _config_file(self, channel: Channel, poll_seconds: int = 30) -> Path:
+    def _config_file(self, channel: str, poll_seconds: int = 30) -> Path:
         lines = [
             f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS}s"',
-            f'[push]\nchannel = "{channel.value}"',
+            f'[push]\nchannel = "{channel}"',
             f'[service]\npoll_interval = "{poll_seconds}s"',
             f'[store]\nurl = "{self._store_url(channel)}"',
             '[metrics]\naddress = "off"',
@@ -216,22 +228,22 @@ class Cycles:
         writes: how many a change of the order takes.
     """
 
-    def __init__(self, queue: Queue, config: Config, store: Store) -> None:
-        self.writes = len(NODES) if config.push.channel is Channel.QOS else queue.pending
+    def __init__(self, queue: Queue, config: Config, store: ClusterStore) -> None:
+        self.writes = queue.pending if CHANNELS[config.push.channel].per_job else len(NODES)
         self._slurm = queue.slurm
-        self._cycle = Cycle(config, self._slurm, store, CLUSTER)
+        self._cycle = Cycle(config, self._slurm, store)
         self._cycle.run()
 
-    def unchanged(self) -> Report:
-        """A cycle that finds the order as it was."""
+    def unchanged(self) -> CycleReport:
+        """Runs a cycle that finds the order as it was."""
         return self._run(writes=0)
 
-    def changed(self) -> Report:
-        """A cycle in which every organization changes place."""
-        self._slurm.turn += 1
+    def changed(self) -> CycleReport:
+        """Runs a cycle in which every organization changes its rank."""
+        self._slurm.rotation += 1
         return self._run(writes=self.writes)
 
-    def _run(self, *, writes: int) -> Report:
+    def _run(self, *, writes: int) -> CycleReport:
         report = self._cycle.run()
         if report.pushed.applied != writes:
             raise SlurmError(
@@ -242,18 +254,18 @@ class Cycles:
 
 @contextmanager
 def full_queue(directory: Path, pending: int, progress: Callable[[int], None]) -> Iterator[Queue]:
-    """A booted cluster whose nodes are busy and on which so many jobs wait; stopped in the end.
+    """Boots a cluster with busy nodes and so many waiting jobs; stops it in the end.
 
     Args:
         directory: for the whole state, new or empty.
         pending: jobs.
-        progress: told how many are submitted.
+        progress: called with how many are submitted.
 
     Raises:
         SlurmUnavailableHere: this machine cannot have a private Slurm.
         TestbedError: it can, but something did not work.
     """
-    most = {"MaxJobCount": str(pending + MOST_OTHER_JOBS)}
+    most = {"MaxJobCount": str(pending + TASKS + MOST_OTHER_JOBS)}
     spec = ClusterSpec(
         name=CLUSTER,
         partitions={organization: (node,) for organization, node in NODES.items()},

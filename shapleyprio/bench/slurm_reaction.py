@@ -1,43 +1,63 @@
-"""How long a new job waits for its priority."""
+"""The time that a new job waits for its priority."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from random import Random
 
-from shapleyprio.bench.slurm_queue import Queue
-from shapleyprio.slurm.port import Channel
+from shapleyprio.bench.slurm_queue import COMMAND_SECONDS, Queue
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.slurm.commands import SlurmCommands
+from shapleyprio.slurm.port import Connection
+from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.errors import TestbedError
 
 JOBS = 30
 INTERVALS = 2
-"""Over so many intervals the submissions are spread."""
+"""Number of intervals over which the submissions are spread."""
 
 SHORTEST_SECONDS = 30.0
-LOOK_SECONDS = 0.2
+CHECK_SECONDS = 0.2
 PATIENCE_SECONDS = 120.0
 
-SHOWS = {
-    Channel.SITE_FACTOR: ("sprio", "-h", "-o", "%i %S"),
-    Channel.NICE: ("squeue", "-h", "-o", "%A %y"),
-}
-"""Channel -> what tells job and value, which is 0 before the daemon writes."""
 
-_WRITTEN = re.compile(r"^\s*(\d+)\s+(-?[1-9]\d*)\s*$", re.MULTILINE)
+class _JobCommands(SlurmCommands):
+    """Commands that list some jobs only.
+
+    Args:
+        cluster: running.
+        jobs: ids, at least one.
+    """
+
+    def __init__(self, cluster: PrivateSlurm, jobs: Iterable[int]) -> None:
+        super().__init__(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
+        self._jobs = ",".join(map(str, jobs))
+
+    def lines(self, program: str, *arguments: str) -> Iterator[str]:
+        """Runs squeue or sprio and yields the lines of the jobs."""
+        return super().lines(program, *arguments, "-j", self._jobs)
+
+
+class _JobsOnly(CommandLineSlurm):
+    """A cluster of whose queue only some jobs are read: to read all would slow what is measured."""
+
+    def __init__(self, cluster: PrivateSlurm, jobs: Iterable[int]) -> None:
+        super().__init__(Connection(environment=cluster.environment))
+        self._commands = _JobCommands(cluster, jobs)
 
 
 def reactions(
-    queue: Queue, channel: Channel, poll_seconds: int, progress: Callable[[int], None]
+    queue: Queue, channel: str, poll_seconds: int, progress: Callable[[int], None]
 ) -> list[float]:
-    """Seconds from before each of `JOBS` submissions until its priority is seen in Slurm.
+    """Measures seconds from before each of `JOBS` submissions until Slurm shows its priority.
 
     Args:
         queue: in which other jobs wait; the new ones are cancelled in the end.
-        channel: of `SHOWS`.
+        channel: one that writes to every job; what it writes is 0 before the daemon does.
         poll_seconds: from one cycle of the daemon to the next.
-        progress: told how many jobs have their priority.
+        progress: called with how many jobs have their priority.
 
     Raises:
         TestbedError: the daemon has ended.
@@ -61,15 +81,14 @@ def reactions(
             daemon.check()
             if time.monotonic() > last:
                 raise TestbedError(f"{JOBS - len(seconds)} jobs do not get their priority")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(CHECK_SECONDS)
     queue.cluster.run("scancel", *map(str, submitted))
     return list(seconds.values())
 
 
-def _written(queue: Queue, channel: Channel, jobs: Iterable[int]) -> list[int]:
-    """Those of the jobs that the daemon has written to."""
-    wanted = ",".join(map(str, jobs))
-    if not wanted:
+def _written(queue: Queue, channel: str, jobs: Collection[int]) -> list[int]:
+    """Returns those of the jobs that the daemon has written to."""
+    if not jobs:
         return []
-    told = queue.cluster.run(*SHOWS[channel], "-j", wanted)
-    return [int(job) for job, _ in _WRITTEN.findall(told)]
+    values = CHANNELS[channel].values(_JobsOnly(queue.cluster, jobs)).by_target
+    return [job for job in jobs if values.get(str(job))]

@@ -1,4 +1,4 @@
-"""Which remote procedure calls (RPCs) Slurm's daemons had to answer."""
+"""The remote procedure calls (RPCs) that Slurm's daemons had to answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median_low
 from shapleyprio.testbed.cluster import PrivateSlurm
 
 STATISTICS = {"slurmctld": ("sdiag",), "slurmdbd": ("sacctmgr", "show", "stats")}
-"""Daemon -> the command that tells its statistics."""
+"""Daemon -> the command that prints its statistics."""
 
 _BY_TYPE = re.compile(
     r"^Remote Procedure Call statistics by message type\n((?:\t.*\n)*)", re.MULTILINE
@@ -22,7 +22,7 @@ Calls = Mapping[str, Counter[str]]
 
 
 def calls_by_type(statistics: str) -> Counter[str]:
-    r"""Type of message -> how many, from what a daemon's statistics tell.
+    r"""Counts the messages of each type in a daemon's statistics.
 
     >>> calls_by_type(
     ...     "Remote Procedure Call statistics by message type\n"
@@ -33,8 +33,8 @@ def calls_by_type(statistics: str) -> Counter[str]:
     Counter({'REQUEST_PING': 2})
     """
     section = _BY_TYPE.search(statistics)
-    told = _COUNT.findall(section[1]) if section else []
-    return Counter({message: int(count) for message, count in told})
+    counts = _COUNT.findall(section[1]) if section else []
+    return Counter({message: int(count) for message, count in counts})
 
 
 class Counting:
@@ -47,14 +47,14 @@ class Counting:
     def __init__(self, cluster: PrivateSlurm) -> None:
         self._cluster = cluster
         first, second, third = (self._read() for _ in range(3))
-        # what is there each time is for telling the statistics
+        # what is there each time is the cost of reading the statistics
         self._own = {
             daemon: (second[daemon] - first[daemon]) & (third[daemon] - second[daemon])
             for daemon in STATISTICS
         }
 
     def during(self, action: Callable[[], object]) -> Calls:
-        """The calls from an action's beginning to its end, whoever made them."""
+        """Returns the calls from an action's beginning to its end, whoever made them."""
         before = self._read()
         action()
         after = self._read()
@@ -68,7 +68,7 @@ class Counting:
 
 
 def usual(runs: Sequence[Counter[str]]) -> Counter[str]:
-    """The median of each type, so that what nodes report now and then does not count.
+    """Returns the median of each type, so that what nodes report now and then does not count.
 
     >>> usual([Counter(ping=2), Counter(ping=2, registration=1), Counter(ping=3)])
     Counter({'ping': 2})

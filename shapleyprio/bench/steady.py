@@ -9,6 +9,7 @@ from shapleyprio.bench.measure import Measurement, of_runs, seconds_of
 from shapleyprio.bench.workloads import CLUSTER, CONFIG, NOW, BusyCluster, day_of_records
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.service.cycle import Cycle
+from shapleyprio.slurm.text import SEPARATOR
 from shapleyprio.slurm.text_accounting import accounting_line
 from shapleyprio.store import Store
 
@@ -32,13 +33,13 @@ def steady(
         small_url: a store of `SMALL` records of the past.
         large_url: one of `large` records.
         large: how many.
-        progress: told how many rounds are done, of `RUNS`.
+        progress: called with how many rounds are done, of `RUNS`.
     """
     past = _last_hour()
     seconds: dict[str, list[float]] = {small_url: [], large_url: []}
     with Store.open(small_url) as small_store, Store.open(large_url) as large_store:
         stages = {
-            url: (cluster, Cycle(CONFIG, cluster, store, CLUSTER))
+            url: (cluster, Cycle(CONFIG, cluster, store.cluster(CLUSTER)))
             for url, store in ((small_url, small_store), (large_url, large_store))
             for cluster in [BusyCluster(pending=PENDING, running=RUNNING, past=past)]
         }
@@ -67,8 +68,8 @@ def steady(
 
 
 def _last_hour() -> list[JobRecord]:
-    """What every cycle is told again because it reads with an overlap."""
-    records = (accounting_line(line, "cpu") for line in day_of_records(1))
+    """Returns the records that every cycle reads again because of the overlap."""
+    records = (accounting_line(line, "cpu", SEPARATOR) for line in day_of_records(1))
     return [
         record
         for record in records

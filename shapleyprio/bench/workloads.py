@@ -10,7 +10,7 @@ from shapleyprio.config import Config
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.fairness.tenure import Kind
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm
+from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.text import SEPARATOR
 
 CLUSTER = "bench"
@@ -56,11 +56,13 @@ class BusyCluster(SimulatedSlurm):
 
     def __init__(self, *, pending: int, running: int, past: Sequence[JobRecord] = ()) -> None:
         super().__init__(
-            cluster=CLUSTER,
-            nodes={**dict.fromkeys(NODES, PROCESSORS_A_NODE), SPARE_NODE: PROCESSORS_A_NODE},
-            partitions={**PARTITIONS, "all": NODES},
-            accounts=dict.fromkeys(ORGANIZATIONS),
-            settings=replace(DEFAULT_SETTINGS, calc_period_seconds=DAY),
+            SimulatedSpec(
+                cluster=CLUSTER,
+                nodes={**dict.fromkeys(NODES, PROCESSORS_A_NODE), SPARE_NODE: PROCESSORS_A_NODE},
+                partitions={**PARTITIONS, "all": NODES},
+                accounts=dict.fromkeys(ORGANIZATIONS),
+                settings=replace(DEFAULT_SETTINGS, calc_period_seconds=DAY),
+            ),
             now=NOW,
         )
         self.past = list(past)
@@ -72,7 +74,7 @@ class BusyCluster(SimulatedSlurm):
             self.submit(_organization(number), processors=too_many, processing_time=3600)
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
-        """Tells the records of jobs that existed at some time in [since, until]."""
+        """Yields the records of jobs that existed at some time in [since, until]."""
         yield from (record for record in self.past if record.end is None or record.end >= since)
         yield from super().records(since, until)
 
@@ -99,12 +101,14 @@ class BusyCluster(SimulatedSlurm):
 
 
 def days_of(records: int) -> int:
-    """How many days of past there are for so many records."""
+    """Returns how many days of past there are for so many records."""
     return -(-records // RECORDS_A_DAY)
 
 
 def day_of_records(days_ago: int, records: int = RECORDS_A_DAY) -> Iterator[str]:
-    """Lines of sacct about jobs that ended that many days ago, in the order of their ends.
+    """Yields lines of sacct on jobs that ended that many days ago, in the order of their ends.
+
+    `SEPARATOR` stands after each field.
 
     The same day has the same jobs, however long the past is.
     """
@@ -129,7 +133,7 @@ def day_of_records(days_ago: int, records: int = RECORDS_A_DAY) -> Iterator[str]
             "COMPLETED" if random.random() < 0.9 else "CANCELLED by 1000",
             *(cpus, f"billing={cpus},cpu={cpus},mem={cpus * 4}G,node={1 + several}", node_list),
         )
-        yield SEPARATOR.join(str(field) for field in fields)
+        yield "".join(f"{field}{SEPARATOR}" for field in fields)
 
 
 def _organization(number: int) -> str:

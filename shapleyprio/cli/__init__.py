@@ -8,31 +8,35 @@ from importlib.metadata import version
 
 import click
 
+from shapleyprio.cli.interrupts import InterruptibleGroup
+
 COMMANDS = {
     "demo": "Show a whole consortium at work on a private Slurm.",
     "init": "Write a configuration drawn from the live cluster.",
     "check": "Hold the configuration against the live cluster.",
     "daemon": "Observe, rank and push until stopped.",
     "status": "Show every organization's standing.",
-    "explain": "Tell why jobs have their priority.",
+    "explain": "Explain why jobs have their priority.",
     "history": "Show past standings, cycles or writes.",
     "rollback": "Put every priority back as it was found.",
-    "replay": "Tell what each policy makes of a log, and what is fair.",
-    "audit": "Tell how fair a recorded schedule was.",
+    "replay": "Show what each policy makes of a log, and what is fair.",
+    "audit": "Show how fair a recorded schedule was.",
     "experiment": "Compare policies over many windows of logs, and sum up.",
     "trial": "Run a log's jobs through a private real Slurm.",
     "trials": "Run several trials, and show them in one table.",
     "db": "Upgrade the store or look at it.",
+    "files": "List or copy the files that come with shapleyprio.",
+    "compile": "Compile the replay's code for all users of this machine.",
     "bench": "Measure speed and memory on this machine.",
 }
 """Command, which lives in the module of the same name here -> its line in the help text."""
 
 
-class Commands(click.Group):
+class Commands(InterruptibleGroup):
     """Finds commands by name, and turns known errors into one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Names of all commands, in the order in which one meets them."""
+        """Returns the names of all commands, in the order in which one meets them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -48,6 +52,17 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds a command, and which word is the file of its --json."""
+        name, command, words = super().resolve_command(ctx, args)
+        if command is not None and name is not None:
+            from shapleyprio.cli.json_output import with_json_file_marked
+
+            words = with_json_file_marked(ctx, command, words)
+        return name, command, words
+
     def invoke(self, ctx: click.Context) -> object:
         """Runs a command; errors that have an exit code end it with one line."""
         try:
@@ -56,12 +71,14 @@ class Commands(click.Group):
             raise
         except Exception as error:
             from shapleyprio.cli.common import exit_code_of
+            from shapleyprio.cli.remedies import message_of
+            from shapleyprio.wording import visible
 
             code = exit_code_of(error)
             if code is None:
                 raise
-            for line in str(error).splitlines():
-                click.echo(f"shapleyprio: {line}", err=True)
+            for line in message_of(error, ctx.invoked_subcommand).splitlines():
+                click.echo(f"shapleyprio: {visible(line)}", err=True)
             ctx.exit(code)
 
 
@@ -72,7 +89,7 @@ def main() -> None:
 
     Exit codes: 0 done; 1 warnings (check); 2 bad configuration or usage; 3 Slurm is away or
     refuses, or check found errors; 4 the store cannot be used; 5 records or the clock are not
-    as they must be; 6 another process steers the cluster.
+    as they must be; 6 another process steers the cluster; 130 interrupted by Ctrl-C.
     """
 
 

@@ -2,75 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
+from shapleyprio.audit.defaults import MOST_FOR_ALL
+from shapleyprio.cli.durations import Duration
 from shapleyprio.cli.extras import packages_needed
-from shapleyprio.cli.replay import check_report_packages
-from shapleyprio.cli.reporting import ReportRequest, report_options
+from shapleyprio.cli.json_output import json_option
+from shapleyprio.cli.parameters import AuditParameters
+from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_the_same_file
+from shapleyprio.cli.reporting import check_report_packages, report_options, report_parameters
 from shapleyprio.cli.workloads import (
-    WorkloadRequest,
     backfill_without_rigid,
-    json_file_option,
-    positive_seconds,
-    refuse,
-    refuse_missing_directories,
-    refuse_the_same_file,
+    log_file,
     scheduling_options,
     workload_options,
+    workload_parameters,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What was asked for on the command line; None where an option was left out.
-
-    Attributes:
-        workload: what makes the workload.
-        period: seconds.
-        orderings: random orderings from which to sample coalitions.
-        wide, backfill: what becomes of jobs of several processors.
-        cores: to compute on.
-        json_file, report: what to write.
-    """
-
-    workload: WorkloadRequest
-    period: int
-    orderings: int | None
-    wide: Literal["expand", "rigid"]
-    backfill: Literal["none", "easy"]
-    cores: int
-    json_file: Path | None
-    report: ReportRequest
-
-
-def parse_period(_context: click.Context, _option: click.Parameter, text: str) -> int:
-    """Reads a positive duration."""
-    return positive_seconds(text, examples="1d or 6h")
+from shapleyprio.replay.policies import ORDERINGS
 
 
 @click.command
 @workload_options
 @click.option(
     "--period",
-    callback=parse_period,
+    type=Duration("1d or 6h"),
     default="1d",
     show_default=True,
-    metavar="TIME",
-    help="How long the stretches are of which use and contribution are told.",
+    help="Length of the periods for which use and contribution are shown.",
 )
 @click.option(
     "--orderings",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Sample the coalitions of N random orderings, and take rand for what is fair.  "
-    "[default: all coalitions and ref; with more than 14 organizations 15 orderings]",
+    help="Sample the coalitions of N random orderings, and take rand as fair.  "
+    f"[default: all coalitions and ref; with more than {MOST_FOR_ALL} organizations {ORDERINGS} "
+    "orderings]",
 )
 @scheduling_options
-@json_file_option
+@json_option
 @report_options
 def command(**options: Any) -> None:
     """Audit LOG: how fair was what really happened?
@@ -83,15 +54,17 @@ def command(**options: Any) -> None:
     late; who worked for whom, in processor-hours; what everybody contributed and used as time went
     by; and whether some organizations would have had more alone, with their own nodes.
     """
-    request = Request(
-        workload=WorkloadRequest.taken_from(options),
-        report=ReportRequest.taken_from(options),
-        **options,
+    parameters = AuditParameters(
+        workload=workload_parameters(options), report=report_parameters(options), **options
     )
-    refuse(backfill_without_rigid(request.wide, request.backfill))
-    refuse_the_same_file(("--json", request.json_file), ("--report", request.report.file))
-    refuse_missing_directories(("--json", request.json_file))
+    refuse(backfill_without_rigid(parameters.wide, parameters.backfill))
+    refuse_the_same_file(
+        log_file(parameters.workload),
+        ("--json", parameters.json_file),
+        ("--report", parameters.report.file),
+    )
+    refuse_missing_directories(("--json", parameters.json_file))
     with packages_needed("audit", "replay"):
         from shapleyprio.cli.auditing import audit_log
-    check_report_packages(request.report)
-    audit_log(request)
+    check_report_packages(parameters.report)
+    audit_log(parameters)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from fractions import Fraction
 
 from rich.console import Console
@@ -12,11 +11,12 @@ from rich.table import Table
 from shapleyprio.audit.auditing import Audit
 from shapleyprio.audit.results import OWNERS_UNKNOWN
 from shapleyprio.audit.stability import Coalition
-from shapleyprio.cli.replaying import announce, plain_table, short
+from shapleyprio.cli.tables import plain_table
+from shapleyprio.cli.workload_tables import announce
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.results import jobs_of
+from shapleyprio.wording import SECONDS_OF_AN_HOUR, decimal, percent, utc_minute, whole
 
-HOUR = 3600
 EVERYBODY = "together"
 
 
@@ -39,7 +39,7 @@ def render(console: Console, log: Log, audit: Audit) -> None:
 
 
 def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, Table, str]]:
-    """Title, table and legend of each."""
+    """Yields title, table and legend of each section."""
     fair = audit.reference.result.schedule.policy
     estimated = "" if audit.orderings is None else f", estimated from {audit.orderings} orderings"
     yield (
@@ -76,26 +76,28 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, Table, str]]:
 
 
 def _drifts(audit: Audit) -> Table:
-    compared = [one for one in audit.schedules if one is not audit.reference]
-    names = [one.result.schedule.policy for one in compared]
+    compared = [assessed for assessed in audit.schedules if assessed is not audit.reference]
+    names = [assessed.result.schedule.policy for assessed in compared]
     columns = ("processors", "jobs", *(f"{name} drift" for name in names))
-    table = _numbers("organization", *columns, *(f"{name} delay" for name in names))
+    table = plain_table("organization", *columns, *(f"{name} delay" for name in names))
     jobs, workload = jobs_of(audit.workload), audit.workload
     for u, name in enumerate(workload.organizations):
-        drifts = (one.result.drifts[u] for one in compared if one.result.drifts is not None)
+        drifts = (
+            assessed.result.drifts[u] for assessed in compared if assessed.result.drifts is not None
+        )
         table.add_row(
             name,
-            f"{int(workload.owned[u]):,}",
-            f"{jobs[u]:,}",
-            *(f"{short(drift, sign='+')} s" for drift in drifts),
-            *(_hours(one.delays[u]) for one in compared),
+            whole(int(workload.owned[u])),
+            whole(jobs[u]),
+            *(f"{decimal(drift, sign='+')} s" for drift in drifts),
+            *(_hours(assessed.delays[u]) for assessed in compared),
         )
     table.add_row(
         EVERYBODY,
-        f"{workload.system_processors:,}",
-        f"{sum(jobs):,}",
-        *(f"{short(one.result.unfairness or 0)} s" for one in compared),
-        *(_hours(-sum(one.result.drifts or (), Fraction(0))) for one in compared),
+        whole(workload.system_processors),
+        whole(sum(jobs)),
+        *(f"{decimal(assessed.result.unfairness or 0)} s" for assessed in compared),
+        *(_hours(-sum(assessed.result.drifts or (), Fraction(0))) for assessed in compared),
     )
     return table
 
@@ -104,7 +106,7 @@ def _carried(audit: Audit, matrix: Sequence[Sequence[int]]) -> Table:
     names = audit.workload.organizations
     nobody = any(row[-1] for row in matrix)
     rows = [row if nobody else row[:-1] for row in matrix]
-    table = _numbers("jobs of", *names, *(["nobody"] if nobody else []), EVERYBODY)
+    table = plain_table("jobs of", *names, *(["nobody"] if nobody else []), EVERYBODY)
     for name, row in zip(names, rows, strict=True):
         table.add_row(name, *map(_processor_hours, row), _processor_hours(sum(row)))
     sums = [sum(column) for column in zip(*rows, strict=True)]
@@ -113,15 +115,12 @@ def _carried(audit: Audit, matrix: Sequence[Sequence[int]]) -> Table:
 
 
 def _over_time(log: Log, audit: Audit) -> Table:
-    table = _numbers("from", *audit.workload.organizations)
+    table = plain_table("from", *audit.workload.organizations)
     totals = [0] * len(audit.workload.organizations)
     for period in audit.periods:
-        row: Sequence[int] = period.used
-        if period.contributed is not None:
-            pairs = zip(period.contributed, period.used, strict=True)
-            row = [contributed - used for contributed, used in pairs]
+        row = period.used if period.lent is None else period.lent
         table.add_row(_moment(log, audit, period.start), *_signed(audit, row))
-        totals = [total + one for total, one in zip(totals, row, strict=True)]
+        totals = [total + added for total, added in zip(totals, row, strict=True)]
     table.add_row("in all", *_signed(audit, totals))
     return table
 
@@ -129,11 +128,11 @@ def _over_time(log: Log, audit: Audit) -> Table:
 def _stability(audit: Audit) -> Table:
     sampled = "" if audit.orderings is None else "sampled "
     total, names = audit.schedules[0].stability.coalitions, audit.workload.organizations
-    table = _numbers("schedule", f"gaining of {total:,} {sampled}coalitions", *_GAIN)
+    table = plain_table("schedule", f"gaining of {total:,} {sampled}coalitions", *_GAIN)
     table.add_column("strongest reason to leave")
     for assessed in audit.schedules:
         found = assessed.stability
-        first = (assessed.result.schedule.policy, f"{found.gaining:,}")
+        first = (assessed.result.schedule.policy, whole(found.gaining))
         if found.strongest is None or found.strongest_relative is None:
             table.add_row(*first, *("" for _ in _GAIN), "nobody")
             continue
@@ -145,26 +144,28 @@ def _stability(audit: Audit) -> Table:
 
 
 def _alone(audit: Audit) -> Table:
-    table = _numbers("organization", *(one.result.schedule.policy for one in audit.schedules))
+    table = plain_table(
+        "organization", *(assessed.result.schedule.policy for assessed in audit.schedules)
+    )
     for u, name in enumerate(audit.workload.organizations):
-        gains = (one.stability.organizations[u].earlier for one in audit.schedules)
+        gains = (assessed.stability.organizations[u].earlier for assessed in audit.schedules)
         table.add_row(name, *map(_hours, gains))
     return table
 
 
 def _verdict(audit: Audit) -> Iterator[str]:
-    """Two sentences and what they rest on."""
+    """Yields two sentences and what they rest on."""
     recorded, names = audit.recorded, audit.workload.organizations
-    known = [(delay, u) for u, delay in enumerate(recorded.delays) if delay is not None]
-    delay, u = max(known, key=lambda one: (one[0], -one[1]))
-    hours = short(delay / HOUR)
+    u, delay = audit.latest
+    hours = decimal(delay / SECONDS_OF_AN_HOUR)
     worst = (
         f"; latest for {names[u]}, whose work came {hours} h later than was fair."
-        if delay > 0 and hours != short(0)
+        if delay > 0 and hours != decimal(0)
         else "; nobody's work came later than was fair."
     )
+    unfairness = recorded.result.unfairness or Fraction(0)
     yield (
-        f"A part of work came {short((recorded.result.unfairness or Fraction(0)) / HOUR)} h too "
+        f"A part of work came {decimal(unfairness / SECONDS_OF_AN_HOUR)} h too "
         f"early or too late on average{worst}"
     )
     found, fair = recorded.stability, audit.reference
@@ -180,14 +181,14 @@ def _verdict(audit: Audit) -> Iterator[str]:
 
 
 def _prospects(coalition: Coalition, policy: str) -> str:
-    """What leaving would have brought a coalition, and what fairness would have."""
+    """Says what leaving would have brought a coalition, and what fairness would have."""
     alone, fair = coalition.earlier, coalition.earlier_if_fair
     if alone is None or fair is None:
         return ""
     when = "earlier" if fair >= 0 else "later"
     return (
-        f"; alone their work would have come {short(alone / HOUR)} h earlier, under {policy} "
-        f"{short(abs(fair) / HOUR)} h {when} without leaving"
+        f"; alone their work would have come {decimal(alone / SECONDS_OF_AN_HOUR)} h earlier, "
+        f"under {policy} {decimal(abs(fair) / SECONDS_OF_AN_HOUR)} h {when} without leaving"
     )
 
 
@@ -199,10 +200,8 @@ def _missing(audit: Audit) -> Iterator[str]:
             f"coalitions were sampled from {audit.orderings} random orderings and start jobs by "
             "release; others may have more reason to leave"
         )
-    left_out = dict(audit.workload.left_out)
-    reasons = [f"{count:,} {why.replace('_', ' ')}" for why, count in left_out.items()]
-    if reasons:
-        yield f"left out: {', '.join(reasons)}"
+    if reasons := audit.workload.left_out_in_words:
+        yield f"left out: {reasons}"
     if audit.unknown_starts:
         yield f"{audit.unknown_starts:,} jobs without a recorded start count as not started"
 
@@ -213,36 +212,32 @@ _GAIN = ("gain", "relative", "earlier", "if fair")
 def _gain(coalition: Coalition) -> tuple[str, str, str, str]:
     relative = coalition.relative_gain
     return (
-        f"{short(Fraction(coalition.gain, HOUR**2), sign='+')} ph·h",
-        "∞" if relative is None else f"{float(relative):+.2%}".replace("-", "−"),
+        f"{decimal(Fraction(coalition.gain, SECONDS_OF_AN_HOUR**2), sign='+')} ph·h",
+        "∞" if relative is None else percent(relative, digits=2, sign="+"),
         _hours(coalition.earlier),
         _hours(coalition.earlier_if_fair),
     )
 
 
-def _numbers(first: str, *headings: str) -> Table:
-    table = plain_table(first)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
-
-
 def _hours(seconds: Fraction | None) -> str:
-    return "" if seconds is None else f"{short(seconds / HOUR, sign='+')} h"
+    return "" if seconds is None else f"{decimal(seconds / SECONDS_OF_AN_HOUR, sign='+')} h"
 
 
 def _processor_hours(processor_seconds: int) -> str:
-    return short(Fraction(processor_seconds, HOUR)) if processor_seconds else "0"
+    return decimal(Fraction(processor_seconds, SECONDS_OF_AN_HOUR)) if processor_seconds else "0"
 
 
 def _signed(audit: Audit, processor_seconds: Sequence[int]) -> Iterator[str]:
     sign = "" if audit.carried is None else "+"
-    return (short(Fraction(one, HOUR), sign=sign) if one else "0" for one in processor_seconds)
+    return (
+        decimal(Fraction(seconds, SECONDS_OF_AN_HOUR), sign=sign) if seconds else "0"
+        for seconds in processor_seconds
+    )
 
 
 def _moment(log: Log, audit: Audit, second: int) -> str:
-    """A time of the window: the date in UTC, in SWF seconds since the log's first release."""
+    """Formats a time of the window: as date in UTC, in SWF as seconds since the first release."""
     window = audit.workload.window
     if log.format == "swf":
         return f"{window.start - int(log.release.min()) + second:,} s"
-    return datetime.fromtimestamp(window.start + second, UTC).strftime("%Y-%m-%d %H:%M")
+    return utc_minute(window.start + second)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,51 +15,24 @@ from rich.table import Table
 from shapleyprio.bench import cycles, steady
 from shapleyprio.bench.ingest import OF_RECORDS, ingest
 from shapleyprio.bench.measure import Machine, Measurement, machine
-from shapleyprio.cli.common import json_option, print_json, sigterm_unwinds
+from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.extras import packages_needed
-from shapleyprio.cli.progress import Told, progress_bars
-from shapleyprio.cli.workloads import positive_seconds
-from shapleyprio.slurm.port import Channel
+from shapleyprio.cli.json_output import json_option, write_json
+from shapleyprio.cli.options import poll_interval_option
+from shapleyprio.cli.parameters import BenchParameters
+from shapleyprio.cli.progress import ProgressBar, progress_bars
+from shapleyprio.cli.refusals import refuse_missing_directories
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.wording import three_digits
 
-PARTS = ("cycle", "ingest", "steady", "replay", "all", "slurm")
+PARTS = ("cycle", "ingest", "steady", "replay", "all", "estimators", "slurm")
 MOST_ORGANIZATIONS = 16
 MIN_WIDTH = 40
-"""Of the text; where it does not fit, terminals wrap lines."""
+"""Columns of the text; where it does not fit, terminals wrap lines."""
 
 WIDEST_TABLE = 1_000
 PENDING = 5_000
 MOST_PENDING = 100_000
-Bar = Callable[[str, int | None], Told]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What was asked for on the command line.
-
-    Attributes:
-        part: of `PARTS`.
-        records: how many to ingest.
-        logs: directory with real logs; None to do without.
-        most_organizations: how many there are in replays at most.
-        pending: how many jobs wait in the real Slurm.
-        channels: by which to write into it; empty for all.
-        poll_intervals: seconds of the daemon from cycle to cycle.
-    """
-
-    part: str
-    records: int
-    logs: Path | None
-    most_organizations: int
-    pending: int
-    channels: tuple[str, ...]
-    poll_intervals: tuple[int, ...]
-
-
-def parse_intervals(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> tuple[int, ...]:
-    """Reads positive durations."""
-    return tuple(positive_seconds(text, examples="30s or 5m") for text in texts)
 
 
 @click.command
@@ -99,20 +71,15 @@ def parse_intervals(
     "--channel",
     "channels",
     multiple=True,
-    type=click.Choice([channel.value for channel in Channel]),
+    type=click.Choice(list(CHANNELS)),
     help="With slurm: how to write priorities; give it several times.  [default: all]",
 )
-@click.option(
-    "--poll-interval",
+@poll_interval_option(
     "poll_intervals",
-    multiple=True,
-    callback=parse_intervals,
     default=("10s", "30s", "60s"),
-    show_default=True,
-    metavar="TIME",
     help="With slurm: from one cycle of the daemon to the next; give it several times.",
 )
-def command(*, as_json: bool, **options: Any) -> None:
+def command(*, json_file: Path | None, **options: Any) -> None:
     """Measure speed and memory on this machine, against the targets.
 
     \b
@@ -122,36 +89,35 @@ def command(*, as_json: bool, **options: Any) -> None:
     replay  ref for more and more organizations, the usual policies, reading logs;
             needs the packages of shapleyprio[replay]
     all     all of these (the default)
+    estimators  how far Shapley values estimated from few coalitions are off, on --logs,
+            beside random orderings and those of shapiq if it is installed; some minutes
     slurm   what the daemon costs a private real Slurm, which is booted for that: its
-            calls, how soon squeue -j is answered meanwhile, how soon new jobs have
+            calls, how long it takes to read the queue (with an array of 100,000 tasks,
+            too), how soon squeue -j is answered meanwhile, how soon new jobs have
             their priority; needs the packages of shapleyprio[trial] and some 20 minutes
 
     Needs neither a configuration nor a cluster.
     """  # noqa: D301  # click wants the backspace itself
-    request = Request(**options)
-    if request.part in {"replay", "all"}:  # before anything is measured in vain
-        tell_what_is_left_out(request.logs)
-    try:
-        with (
-            sigterm_unwinds(),
-            # a stopped Slurm may still be writing its last words
-            tempfile.TemporaryDirectory(
-                prefix="shapleyprio-bench-", ignore_cleanup_errors=True
-            ) as folder,
-        ):
-            measured = list(measure(request, Path(folder)))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    parameters = BenchParameters(**options)
+    refuse_missing_directories(("--json", json_file))
+    if parameters.part in {"replay", "all"}:  # before anything is measured in vain
+        print_what_is_left_out(parameters.logs)
+    with (
+        termination_unwinds(),
+        # a stopped Slurm may still be writing its last words
+        tempfile.TemporaryDirectory(
+            prefix="shapleyprio-bench-", ignore_cleanup_errors=True
+        ) as folder,
+    ):
+        measurements = list(measure(parameters, Path(folder)))
     here = machine()
-    if as_json:
-        told = [asdict(one) | {"met": one.met} for one in measured]
-        print_json({"machine": asdict(here), "measurements": told})
-    else:
-        render(Console(), here, measured)
+    rows = [asdict(measurement) | {"met": measurement.met} for measurement in measurements]
+    if write_json(json_file, {"machine": asdict(here), "measurements": rows}):
+        render(Console(), here, measurements)
 
 
-def tell_what_is_left_out(logs: Path | None) -> None:
-    """Tells which replays cannot be measured here.
+def print_what_is_left_out(logs: Path | None) -> None:
+    """Prints which replays cannot be measured here.
 
     Raises:
         ReplayError: none can, for packages are missing.
@@ -162,41 +128,62 @@ def tell_what_is_left_out(logs: Path | None) -> None:
         click.echo(f"shapleyprio: {line}", err=True)
 
 
-def measure(request: Request, folder: Path) -> Iterator[Measurement]:
+def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
     """Runs one part of the benchmarks, or all that need no Slurm.
 
     Args:
-        request: which, and how.
+        parameters: which, and how.
         folder: for stores; it needs half a gigabyte for a million records.
     """
     with progress_bars() as bar:
-        if request.part == "slurm":
-            yield from measure_slurm(request, folder, bar)
+        if parameters.part == "slurm":
+            yield from measure_slurm(parameters, folder, bar)
             return
-        if request.part in {"cycle", "all"}:
+        if parameters.part == "estimators":
+            yield from measure_estimators(parameters.logs, bar)
+            return
+        if parameters.part in {"cycle", "all"}:
             yield from cycles.cycles(folder, bar("cycles", 2 * cycles.RUNS))
-        if request.part in {"ingest", "steady", "all"}:
-            yield from measure_store(request, folder, bar)
-        if request.part in {"replay", "all"}:
+        if parameters.part in {"ingest", "steady", "all"}:
+            yield from measure_store(parameters, folder, bar)
+        if parameters.part in {"replay", "all"}:
             from shapleyprio.bench.replay import replay
 
-            yield from replay(folder, request.logs, request.most_organizations, bar)
+            yield from replay(folder, parameters.logs, parameters.most_organizations, bar)
 
 
-def measure_store(request: Request, folder: Path, bar: Bar) -> Iterator[Measurement]:
+def measure_store(
+    parameters: BenchParameters, folder: Path, bar: ProgressBar
+) -> Iterator[Measurement]:
     """Fills a store and runs cycles on it, or one of both."""
     large_url, small_url = (f"sqlite:///{folder / name}.db" for name in ("large", "small"))
-    records = request.records
+    records = parameters.records
     ingested = ingest(large_url, records, bar("ingesting", records))
-    if request.part != "steady":
+    if parameters.part != "steady":
         yield from ingested
-    if request.part != "ingest":
+    if parameters.part != "ingest":
         ingest(small_url, steady.SMALL, bar("a short past", steady.SMALL))
         done = bar("steady cycles", steady.RUNS)
         yield from steady.steady(small_url, large_url, records, done)
 
 
-def measure_slurm(request: Request, folder: Path, bar: Bar) -> Iterator[Measurement]:
+def measure_estimators(logs: Path | None, bar: ProgressBar) -> Iterator[Measurement]:
+    """Estimates Shapley values on windows of real logs.
+
+    Raises:
+        click.UsageError: there are no logs.
+        ReplayError: packages are missing.
+    """
+    if logs is None:
+        raise click.UsageError("estimators are measured on real logs; add --logs DIRECTORY")
+    with packages_needed("bench", "replay"):
+        from shapleyprio.bench import estimators
+    yield from estimators.measure(logs, bar)
+
+
+def measure_slurm(
+    parameters: BenchParameters, folder: Path, bar: ProgressBar
+) -> Iterator[Measurement]:
     """Boots a private real Slurm and measures there.
 
     Raises:
@@ -206,11 +193,11 @@ def measure_slurm(request: Request, folder: Path, bar: Bar) -> Iterator[Measurem
     with packages_needed("bench", "trial"):
         from shapleyprio.bench.slurm import install, slurm
     install(lambda line: click.echo(f"shapleyprio: {line}", err=True))
-    channels = [Channel(name) for name in request.channels] or list(Channel)
-    yield from slurm(folder, request.pending, channels, request.poll_intervals, bar)
+    channels = parameters.channels or tuple(CHANNELS)
+    yield from slurm(folder, parameters.pending, channels, parameters.poll_intervals, bar)
 
 
-def render(console: Console, here: Machine, measured: list[Measurement]) -> None:
+def render(console: Console, here: Machine, measurements: list[Measurement]) -> None:
     """Prints the table."""
     console.print(f"{here.cores} cores, {here.cpu}, {here.python}", highlight=False)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="underline")
@@ -219,15 +206,15 @@ def render(console: Console, here: Machine, measured: list[Measurement]) -> None
     for heading in ("runs", "median", "worst", "target"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
-    for one in measured:
+    for measurement in measurements:
         table.add_row(
-            one.name,
-            one.what,
-            str(one.runs),
-            _amount(one.value, one.unit),
-            _amount(one.worst, one.unit),
-            _target(one),
-            {True: "met", False: "missed", None: ""}[one.met],
+            measurement.name,
+            measurement.what,
+            str(measurement.runs),
+            _amount(measurement.value, measurement.unit),
+            _amount(measurement.worst, measurement.unit),
+            _target(measurement),
+            {True: "met", False: "missed", None: ""}[measurement.met],
         )
     for column in table.columns:
         if column.no_wrap:  # which rich does not take into account when it measures
@@ -237,11 +224,11 @@ def render(console: Console, here: Machine, measured: list[Measurement]) -> None
     console.print(table)
 
 
-def _target(one: Measurement) -> str:
-    if one.above is not None:
-        return f"> {_amount(one.above, one.unit)}"
-    return "" if one.below is None else f"< {_amount(one.below, one.unit)}"
+def _target(measurement: Measurement) -> str:
+    if measurement.above is not None:
+        return f"> {_amount(measurement.above, measurement.unit)}"
+    return "" if measurement.below is None else f"< {_amount(measurement.below, measurement.unit)}"
 
 
 def _amount(value: float, unit: str) -> str:
-    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    return f"{three_digits(value)} {unit}"

@@ -13,11 +13,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from shapleyprio.cli.common import config_option, connect, json_option, load, print_json
-from shapleyprio.service.check import Finding, Severity, check
+from shapleyprio.cli.common import load
+from shapleyprio.cli.json_output import json_option, write_json
+from shapleyprio.cli.options import config_option
+from shapleyprio.config import connect
+from shapleyprio.service.check import check
 from shapleyprio.serving.security import read_security
+from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.slurm.port import Slurm, SlurmError
+from shapleyprio.wording import visible
 
-COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan"}
+COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan"}
 EXIT_CODES = {Severity.ERROR: 3, Severity.WARNING: 1, Severity.NOTICE: 0}
 
 
@@ -25,7 +31,7 @@ EXIT_CODES = {Severity.ERROR: 3, Severity.WARNING: 1, Severity.NOTICE: 0}
 @config_option
 @json_option
 @click.pass_context
-def command(context: click.Context, config_path: Path, *, as_json: bool) -> None:
+def command(context: click.Context, config_path: Path, *, json_file: Path | None) -> None:
     """Hold the configuration against the live cluster.
 
     Exit codes: 0 all is well, though there may be notices; 1 warnings; 2 the configuration
@@ -33,26 +39,39 @@ def command(context: click.Context, config_path: Path, *, as_json: bool) -> None
     """
     config = load(config_path)
     read_security(config.metrics)
-    findings = check(config, connect(config), int(time.time()))
+    slurm = connect(config)
+    findings = check(config, slurm, int(time.time()))
     counts = Counter(finding.severity for finding in findings)
-    if as_json:
-        told = [asdict(finding) for finding in findings]
-        print_json({"findings": told} | {f"{one}s": counts[one] for one in Severity})
-    else:
+    version = _version(slurm)
+    numbers = {f"{severity}s": counts[severity] for severity in Severity}
+    rows = [asdict(finding) for finding in findings]
+    if write_json(json_file, {"slurm_version": version, "findings": rows} | numbers):
         render(Console(), findings)
-        summary = ", ".join(f"{counts[one]} {one}{'s' * (counts[one] != 1)}" for one in Severity)
-        click.echo(summary)
+        summary = ", ".join(
+            f"{counts[severity]} {severity}{'s' * (counts[severity] != 1)}" for severity in Severity
+        )
+        click.echo(summary if version is None else visible(f"Slurm {version}: {summary}"))
     context.exit(max((EXIT_CODES[severity] for severity in counts), default=0))
+
+
+def _version(slurm: Slurm) -> str | None:
+    """Returns the release of Slurm; None if it cannot be asked, which the findings say."""
+    try:
+        return slurm.layout().version
+    except SlurmError:
+        return None
 
 
 def render(console: Console, findings: Sequence[Finding]) -> None:
     """Prints a table on a terminal, else one line for each finding."""
     if not console.is_terminal:
-        for one in findings:
-            click.echo(f"{one.severity}: {one.subject}: {one.message}; {one.remedy}")
+        for finding in findings:
+            line = f"{finding.subject}: {finding.message}; {finding.remedy}"
+            click.echo(visible(f"{finding.severity}: {line}"))
     elif findings:
         table = Table("severity", "subject", "what was found", "what to do", show_lines=True)
-        for one in findings:
-            severity = Text(one.severity, style=COLOURS[one.severity])
-            table.add_row(severity, Text(one.subject), Text(one.message), Text(one.remedy))
+        for finding in findings:
+            severity = Text(finding.severity, style=COLORS[finding.severity])
+            texts = (finding.subject, finding.message, finding.remedy)
+            table.add_row(severity, *(Text(visible(text)) for text in texts))
         console.print(table)

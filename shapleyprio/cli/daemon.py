@@ -6,6 +6,10 @@ import logging
 import signal
 import sys
 import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
@@ -15,18 +19,29 @@ from rich.console import Console
 from structlog import PrintLoggerFactory
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fixed
 
-from shapleyprio.cli.common import cluster_of, config_option, connect, load, print_plan
-from shapleyprio.config import Config
+from shapleyprio.cli.common import (
+    cluster_of,
+    load,
+    termination_unwinds,
+)
+from shapleyprio.cli.dry_running import render
+from shapleyprio.cli.json_output import json_option, write_json
+from shapleyprio.cli.options import config_option
+from shapleyprio.config import Config, connect
+from shapleyprio.drift.live import LiveDrift
+from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.service.check import check
 from shapleyprio.service.cycle import Cycle
-from shapleyprio.service.daemon import Daemon
-from shapleyprio.service.drift import LiveDrift
+from shapleyprio.service.daemon import Daemon, DaemonParts
+from shapleyprio.service.dry_run import DryRun, Forecast, rehearse
 from shapleyprio.service.lease import Lease, lasting
 from shapleyprio.service.metrics import Metrics
+from shapleyprio.service.report import Opening
 from shapleyprio.serving import Site
 from shapleyprio.serving.security import read_security
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
 from shapleyprio.store import Store
+from shapleyprio.wording import visible
 
 log = structlog.get_logger(__name__)
 
@@ -34,57 +49,102 @@ log = structlog.get_logger(__name__)
 @click.command
 @config_option
 @click.option("--once", is_flag=True, help="Run one cycle and exit.")
-@click.option("--dry-run", is_flag=True, help="Account and rank, but write nothing into Slurm.")
-def command(config_path: Path, *, once: bool, dry_run: bool) -> None:
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show what would be done; write nothing into Slurm or into the store.",
+)
+@click.option("--verbose", is_flag=True, help="With --dry-run: list every single write.")
+@json_option
+def command(
+    config_path: Path, *, once: bool, dry_run: bool, verbose: bool, json_file: Path | None
+) -> None:
     """Observe Slurm, rank the organizations and push their priorities, until stopped.
 
     SIGTERM finishes the running cycle and stops; SIGHUP reads the configuration anew and keeps
-    the old one if the new one is not good. With --dry-run the store is kept up to date, and what
-    would be written into Slurm is shown instead.
+    the old one if the new one is not good.
+
+    With --dry-run nothing is changed: the cycles work on a private copy of the store, made under
+    TMPDIR and deleted at the end. They need only read the store, and disturb no daemon that
+    steers meanwhile. Each one shows the ranking, a summary of every organization, what differs
+    from the last cycle in the store, and how much would be written. With the --config of another
+    file it shows what that would change.
     """
+    if not dry_run and (verbose or json_file):
+        raise click.UsageError("--verbose and --json go with --dry-run")
     config = load(config_path)
     _set_up_logging(config)
     if not once:
         read_security(config.metrics)  # what cannot be served is not to be found out by waiting
     slurm = connect(config)
     cluster = cluster_of(config, slurm) if once else _await_cluster(config, slurm)
-    with Store.open(config.store.url, create=True) as store:
+
+    def show(forecast: Forecast) -> None:
+        if write_json(json_file, forecast.as_json(verbose=verbose)):
+            render(Console(), forecast, verbose=verbose)
+
+    with ExitStack() as stack:
+        dry: DryRun | None = None
+        if dry_run:
+            stack.enter_context(termination_unwinds())
+            dry = stack.enter_context(rehearse(config.store.url, cluster, show))
+            store, url = dry.store, dry.url
+        else:
+            opened = stack.enter_context(Store.open(config.store.url, create=True))
+            store = opened.cluster(cluster)
+            url = config.store.url
 
         def make_cycle(new: Config) -> Cycle:
             adapter = connect(new)
             if new is not config:  # whose cluster has been asked for above
                 cluster_of(new, adapter)
-            return Cycle(new, adapter, store, cluster)
+            if dry_run:
+                return Cycle(new, adapter, store)
+            return Cycle(new, adapter, store, on_opening=partial(_log_opening, new))
 
         metrics = Metrics(cluster)
         site = Site(
             metrics.registry,
             store,
-            cluster,
             check=lambda new: check(new, connect(new), int(time.time())),
         )
         daemon = Daemon(
             config,
-            read_config=lambda: load(config_path),
-            make_cycle=make_cycle,
-            metrics=metrics,
-            site=site,
-            lease=Lease(store, cluster, seconds=lasting(config.service.poll_interval)),
-            drift=LiveDrift(store, cluster, config.store.url, metrics),
-            dry_run=dry_run,
+            DaemonParts(
+                read_config=lambda: load(config_path),
+                make_cycle=make_cycle,
+                metrics=metrics,
+                site=site,
+                lease=Lease(store, seconds=lasting(config.service.poll_interval)),
+                drift=LiveDrift(store, url, metrics),
+                dry_run=dry,
+            ),
         )
         if once:
-            report = daemon.run_once()
-            if dry_run:
-                print_plan(Console(), report.planned)
-            return
-        daemon.run()
+            daemon.run_once()
+        else:
+            daemon.run()
+
+
+def _log_opening(config: Config, opening: Opening) -> None:
+    """Says once what counts from when, and who holds how much of it."""
+    called = {member.name: member.name for member in config.organizations} | {NOBODY: "nobody"}
+
+    def shares(held: Mapping[str, int]) -> str:
+        return ", ".join(f"{called[name]} {held.get(name, 0)}" for name in called)
+
+    log.info(
+        "a new ledger is open",
+        counting_from=datetime.fromtimestamp(opening.since, UTC).isoformat(),
+        accounts=shares(opening.accounts),
+        nodes=shares(opening.nodes),
+    )
 
 
 def _await_cluster(config: Config, slurm: Slurm) -> str:
-    """ClusterName, as soon as Slurm answers: a daemon that starts before Slurm waits for it."""
+    """Returns ClusterName as soon as Slurm answers: a daemon that starts before Slurm waits."""
 
-    def tell(state: RetryCallState) -> None:
+    def report(state: RetryCallState) -> None:
         assert state.outcome is not None
         log.warning("waiting for Slurm", why=str(state.outcome.exception()))
         sdnotify.SystemdNotifier().notify("READY=1\nSTATUS=waiting for Slurm")
@@ -93,9 +153,21 @@ def _await_cluster(config: Config, slurm: Slurm) -> str:
     attempt = Retrying(
         retry=retry_if_exception_type(SlurmUnavailableError),
         wait=wait_fixed(config.service.poll_interval),
-        before_sleep=tell,
+        before_sleep=report,
     )
     return attempt(cluster_of, config, slurm)
+
+
+def _visible(
+    _logger: structlog.types.WrappedLogger, _method: str, event: structlog.types.EventDict
+) -> structlog.types.EventDict:
+    """Writes out what a terminal would obey; only a traceback has lines of its own."""
+    return {
+        name: "\n".join(map(visible, value.split("\n") if name == "exception" else [value]))
+        if isinstance(value, str)
+        else value
+        for name, value in event.items()
+    }
 
 
 def _set_up_logging(config: Config) -> None:
@@ -109,6 +181,7 @@ def _set_up_logging(config: Config) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            _visible,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),

@@ -8,8 +8,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from shapleyprio.cli.common import config_option, json_option, load, print_json
+from shapleyprio.cli.common import load
+from shapleyprio.cli.json_output import json_option, write_json
+from shapleyprio.cli.options import config_option
 from shapleyprio.store import Store
+from shapleyprio.wording import whole
 
 
 @click.group
@@ -37,27 +40,20 @@ def upgrade(config_path: Path) -> None:
 @command.command
 @config_option
 @json_option
-def status(config_path: Path, *, as_json: bool) -> None:
+def status(config_path: Path, *, json_file: Path | None) -> None:
     """Show the store's revision, clusters and table sizes."""
     with Store.open(load(config_path).store.url, any_revision=True) as store:
         revision = store.revision()
         current = revision.current == revision.head
         clusters = store.clusters() if current else []
         sizes = dict(store.sizes()) if current else {}
-    if as_json:
-        print_json(
-            {
-                "revision": revision.current,
-                "head": revision.head,
-                "clusters": clusters,
-                "rows": sizes,
-            }
-        )
+    found = {"revision": revision.current, "head": revision.head}
+    if not write_json(json_file, {**found, "clusters": clusters, "rows": sizes}):
         return
     advice = "" if current else " (run `shapleyprio db upgrade`)"
     click.echo(f"revision {revision.current or 'none'}, this release has {revision.head}{advice}")
     click.echo(f"clusters: {', '.join(clusters) or 'none'}")
     table = Table("table", "rows")
     for name, rows in sizes.items():
-        table.add_row(name, f"{rows:,}")
+        table.add_row(name, whole(rows))
     Console().print(table)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 import time
 from contextlib import nullcontext
 from math import isnan
@@ -14,15 +13,18 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from shapleyprio.cli.common import sigterm_unwinds
-from shapleyprio.cli.workloads import refuse_missing_directories
+from shapleyprio.cli.common import termination_unwinds
+from shapleyprio.cli.options import directory_option, speed_option
+from shapleyprio.cli.refusals import refuse_missing_directories, refuse_used_directory
 from shapleyprio.demo.collector import collecting, reserved
-from shapleyprio.demo.opening import opened, state_directory
-from shapleyprio.demo.play import Outcome, play
+from shapleyprio.demo.opening import opened
+from shapleyprio.demo.play import DemoEnd, play
 from shapleyprio.demo.screen import cast, frame
 from shapleyprio.demo.stage import DemoError
 from shapleyprio.demo.summary import LEGEND, conclusion, summary_table
 from shapleyprio.demo.workload import rounds, workload
+from shapleyprio.output import whole_file
+from shapleyprio.testbed.directories import state_directory
 from shapleyprio.testbed.errors import TestbedError
 
 PAUSE_SECONDS = 0.3
@@ -40,19 +42,9 @@ SVG_COLUMNS = 92
     show_default=True,
     help="How long to go on, on the cluster's clock; with --watch, the length of a round.",
 )
-@click.option(
-    "--speed",
-    type=click.IntRange(1, 100),
-    default=60,
-    show_default=True,
-    help="Cluster seconds per real second of the real Slurm.",
-)
-@click.option("--seed", default=2, show_default=True, help="Of the jobs' sizes and times.")
-@click.option(
-    "--directory",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep configuration, store and logs there (an empty or new directory).",
-)
+@speed_option(help="Cluster seconds per real second of the real Slurm.")
+@click.option("--seed", default=2, show_default=True, help="Seed of the jobs' sizes and times.")
+@directory_option
 @click.option(
     "--svg", type=click.Path(path_type=Path, dir_okay=False), help="Save the last screen there."
 )
@@ -81,6 +73,7 @@ def command(
     if isnan(hours):
         raise click.BadParameter("nan is no number of hours", param_hint="--hours")
     refuse_missing_directories(("--svg", svg))
+    refuse_used_directory("--directory", directory)
     if watch and simulated:
         raise click.UsageError("the simulated Slurm has no daemon to --watch; drop --simulated")
     console = Console(highlight=False)
@@ -93,7 +86,7 @@ def command(
     lasting = None if watch else duration
     try:
         with (
-            sigterm_unwinds(),
+            termination_unwinds(),
             reserved() if watch else nullcontext() as addresses,
             state_directory(directory) as state,
             opened(
@@ -109,38 +102,41 @@ def command(
             console.print(cast())
             for line in where:
                 say(line)
-            outcome = play(stage, store, duration=lasting, console=console)
-            console.print(closing(outcome))
+            end = play(stage, store, duration=lasting, console=console)
+            console.print(closing(end))
     except (DemoError, TestbedError) as error:
         raise click.ClickException(str(error)) from error
-    except KeyboardInterrupt:
-        sys.exit(130)
     if svg is not None:
-        save_picture(svg, outcome, lasting)
+        save_picture(svg, end, lasting)
     console.print(f"this took {time.monotonic() - began:.0f} s")
     if directory is not None:
         console.print(f"look around: shapleyprio status --config {directory}/shapleyprio.toml")
-    if complaints := outcome.complaints():
+    if complaints := end.complaints():
         raise click.ClickException("\n".join(complaints))
 
 
-def closing(outcome: Outcome) -> RenderableType:
-    """The summary."""
-    rollback = f"rollback: {outcome.put_back} priorities put back as they were found"
-    if not outcome.still_ours:
+def closing(end: DemoEnd) -> RenderableType:
+    """Returns the summary."""
+    rollback = f"rollback: {end.put_back} priorities put back as they were found"
+    if not end.still_ours and not end.unreadable:
         rollback += ", none of ours is left"
-    table = summary_table(outcome.results)
-    said = Text(conclusion(outcome.results), "bold")
+    table = summary_table(end.results)
+    said = Text(conclusion(end.results), "bold")
     return Group(rollback, Text(), table, Text(LEGEND, "dim"), Text(), said, Text())
 
 
-def save_picture(file: Path, outcome: Outcome, duration: int | None) -> None:
-    """Saves the last screen and the summary as SVG."""
+def save_picture(file: Path, end: DemoEnd, duration: int | None) -> None:
+    """Saves the last screen and the summary as SVG.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
     console = Console(
         record=True, file=io.StringIO(), width=SVG_COLUMNS, force_terminal=True, highlight=False
     )
-    console.print(frame(outcome.last, duration, lines=outcome.last.elapsed))
-    console.print(closing(outcome))
+    console.print(frame(end.last, duration, lines=end.last.elapsed))
+    console.print(closing(end))
     picture = console.export_svg(title="shapleyprio demo")
     without_fonts_from_the_network = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
-    file.write_text(without_fonts_from_the_network, encoding="utf-8")
+    with whole_file(file) as stream:
+        stream.write(without_fonts_from_the_network)

@@ -7,17 +7,17 @@ from pathlib import Path
 import click
 
 from shapleyprio.cli.common import (
-    config_option,
-    connect,
-    json_option,
     load,
-    print_json,
     stored_cluster,
 )
 from shapleyprio.cli.explaining import sentences_on_job, sentences_on_jobs
+from shapleyprio.cli.json_output import json_option, write_json
+from shapleyprio.cli.options import config_option
+from shapleyprio.config import connect
 from shapleyprio.service.explain import explain_account, explain_job, explain_user
 from shapleyprio.service.explain_facts import JobExplanation, JobsExplanation
 from shapleyprio.store import Store
+from shapleyprio.wording import visible
 
 
 @click.command
@@ -32,21 +32,22 @@ def command(
     account: str | None,
     config_path: Path,
     *,
-    as_json: bool,
+    json_file: Path | None,
 ) -> None:
-    """Tell why the waiting job JOBID has its priority, and what would change it.
+    """Explain why the waiting job JOBID has its priority, and what would change it.
 
-    With --user or --account instead of JOBID: why those jobs wait, and which is next. Told are
-    how much more (or less) the organization received than it contributed, whose jobs are ahead,
-    and whose would be under Slurm's fair share with the processors owned as shares. While Slurm
-    is away the answer is what the last cycle knew.
+    With --user or --account instead of JOBID: why those jobs wait, and which is next. Shown are
+    why the organization has its rank (under the rule directcontr, how much more or less it
+    received than it contributed), whose jobs are ahead, and whose would be under Slurm's fair
+    share with the processors owned as shares. While Slurm is away the answer is what the last
+    cycle knew.
     """
-    if sum(one is not None for one in (jobid, user, account)) != 1:
+    if sum(name is not None for name in (jobid, user, account)) != 1:
         raise click.UsageError("give one of JOBID, --user and --account")
     config = load(config_path)
     influence = config.push.influence
     with Store.open(config.store.url) as store:
-        known = (store, stored_cluster(config, store), connect(config))
+        known = (stored_cluster(config, store), connect(config))
         facts: JobExplanation | JobsExplanation
         if jobid is not None:
             facts = explain_job(*known, jobid)
@@ -57,8 +58,7 @@ def command(
         else:
             facts = explain_account(*known, account or "")
             sentences = sentences_on_jobs(facts, influence)
-    if as_json:
-        print_json({**facts.as_json(), "influence": influence or "strict", "sentences": sentences})
-    else:
+    value = {**facts.as_json(), "influence": influence or "strict", "sentences": sentences}
+    if write_json(json_file, value):
         for sentence in sentences:
-            click.echo(sentence)
+            click.echo(visible(sentence))

@@ -5,63 +5,71 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from shapleyprio.cli.common import clock_time
+from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.rules import RULES
 from shapleyprio.service.explain_facts import (
     Basis,
     JobExplanation,
     JobsExplanation,
     OrganizationJobs,
 )
-from shapleyprio.service.explain_places import SECONDS_OF_AN_HOUR, Place
+from shapleyprio.service.explain_ranks import RankedOrganization
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import Push
+from shapleyprio.wording import (
+    SECONDS_OF_AN_HOUR,
+    clock_time,
+    count,
+    duration_in_words,
+    three_digits,
+)
 
-SECONDS_OF_A_DAY = 86_400
 
-
-def sentences_on_job(told: JobExplanation, influence: int | None) -> list[str]:
-    """Why one job waits where it waits.
+def sentences_on_job(explanation: JobExplanation, influence: int | None) -> list[str]:
+    """Says why one job waits where it waits.
 
     Args:
-        told: the facts.
+        explanation: the facts.
         influence: points between the first and the last organization, None for strict order.
     """
-    job = told.job
-    state = _on_last_write(told.label, told.pushes[0]) if job is None else _on_state(job)
+    job = explanation.job
+    state = (
+        _on_last_write(explanation.label, explanation.pushes[0]) if job is None else _on_state(job)
+    )
     accounts = () if job is None else (job.account,)
     return [
-        *_on_basis(told.basis),
+        *_on_basis(explanation.basis),
         *state,
-        *_on_place(told.place, told.basis, accounts, influence),
-        *_on_own(told.place, told.own_ahead),
-        *(_on_rule(influence) if told.place else ()),
-        *(_on_slurm(job, told.ahead or 0) if job else ()),
+        *_on_rank(explanation.ranked, explanation.basis, accounts, influence),
+        *_on_own(explanation.ranked, explanation.own_ahead),
+        *(_on_rule(explanation.basis.rule, influence) if explanation.ranked else ()),
+        *(_on_slurm(job, explanation.ahead or 0) if job else ()),
     ]
 
 
-def sentences_on_jobs(told: JobsExplanation, influence: int | None) -> list[str]:
-    """Why a user's or an account's jobs wait where they wait.
+def sentences_on_jobs(explanation: JobsExplanation, influence: int | None) -> list[str]:
+    """Says why a user's or an account's jobs wait where they wait.
 
     Args:
-        told: the facts.
+        explanation: the facts.
         influence: as for one job.
     """
-    sentences = _on_basis(told.basis)
-    for jobs in told.organizations:
+    sentences = _on_basis(explanation.basis)
+    for jobs in explanation.organizations:
         sentences += [
-            *_on_count(told, jobs),
-            *_on_place(jobs.place, told.basis, jobs.accounts, influence),
-            *_on_own(jobs.place, jobs.own_ahead),
+            *_on_count(explanation, jobs),
+            *_on_rank(jobs.ranked, explanation.basis, jobs.accounts, influence),
+            *_on_own(jobs.ranked, jobs.own_ahead),
         ]
-    if any(jobs.place for jobs in told.organizations):
-        sentences += _on_rule(influence)
+    if any(jobs.ranked for jobs in explanation.organizations):
+        sentences += _on_rule(explanation.basis.rule, influence)
     return sentences
 
 
 def _on_basis(basis: Basis) -> list[str]:
     if basis.away is None:
         return []
-    return [f"Slurm does not tell who waits: {basis.away}. What follows is from the last cycle."]
+    return [f"Slurm does not show who waits: {basis.away}. What follows is from the last cycle."]
 
 
 def _on_state(job: PendingJob) -> list[str]:
@@ -78,9 +86,9 @@ def _on_last_write(label: str, push: Push) -> list[str]:
     ]
 
 
-def _on_count(told: JobsExplanation, jobs: OrganizationJobs) -> list[str]:
-    name, accounts = f"{told.whose.capitalize()} {told.name}", ""
-    if told.whose == "user":
+def _on_count(explanation: JobsExplanation, jobs: OrganizationJobs) -> list[str]:
+    name, accounts = f"{explanation.whose.capitalize()} {explanation.name}", ""
+    if explanation.whose == "user":
         accounts = f" of account {' and '.join(jobs.accounts)}"
     if jobs.waiting is None:
         return [f"{name} had {_jobs(jobs.running)}{accounts} running; who waits is not known."]
@@ -101,50 +109,62 @@ def _on_count(told: JobsExplanation, jobs: OrganizationJobs) -> list[str]:
     return sentences
 
 
-def _on_place(
-    place: Place | None, basis: Basis, accounts: Sequence[str], influence: int | None
+def _on_rank(
+    ranked: RankedOrganization | None, basis: Basis, accounts: Sequence[str], influence: int | None
 ) -> list[str]:
     if basis.t is None:
-        return ["No cycle has succeeded yet, so balances are not known."]
-    if place is None:
+        return ["No cycle has succeeded yet, so ranks are not known."]
+    if ranked is None:
         which = f"account {' and '.join(accounts)}" if accounts else "its account"
         return [f"No organization claims {which}, so it gets no points from us."]
-    before = sum(place.before.values())
+    before = sum(ranked.before.values())
     stand = "wait" if influence else "are ahead"
     if before == 1:
         stand = "waits" if influence else "is ahead"
     return [
-        f"By {clock_time(basis.t)} {place.organization} had received "
-        f"{_received(place.received)} it had contributed; {_on_age(basis.horizon)}.",
-        f"That is place {place.place} of {place.organizations} and gives its jobs "
-        f"{place.points} points.",
-        f"{_sentence(_jobs(before))} of organizations with a higher balance {stand}"
-        f"{_by_name(place.before)}.",
-        _on_fair_share(place, basis.horizon),
+        *_on_why(ranked, basis, clock_time(basis.t)),
+        f"{_sentence(_jobs(before))} of organizations with a better rank {stand}"
+        f"{_by_name(ranked.before)}.",
+        _on_fair_share(ranked, basis.horizon),
     ]
 
 
-def _on_fair_share(place: Place, horizon: int | None) -> str:
-    each = place.used_each
+def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
+    """Returns the rank and why it is so: in processor-hours, or in the words of another rule."""
+    rank = f"rank {ranked.rank} of {ranked.organizations}"
+    if basis.rule == DirectContr.name:
+        return [
+            f"By {time} {ranked.organization} had received {_received(ranked.received)} it had "
+            f"contributed; {_on_age(basis.horizon)}.",
+            f"That is {rank} and gives its jobs {ranked.points} points.",
+        ]
+    return [
+        f"At {time} the rule {basis.rule} gave {ranked.organization} {rank} ({ranked.reason}).",
+        f"That gives its jobs {ranked.points} points.",
+    ]
+
+
+def _on_fair_share(ranked: RankedOrganization, horizon: int | None) -> str:
+    each = ranked.used_each
     since = "it owns no processors"
     if each is not None:
-        when = "so far" if horizon is None else f"in the last {_span(horizon)}"
+        when = "so far" if horizon is None else f"in the last {duration_in_words(horizon)}"
         since = f"its jobs used {_hours(each)} hours of each processor it owns {when}"
-    before = sum(place.before_by_fair_share.values())
+    before = sum(ranked.before_by_fair_share.values())
     return (
-        f"Under Slurm's fair share, with the processors owned as shares, it would be place "
-        f"{place.fair_share_place} of {place.organizations}, because {since}: {_jobs(before)} of "
-        f"other organizations would be ahead{_by_name(place.before_by_fair_share)}."
+        f"Under Slurm's fair share, with the processors owned as shares, it would be rank "
+        f"{ranked.fair_share_rank} of {ranked.organizations}, because {since}: {_jobs(before)} of "
+        f"other organizations would be ahead{_by_name(ranked.before_by_fair_share)}."
     )
 
 
-def _on_own(place: Place | None, ahead: int | None) -> list[str]:
-    if place is None or not ahead:
+def _on_own(ranked: RankedOrganization | None, ahead: int | None) -> list[str]:
+    if ranked is None or not ahead:
         return []
-    return [f"{_sentence(_have(ahead, f'of {place.organization} itself'))} a higher priority."]
+    return [f"{_sentence(_have(ahead, f'of {ranked.organization} itself'))} a higher priority."]
 
 
-def _on_rule(influence: int | None) -> list[str]:
+def _on_rule(rule: str | None, influence: int | None) -> list[str]:
     order = (
         "The order of organizations is strict: age, size and the other factors of Slurm decide "
         "only among jobs of one organization."
@@ -152,10 +172,7 @@ def _on_rule(influence: int | None) -> list[str]:
         else f"The order of organizations weighs {influence} points from first to last: age and "
         "the other factors of Slurm can outweigh it."
     )
-    return [
-        order,
-        "An organization's place rises as its nodes work for others, and falls as its jobs run.",
-    ]
+    return [order, *([RULES[rule]().dynamics] if rule in RULES else [])]
 
 
 def _on_slurm(job: PendingJob, ahead: int) -> list[str]:
@@ -173,7 +190,7 @@ def _received(amount: Fraction) -> str:
 
 
 def _on_age(horizon: int | None) -> str:
-    most = "" if horizon is None else f", up to an age of {_span(horizon)}"
+    most = "" if horizon is None else f", up to an age of {duration_in_words(horizon)}"
     return f"the earlier work was done, the more it counts{most}"
 
 
@@ -183,7 +200,7 @@ def _by_name(before: Mapping[str, int]) -> str:
 
 
 def _jobs(number: int) -> str:
-    return f"{number or 'no'} {'job' if number == 1 else 'jobs'}"
+    return count(number, "job")
 
 
 def _have(jobs: int, of: str = "") -> str:
@@ -196,11 +213,4 @@ def _sentence(text: str) -> str:
 
 
 def _hours(seconds: Fraction) -> str:
-    hours = float(seconds / SECONDS_OF_AN_HOUR)
-    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
-
-
-def _span(seconds: int) -> str:
-    if seconds >= 2 * SECONDS_OF_A_DAY:
-        return f"{seconds / SECONDS_OF_A_DAY:.3g} days"
-    return f"{seconds / SECONDS_OF_AN_HOUR:.3g} hours"
+    return three_digits(seconds / SECONDS_OF_AN_HOUR)

@@ -20,7 +20,7 @@ EXTRAS = {
 
 @contextmanager
 def packages_needed(what: str, extra: str | None = None) -> Iterator[None]:
-    """Tells how to install the packages without which a command or an option cannot work.
+    """Says how to install the packages without which a command or an option cannot work.
 
     Args:
         what: the command or option.
@@ -36,5 +36,6 @@ def packages_needed(what: str, extra: str | None = None) -> Iterator[None]:
         if (error.name or "").partition(".")[0] not in EXTRAS[extra]:
             raise
         raise ReplayError(
-            f"{what} needs more packages: pip install 'shapleyprio[{extra}]'"
+            f"{what} needs more packages: install the package shapleyprio-replay, "
+            f"or pip install 'shapleyprio[{extra}]'"
         ) from None

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from shapleyprio.cli.common import (
-    clock_time,
-    config_option,
-    json_option,
-    load,
-    print_json,
-    print_plan,
-    stored_cluster,
-)
-from shapleyprio.drift.figures import COMPARED, drift_history
-from shapleyprio.service.wording import short_number
+from shapleyprio.cli.common import load, stored_cluster
+from shapleyprio.cli.json_output import json_option, write_json
+from shapleyprio.cli.options import config_option
+from shapleyprio.cli.refusals import refuse
+from shapleyprio.cli.tables import add_row, plan_table
+from shapleyprio.drift.figures import SCHEDULES, drift_history
 from shapleyprio.store import Store, View
+from shapleyprio.wording import MISSING, clock_time, decimal, duration, magnitude, percent
+
+Shown = tuple[list[dict[str, Any]], Table | str]
+"""Rows as JSON knows them, and as people read them."""
 
 
 @click.command
@@ -35,83 +34,96 @@ from shapleyprio.store import Store, View
     show_default=True,
     help="How many rows, the newest first.",
 )
-@click.option("--cycles", "what", flag_value="cycles", help="Show cycles instead of standings.")
-@click.option("--pushes", "what", flag_value="pushes", help="Show writes instead of standings.")
-@click.option("--drift", "what", flag_value="drift", help="Show how far from fair it was instead.")
+@click.option("--cycles", is_flag=True, help="Show cycles instead of standings.")
+@click.option("--pushes", is_flag=True, help="Show writes instead of standings.")
+@click.option("--drift", is_flag=True, help="Show how far from fair it was instead.")
 @click.option("--job", "job_id", type=click.IntRange(min=1), help="Writes to this job only.")
 def command(
     config_path: Path,
     *,
     organization: str | None,
     limit: int,
-    what: str | None,
     job_id: int | None,
-    as_json: bool,
+    json_file: Path | None,
+    **chosen: bool,
 ) -> None:
-    """Show past standings, cycles, writes or drifts, the newest first."""
+    """Show past standings, cycles, writes or drifts, the newest first.
+
+    --cycles, --pushes and --drift exclude each other. --organization goes with standings and
+    drifts; --job shows writes, with or without --pushes.
+    """
+    what = [name for name in ("cycles", "pushes", "drift") if chosen[name]]
+    writes = job_id is not None or what == ["pushes"]
+    refuse(
+        (len(what) > 1, f"{' and '.join(f'--{name}' for name in what)} exclude each other"),
+        (job_id is not None and what not in ([], ["pushes"]), "--job goes with --pushes"),
+        (
+            organization is not None and (writes or what == ["cycles"]),
+            "--organization goes with standings and --drift",
+        ),
+    )
     config = load(config_path)
     with (
         Store.open(config.store.url) as store,
-        store.reading(stored_cluster(config, store)) as view,
+        stored_cluster(config, store).reading() as view,
     ):
-        if job_id is not None or what == "pushes":
-            pushes = view.pushes(limit=limit, key=None if job_id is None else str(job_id))
-            if as_json:
-                print_json([asdict(push) for push in pushes])
-            else:
-                print_plan(Console(), pushes)
-        elif what == "cycles":
-            _show_cycles(view, limit, as_json=as_json)
-        elif what == "drift":
-            _show_drifts(view, organization, limit, as_json=as_json)
+        if writes:
+            shown = _pushes(view, job_id, limit)
+        elif what == ["cycles"]:
+            shown = _cycles(view, limit)
+        elif what == ["drift"]:
+            shown = _drifts(view, organization, limit)
         else:
-            _show_standings(view, organization, limit, as_json=as_json)
+            shown = _standings(view, organization, limit)
+    rows, table = shown
+    if write_json(json_file, rows):
+        Console().print(table)
 
 
-def _show_cycles(view: View, limit: int, *, as_json: bool) -> None:
+def _pushes(view: View, job_id: int | None, limit: int) -> Shown:
+    pushes = view.pushes(limit=limit, key=None if job_id is None else str(job_id))
+    return [asdict(push) for push in pushes], plan_table(pushes)
+
+
+def _cycles(view: View, limit: int) -> Shown:
     cycles = view.cycles(limit=limit)
-    if as_json:
-        print_json([asdict(row) for row in cycles])
-        return
-    table = Table("cycle", "time", "outcome", "seen", "kept", "refused", "written", "message")
+    counted = ("seen", "kept", "quarantined", "refused", "written")
+    table = Table("cycle", "time", "outcome", *counted, "message")
     for row in cycles:
-        counts = [str(n) for n in (row.seen, row.kept, row.refused, row.written)]
-        table.add_row(str(row.number), clock_time(row.t), row.outcome, *counts, row.message)
-    Console().print(table)
+        counts = [str(getattr(row, name)) for name in counted]
+        add_row(table, str(row.number), clock_time(row.t), row.outcome, *counts, row.message)
+    return [asdict(row) for row in cycles], table
 
 
-def _show_drifts(view: View, organization: str | None, limit: int, *, as_json: bool) -> None:
+def _drifts(view: View, organization: str | None, limit: int) -> Shown:
     windows = drift_history(view, organization, limit)
-    if as_json:
-        print_json([window.as_json() for window in windows])
-        return
-    table = Table("until", "window", "organization", *COMPARED, "alone", "against")
-    for one in windows:
+    table = Table("until", "window", "organization", *SCHEDULES, "alone", "against")
+    for window in windows:
         table.add_row(
-            clock_time(one.t),
-            str(timedelta(seconds=one.t - one.begin)),
-            one.organization,
-            *(f"{float(one.drifts[schedule]):+,.1f} s" for schedule in COMPARED),
-            "-" if one.alone_gain is None else f"{float(one.alone_gain):+.1%}",
-            one.reference,
+            clock_time(window.t),
+            duration(window.t - window.begin),
+            window.organization,
+            *(f"{decimal(window.drifts[schedule], sign='+')} s" for schedule in SCHEDULES),
+            MISSING if window.alone_gain is None else percent(window.alone_gain, sign="+"),
+            window.reference,
         )
-    Console().print(table)
+    return [window.as_json() for window in windows], table
 
 
-def _show_standings(view: View, organization: str | None, limit: int, *, as_json: bool) -> None:
+def _standings(view: View, organization: str | None, limit: int) -> Shown:
     rows = view.standings(0, organization, limit)
-    if as_json:
-        print_json([asdict(row) for row in rows])
-        return
-    table = Table("cycle", "time", "organization", "φ̃", "ψ", "balance", "priority")
+    own_score = any(row.score != row.balance for row in rows)
+    scores = ("score",) if own_score else ()
+    table = Table("cycle", "time", "organization", "φ̃", "ψ", "balance", *scores, "priority")
     for row in rows:
         table.add_row(
             str(row.cycle),
             clock_time(row.t),
             row.organization,
-            short_number(row.contribution),
-            short_number(row.utility),
-            short_number(row.contribution - row.utility),
+            magnitude(row.contribution),
+            magnitude(row.utility),
+            magnitude(row.balance),
+            *((magnitude(row.score),) if own_score else ()),
             str(row.priority),
         )
-    Console().print(table)
+    return [asdict(row) for row in rows], table

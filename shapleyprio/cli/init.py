@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+from grp import getgrnam
 from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import config_option, connect
-from shapleyprio.config import Config, ConfigError
+from shapleyprio.cli.json_output import STDOUT
+from shapleyprio.cli.options import config_option
+from shapleyprio.config import Config, connect
+from shapleyprio.errors import OutputError
+from shapleyprio.output import whole_file
 from shapleyprio.service.draft import draft
 from shapleyprio.slurm.port import Layout, SlurmError
 
-STDOUT = Path("-")
+DAEMON = "shapleyprio"
+"""The daemon's group, where its packages or systemd have made it."""
 
 
 @click.command
@@ -42,27 +49,32 @@ def command(
 
     Every account below the root becomes an organization, with the partitions that seem to be
     its own. What could not be decided stands in comments. A file that is there is left alone.
+    If root writes it, only root and the group shapleyprio can read it, if there is that group.
     """
     target = output or config_path
     if target != STDOUT and target.exists() and not force:
-        raise ConfigError(
-            [f"{target}: is there already; --force overwrites it, --output FILE writes another"]
+        raise OutputError(
+            f"{target}: is there already; --force overwrites it, --output FILE writes another"
         )
     text = draft(None if cluster_independent else _layout(bin_directory))
     if target == STDOUT:
         click.echo(text, nl=False)
         return
-    try:
+    with suppress(OSError):  # the file says why it cannot be written
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            [
-                f"{target}: cannot be written ({error.strerror}); --output FILE writes another, "
-                "--output - prints it"
-            ]
-        ) from None
+    with whole_file(target) as file:
+        _keep_private(file.fileno())
+        file.write(text)
     click.echo(f"{target}: written; look through it, then run `shapleyprio check`", err=True)
+
+
+def _keep_private(file: int) -> None:
+    """Lets only root and the daemon read an open file that may hold a database password."""
+    with suppress(KeyError):
+        group = getgrnam(DAEMON).gr_gid
+        if os.geteuid() == 0:
+            os.fchown(file, 0, group)
+            os.fchmod(file, 0o640)
 
 
 def _layout(bin_directory: Path | None) -> Layout:

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-Told = Callable[[int], None]
-"""Is told how much is done so far."""
+from shapleyprio.replay.progress import ProgressCallback
+
+ProgressBar = Callable[[str, int | None], ProgressCallback]
+"""Makes a bar: name of the work, how much there is if that is known."""
 
 
 @contextmanager
-def progress_bars() -> Iterator[Callable[[str, int | None], Told]]:
-    """Makes bars: what is done, and of how much if that is known -> how to tell of progress.
+def progress_bars() -> Iterator[ProgressBar]:
+    """Yields a maker of progress bars.
 
     Nothing is shown where standard error is no terminal.
     """
@@ -24,7 +26,7 @@ def progress_bars() -> Iterator[Callable[[str, int | None], Told]]:
         *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
     ) as progress:
 
-        def bar(what: str, total: int | None) -> Told:
+        def bar(what: str, total: int | None) -> ProgressCallback:
             task = progress.add_task(what, total=total)
             return lambda done: progress.update(task, completed=done)
 

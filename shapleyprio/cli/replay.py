@@ -2,69 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 import click
 
+from shapleyprio.cli.durations import Duration
 from shapleyprio.cli.extras import packages_needed
-from shapleyprio.cli.reporting import ReportRequest, report_options
+from shapleyprio.cli.json_output import json_option
+from shapleyprio.cli.parameters import ReplayParameters
+from shapleyprio.cli.policies import CommandOfPolicies
+from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_the_same_file
+from shapleyprio.cli.reporting import check_report_packages, report_options, report_parameters
 from shapleyprio.cli.workloads import (
-    WorkloadRequest,
     backfill_without_rigid,
-    json_file_option,
-    refuse,
-    refuse_missing_directories,
-    refuse_the_same_file,
+    log_file,
     scheduling_options,
     workload_options,
+    workload_parameters,
 )
+from shapleyprio.replay.choices import Placement
+from shapleyprio.replay.policies import (
+    COMPARED,
+    MOST_FOR_REF,
+    ORDERINGS,
+    RECORDED,
+    REFERENCE,
+    SAMPLED_REFERENCE,
+)
+from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, PREDICTORS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What was asked for on the command line; None where an option was left out.
-
-    Attributes:
-        workload: what makes the workload.
-        policies: in the order given; empty for the usual ones.
-        orderings, epsilon, confidence: how exact Rand is.
-        wide, backfill: what becomes of jobs of several processors.
-        placement: whose free processors a job gets.
-        cores: to compute on.
-        json_file, schedule_file, report: what to write.
-    """
-
-    workload: WorkloadRequest
-    policies: tuple[str, ...]
-    orderings: int | None
-    epsilon: float | None
-    confidence: float | None
-    wide: Literal["expand", "rigid"]
-    backfill: Literal["none", "easy"]
-    placement: Literal["random", "least-loaded", "recorded"]
-    cores: int
-    json_file: Path | None
-    schedule_file: Path | None
-    report: ReportRequest
-
-
-@click.command
+@click.command(cls=CommandOfPolicies)
 @workload_options
 @click.option(
     "--policy",
     "policies",
     multiple=True,
     metavar="NAME",
-    help="Policy to replay; give it several times.  [default: ref (rand with more than 12 "
-    "organizations), directcontr, fairshare, and recorded if the log tells starts]",
+    help="Policy to replay; give it several times.  [default: "
+    f"{REFERENCE} ({SAMPLED_REFERENCE} with more than {MOST_FOR_REF} organizations), "
+    f"{', '.join(COMPARED)}, and {RECORDED} if the log has starts]",
 )
 @click.option(
     "--orderings",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Random orderings that rand samples.  [default: 15]",
+    help=f"Random orderings that rand samples.  [default: {ORDERINGS}]",
 )
 @click.option(
     "--epsilon",
@@ -77,15 +61,36 @@ class Request:
     help="... with what probability: sets the orderings as Theorem 5.6 has it.",
 )
 @click.option(
+    "--recompute",
+    type=Duration("30s or 5m"),
+    help="So long contributions of shapley and live are used while organizations compete, before "
+    f"they are computed anew.  [default: {DEFAULT_ESTIMATION.recompute // 60}m]",
+)
+@click.option(
+    "--coalitions",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Coalitions that shapley and live value each time with more than 10 organizations, some "
+    "more if N is very small; with 10 all are valued.  "
+    f"[default: {DEFAULT_ESTIMATION.coalitions}]",
+)
+@click.option(
+    "--predictor",
+    type=click.Choice(PREDICTORS),
+    help="What live expects of jobs that have not ended: the mean of those of the user's past jobs "
+    "that lasted longer, that of the user's last two, or the limit.  "
+    f"[default: {DEFAULT_ESTIMATION.predictor}]",
+)
+@click.option(
     "--placement",
-    type=click.Choice(["random", "least-loaded", "recorded"]),
+    type=click.Choice(get_args(Placement)),
     default="random",
     show_default=True,
     help="Whose free processors a job gets: any, those of who has the most free, or those that it "
     "really got, as far as they are free.",
 )
 @scheduling_options
-@json_file_option
+@json_option
 @click.option(
     "--schedule",
     "schedule_file",
@@ -100,10 +105,7 @@ def command(**options: Any) -> None:
     jobs are scheduled anew by each policy, on the processors that the organizations bring, from
     an empty system on.
 
-    The policies are ref (fair by definition), rand, directcontr, roundrobin, fairshare,
-    utfairshare, currfairshare, fcfs, orig-direct, rel-direct, simpl-direct and recorded (what
-    really happened); ref:flow-time, ref:turnaround, ref:utilization and ref:module:function are
-    ref for another utility.
+    The policies are listed below: ref is fair by definition, recorded is what really happened.
 
     Shown are, at the window's end: by how many seconds a part of work came too early or too late
     on average against ref (Δψ/p_tot), waits and bounded slowdown of jobs (of copies, if wide jobs
@@ -111,41 +113,35 @@ def command(**options: Any) -> None:
     seconds the decisions took; and each organization's part of Δψ/p_tot, positive where its work
     came too early.
     """
-    request = Request(
-        workload=WorkloadRequest.taken_from(options),
-        report=ReportRequest.taken_from(options),
-        **options,
+    parameters = ReplayParameters(
+        workload=workload_parameters(options), report=report_parameters(options), **options
     )
-    refuse_contradictions(request)
+    refuse_contradictions(parameters)
     with packages_needed("replay"):
         from shapleyprio.cli.replaying import replay
-    check_report_packages(request.report)
-    replay(request)
+    check_report_packages(parameters.report)
+    replay(parameters)
 
 
-def refuse_contradictions(request: Request) -> None:
+def refuse_contradictions(parameters: ReplayParameters) -> None:
     """Raises a usage error for options that do not go together."""
     refuse(
         (
-            (request.epsilon is None) != (request.confidence is None),
+            (parameters.epsilon is None) != (parameters.confidence is None),
             "--epsilon and --confidence go together",
         ),
         (
-            request.orderings is not None and request.epsilon is not None,
+            parameters.orderings is not None and parameters.epsilon is not None,
             "--epsilon and --confidence set the number of orderings; leave --orderings out",
         ),
-        backfill_without_rigid(request.wide, request.backfill),
+        backfill_without_rigid(parameters.wide, parameters.backfill),
     )
     refuse_the_same_file(
-        ("--json", request.json_file),
-        ("--schedule", request.schedule_file),
-        ("--report", request.report.file),
+        log_file(parameters.workload),
+        ("--json", parameters.json_file),
+        ("--schedule", parameters.schedule_file),
+        ("--report", parameters.report.file),
     )
-    refuse_missing_directories(("--json", request.json_file), ("--schedule", request.schedule_file))
-
-
-def check_report_packages(request: ReportRequest) -> None:
-    """Finds out before anything is computed whether a report, if wanted, can be made."""
-    if request.wanted:
-        with packages_needed("--report", "report"):
-            import shapleyprio.report  # noqa: F401
+    refuse_missing_directories(
+        ("--json", parameters.json_file), ("--schedule", parameters.schedule_file)
+    )

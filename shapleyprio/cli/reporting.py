@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from shapleyprio.cli.workloads import refuse_missing_directories
+from shapleyprio.cli.extras import packages_needed
+from shapleyprio.cli.json_output import OPTION
+from shapleyprio.cli.parameters import ReportParameters
+from shapleyprio.cli.refusals import refuse_missing_directories
 
 if TYPE_CHECKING:
     from shapleyprio.report import Page
@@ -19,43 +21,30 @@ if TYPE_CHECKING:
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportRequest:
-    """What was asked for on the command line; None where an option was left out.
+def report_parameters(options: dict[str, Any]) -> ReportParameters:
+    """Takes what makes a report out of a command's options, and leaves the others there.
 
-    Attributes:
-        file: of the page.
-        pictures: directory of the charts.
-        command: what was typed.
+    Raises:
+        click.BadParameter: the page's directory is missing.
     """
+    parameters = ReportParameters(
+        file=options.pop("report_file"),
+        pictures=options.pop("png_directory"),
+        command=command_line(),
+    )
+    refuse_missing_directories(("--report", parameters.file))
+    return parameters
 
-    file: Path | None
-    pictures: Path | None
-    command: str
 
-    @classmethod
-    def taken_from(cls, options: dict[str, Any]) -> Self:
-        """Takes its own out of a command's options, and leaves the others.
-
-        Raises:
-            click.BadParameter: the page's directory is missing.
-        """
-        request = cls(
-            file=options.pop("report_file"),
-            pictures=options.pop("png_directory"),
-            command=command_line(),
-        )
-        refuse_missing_directories(("--report", request.file))
-        return request
-
-    @property
-    def wanted(self) -> bool:
-        """Whether there is anything to write."""
-        return self.file is not None or self.pictures is not None
+def check_report_packages(parameters: ReportParameters) -> None:
+    """Finds out before anything is computed whether a report, if wanted, can be made."""
+    if parameters.wanted:
+        with packages_needed("--report", "report"):
+            import shapleyprio.report  # noqa: F401
 
 
 def report_options(command: AnyCommand) -> AnyCommand:
-    """Adds --report and --png; `ReportRequest.taken_from` takes them from the options."""
+    """Adds --report and --png; `report_parameters` reads them."""
     pictures = click.option(
         "--png",
         "png_directory",
@@ -73,29 +62,29 @@ def report_options(command: AnyCommand) -> AnyCommand:
     return page(pictures(command))
 
 
-def publish(request: ReportRequest, page: Callable[[], Page]) -> None:
-    """Writes what was asked for.
+def publish(parameters: ReportParameters, page: Callable[[], Page]) -> None:
+    """Writes the page and the pictures that are wanted.
 
     Args:
-        request: what that is.
+        parameters: what to write.
         page: makes the page, if one is needed.
 
     Raises:
-        ReplayError: it cannot be written.
+        ReplayError, OutputError: it cannot be made or written.
     """
-    if not request.wanted:
+    if not parameters.wanted:
         return
     from shapleyprio.report import write_page, write_pictures
 
-    made = page()
-    if request.file is not None:
-        write_page(made, request.file)
-    if request.pictures is not None:
-        write_pictures(made, request.pictures)
+    finished = page()
+    if parameters.file is not None:
+        write_page(finished, parameters.file)
+    if parameters.pictures is not None:
+        write_pictures(finished, parameters.pictures)
 
 
 def command_line() -> str:
-    """The command as it can be typed again, without passwords of stores."""
+    """Returns the command as it can be typed again, without passwords of stores."""
     context = click.get_current_context()
     words = ["shapleyprio", context.info_name or ""]
     for parameter in context.command.params:
@@ -115,14 +104,16 @@ def _typed(parameter: click.Parameter, value: Any) -> list[str]:
     if isinstance(parameter, click.Option) and parameter.is_flag:
         return [parameter.opts[0]]
     if parameter.multiple:
-        return [word for one in value for word in (parameter.opts[0], str(one))]
+        return [word for single in value for word in (parameter.opts[0], str(single))]
     if type(value) is tuple:  # --window START:LENGTH
         value = ":".join(map(str, value))
+    if OPTION in parameter.opts:
+        return [f"{parameter.opts[0]}={value}"]  # its value may be left out, and a word follow
     return [parameter.opts[0], str(value)]
 
 
 def without_password(text: str) -> str:
-    """The text itself, or the URL of a store with its password hidden."""
+    """Returns the text itself, or the URL of a store with its password hidden."""
     if "://" not in text:
         return text
     from sqlalchemy import make_url

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from shapleyprio.cli.common import cluster_of, config_option, connect, load, print_plan
+from shapleyprio.cli.common import cluster_of, load
+from shapleyprio.cli.json_output import json_option, write_json
+from shapleyprio.cli.options import config_option
+from shapleyprio.cli.tables import plan_table
+from shapleyprio.config import connect
 from shapleyprio.service.lease import Lease
+from shapleyprio.service.push import Stamp
 from shapleyprio.service.rollback import plan_rollback, roll_back
-from shapleyprio.slurm.port import Channel
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.store import Store
 
 LEASE_SECONDS = 300
@@ -18,8 +24,9 @@ LEASE_SECONDS = 300
 
 @click.command
 @config_option
+@json_option
 @click.option("--dry-run", is_flag=True, help="Show what would be put back, write nothing.")
-def command(config_path: Path, *, dry_run: bool) -> None:
+def command(config_path: Path, *, dry_run: bool, json_file: Path | None) -> None:
     """Put every priority that is still ours back as it was found.
 
     Stop the daemon first, else its next cycle would write again. What somebody else has changed
@@ -28,19 +35,23 @@ def command(config_path: Path, *, dry_run: bool) -> None:
     config = load(config_path)
     slurm = connect(config)
     cluster = cluster_of(config, slurm)
-    with Store.open(config.store.url) as store:
+    with Store.open(config.store.url) as opened:
+        store = opened.cluster(cluster)
         if dry_run:
             now = slurm.controller().time
-            plan = plan_rollback(store, cluster, slurm, Channel, cycle=0, now=now)
-            print_plan(Console(), plan)
+            plan = plan_rollback(store, slurm, CHANNELS.values(), Stamp(cycle=0, at=now))
+            if write_json(json_file, [asdict(push) for push in plan]):
+                Console().print(plan_table(plan))
             return
-        lease = Lease(store, cluster, seconds=LEASE_SECONDS)
+        lease = Lease(store, seconds=LEASE_SECONDS)
         lease.renew()
         try:
-            outcome = roll_back(store, cluster, slurm)
+            counts = roll_back(store, slurm)
         finally:
             lease.release()
-    click.echo(
-        f"{outcome.applied} priorities put back, {outcome.unconfirmed} put back unseen (running or "
-        f"held jobs), {outcome.refused} refused (jobs that are gone, as a rule)"
-    )
+    if write_json(json_file, asdict(counts)):
+        click.echo(
+            f"{counts.applied} priorities put back, {counts.unconfirmed} put back unseen "
+            "(jobs that run, are held, or whose line could not be read), "
+            f"{counts.refused} refused (jobs that are gone, as a rule)"
+        )

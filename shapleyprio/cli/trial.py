@@ -2,68 +2,29 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
-from shapleyprio.cli.common import sigterm_unwinds
+from shapleyprio.cli.common import termination_unwinds
+from shapleyprio.cli.durations import Duration
 from shapleyprio.cli.extras import packages_needed
-from shapleyprio.cli.workloads import (
-    WorkloadRequest,
-    json_file_option,
-    positive_seconds,
+from shapleyprio.cli.json_output import json_option
+from shapleyprio.cli.options import (
+    directory_option,
+    poll_interval_option,
+    side_by_side_option,
+    speed_option,
+)
+from shapleyprio.cli.parameters import TrialParameters
+from shapleyprio.cli.refusals import (
     refuse,
     refuse_missing_directories,
-    workload_options,
+    refuse_the_same_file,
+    refuse_used_directory,
 )
+from shapleyprio.cli.workloads import log_file, workload_options, workload_parameters
 from shapleyprio.trial.arms import ARMS, USUAL_ARMS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What was asked for on the command line; None where an option was left out.
-
-    Attributes:
-        workload: what makes the workload.
-        arms: names, in the order given; empty for the usual ones.
-        speed: cluster seconds per real second.
-        poll_interval: seconds from one of the daemon's cycles to the next.
-        new_jobs_interval: seconds from one of its looks for new jobs to the next; None for never.
-        side_by_side: how many arms run at once.
-        keep: directory for logs and databases.
-        json_file: what to write.
-        jobs: whether to write a row for each job, too.
-    """
-
-    workload: WorkloadRequest
-    arms: tuple[str, ...]
-    speed: int
-    poll_interval: int
-    new_jobs_interval: int | None
-    side_by_side: int
-    keep: Path | None
-    json_file: Path | None
-    jobs: bool
-
-
-def parse_interval(_context: click.Context, _option: click.Parameter, text: str) -> int:
-    """Reads a positive duration."""
-    return positive_seconds(text, examples="30s or 5m")
-
-
-def parse_interval_or_off(context: click.Context, option: click.Parameter, text: str) -> int | None:
-    """Reads a positive duration, or "off" as None."""
-    return None if text == "off" else parse_interval(context, option, text)
-
-
-keep_option = click.option(
-    "--keep",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep logs and databases there (a new or empty directory with a short path).",
-)
 
 
 @click.command
@@ -75,39 +36,18 @@ keep_option = click.option(
     type=click.Choice(list(ARMS)),
     help=f"What to run; give it several times.  [default: {', '.join(USUAL_ARMS)}]",
 )
-@click.option(
-    "--poll-interval",
-    callback=parse_interval,
-    default="30s",
-    show_default=True,
-    metavar="TIME",
-    help="From one cycle of the daemon to the next, on the cluster's clock.",
-)
+@poll_interval_option()
 @click.option(
     "--new-jobs-interval",
-    callback=parse_interval_or_off,
+    type=Duration("30s or 5m", off=True),
     default="5s",
     show_default=True,
-    metavar="TIME",
-    help="From one look of the daemon for new jobs to the next, on the cluster's clock, or off.",
+    help="From one new-job poll of the daemon to the next, on the cluster's clock, or off.",
 )
-@click.option(
-    "--speed",
-    type=click.IntRange(1, 100),
-    default=60,
-    show_default=True,
-    help="Cluster seconds per real second.",
-)
-@click.option(
-    "--side-by-side",
-    type=click.IntRange(min=1),
-    default=2,
-    metavar="N",
-    show_default=True,
-    help="How many arms to run at once.",
-)
-@keep_option
-@json_file_option
+@speed_option()
+@side_by_side_option
+@directory_option
+@json_option
 @click.option("--jobs", is_flag=True, help="With --json: a row for each job of each arm, too.")
 def command(**options: Any) -> None:
     """Run the jobs of LOG through a private real Slurm, once for each arm.
@@ -128,33 +68,26 @@ def command(**options: Any) -> None:
     waits, utilization, and how much later than released jobs were submitted; beside them what
     simulated policies make of the same jobs. Needs neither a configuration nor a cluster.
     """  # noqa: D301 - click looks for the character \b
-    request = request_of(options)
+    parameters = trial_parameters(options)
     with packages_needed("trial"):
         from shapleyprio.cli.trialling import trial
-    try:
-        with sigterm_unwinds():
-            trial(request)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    with termination_unwinds():
+        trial(parameters)
 
 
-def request_of(options: dict[str, Any]) -> Request:
-    """What the command's options ask for.
+def trial_parameters(options: dict[str, Any]) -> TrialParameters:
+    """Returns the parameters that a trial's options make.
 
     Raises:
         click.UsageError: they do not go together.
     """
-    request = Request(workload=WorkloadRequest.taken_from(options), **options)
+    parameters = TrialParameters(workload=workload_parameters(options), **options)
+    arms = parameters.arms
     refuse(
-        (request.jobs and request.json_file is None, "--jobs goes with --json"),
-        (len(set(request.arms)) < len(request.arms), "the same --arm is named twice"),
-        in_use(request.keep),
+        (parameters.jobs and parameters.json_file is None, "--jobs goes with --json"),
+        (len(set(arms)) < len(arms), "the same --arm is named twice"),
     )
-    refuse_missing_directories(("--json", request.json_file))
-    return request
-
-
-def in_use(keep: Path | None) -> tuple[bool, str]:
-    """Whether the directory to keep logs in has something in it, and what to say then."""
-    used = keep is not None and keep.is_dir() and any(keep.iterdir())
-    return used, f"--keep: {keep} is not empty; name a new directory"
+    refuse_used_directory("--directory", parameters.directory)
+    refuse_the_same_file(log_file(parameters.workload), ("--json", parameters.json_file))
+    refuse_missing_directories(("--json", parameters.json_file))
+    return parameters

@@ -10,52 +10,56 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from shapleyprio.trial.side_by_side import Run, Watch
+from shapleyprio.trial.running import ArmRun
+from shapleyprio.trial.side_by_side import ArmsWatch
+from shapleyprio.wording import countdown
 
 LINE_EVERY_SECONDS = 60
 """Where standard error is no terminal."""
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """Bars on a terminal, else a line a minute for each arm that runs."""
+def watching() -> Iterator[ArmsWatch]:
+    """Shows bars on a terminal, else a line a minute for each arm that runs."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _lines()
         return
-    columns = (TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.fields[told]}"))
+    columns = (TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.fields[done]}"))
     with Progress(*columns, console=console) as progress:
         tasks: dict[str, TaskID] = {}
 
-        def watch(runs: Sequence[Run]) -> None:
+        def watch(runs: Sequence[ArmRun]) -> None:
             for run in runs:
                 if run.name not in tasks:
                     total = run.conditions.workload.window.length
-                    tasks[run.name] = progress.add_task(run.name, total=total, told="")
-                progress.update(tasks[run.name], completed=run.stage.second, told=told_of(run))
+                    tasks[run.name] = progress.add_task(run.name, total=total, done="")
+                progress.update(
+                    tasks[run.name], completed=run.progress.second, done=progress_text(run)
+                )
 
         yield watch
 
 
-def _lines() -> Watch:
+def _lines() -> ArmsWatch:
     last = time.monotonic()
 
-    def watch(runs: Sequence[Run]) -> None:
+    def watch(runs: Sequence[ArmRun]) -> None:
         nonlocal last
         if time.monotonic() - last >= LINE_EVERY_SECONDS:
             last = time.monotonic()
             for run in runs:
-                if run.stage.doing not in {"waiting", "stopped"}:
-                    click.echo(f"shapleyprio: {run.name}: {told_of(run)}", err=True)
+                if run.progress.doing not in {"waiting", "stopped"}:
+                    click.echo(f"shapleyprio: {run.name}: {progress_text(run)}", err=True)
 
     return watch
 
 
-def told_of(run: Run) -> str:
-    """How far an arm is, in words."""
-    stage, conditions = run.stage, run.conditions
-    if stage.doing != "running":
-        return stage.doing
+def progress_text(run: ArmRun) -> str:
+    """Says how far an arm is."""
+    progress, conditions = run.progress, run.conditions
+    if progress.doing != "running":
+        return progress.doing
     jobs, length = len(conditions.workload.job), conditions.workload.window.length
-    left = (length - stage.second) // conditions.speed
-    return f"{stage.submitted:,} of {jobs:,} jobs, {left // 60}:{left % 60:02} left"
+    left = (length - progress.second) // conditions.speed
+    return f"{progress.submitted:,} of {jobs:,} jobs, {countdown(left)} left"

@@ -2,57 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from shapleyprio.cli import trial
-from shapleyprio.cli.common import sigterm_unwinds
+from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.extras import packages_needed
-from shapleyprio.cli.workloads import json_file_option, refuse, refuse_missing_directories
+from shapleyprio.cli.json_output import json_option
+from shapleyprio.cli.options import directory_option, keep_option, side_by_side_option
+from shapleyprio.cli.parameters import ListedTrial, TrialsParameters
+from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_used_directory
+from shapleyprio.cli.trial import command as trial
+from shapleyprio.cli.trial import trial_parameters
 
 NAME = "name"
-NOT_FOR_LISTS = frozenset({"side-by-side", "keep", "json"})
-"""Options of `shapleyprio trial` that are the whole list's, not one trial's."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """One trial of a list.
-
-    Attributes:
-        name: of its file of results.
-        asked: its keys in the list, as they were written.
-        request: what they ask for.
-    """
-
-    name: str
-    asked: Mapping[str, Any]
-    request: trial.Request
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What was asked for on the command line.
-
-    Attributes:
-        trials: in the order of the list.
-        results: directory for what each trial found out.
-        side_by_side: how many arms run at once.
-        keep: directory for logs and databases.
-        json_file: what to write.
-    """
-
-    trials: tuple[Listed, ...]
-    results: Path
-    side_by_side: int
-    keep: Path | None
-    json_file: Path | None
+NOT_FOR_LISTS = frozenset({"side-by-side", "keep", "directory", "json"})
+"""Options of `shapleyprio trial` that hold for the whole list."""
 
 
 @click.command
@@ -65,22 +33,10 @@ class Request:
     default=Path(),
     help="Where the logs are that the list names.  [default: here]",
 )
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    help="Write each trial's results there as NAME.json; what is there is not run again.",
-)
-@click.option(
-    "--side-by-side",
-    type=click.IntRange(min=1),
-    default=2,
-    metavar="N",
-    show_default=True,
-    help="How many arms to run at once, of whichever trial.",
-)
-@trial.keep_option
-@json_file_option
+@keep_option("trials (NAME.json)", required=True)
+@side_by_side_option
+@directory_option
+@json_option
 def command(trial_list: Path, logs: Path, **options: Any) -> None:
     """Run the trials of LIST, and show them in one table.
 
@@ -99,50 +55,47 @@ def command(trial_list: Path, logs: Path, **options: Any) -> None:
     A trial's results are kept when its last arm has ended. Interrupted, the same command goes on
     with the others.
     """  # noqa: D301 - click looks for the character \b
-    request = Request(trials=tuple(trials_in(trial_list, logs)), **options)
-    refuse(trial.in_use(request.keep))
-    refuse_missing_directories(("--json", request.json_file))
+    parameters = TrialsParameters(trials=tuple(trials_in(trial_list, logs)), **options)
+    refuse_used_directory("--directory", parameters.directory)
+    refuse_missing_directories(("--json", parameters.json_file))
     with packages_needed("trials", "trial"):
         from shapleyprio.cli.trialling_many import trials
-    try:
-        with sigterm_unwinds():
-            trials(request)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    with termination_unwinds():
+        trials(parameters)
 
 
-def trials_in(file: Path, logs: Path) -> list[Listed]:
+def trials_in(file: Path, logs: Path) -> list[ListedTrial]:
     """Reads a list.
 
     Raises:
         click.UsageError: it is not one; the message says where, and why.
     """
     try:
-        told = tomllib.loads(file.read_text(encoding="utf-8"))
+        defaults = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{file}: {error}") from None
-    tables = told.pop("trial", [])
+    tables = defaults.pop("trial", [])
     if not isinstance(tables, list) or not tables:
         raise click.UsageError(f"{file}: there is no table [[trial]]")
-    listed: list[Listed] = []
+    listed: list[ListedTrial] = []
     for number, table in enumerate(tables, start=1):
-        asked = {**told, **table}
+        keys = {**defaults, **table}
         try:
-            listed.append(_listed(asked, logs))
+            listed.append(_listed(keys, logs))
             refuse(
                 (
-                    listed[-1].name in {one.name for one in listed[:-1]},
+                    listed[-1].name in {other.name for other in listed[:-1]},
                     f"name: {listed[-1].name} is another trial's, too",
                 )
             )
         except click.ClickException as error:
-            where = asked.get(NAME, number)
+            where = keys.get(NAME, number)
             raise click.UsageError(f"{file}: trial {where}: {error.format_message()}") from None
     return listed
 
 
-def _listed(asked: Mapping[str, Any], logs: Path) -> Listed:
-    options = dict(asked)
+def _listed(keys: Mapping[str, Any], logs: Path) -> ListedTrial:
+    options = dict(keys)
     name, log = (options.pop(key, None) for key in (NAME, "log"))
     refuse(
         (
@@ -150,13 +103,13 @@ def _listed(asked: Mapping[str, Any], logs: Path) -> Listed:
             "name: it needs one that can be a file's",
         ),
         (not isinstance(log, str), "log: it needs one"),
-        *((key in NOT_FOR_LISTS, f"{key}: this is said to the command") for key in options),
+        *((key in NOT_FOR_LISTS, f"{key}: give it as an option of the command") for key in options),
     )
     arguments = [str(logs / str(log))]
     for key, value in options.items():
-        for one in value if isinstance(value, list) else [value]:
-            arguments += [f"--{key}"] if one is True else [f"--{key}", str(one)]
+        for single in value if isinstance(value, list) else [value]:
+            arguments += [f"--{key}"] if single is True else [f"--{key}", str(single)]
     # A command keeps its option for help, with the names it had at first: these lists have none.
-    context = trial.command.make_context("trial", arguments, help_option_names=[])
-    request = trial.request_of({**context.params, "json_file": Path(f"{name}.json")})
-    return Listed(name=str(name), asked=asked, request=request)
+    context = trial.make_context("trial", arguments, help_option_names=[])
+    parameters = trial_parameters({**context.params, "json_file": Path(f"{name}.json")})
+    return ListedTrial(name=str(name), keys=keys, parameters=parameters)

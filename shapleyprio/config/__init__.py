@@ -1,5 +1,6 @@
 """The configuration: one TOML file, one validated model, and its reference."""
 
+from shapleyprio.config.connecting import connect
 from shapleyprio.config.load import ConfigError, load_config
 from shapleyprio.config.model import (
     Config,
@@ -28,5 +29,6 @@ __all__ = [
     "SlurmSection",
     "StoreSection",
     "config_reference",
+    "connect",
     "load_config",
 ]

@@ -32,7 +32,7 @@ class ConfigError(Exception):
 
 
 def load_config(path: FilePath) -> Config:
-    """The configuration in the file.
+    """Reads the configuration in the file.
 
     Raises:
         ConfigError: there is no such file, or it is not a valid configuration.
@@ -85,13 +85,13 @@ def _syntax_problem(path: FilePath, text: str, message: str) -> str:
 
 
 def _line(where: Path, lines: Mapping[Path, int]) -> int:
-    """The line of the key, or of the table it is missing in; 0 where there is neither."""
+    """Returns the line of the key or of the table that lacks it; 0 where there is neither."""
     prefixes = (where[:length] for length in range(len(where), 0, -1))
     return next((lines[prefix] for prefix in prefixes if prefix in lines), 0)
 
 
 def _name(where: Path) -> str:
-    """The key as admins write it; the tables of a list count from 1."""
+    """Returns the key as admins write it; the tables of a list count from 1."""
     name = ""
     for part in where:
         name += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if name else part

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from shapleyprio.config.toml import Path
 from shapleyprio.config.values import (
     AbsolutePath,
+    AdapterName,
     ChannelName,
     Count,
     HostLists,
@@ -27,6 +28,7 @@ from shapleyprio.config.values import (
     Names,
     OptionalText,
     Processors,
+    Rule,
     Seconds,
     SecondsOrOff,
     SecondsOrUnlimited,
@@ -37,59 +39,79 @@ from shapleyprio.config.values import (
     UserName,
     Weight,
 )
-from shapleyprio.slurm.port import Channel
+from shapleyprio.fairness.rules import DEFAULT_RULE, RULES
+from shapleyprio.slurm.adapters import DEFAULT_ADAPTER
+from shapleyprio.slurm.channels import CHANNELS
 
 
 def _key(default: Any, description: str, example: Any) -> Any:
-    """A key of the file: its default as one would write it there (... if it must be given)."""
+    """Makes a key of the file: its default as one would write it there (... if required)."""
     return Field(default, description=description, examples=[example])
 
 
-def _section(type_: type[Section], description: str) -> Any:
+def _section(type_: type[ConfigSection], description: str) -> Any:
     return Field(default_factory=type_, description=description)
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     """A table of the file: frozen, and keys that it does not know are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
-class SlurmSection(Section):
+class SlurmSection(ConfigSection):
     """[slurm]."""
 
     cluster: OptionalText = _key(
         None,
-        "ClusterName. Slurm itself is asked if it is left out; if given, it must be the same.",
+        "ClusterName. Read from Slurm if left out; otherwise it must be the same.",
         "mycluster",
+    )
+    adapter: AdapterName = _key(
+        DEFAULT_ADAPTER,
+        "Adapter to Slurm: command_line runs the commands of Slurm.",
+        DEFAULT_ADAPTER,
     )
     bin_directory: AbsolutePath = _key(
         None,
-        "Where Slurm's commands are. The PATH is searched if it is left out.",
+        "Directory of Slurm's commands. The PATH is searched if left out.",
         "/opt/slurm/bin",
     )
-    timeout: Timeout = _key("30s", "How long one command of Slurm's may take.", "30s")
-    batch_size: Count = _key(500, "How many jobs one update command names at most.", 500)
+    timeout: Timeout = _key("30s", "Time limit of one Slurm command.", "30s")
+    batch_size: Count = _key(500, "Largest number of jobs in one update command.", 500)
+    allow_unenforced_accounts: Switch = _key(
+        False,
+        "Whether to write priorities although AccountingStorageEnforce lacks `associations`. Any "
+        "user can then submit jobs to any account, and so change the order of organizations.",
+        False,
+    )
 
 
-class FairnessSection(Section):
+class FairnessSection(ConfigSection):
     """[fairness]."""
 
     weight: Weight = _key(
         "cpus",
-        "What counts as a processor: CPUs, billing units, or the units of a generic resource.",
+        "Unit of a processor: CPUs, billing units, or the units of a generic resource.",
         "gres/gpu",
     )
     horizon: SecondsOrUnlimited = _key(
         "30d",
-        "The age from which a unit of work gains no more worth, so that what was given and taken "
-        "long ago loses its sway. Without a limit nothing is ever outweighed by time.",
+        "Age from which a unit of work gains no more worth, so that old work loses influence on "
+        "the order. Without a limit all work counts for ever.",
         "30d",
+    )
+    rule: Rule = _key(
+        DEFAULT_RULE,
+        "Rule that ranks the organizations: "
+        + "; ".join(f"{name} ranks by {rule().criterion}" for name, rule in RULES.items())
+        + ".",
+        DEFAULT_RULE,
     )
     since: Instant = _key(
         None,
-        "Work done before it does not count. One horizon before the first start if it is left "
-        "out; a date alone means midnight UTC.",
+        "Work done before it does not count. One horizon before the first start if left out; a "
+        "date alone means midnight UTC.",
         "2026-01-01T00:00:00+01:00",
     )
 
@@ -99,13 +121,14 @@ class FairnessSection(Section):
         return "cpu" if self.weight == "cpus" else self.weight
 
 
-class PushSection(Section):
+class PushSection(ConfigSection):
     """[push]."""
 
     channel: ChannelName = _key(
         "site_factor",
-        "How priorities are written into Slurm: as site factor or nice of the waiting jobs, or "
-        "as priority of one QOS for each organization.",
+        "What priorities are written to: "
+        + "; ".join(f"{name} is {channel.written}" for name, channel in CHANNELS.items())
+        + ".",
         "site_factor",
     )
     influence: Influence = _key(
@@ -116,40 +139,40 @@ class PushSection(Section):
     )
 
 
-class ServiceSection(Section):
+class ServiceSection(ConfigSection):
     """[service]."""
 
     poll_interval: Seconds = _key("30s", "Time from one cycle to the next, at most.", "30s")
     new_jobs_interval: SecondsOrOff = _key(
         "5s",
-        "Time from one look for newly submitted jobs to the next. If there are any, a cycle comes "
+        "Time from one poll for newly submitted jobs to the next. If there are any, a cycle runs "
         "at once and gives them their priority.",
         "5s",
     )
     overlap: Seconds = _key(
         "1h",
-        "How far back each cycle reads accounting again, for records that come late or change.",
+        "How far back each cycle reads accounting again, for records that are late or change.",
         "1h",
     )
     keep_history: Seconds = _key(
         "90d",
-        "How long past cycles and standings are kept for `history`. Today's balances do not "
-        "depend on it.",
+        "Time for which past cycles and standings are kept for `history`. Today's balances do "
+        "not depend on it.",
         "90d",
     )
     keep_pushes: Seconds = _key(
         "7d",
-        "How long past writes into Slurm are kept for `history`: there may be one for every "
+        "Time for which past writes into Slurm are kept for `history`: there may be one for every "
         "waiting job whenever the order changes. A rollback does not depend on it.",
         "7d",
     )
     log_format: LogFormat = _key(
-        "console", "Log lines for people, or one JSON object a line.", "json"
+        "console", "Format of the log: lines for people, or one JSON object a line.", "json"
     )
-    log_level: LogLevel = _key("info", "The least severity that is logged.", "info")
+    log_level: LogLevel = _key("info", "Lowest severity that is logged.", "info")
 
 
-class StoreSection(Section):
+class StoreSection(ConfigSection):
     """[store]."""
 
     url: Url = _key(
@@ -159,18 +182,18 @@ class StoreSection(Section):
     )
 
 
-class MetricsSection(Section):
+class MetricsSection(ConfigSection):
     """[metrics]."""
 
     address: ListenAddress = _key(
         "127.0.0.1:9817",
-        "Where Prometheus finds the metrics and people the status page, or off.",
+        "Address of the metrics for Prometheus and of the status page, or off.",
         "127.0.0.1:9817",
     )
     tls_certificate: AbsolutePath = _key(
         None,
         "File in PEM with the certificate, and with those between it and its authority. With it "
-        "the address speaks HTTPS only.",
+        "the address serves HTTPS only.",
         "/etc/shapleyprio/tls.crt",
     )
     tls_key: AbsolutePath = _key(
@@ -181,94 +204,96 @@ class MetricsSection(Section):
     )
     tls_client_ca: AbsolutePath = _key(
         None,
-        "File in PEM with authorities. If given, whoever reads needs a certificate of one of them.",
+        "File in PEM with authorities. If given, clients need a certificate of one of them.",
         "/etc/shapleyprio/clients.crt",
     )
     username: UserName = _key(
-        None, "Whoever reads must give this name and the password (basic).", "prometheus"
+        None, "Name that clients must give with the password (basic authentication).", "prometheus"
     )
     password_file: AbsolutePath = _key(
         None,
-        "File with nothing but that password. Only the daemon's user and group may read it.",
+        "File that contains the password alone. Only the daemon's user and group may read it.",
         "/etc/shapleyprio/password",
     )
 
 
-class DriftSection(Section):
+class DriftSection(ConfigSection):
     """[drift]."""
 
     interval: SecondsOrOff = _key(
         "1h",
-        "Time from one replay of the last window to the next. The packages that replay are "
-        "needed for it: `pip install 'shapleyprio[replay]'`.",
+        "Time from one replay of the last window to the next. It needs the packages of the "
+        "replay (Debian's `shapleyprio-replay`, the wheel's `requirements-replay.lock`).",
         "1h",
     )
-    window: Seconds = _key("7d", "How much of the past is replayed.", "7d")
+    window: Seconds = _key("7d", "Length of the replayed past.", "7d")
     most_organizations: Count = _key(
         12,
-        "With more of them coalitions are sampled, for Ref keeps 2^k schedules of k "
-        "organizations: every one more doubles the time.",
+        "With more organizations coalitions are sampled, since Ref keeps 2^k schedules of k "
+        "organizations: each one more doubles the time.",
         12,
     )
-    time_limit: Timeout = _key("10m", "A replay that takes longer is given up.", "10m")
+    time_limit: Timeout = _key(
+        "10m", "Time limit of a replay; one that takes longer is stopped.", "10m"
+    )
     memory_limit: Memory = _key(
-        "4G", "The address space of a replay; one that needs more is given up.", "4G"
+        "4G", "Limit of a replay's address space; one that needs more is stopped.", "4G"
     )
 
 
-class Organization(Section):
+class Organization(ConfigSection):
     """[[organization]]."""
 
-    name: Text = _key(..., "What it is called in reports and metrics.", "physics")
+    name: Text = _key(..., "Name of the organization in reports and metrics.", "physics")
     accounts: Names = _key(
-        (), "Slurm accounts whose jobs are its jobs. Without any it only lends.", ["physics"]
+        (), "Slurm accounts of its jobs. Without any it only lends.", ["physics"]
     )
     sub_accounts: Switch = _key(
         True,
-        "Whether accounts below those are included, except what another organization claims. "
-        "A log does not tell which they are: in a replay of one, only those listed count.",
+        "Whether accounts below those are included, except those that another organization "
+        "claims. A log does not name them: in its replay only the listed accounts count.",
         False,
     )
     partitions: Names = _key(
         (),
-        "Partitions whose nodes it owns. In a replay of a log that names no accounts, an "
+        "Partitions whose nodes it owns. In the replay of a log without accounts, an "
         "organization without `accounts`, `users`, `groups` and `queues` has the jobs of its "
-        "partitions, too.",
+        "partitions as well.",
         ["physics"],
     )
     nodes: HostLists = _key(
         (),
-        "Nodes it owns, as host lists. They outrank the partitions of other organizations.",
+        "Nodes it owns, as host lists. They take precedence over partitions of others.",
         ["n[001-016]"],
     )
     qos: OptionalText = _key(
         None,
-        'The QOS its jobs run under; with the channel "qos" its priority is what is written.',
+        'QOS of its jobs; with the channel "qos" the priority of this QOS is written.',
         "physics",
     )
     users: LogNames = _key(
         (),
-        "Only `replay` reads it: users whose jobs are its jobs, unless the account is somebody's. "
-        "For logs in SWF, their numbers.",
+        "Read by `replay` only: users whose jobs are its jobs, unless an organization claims the "
+        "account. For logs in SWF, their numbers.",
         [3, 17],
     )
     groups: LogNames = _key(
         (),
-        "Only `replay` reads it: groups whose jobs are its jobs, unless account or user is "
-        "somebody's. For logs in SWF, their numbers.",
+        "Read by `replay` only: groups whose jobs are its jobs, unless an organization claims the "
+        "account or user. For logs in SWF, their numbers.",
         [1],
     )
     queues: LogNames = _key(
         (),
-        "Only `replay` reads it: queues whose jobs are its jobs, unless account, user or group is "
-        "somebody's. For logs in SWF, their numbers.",
+        "Read by `replay` only: queues whose jobs are its jobs, unless an organization claims the "
+        "account, user or group. For logs in SWF, their numbers.",
         [2],
     )
     processors: Processors = _key(
         None,
-        "Only `replay` reads it: how many processors it brings, whatever the log tells of its "
-        "nodes. If it is left out, each of its nodes counts as many as the log's jobs ever held "
-        "there at a time; a log without nodes, such as one in SWF, needs it.",
+        "Read by `replay` only: number of processors that it brings, whatever the log says of its "
+        "nodes. If left out, each of its nodes counts as many as the log's jobs ever held there "
+        "at one time; a log without nodes, such as one in SWF, needs it.",
         64,
     )
 
@@ -285,17 +310,17 @@ class ContradictionError(ValueError):
         self.problems = problems
 
 
-class Config(Section):
+class Config(ConfigSection):
     """The whole file."""
 
-    slurm: SlurmSection = _section(SlurmSection, "How Slurm is reached.")
-    fairness: FairnessSection = _section(FairnessSection, "What is measured.")
-    push: PushSection = _section(PushSection, "How priorities get into Slurm.")
-    service: ServiceSection = _section(ServiceSection, "How the daemon works.")
-    store: StoreSection = _section(StoreSection, "Where everything is kept.")
-    metrics: MetricsSection = _section(MetricsSection, "What Prometheus and people read.")
+    slurm: SlurmSection = _section(SlurmSection, "Connection to Slurm.")
+    fairness: FairnessSection = _section(FairnessSection, "Measure and rule of fairness.")
+    push: PushSection = _section(PushSection, "Priorities that are written into Slurm.")
+    service: ServiceSection = _section(ServiceSection, "Schedule, history and log of the daemon.")
+    store: StoreSection = _section(StoreSection, "Database.")
+    metrics: MetricsSection = _section(MetricsSection, "Metrics and status page.")
     drift: DriftSection = _section(
-        DriftSection, "The replay that tells how far what happened is from what was fair."
+        DriftSection, "Replay of the last days, which computes how far they were from fair."
     )
     organizations: tuple[Organization, ...] = Field(
         (),
@@ -308,16 +333,16 @@ class Config(Section):
     def _agrees_with_itself(self) -> Config:
         problems = [
             *_no_organization(self.organizations),
-            *_claimed_twice("name", [(one.name,) for one in self.organizations]),
-            *_claimed_twice("accounts", [one.accounts for one in self.organizations]),
-            *_claimed_twice("qos", [(one.qos,) for one in self.organizations]),
-            *_claimed_twice("users", [one.users for one in self.organizations]),
-            *_claimed_twice("groups", [one.groups for one in self.organizations]),
-            *_claimed_twice("queues", [one.queues for one in self.organizations]),
+            *_claimed_twice("name", [(member.name,) for member in self.organizations]),
+            *_claimed_twice("accounts", [member.accounts for member in self.organizations]),
+            *_claimed_twice("qos", [(member.qos,) for member in self.organizations]),
+            *_claimed_twice("users", [member.users for member in self.organizations]),
+            *_claimed_twice("groups", [member.groups for member in self.organizations]),
+            *_claimed_twice("queues", [member.queues for member in self.organizations]),
         ]
         problems += _half_given(self.metrics)
-        if self.push.channel is Channel.QOS:
-            problems += _no_qos(self.organizations)
+        if CHANNELS[self.push.channel].needs_qos:
+            problems += _no_qos(self.organizations, self.push.channel)
         if problems:
             raise ContradictionError(problems)
         return self
@@ -356,11 +381,11 @@ def _half_given(metrics: MetricsSection) -> Iterator[tuple[Path, str]]:
             yield ("metrics", key), f"is of no use without metrics.{needed}; give both or neither"
 
 
-def _no_qos(organizations: tuple[Organization, ...]) -> Iterator[tuple[Path, str]]:
+def _no_qos(organizations: tuple[Organization, ...], channel: str) -> Iterator[tuple[Path, str]]:
     for index, organization in enumerate(organizations):
         if organization.accounts and not organization.qos:
             yield (
                 ("organization", index, "qos"),
-                'is missing, but push.channel is "qos"; '
+                f'is missing, but push.channel is "{channel}"; '
                 "name the QOS its jobs run under, or choose another channel",
             )

@@ -6,44 +6,44 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from shapleyprio.config.model import Config, Organization, Section
+from shapleyprio.config.model import Config, ConfigSection, Organization
 from shapleyprio.config.toml import literal
 from shapleyprio.config.values import Kind
 
 
-def sections() -> dict[str, type[Section]]:
-    """Table of the file -> its model, in the order of the file."""
-    tables: dict[str, type[Section]] = {}
+def sections() -> dict[str, type[ConfigSection]]:
+    """Returns table of the file -> its model, in the order of the file."""
+    tables: dict[str, type[ConfigSection]] = {}
     for name, field in Config.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+        if isinstance(field.annotation, type) and issubclass(field.annotation, ConfigSection):
             tables[name] = field.annotation
     return {**tables, "organization": Organization}
 
 
 def kind_of(field: FieldInfo) -> str:
-    """What the key's values are called."""
+    """Names the kind of the key's values."""
     return next(datum.words for datum in field.metadata if isinstance(datum, Kind))
 
 
 def example_of(field: FieldInfo) -> Any:
-    """A value that one might give the key."""
+    """Returns a value that one might give the key."""
     assert field.examples
     return field.examples[0]
 
 
 def heading_of(table: str) -> str:
-    """The line that opens the table in the file."""
+    """Returns the line that opens the table in the file."""
     return "[[organization]]" if table == "organization" else f"[{table}]"
 
 
 def purpose_of(table: str) -> str:
-    """What the table is for."""
+    """Returns the purpose of the table."""
     fields = {field.alias or name: field for name, field in Config.model_fields.items()}
     return fields[table].description or ""
 
 
 def config_reference() -> str:
-    """All keys as Markdown: a heading and a list of keys for each table of the file."""
+    """Lists all keys as Markdown: a heading and a list of keys for each table of the file."""
     parts = []
     for table, section in sections().items():
         parts += [f"### `{heading_of(table)}`", "", purpose_of(table), ""]

@@ -1,4 +1,4 @@
-"""What the standard library's TOML reader does not do: line numbers, and writing a value."""
+"""Line numbers in TOML and TOML literals, which the standard library's reader does not give."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Path = tuple[str | int, ...]
 
 
 def literal(value: object) -> str:
-    """The value as one writes it in TOML.
+    """Writes the value as it stands in TOML.
 
     >>> print(literal(["physics", "n[1-4]"]), literal(True), literal("30d"))
     ["physics", "n[1-4]"] true "30d"
@@ -29,7 +29,7 @@ def literal(value: object) -> str:
 
 
 def lines_of(text: str) -> dict[Path, int]:
-    r"""The line, counted from 1, on which each table and key of a valid TOML text begins.
+    r"""Returns the line, counted from 1, on which each table and key of valid TOML begins.
 
     >>> lines_of('[push]\ninfluence = 5\n[[organization]]')
     {('push',): 1, ('push', 'influence'): 2, ('organization',): 3, ('organization', 0): 3}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -18,7 +19,9 @@ from pytimeparse2 import parse as parse_duration
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from shapleyprio.slurm.port import Channel
+from shapleyprio.fairness.rules import RULES
+from shapleyprio.slurm.adapters import ADAPTERS
+from shapleyprio.slurm.channels import CHANNELS
 
 LONGEST_RANGE = 100_000
 """More hosts than Slurm takes in one range; a slip of the finger must not fill the memory."""
@@ -176,6 +179,21 @@ def _boolean(value: object) -> bool:
     raise ValueError
 
 
+def _one_of(names: Container[str]) -> Callable[[object], str]:
+    def known(value: object) -> str:
+        if isinstance(value, str) and value in names:
+            return value
+        raise ValueError
+
+    return known
+
+
+def _words(values: Iterable[str]) -> str:
+    """Lists the values in words: ``"a", "b" or "c"``."""
+    *most, last = (f'"{value}"' for value in values)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
 def _absolute_path(value: object) -> Path | None:
     if value is None:
         return None
@@ -213,7 +231,7 @@ def _names(value: object) -> tuple[str, ...]:
 def _log_names(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
-    return tuple(str(_whole(one)) if isinstance(one, int) else _text(one) for one in value)
+    return tuple(str(_whole(name)) if isinstance(name, int) else _text(name) for name in value)
 
 
 def _host_lists(value: object) -> tuple[str, ...]:
@@ -224,7 +242,7 @@ def _host_lists(value: object) -> tuple[str, ...]:
 
 
 def host_list(text: str) -> NodeSet:
-    """The nodes that a host list such as ``n[1-3],m7`` names.
+    """Returns the nodes that a host list such as ``n[1-3],m7`` names.
 
     Raises:
         ValueError: it is none.
@@ -264,7 +282,9 @@ Weight = Annotated[
 Influence = Annotated[
     int | None, BeforeValidator(_influence), Kind('"strict" or a positive whole number')
 ]
-ChannelName = Annotated[Channel, Kind('"site_factor", "nice" or "qos"')]
+Rule = Annotated[str, BeforeValidator(_one_of(RULES)), Kind(_words(RULES))]
+AdapterName = Annotated[str, BeforeValidator(_one_of(ADAPTERS)), Kind(_words(ADAPTERS))]
+ChannelName = Annotated[str, BeforeValidator(_one_of(CHANNELS)), Kind(_words(CHANNELS))]
 LogFormat = Annotated[Literal["console", "json"], Kind('"console" or "json"')]
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"], Kind('"debug", "info", "warning" or "error"')

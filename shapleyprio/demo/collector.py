@@ -1,4 +1,4 @@
-"""What runs beside the demo for those who watch: a private Prometheus, on loopback."""
+"""A private Prometheus on loopback, beside a demo that people watch."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from shapleyprio.demo.stage import DemoError
-from shapleyprio.testbed.logs import last_words
-from shapleyprio.testbed.machine import reserve_ports
+from shapleyprio.testbed.detached import last_words, start_detached, wait_or_kill
+from shapleyprio.testbed.machine import reserved_ports
 from shapleyprio.testbed.packages import SEARCH_PATH
 
 SCRAPE_SECONDS = 1  # about once a cycle, on the accelerated clock
 READY_SECONDS = 30
 END_SECONDS = 10
-LOOK_SECONDS = 0.1
+RETRY_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +39,21 @@ class Addresses:
 
 @contextmanager
 def reserved() -> Iterator[Addresses]:
-    """Two addresses on loopback that nobody uses, and that no private cluster takes meanwhile."""
-    ports = reserve_ports(2)
-    try:
-        yield Addresses(f"127.0.0.1:{ports.base}", f"127.0.0.1:{ports.base + 1}")
-    finally:
-        ports.release()
+    """Yields two addresses on loopback that nobody uses, and that no private cluster takes."""
+    with reserved_ports(2) as base:
+        yield Addresses(f"127.0.0.1:{base}", f"127.0.0.1:{base + 1}")
 
 
 @contextmanager
 def collecting(addresses: Addresses | None, *, directory: Path) -> Iterator[list[str]]:
-    """Prometheus, if it is installed, reading the daemon; ended afterwards.
+    """Runs Prometheus, if it is installed, to read the daemon; ends it afterwards.
 
     Args:
         addresses: of both; None starts nothing.
         directory: of the demo's state; with the cluster in it, Prometheus is cleared away.
 
     Yields:
-        lines that tell people where to look.
+        lines for people: where to look.
 
     Raises:
         DemoError: Prometheus does not start.
@@ -85,35 +82,27 @@ def _prometheus(program: str, addresses: Addresses, directory: Path) -> Iterator
     file = directory / "prometheus.yml"
     file.write_text(configuration(addresses.daemon), encoding="utf-8")
     log = directory / "prometheus.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [
-                program,
-                f"--config.file={file}",
-                f"--storage.tsdb.path={directory / 'prometheus'}",
-                f"--web.listen-address={addresses.prometheus}",
-            ],
-            # by the mark, the cluster's guard ends it even if we are killed
-            env={**os.environ, MARKER: str(directory)},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+    process = start_detached(
+        [
+            program,
+            f"--config.file={file}",
+            f"--storage.tsdb.path={directory / 'prometheus'}",
+            f"--web.listen-address={addresses.prometheus}",
+        ],
+        # by the mark, the cluster's guard ends it even if we are killed
+        environment={**os.environ, MARKER: str(directory)},
+        log=log,
+    )
     try:
         _await_ready(process, f"http://{addresses.prometheus}/-/ready", log)
         yield
     finally:
         process.terminate()
-        try:
-            process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        wait_or_kill(process, END_SECONDS)
 
 
 def configuration(daemon: str) -> str:
-    """What Prometheus reads and how often; the alerts need the name of the job."""
+    """Configures what Prometheus reads and how often; the alerts need the name of the job."""
     return (
         f"global:\n  scrape_interval: {SCRAPE_SECONDS}s\n"
         f"scrape_configs:\n  - job_name: shapleyprio\n"
@@ -128,5 +117,5 @@ def _await_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
             with urlopen(url, timeout=READY_SECONDS):  # noqa: S310 - our own, on loopback
                 return
         except (URLError, OSError):
-            time.sleep(LOOK_SECONDS)
+            time.sleep(RETRY_SECONDS)
     raise DemoError(f"Prometheus does not start: {last_words(log)}")

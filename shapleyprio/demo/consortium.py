@@ -1,4 +1,4 @@
-"""Who takes part in the demo, and the configuration that says so."""
+"""The organizations of the demo, and the configuration that names them."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ POLL_SECONDS = 60
 COMMAND_TIMEOUT_SECONDS = 30
 
 DRIFT_SECONDS = 300
-"""Between two replays; a few real seconds, so that one sees the drift change."""
+"""Seconds between two replays; a few real ones, so that people see the drift change."""
 
 DRIFT_LIMIT_SECONDS = 120
-"""Real ones; the first replay compiles."""
+"""Real seconds for a replay; the first one compiles."""
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class DemoMember:
     """An organization of the demo; its account and its partition have its name.
 
     Attributes:
         name: with a first letter that no other has.
         nodes: what it owns.
-        colour: distinct from the others' for colour-blind eyes too (Okabe and Ito).
+        color: distinct from the others' for color-blind eyes too (Okabe and Ito).
         habit: how it uses the cluster.
     """
 
     name: str
     nodes: tuple[str, ...]
-    colour: str
+    color: str
     habit: str
 
     @property
@@ -40,9 +40,9 @@ class Member:
 
 
 MEMBERS = (
-    Member("astronomy", ("a1", "a2"), "#e69f00", "floods the queue from the start"),
-    Member("biology", ("b1", "b2"), "#56b4e9", "submits steadily, more than it owns"),
-    Member("climate", ("c1", "c2"), "#00b383", "lends its nodes, asks late and little"),
+    DemoMember("astronomy", ("a1", "a2"), "#e69f00", "floods the queue from the start"),
+    DemoMember("biology", ("b1", "b2"), "#56b4e9", "submits steadily, more than it owns"),
+    DemoMember("climate", ("c1", "c2"), "#00b383", "lends its nodes, asks late and little"),
 )
 PROCESSORS = sum(CPUS_PER_NODE * len(member.nodes) for member in MEMBERS)
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import signal
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from shapleyprio.config import load_config
-from shapleyprio.demo.consortium import write_configuration
+from shapleyprio.demo.consortium import CLUSTER, write_configuration
 from shapleyprio.demo.simulated import SimulatedStage
 from shapleyprio.demo.stage import DemoError, Stage
 from shapleyprio.demo.workload import Submission
-from shapleyprio.store import Store
+from shapleyprio.store import ClusterStore, Store
 
 Say = Callable[[str], None]
 
@@ -28,8 +27,8 @@ def opened(
     address: str | None,
     pause_seconds: float,
     say: Say,
-) -> Iterator[tuple[Stage, Store]]:
-    """A booted stage and the store its daemon writes; afterwards nothing of it runs any more.
+) -> Iterator[tuple[Stage, ClusterStore]]:
+    """Yields a booted stage and the store its daemon writes; afterwards nothing of it runs.
 
     Args:
         submissions: what the stage is to submit.
@@ -37,7 +36,7 @@ def opened(
         speed: of the real Slurm's clock, None for the simulated one.
         address: where the daemon serves its page and metrics; the simulated Slurm has no daemon.
         pause_seconds: real seconds between two simulated cycles.
-        say: told what is being done.
+        say: called with lines about what is being done.
 
     Raises:
         DemoError: a process was left behind, or there is no daemon that could serve anything.
@@ -46,7 +45,8 @@ def opened(
     log = directory / "daemon.log"
     config_file = write_configuration(directory, speed=speed or 1, address=address)
     config = load_config(config_file)
-    with Store.open(config.store.url, create=True) as store:
+    with Store.open(config.store.url, create=True) as opened_store:
+        store = opened_store.cluster(CLUSTER)
         stage = None
         if speed is not None:
             stage = _real_stage(
@@ -73,29 +73,8 @@ def opened(
 
 
 @contextmanager
-def state_directory(wanted: Path | None) -> Iterator[Path]:
-    """The directory of the whole state: the wanted one, which stays, or one that does not.
-
-    Raises:
-        DemoError: there is something in the wanted one, or it cannot be made.
-    """
-    if wanted is None:
-        # a short path, for it holds UNIX sockets
-        with tempfile.TemporaryDirectory(prefix="shapleyprio-", ignore_cleanup_errors=True) as made:
-            yield Path(made).resolve()
-        return
-    try:
-        wanted.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DemoError(f"{wanted} cannot be made ({error.strerror}); name another") from None
-    if any(wanted.iterdir()):
-        raise DemoError(f"{wanted} is not empty; name a new directory")
-    yield wanted.resolve()
-
-
-@contextmanager
 def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C does not keep us from clearing up."""
+    """Keeps a second Ctrl-C from interrupting the clearing up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -115,7 +94,7 @@ def _real_stage(
     say: Say,
     needed: bool,
 ) -> Stage | None:
-    """A private Slurm, or None, saying why in one line, where it cannot be had.
+    """Returns a private Slurm, or None, saying why in one line, where it cannot be had.
 
     Raises:
         DemoError: it cannot be had, but is needed.

@@ -10,51 +10,53 @@ from time import monotonic
 
 from rich.console import Console
 
-from shapleyprio.demo.consortium import CLUSTER
 from shapleyprio.demo.screen import screen
 from shapleyprio.demo.simulated import first_come_first_served
 from shapleyprio.demo.stage import DemoError, Stage
-from shapleyprio.demo.summary import Result, results
+from shapleyprio.demo.summary import DemoResult, results
 from shapleyprio.demo.watch import Snapshot, watch
 from shapleyprio.service.rollback import roll_back
-from shapleyprio.slurm.port import PendingJob
-from shapleyprio.store import Store
-from shapleyprio.testbed.logs import last_words
+from shapleyprio.store import ClusterStore
+from shapleyprio.testbed.detached import last_words
 
 FIRST_CYCLE_SECONDS = 90
 """Real time within which the daemon must have finished its first cycle."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoEnd:
     """How the demo went.
 
     Attributes:
-        last: what the store told after the last cycle.
+        last: the store after the last cycle.
         failures: lines of the daemon's log about cycles that failed.
         results: one for each organization.
         put_back: how many priorities were put back.
         still_ours: how many waiting jobs still carry a priority of ours after that.
+        unreadable: how many lines of the queue could not be read then.
     """
 
     last: Snapshot
     failures: Sequence[str]
-    results: Sequence[Result]
+    results: Sequence[DemoResult]
     put_back: int
     still_ours: int
+    unreadable: int
 
     def complaints(self) -> list[str]:
-        """What did not work as it must."""
+        """Lists what did not work as it must."""
         found = list(self.failures)
         if not self.last.written:
             found.append("no priority was ever written")
         if self.still_ours:
             found.append(f"{self.still_ours} jobs still have our priority after the rollback")
+        if self.unreadable:
+            found.append(f"{self.unreadable} lines of the queue could not be read")
         return found
 
 
-def play(stage: Stage, store: Store, *, duration: int | None, console: Console) -> Outcome:
-    """Lets the workload run under the daemon, shows it, and puts the priorities back.
+def play(stage: Stage, store: ClusterStore, *, duration: int | None, console: Console) -> DemoEnd:
+    """Runs the workload under the daemon, shows it, and puts the priorities back.
 
     Args:
         stage: booted.
@@ -82,12 +84,13 @@ def play(stage: Stage, store: Store, *, duration: int | None, console: Console) 
         if last is None:
             raise DemoError(f"the daemon finished no cycle: {last_words(stage.log)}")
         show(last)
-    put_back = roll_back(store, CLUSTER, stage.slurm).applied
-    pending = [job for job in stage.slurm.pending() if isinstance(job, PendingJob)]
-    return Outcome(
+    put_back = roll_back(store, stage.slurm).applied
+    queue = stage.slurm.pending()
+    return DemoEnd(
         last=last,
         failures=[line for line in stage.log.read_text().splitlines() if "cycle failed" in line],
         results=results(last, first_come_first_served(stage.submitted.values(), last.elapsed)),
         put_back=put_back,
-        still_ours=sum(bool(job.site_factor) for job in pending),
+        still_ours=sum(bool(job.site_factor) for job in queue.jobs),
+        unreadable=len(queue.malformed),
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from shapleyprio.demo.consortium import CLUSTER, COMMAND_TIMEOUT_SECONDS, CPUS_PER_NODE, MEMBERS
 from shapleyprio.demo.workload import Submission
-from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.slurm.adapters import connect
+from shapleyprio.slurm.port import Connection
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.testbed.packages import ensure_installed
@@ -28,7 +29,7 @@ class RealStage:
         submissions: to come, perhaps without end.
         speed: cluster seconds per real second.
         log: file for the daemon's log.
-        say: told what is being done.
+        say: called with lines about what is being done.
 
     Raises:
         SlurmUnavailableHere: this machine cannot have a private Slurm.
@@ -72,12 +73,14 @@ class RealStage:
         except BaseException:
             self.stop()
             raise
-        self.slurm = CommandLineSlurm(
-            environment=self._cluster.environment, timeout_seconds=COMMAND_TIMEOUT_SECONDS
+        self.slurm = connect(
+            Connection(
+                environment=self._cluster.environment, timeout_seconds=COMMAND_TIMEOUT_SECONDS
+            )
         )
 
     def step(self) -> int:
-        """Submits what is due and lets a moment pass."""
+        """Submits what is due and waits a moment."""
         assert self._daemon is not None, "it is started with the stage"
         self._daemon.check()
         now = self._cluster.now() - self.began

@@ -1,10 +1,9 @@
-"""What the audience sees: a table that moves, or a snapshot now and then where nothing can."""
+"""The screen for the audience: a table that moves, or a snapshot now and then."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Protocol
 
 from rich.box import SIMPLE_HEAD
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from shapleyprio.demo.consortium import CPUS_PER_NODE, MEMBERS, PROCESSORS
 from shapleyprio.demo.watch import Snapshot
-from shapleyprio.service.wording import short_number
+from shapleyprio.wording import magnitude, minutes, percent, time_of_day, whole
 
 LINE_SECONDS = 600
 """The jobs started in this time share a line."""
@@ -24,7 +23,7 @@ SNAPSHOT_SECONDS = 600
 """Where the output is no terminal, it is printed this often (on the cluster's clock)."""
 
 LINES_BESIDE_ORDER = 14
-"""Of a terminal, for everything but the start order."""
+"""Lines of a terminal that everything but the start order takes."""
 
 LEGEND = """\
 φ̃: work that its nodes did, for whomever.  ψ: work that its jobs got, wherever.
@@ -41,7 +40,7 @@ class Screen(Protocol):
 
 @contextmanager
 def screen(console: Console, duration: int | None) -> Iterator[Screen]:
-    """A screen that moves in a terminal, and prints snapshots elsewhere.
+    """Yields a screen that moves in a terminal, and prints snapshots elsewhere.
 
     Args:
         console: where to show.
@@ -79,7 +78,7 @@ def cast() -> RenderableType:
     for member in MEMBERS:
         cpus = CPUS_PER_NODE * len(member.nodes)
         owns = f"owns {' and '.join(member.nodes)} ({cpus} CPUs),"
-        table.add_row(_letter(member.letter, member.colour), member.name, owns, member.habit)
+        table.add_row(_letter(member.letter, member.color), member.name, owns, member.habit)
     share = f"{len(MEMBERS)} organizations share {PROCESSORS} CPUs and together ask for more:"
     return Group(Text(), share, table, Text())
 
@@ -87,7 +86,7 @@ def cast() -> RenderableType:
 def frame(
     snapshot: Snapshot, duration: int | None, *, lines: int, legend: bool = True
 ) -> RenderableType:
-    """The whole screen.
+    """Draws the whole screen.
 
     Args:
         snapshot: what to show.
@@ -95,7 +94,7 @@ def frame(
         lines: how many lines of the start order to show, the last ones.
         legend: whether to explain the columns.
     """
-    clock = datetime.fromtimestamp(snapshot.t, UTC).astimezone().strftime("%H:%M:%S")
+    clock = time_of_day(snapshot.t)
     headline = Text.assemble(
         ("cluster clock ", "dim"),
         (clock, "bold"),
@@ -118,12 +117,12 @@ def _standings(snapshot: Snapshot) -> Table:
         row = by_name[member.name]
         style = "bold" if row.priority == first else ""
         table.add_row(
-            Text.assemble(_letter(member.letter, member.colour), f" {member.name}"),
-            f"{row.share:.0%}",
-            short_number(row.contribution),
-            short_number(row.utility),
-            Text(f"{'+' if row.balance > 0 else ''}{short_number(row.balance)}", style),
-            Text(f"{row.priority:,}", style),
+            Text.assemble(_letter(member.letter, member.color), f" {member.name}"),
+            percent(row.share, digits=0),
+            magnitude(row.contribution),
+            magnitude(row.utility),
+            Text(magnitude(row.balance, sign="+"), style),
+            Text(whole(row.priority), style),
             str(row.pending),
             str(row.running),
             minutes(snapshot.mean_waits[member.name]),
@@ -132,7 +131,7 @@ def _standings(snapshot: Snapshot) -> Table:
 
 
 def narrow_table(*headings: str) -> Table:
-    """A table of organizations and numbers that fits into 80 columns."""
+    """Makes a table of organizations and numbers that fits into 80 columns."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("organization", no_wrap=True)
     for heading in headings:
@@ -141,8 +140,8 @@ def narrow_table(*headings: str) -> Table:
 
 
 def _start_order(snapshot: Snapshot) -> list[Text]:
-    """One letter for each started job, in the order of the starts."""
-    letters = {m.name: _letter(m.letter, m.colour) for m in MEMBERS}
+    """Returns one letter for each started job, in the order of the starts."""
+    letters = {m.name: _letter(m.letter, m.color) for m in MEMBERS}
     lines: dict[int, Text] = {}
     for second, account in snapshot.starts:
         number = (second - snapshot.began) // LINE_SECONDS
@@ -152,13 +151,8 @@ def _start_order(snapshot: Snapshot) -> list[Text]:
     return [lines[number] for number in sorted(lines)]
 
 
-def minutes(seconds: float) -> str:
-    """A wait in minutes."""
-    return f"{seconds / 60:.1f} min"
-
-
-def _letter(letter: str, colour: str) -> Text:
-    return Text(letter, style=f"bold not dim {colour}")
+def _letter(letter: str, color: str) -> Text:
+    return Text(letter, style=f"bold not dim {color}")
 
 
 def _hours(seconds: int) -> str:

@@ -10,13 +10,13 @@ import structlog
 
 from shapleyprio.config import Config
 from shapleyprio.demo.consortium import CLUSTER, CPUS_PER_NODE, MEMBERS, POLL_SECONDS
-from shapleyprio.demo.waits import Job
+from shapleyprio.demo.waits import DemoJob
 from shapleyprio.demo.workload import Submission
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.slurm.port import PrioritySettings
-from shapleyprio.slurm.simulated import SimulatedSlurm
-from shapleyprio.store import Store
+from shapleyprio.slurm.simulated import SimulatedSlurm, SimulatedSpec
+from shapleyprio.store import ClusterStore
 
 SETTINGS = PrioritySettings(
     type="priority/multifactor",
@@ -43,7 +43,7 @@ class SimulatedStage:
     def __init__(
         self,
         config: Config,
-        store: Store,
+        store: ClusterStore,
         submissions: Iterable[Submission],
         *,
         log: Path,
@@ -52,7 +52,7 @@ class SimulatedStage:
         self.began = int(time.time())
         self.slurm = _cluster(now=self.began)
         self.submitted = _announce(self.slurm, submissions)
-        self._cycle = Cycle(config, self.slurm, store, CLUSTER, clock=lambda: self.slurm.now)
+        self._cycle = Cycle(config, self.slurm, store, clock=lambda: self.slurm.now)
         self._pause_seconds = pause_seconds
         self._logging = structlog.get_config()
         self.log = log
@@ -60,7 +60,7 @@ class SimulatedStage:
         structlog.configure(logger_factory=structlog.PrintLoggerFactory(self._output))
 
     def step(self) -> int:
-        """Runs a cycle, then lets time pass until the next."""
+        """Runs a cycle, then advances the time to the next."""
         self._cycle.run()
         time.sleep(self._pause_seconds)
         self.slurm.advance(self.slurm.now + POLL_SECONDS)
@@ -77,8 +77,8 @@ class SimulatedStage:
         return []
 
 
-def first_come_first_served(submissions: Iterable[Submission], duration: int) -> list[Job]:
-    """What would have become of the same jobs without us: nothing is ever written."""
+def first_come_first_served(submissions: Iterable[Submission], duration: int) -> list[DemoJob]:
+    """Runs the same jobs without us: nothing is ever written."""
     slurm = _cluster(now=0)
     submitted = _announce(slurm, submissions)
     slurm.advance(duration)
@@ -88,7 +88,7 @@ def first_come_first_served(submissions: Iterable[Submission], duration: int) ->
         if isinstance(record, JobRecord)
     }
     return [
-        Job(account=job.account, submit=job.second, start=starts.get(job_id))
+        DemoJob(account=job.account, submit=job.second, start=starts.get(job_id))
         for job_id, job in submitted.items()
         if job.second < duration
     ]
@@ -98,17 +98,19 @@ def _cluster(now: int) -> SimulatedSlurm:
     partitions = {member.name: member.nodes for member in MEMBERS}
     nodes = [node for member in MEMBERS for node in member.nodes]
     return SimulatedSlurm(
-        cluster=CLUSTER,
-        nodes=dict.fromkeys(nodes, CPUS_PER_NODE),
-        partitions={**partitions, "all": nodes},
-        accounts=dict.fromkeys(partitions),
-        settings=SETTINGS,
+        SimulatedSpec(
+            cluster=CLUSTER,
+            nodes=dict.fromkeys(nodes, CPUS_PER_NODE),
+            partitions={**partitions, "all": nodes},
+            accounts=dict.fromkeys(partitions),
+            settings=SETTINGS,
+        ),
         now=now,
     )
 
 
 def _announce(slurm: SimulatedSlurm, submissions: Iterable[Submission]) -> dict[int, Submission]:
-    """Lets every job arrive at its second; returns their ids."""
+    """Announces every job for its second; returns their ids."""
     return {
         slurm.submit(
             job.account,

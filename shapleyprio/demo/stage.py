@@ -1,4 +1,4 @@
-"""What the demo is played on: a real private Slurm, or the simulated one."""
+"""The stage of the demo: a real private Slurm, or the simulated one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Stage(Protocol):
         """The cluster, to put the priorities back."""
 
     def step(self) -> int:
-        """Lets a little time pass; returns the seconds since the start.
+        """Advances by a little time; returns the seconds since the start.
 
         Raises:
             TestbedError: the daemon has ended.

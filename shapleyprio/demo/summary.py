@@ -1,4 +1,4 @@
-"""What was seen, in a table and in words that the numbers at hand bear out."""
+"""The results, in a table and in words that the numbers at hand bear out."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from shapleyprio.demo.consortium import MEMBERS
-from shapleyprio.demo.screen import minutes, narrow_table
-from shapleyprio.demo.waits import Job, mean_wait
+from shapleyprio.demo.screen import narrow_table
+from shapleyprio.demo.waits import DemoJob, mean_wait
 from shapleyprio.demo.watch import Snapshot
-from shapleyprio.service.wording import short_number
+from shapleyprio.wording import magnitude, minutes
 
 LEGEND = """\
 Jobs that still wait count with their wait so far. First come: the same jobs
@@ -19,7 +19,7 @@ if started in the order of their submission, computed with the simulated Slurm."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class DemoResult:
     """What became of one organization.
 
     Attributes:
@@ -27,7 +27,7 @@ class Result:
         submitted, started: its jobs.
         wait: their mean wait in seconds.
         wait_without: what it would have been, first come first served.
-        contribution, utility: φ̃ and ψ.
+        contribution, utility, balance: φ̃, ψ and φ̃ − ψ.
     """
 
     name: str
@@ -37,15 +37,11 @@ class Result:
     wait_without: float
     contribution: int
     utility: int
-
-    @property
-    def balance(self) -> int:
-        """φ̃ − ψ."""
-        return self.contribution - self.utility
+    balance: int
 
 
-def results(snapshot: Snapshot, without: Sequence[Job]) -> list[Result]:
-    """One for each organization.
+def results(snapshot: Snapshot, without: Sequence[DemoJob]) -> list[DemoResult]:
+    """Returns one result for each organization.
 
     Args:
         snapshot: the last one.
@@ -57,7 +53,7 @@ def results(snapshot: Snapshot, without: Sequence[Job]) -> list[Result]:
         jobs = [job for job in snapshot.jobs if job.account == member.name]
         others = [job for job in without if job.account == member.name]
         found.append(
-            Result(
+            DemoResult(
                 name=member.name,
                 submitted=len(jobs),
                 started=sum(job.start is not None for job in jobs),
@@ -65,13 +61,14 @@ def results(snapshot: Snapshot, without: Sequence[Job]) -> list[Result]:
                 wait_without=mean_wait(others, snapshot.elapsed),
                 contribution=rows[member.name].contribution,
                 utility=rows[member.name].utility,
+                balance=rows[member.name].balance,
             )
         )
     return found
 
 
-def summary_table(found: Sequence[Result]) -> Table:
-    """The results as a table."""
+def summary_table(found: Sequence[DemoResult]) -> Table:
+    """Shows the results as a table."""
     headings = ("jobs", "started", "mean wait", "first come", "φ̃", "ψ", "balance")
     table = narrow_table(*headings)
     for result in found:
@@ -81,15 +78,15 @@ def summary_table(found: Sequence[Result]) -> Table:
             str(result.started),
             minutes(result.wait),
             minutes(result.wait_without),
-            short_number(result.contribution),
-            short_number(result.utility),
-            f"{'+' if result.balance > 0 else ''}{short_number(result.balance)}",
+            magnitude(result.contribution),
+            magnitude(result.utility),
+            magnitude(result.balance, sign="+"),
         )
     return table
 
 
-def conclusion(found: Sequence[Result]) -> str:
-    """What was seen, in a sentence or two."""
+def conclusion(found: Sequence[DemoResult]) -> str:
+    """Sums up in a sentence or two what was seen."""
     lender = max(found, key=lambda result: result.balance)
     if lender.balance <= 0:
         return "So far nobody has lent more than it used."
@@ -97,7 +94,7 @@ def conclusion(found: Sequence[Result]) -> str:
     waits = " and ".join(f"{minutes(result.wait)} for {result.name}" for result in others)
     came_first = lender.wait < min(result.wait for result in others)
     return (
-        f"{lender.name} lent most (φ̃ − ψ = {short_number(lender.balance)} part-seconds)"
+        f"{lender.name} lent most (φ̃ − ψ = {magnitude(lender.balance)} part-seconds)"
         f"{' and came first' if came_first else ''}: its jobs waited "
         f"{minutes(lender.wait)} on average, against {waits}. In the order of submission "
         f"they would have waited {minutes(lender.wait_without)}."

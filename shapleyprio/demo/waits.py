@@ -1,4 +1,4 @@
-"""How long jobs waited for their start."""
+"""Times that jobs waited for their start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import fmean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class DemoJob:
     """A job of the demo.
 
     Attributes:
@@ -21,15 +21,15 @@ class Job:
     start: int | None
 
 
-def mean_wait(jobs: Iterable[Job], until: int) -> float:
-    """Mean seconds from submission to start; a waiting job counts with its wait so far.
+def mean_wait(jobs: Iterable[DemoJob], until: int) -> float:
+    """Returns mean seconds from submission to start; a waiting job counts with its wait so far.
 
     Args:
         jobs: of whomever.
         until: now; on the clock of the jobs.
 
-    >>> jobs = [Job(account="a", submit=0, start=10), Job(account="a", submit=5, start=None)]
-    >>> mean_wait(jobs, until=25)
+    >>> started = DemoJob(account="a", submit=0, start=10)
+    >>> mean_wait([started, DemoJob(account="a", submit=5, start=None)], until=25)
     15.0
     """
     waits = [(until if job.start is None else job.start) - job.submit for job in jobs]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shapleyprio.demo.consortium import CLUSTER, MEMBERS
+from shapleyprio.demo.consortium import MEMBERS
 from shapleyprio.demo.stage import Stage
-from shapleyprio.demo.waits import Job, mean_wait
+from shapleyprio.demo.waits import DemoJob, mean_wait
 from shapleyprio.service.status import OrganizationStatus, organization_rows
-from shapleyprio.store import Store
+from shapleyprio.store import ClusterStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Snapshot:
     written: int
     failures: tuple[str, ...]
     rows: tuple[OrganizationStatus, ...]
-    jobs: tuple[Job, ...]
+    jobs: tuple[DemoJob, ...]
 
     @property
     def elapsed(self) -> int:
@@ -53,9 +53,9 @@ class Snapshot:
         }
 
 
-def watch(store: Store, stage: Stage) -> Snapshot | None:
-    """What the store tells now; None before the first cycle."""
-    with store.reading(CLUSTER) as view:
+def watch(store: ClusterStore, stage: Stage) -> Snapshot | None:
+    """Reads the store; None before the first cycle."""
+    with store.reading() as view:
         standings = view.latest_standings()
         cycles = view.cycles(limit=100_000)
         keys = sorted(run.key for run, _ in view.all_runs())
@@ -69,7 +69,7 @@ def watch(store: Store, stage: Stage) -> Snapshot | None:
         submit = stage.began + submission.second if key is None else key.submit
         if submit <= t:
             start = None if key is None else key.start
-            jobs.append(Job(account=submission.account, submit=submit, start=start))
+            jobs.append(DemoJob(account=submission.account, submit=submit, start=start))
     return Snapshot(
         began=stage.began,
         t=t,

@@ -36,7 +36,7 @@ class Submission:
 
 
 def workload(seed: int, duration: int) -> list[Submission]:
-    """All submissions of a demo, the first first; the same for the same seed.
+    """Returns all submissions of a demo, the first first; the same for the same seed.
 
     Args:
         seed: of the jobs' sizes and times.
@@ -56,7 +56,7 @@ def workload(seed: int, duration: int) -> list[Submission]:
 
 
 def rounds(seed: int, duration: int) -> Iterator[Submission]:
-    """Demos without end, one after another, with a pause between them to work the queue off.
+    """Yields demos without end, one after another, with pauses that work the queue off.
 
     Args:
         seed: of the first one.
@@ -69,12 +69,12 @@ def rounds(seed: int, duration: int) -> Iterator[Submission]:
 
 
 def _jobs(share: float, duration: int) -> int:
-    """How many average jobs take this share of what the cluster can do in that time."""
+    """Returns how many average jobs take this share of what the cluster can do in that time."""
     return max(1, round(share * PROCESSORS * duration / MEAN_WORK))
 
 
 def _burst(random: Random, account: str, *, second: int, jobs: int) -> Iterator[Submission]:
-    """Jobs submitted by a script, two a second."""
+    """Yields jobs submitted by a script, two a second."""
     for number in range(jobs):
         yield _job(random, account, second + number // 2)
 
@@ -82,7 +82,7 @@ def _burst(random: Random, account: str, *, second: int, jobs: int) -> Iterator[
 def _stream(
     random: Random, account: str, begin: int, end: int, *, jobs: int
 ) -> Iterator[Submission]:
-    """Jobs submitted by people, at any time."""
+    """Yields jobs submitted by people, at any time."""
     for _ in range(jobs):
         yield _job(random, account, random.randrange(begin, end))
 

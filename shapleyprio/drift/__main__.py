@@ -11,7 +11,7 @@ import resource
 import sys
 import threading
 
-from shapleyprio.drift.messages import SMALLER, Answer, Outcome, Request
+from shapleyprio.drift.messages import SMALLER, DriftAnswer, DriftRequest, DriftResult
 from shapleyprio.store import StoreError
 
 LOWEST_PRIORITY = 19
@@ -19,32 +19,34 @@ LOWEST_PRIORITY = 19
 
 def main() -> None:
     """Answers one request."""
-    request = Request.from_json(sys.stdin.readline())
+    request = DriftRequest.from_json(sys.stdin.readline())
     threading.Thread(target=_end_with_the_daemon, args=[request.lifeline], daemon=True).start()
     os.nice(LOWEST_PRIORITY)
     _limit_memory(request.memory_limit)
     print(_answer(request).as_json())
 
 
-def _answer(request: Request) -> Answer:
+def _answer(request: DriftRequest) -> DriftAnswer:
     try:
+        import shapleyprio.replay.compiled  # noqa: F401  # finds out what is missing in any case
         from shapleyprio.drift.replaying import replay_window
 
         return replay_window(request)
     except ModuleNotFoundError as error:
-        return Answer(
-            outcome=Outcome.UNAVAILABLE,
-            why=f"the Python package {error.name} is missing; "
-            "pip install 'shapleyprio[replay]', or set drift.interval to \"off\"",
+        return DriftAnswer(
+            result=DriftResult.UNAVAILABLE,
+            why=f"the Python package {error.name} is missing; install the package "
+            "shapleyprio-replay, or pip install 'shapleyprio[replay]', "
+            'or set drift.interval to "off"',
         )
     except MemoryError:
-        return Answer(
-            outcome=Outcome.TOO_LARGE,
+        return DriftAnswer(
+            result=DriftResult.TOO_LARGE,
             why=f"{request.memory_limit / 2**30:.3g} GiB of memory did not do; "
             f"raise drift.memory_limit, {SMALLER}",
         )
     except StoreError as error:
-        return Answer(outcome=Outcome.FAILED, why=str(error))
+        return DriftAnswer(result=DriftResult.FAILED, why=str(error))
 
 
 def _end_with_the_daemon(lifeline: int) -> None:

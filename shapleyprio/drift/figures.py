@@ -1,4 +1,4 @@
-"""What the rows of one window say: drifts, their sum, and who would have more alone."""
+"""Figures from the rows of one window: drifts, their sum, and who would have more alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
+from shapleyprio.replay.policies import COMPARED, RECORDED
 from shapleyprio.store import DriftRow, View
 
-RECORDED = "recorded"
 ALONE = "alone"
-COMPARED = (RECORDED, "directcontr", "fairshare")
-"""Schedules that are held against the fair one."""
+"""In place of a policy: what each organization would have had by itself."""
+
+SCHEDULES = (RECORDED, *COMPARED)
+"""Policies whose schedules are compared with the fair one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class OrganizationDrift:
     alone_gain: Fraction | float | None
 
     def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps, which knows no infinity."""
+        """Returns a value for json.dumps, which knows no infinity."""
         gain = self.alone_gain
         return {
             "t": self.t,
@@ -52,8 +54,8 @@ class OrganizationDrift:
 def drift_history(
     view: View, organization: str | None = None, limit: int = 30
 ) -> list[OrganizationDrift]:
-    """What replayed windows said of every organization (or that one), the newest first."""
-    rows = view.drifts(organization=organization, limit=limit * len((*COMPARED, ALONE)))
+    """Returns what replayed windows said of every organization (or that one), the newest first."""
+    rows = view.drifts(organization=organization, limit=limit * len((*SCHEDULES, ALONE)))
     return [
         _organization_drift(list(of_one))
         for _, of_one in groupby(rows, key=lambda row: (row.t, row.organization))
@@ -73,12 +75,12 @@ def _organization_drift(rows: list[DriftRow]) -> OrganizationDrift:
 
 
 def drifts_of(rows: Iterable[DriftRow]) -> Mapping[tuple[str, str], Fraction]:
-    """(organization, schedule) -> (ψ − ψ*) / p_tot*, in seconds; the alone are no schedule."""
+    """Returns (organization, schedule) -> (ψ − ψ*) / p_tot*, in seconds, the alone left out."""
     return {(row.organization, row.schedule): row.drift for row in rows if row.schedule != ALONE}
 
 
 def unfairness_of(rows: Iterable[DriftRow]) -> Mapping[str, Fraction]:
-    """Schedule -> Δψ/p_tot: Σ|ψ − ψ*| / p_tot* (SPAA 2013, section 7.2), in seconds."""
+    """Returns schedule -> Δψ/p_tot: Σ|ψ − ψ*| / p_tot* (SPAA 2013, section 7.2), in seconds."""
     sums: dict[str, Fraction] = {}
     for (_, schedule), drift in drifts_of(rows).items():
         sums[schedule] = sums.get(schedule, Fraction(0)) + abs(drift)
@@ -86,7 +88,7 @@ def unfairness_of(rows: Iterable[DriftRow]) -> Mapping[str, Fraction]:
 
 
 def alone_gains_of(rows: Iterable[DriftRow]) -> Mapping[str, Fraction | float]:
-    """Organization -> v({u}) / ψ(u) − 1: by what part it would have had more alone.
+    """Returns organization -> v({u}) / ψ(u) − 1: how much more it would have had alone.
 
     Negative for who gains by the consortium, infinite for who got nothing in it but would have had
     something alone; missing for who has nothing either way.

@@ -1,4 +1,4 @@
-"""What the daemon asks of the worker, and what the worker answers: a line of JSON each."""
+"""The daemon's requests to the worker, and the worker's answers: a line of JSON each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SMALLER = "shorten drift.window, or lower drift.most_organizations"
 """What makes a replay take less time and memory."""
 
 
-class Outcome(StrEnum):
+class DriftResult(StrEnum):
     """What became of a replay."""
 
     OK = "ok"
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class DriftRequest:
     """What is to be replayed.
 
     Attributes:
@@ -47,7 +47,7 @@ class Request:
     lifeline: int
 
     def as_json(self) -> str:
-        """One line."""
+        """Returns one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -58,21 +58,21 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DriftAnswer:
     """What came of it.
 
     Attributes:
-        outcome: the rows are there if it is OK.
+        result: the rows are there if it is OK.
         why: one line for the admin if it is not.
         rows: of every schedule and organization.
     """
 
-    outcome: Outcome
+    result: DriftResult
     why: str = ""
     rows: tuple[DriftRow, ...] = ()
 
     def as_json(self) -> str:
-        """One line."""
+        """Returns one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -80,7 +80,7 @@ class Answer:
         """Reads what `as_json` wrote."""
         values = json.loads(text)
         return cls(
-            outcome=Outcome(values["outcome"]),
+            result=DriftResult(values["result"]),
             why=values["why"],
             rows=tuple(DriftRow(**row) for row in values["rows"]),
         )

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from shapleyprio.audit.alone import with_singles
 from shapleyprio.config import Organization
-from shapleyprio.drift.figures import ALONE, COMPARED
-from shapleyprio.drift.messages import Answer, Outcome, Request
+from shapleyprio.drift.figures import ALONE, SCHEDULES
+from shapleyprio.drift.messages import DriftAnswer, DriftRequest, DriftResult
 from shapleyprio.drift.window import read_past
-from shapleyprio.errors import ReplayError
+from shapleyprio.errors import Remedy, ReplayError
+from shapleyprio.replay.alone import with_singles
+from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.organizations import consortium_of
-from shapleyprio.replay.policies import run_policy
+from shapleyprio.replay.policies import reference_for, run_policy
 from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload, WorkloadError, workload_of
+from shapleyprio.replay.workload import Workload, workload_of
 from shapleyprio.store import DriftRow
 
-ORDERINGS = 15
-"""Of Rand, as in the papers' experiments."""
+REMEDIES = {
+    Remedy.SHORTER_WINDOW: "shorten drift.window",
+    Remedy.WINDOW_AT_MOST: "choose a drift.window of {bound} s at most",
+    Remedy.SAMPLE: "lower drift.most_organizations",
+}
+"""Remedy -> the key of the configuration that brings it about."""
 
-REMEDIES = {"--window": "drift.window", "take rand": "lower drift.most_organizations"}
-"""What an error tells to change on the command line -> the key here."""
 
-
-def replay_window(request: Request) -> Answer:
+def replay_window(request: DriftRequest) -> DriftAnswer:
     """Replays the window.
 
     Raises:
@@ -30,30 +32,27 @@ def replay_window(request: Request) -> Answer:
     """
     past = read_past(request.url, request.cluster, request.window)
     if len(past.log.job) == 0:
-        return Answer(outcome=Outcome.NO_JOBS, why="no job was executed in the window")
+        return DriftAnswer(result=DriftResult.NO_JOBS, why="no job was executed in the window")
     # the store knows best whose jobs and how many processors they are: only names count
     members = [Organization(name=name) for name in request.organizations]
     try:
         consortium = consortium_of(past.log, members)
         if not consortium.owned.any():
             why = "no organization brings processors; see `shapleyprio check`"
-            return Answer(outcome=Outcome.FAILED, why=why)
+            return DriftAnswer(result=DriftResult.FAILED, why=why)
         workload = workload_of(past.log, consortium, window=past.window)
     except WorkloadError:
         why = "no job of an organization was executed in the window"
-        return Answer(outcome=Outcome.NO_JOBS, why=why)
-    reference = "ref" if len(request.organizations) <= request.most_organizations else "rand"
+        return DriftAnswer(result=DriftResult.NO_JOBS, why=why)
+    reference = reference_for(len(request.organizations), request.most_organizations)
     try:
-        return Answer(outcome=Outcome.OK, rows=drift_rows(workload, reference))
+        return DriftAnswer(result=DriftResult.OK, rows=drift_rows(workload, reference))
     except ReplayError as error:
-        why = str(error)
-        for remedy, here in REMEDIES.items():
-            why = why.replace(remedy, here)
-        return Answer(outcome=Outcome.TOO_LARGE, why=why)
+        return DriftAnswer(result=DriftResult.TOO_LARGE, why=error.worded(REMEDIES))
 
 
 def drift_rows(workload: Workload, reference: str) -> tuple[DriftRow, ...]:
-    """What every schedule of a workload gave every organization, beside what was fair.
+    """Returns what every schedule gave every organization, beside what was fair.
 
     Args:
         workload: with the recorded starts.
@@ -62,10 +61,10 @@ def drift_rows(workload: Workload, reference: str) -> tuple[DriftRow, ...]:
     Raises:
         ReplayError: numbers get too large.
     """
-    fair = run_policy(workload, reference, orderings=ORDERINGS)
+    fair = run_policy(workload, reference)
     measures = measure(workload, fair)
     utilities = {
-        policy: measure(workload, run_policy(workload, policy)).utilities for policy in COMPARED
+        policy: measure(workload, run_policy(workload, policy)).utilities for policy in SCHEDULES
     }
     utilities[ALONE] = _alone(workload, fair)
     return tuple(
@@ -85,7 +84,7 @@ def drift_rows(workload: Workload, reference: str) -> tuple[DriftRow, ...]:
 
 
 def _alone(workload: Workload, fair: Schedule) -> tuple[int, ...]:
-    """v({u}) of each organization."""
+    """Returns v({u}) of each organization."""
     assert fair.coalitions is not None
     known = with_singles(workload, fair.coalitions)
     values = dict(zip(known.members.tolist(), known.values.tolist(), strict=True))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.stored import log_of_runs
 from shapleyprio.replay.workload import Window
-from shapleyprio.store import PlacedRun, Store
+from shapleyprio.store import AllocatedRun, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ def read_past(url: str, cluster: str, length: int) -> Past:
     Raises:
         StoreError: the store cannot be read.
     """
-    with Store.open(url) as store, store.reading(cluster) as view:
-        progress = view.progress()
+    with Store.open(url) as store, store.cluster(cluster).reading() as view:
+        watermark = view.watermark()
         begin = end = 0
-        if progress is not None:
-            end = progress.observed_until
-            begin = min(max(end - length, progress.opened, progress.pruned_until), end)
+        if watermark is not None:
+            end = watermark.observed_until
+            begin = min(max(end - length, watermark.opened, watermark.pruned_until), end)
         runs = (
             cut
             for placed in view.runs_alive_after(begin)
@@ -62,8 +62,8 @@ def read_past(url: str, cluster: str, length: int) -> Past:
     return Past(replace(log, owned=owned), Window(start=begin, length=end - begin))
 
 
-def executed_between(placed: PlacedRun, begin: int, end: int) -> Iterator[PlacedRun]:
-    """What was executed of a run in [begin, end), as a run of its own; nothing if nothing was.
+def executed_between(placed: AllocatedRun, begin: int, end: int) -> Iterator[AllocatedRun]:
+    """Yields what was executed of a run in [begin, end), as a run of its own, if anything was.
 
     Its release is not before the window, and after the begin unless it ran then.
     """

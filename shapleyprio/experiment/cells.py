@@ -1,4 +1,4 @@
-"""What an experiment is made of: independent cells that give rows, and how rows become a table."""
+"""The parts of an experiment: independent cells that give rows, and rows that become a table."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Cell(Protocol):
         ...
 
     def run(self) -> list[Row]:
-        """Do the work; every row of an experiment has the same columns."""
+        """Does the work; every row of an experiment has the same columns."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ExperimentTable:
     """One table to print.
 
     Attributes:
@@ -53,16 +53,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """Cells, and which of the rows' columns tell what.
+    """Cells, and the meaning of the rows' columns.
 
     Attributes:
         name: what it is called.
-        description: one line that tells what it does.
+        description: one line about what it does.
         cells: the work, in the order in which it is best begun (long cells first).
         by: columns whose values make the groups of the summary; the last one is what is compared
             (policy), those before it get a table each.
         value: the column that is summed up; None in a row whose value could not be had, which is
-            then counted as failed, and why may stand in its column `problem`.
+            then counted as failed, and why may stand in its columns `problem` and `remedy`.
         better: whether low or high values win.
         paired: columns that are alike in rows that compete for a win.
         inputs: files that are read, whose checksums are kept with the results.
@@ -82,31 +82,38 @@ class Experiment:
     inputs: Sequence[Path] = ()
     parameters: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    tables: Callable[[Sequence[Row]], Sequence[Table]] | None = None
+    tables: Callable[[Sequence[Row]], Sequence[ExperimentTable]] | None = None
 
 
-class Preset(Protocol):
-    """Makes an experiment of a paper."""
+@dataclass(frozen=True, slots=True)
+class PresetParameters:
+    """What a paper's experiment is made with.
 
-    def __call__(
-        self,
-        logs: Mapping[str, Path],
-        *,
-        windows: int | None = None,
-        seed: int = 0,
-        exhibits: Sequence[str] = (),
-    ) -> Experiment:
-        """Makes the experiment; nothing is computed yet.
+    Attributes:
+        logs: file name as in the Parallel Workloads Archive -> where the file is. A preset passes
+            over those that it does not know; what it misses stands in its notes.
+        windows: number of windows, periods or instances of each kind; None: as in the paper.
+        seed: of all random draws.
+        exhibits: names of the paper's tables, figures or scenarios; empty for all.
+    """
+
+    logs: Mapping[str, Path]
+    windows: int | None = None
+    seed: int = 0
+    exhibits: Sequence[str] = ()
+
+    def chosen(self, preset: str, exhibits: Sequence[str]) -> tuple[str, ...]:
+        """Returns the exhibits that were asked for, in the paper's order.
 
         Args:
-            logs: file name as in the Parallel Workloads Archive -> where the file is. What the
-                preset does not know is passed over; what it misses stands in its notes.
-            windows: how many windows, periods or instances of each kind; None: as in the paper.
-            seed: of all random draws.
-            exhibits: which of the paper's tables, figures or scenarios; empty for all.
+            preset: its name, for the error.
+            exhibits: all that the preset has.
 
         Raises:
-            ExperimentError: none of the logs at hand is one of the paper's, or an exhibit is
-                unknown.
+            ExperimentError: it has no such exhibit.
         """
-        ...
+        if unknown := sorted(set(self.exhibits) - set(exhibits)):
+            raise ExperimentError(
+                f"{preset} has no exhibit {unknown[0]!r}; take some of {', '.join(exhibits)}"
+            )
+        return tuple(exhibit for exhibit in exhibits if exhibit in (self.exhibits or exhibits))

@@ -21,11 +21,11 @@ CONNECT_SECONDS = 30
 SBATCH = "sbatch"
 
 SLURM_DEFAULTS = {"cores": 1, "memory": "2GB", "processes": 1}
-"""Of a job with one worker, where Dask's own configuration (jobqueue.slurm) says nothing."""
+"""Options of a one-worker job where Dask's own configuration (jobqueue.slurm) says nothing."""
 
 
 def on_dask(address: str, workers: int) -> Runner:
-    """A runner on a Dask cluster.
+    """Returns a runner on a Dask cluster.
 
     The workers need this package, and the logs under the same paths.
 
@@ -76,7 +76,7 @@ def _to(distributed: Any, address: str) -> Iterator[Any]:
         client = distributed.Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise ExperimentError(
-            f"--dask {address}: no scheduler answers there ({error}); give its address, such as "
+            f"no scheduler of Dask's answers at {address} ({error}); give its address, such as "
             "tcp://head:8786"
         ) from None
     with client:
@@ -94,17 +94,17 @@ def _on_slurm(distributed: Any, jobqueue: Any, workers: int) -> Iterator[Any]:
 
 
 def _refuse_what_slurm_refuses(script: str) -> None:
-    """Dask waits forever for the workers of jobs that could not be submitted."""
+    """Raises if Slurm refuses the workers' jobs: Dask would wait forever for their workers."""
     try:
         tried = subprocess.run(
             [SBATCH, "--test-only"], input=script, capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise ExperimentError(f"--dask slurm: {SBATCH} cannot be run ({error.strerror})") from None
+        raise ExperimentError(f"Dask on Slurm: {SBATCH} cannot be run ({error.strerror})") from None
     if tried.returncode != 0:
         said = " ".join(tried.stderr.split()) or f"exit code {tried.returncode}"
         raise ExperimentError(
-            f"--dask slurm: a worker's job is refused ({said}); what it asks for stands in Dask's "
+            f"Dask on Slurm: a worker's job is refused ({said}); what it asks for stands in Dask's "
             "configuration, under jobqueue.slurm"
         )
 
@@ -117,5 +117,5 @@ def _packages_needed() -> Iterator[None]:
         if (error.name or "").partition(".")[0] not in PACKAGES:
             raise
         raise ExperimentError(
-            "--dask needs more packages: pip install 'shapleyprio[cluster]'"
+            "Dask needs more packages: pip install 'shapleyprio[cluster]'"
         ) from None

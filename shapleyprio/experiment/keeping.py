@@ -12,14 +12,14 @@ from typing import Any
 
 from shapleyprio.experiment.cells import Cell, Experiment, ExperimentError, Row
 from shapleyprio.experiment.logs import checksum
-from shapleyprio.replay.results import whole_file
+from shapleyprio.output import whole_file
 
 MANIFEST = "experiment.json"
 CELLS = "cells"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ResultCache:
     """A directory with a manifest and a whole file for each finished cell.
 
     Attributes:
@@ -29,7 +29,7 @@ class Kept:
     directory: Path
 
     @classmethod
-    def of(cls, directory: Path, experiment: Experiment) -> Kept:
+    def of(cls, directory: Path, experiment: Experiment) -> ResultCache:
         """Opens the directory, or begins it.
 
         Raises:
@@ -54,7 +54,7 @@ class Kept:
         return cls(directory)
 
     def rows_of(self, cells: Sequence[Cell]) -> dict[int, list[Row]]:
-        """The rows of those cells that are finished, by their index.
+        """Returns the rows of the finished cells, by the cells' index.
 
         Raises:
             ExperimentError: a cell of that name was run with other parameters.
@@ -86,7 +86,7 @@ class Kept:
 
 
 def manifest_of(experiment: Experiment) -> dict[str, Any]:
-    """What an experiment was made of: its name, this package's version, its inputs' checksums.
+    """Returns an experiment's name, this package's version, and the checksums of the inputs.
 
     Raises:
         ExperimentError: an input cannot be read.
@@ -115,7 +115,7 @@ def _refuse_differences(directory: Path, kept: dict[str, Any], wanted: dict[str,
 
 
 def _digest(cell: Cell) -> str:
-    """Of all parameters: cells are dataclasses, whose text has every field."""
+    """Returns a checksum of all parameters: cells are dataclasses, whose text has every field."""
     return hashlib.sha256(repr(cell).encode()).hexdigest()
 
 

@@ -26,7 +26,7 @@ def log_of(source: str) -> Log:
 
 
 def logs_among(paths: Iterable[Path]) -> Mapping[str, Path]:
-    """File name -> where it is, of files and of what is directly in directories.
+    """Maps file names to paths, for given files and for files directly in given directories.
 
     Raises:
         ExperimentError: a path does not exist.
@@ -41,7 +41,7 @@ def logs_among(paths: Iterable[Path]) -> Mapping[str, Path]:
 
 
 def checksum(file: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits.
+    """Returns the SHA-256 of a file in hexadecimal digits.
 
     Raises:
         ExperimentError: it cannot be read.

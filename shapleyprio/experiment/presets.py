@@ -1,43 +1,45 @@
-"""The papers' experiments by name, each imported only when it is asked for."""
+"""The papers' experiments by name; their package is imported only when one is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
-from typing import cast
+from typing import Any
 
-from shapleyprio.experiment.cells import Experiment, Preset
+from shapleyprio.experiment.cells import Experiment, PresetParameters
 
-
-@dataclass(frozen=True, slots=True)
-class LazyPreset:
-    """A preset that is imported when it is first called.
-
-    Attributes:
-        module, function: where it is.
-    """
-
-    module: str
-    function: str
-
-    def __call__(
-        self,
-        logs: Mapping[str, Path],
-        *,
-        windows: int | None = None,
-        seed: int = 0,
-        exhibits: Sequence[str] = (),
-    ) -> Experiment:
-        """Makes the experiment, as `Preset` says."""
-        preset = cast("Preset", getattr(import_module(self.module), self.function))
-        return preset(logs, windows=windows, seed=seed, exhibits=exhibits)
-
-
-PRESETS: Mapping[str, Preset] = {
-    "skowron-2013": LazyPreset("shapleyprio.experiment.skowron", "skowron_2013"),
-    "cloudshare-2019": LazyPreset("shapleyprio.experiment.cloudshare", "cloudshare_2019"),
-    "mosp-2007": LazyPreset("shapleyprio.experiment.mosp", "mosp_2007"),
+PRESETS: Mapping[str, str] = {
+    "skowron-2013": "shapleyprio.papers.skowron:skowron_2013",
+    "cloudshare-2019": "shapleyprio.papers.cloudshare:cloudshare_2019",
+    "mosp-2007": "shapleyprio.papers.mosp:mosp_2007",
 }
-"""Name on the command line -> what makes the experiment."""
+"""Name on the command line -> module:function of the preset."""
+
+COMPILED: Mapping[str, str] = {
+    "experiment cloudshare": "shapleyprio.papers.cloudshare.brokers:simulate_example",
+}
+"""Description -> module:function that calls what the papers' experiments compile."""
+
+
+def preset_experiment(name: str, parameters: PresetParameters) -> Experiment:
+    """Makes a paper's experiment; nothing is computed yet.
+
+    Args:
+        name: one of `PRESETS`.
+        parameters: logs and choices.
+
+    Raises:
+        ExperimentError: none of the logs is one of the paper's, or an exhibit is unknown.
+    """
+    experiment: Experiment = imported(PRESETS[name])(parameters)
+    return experiment
+
+
+def imported(name: str) -> Any:
+    """Imports an attribute, such as ``math:sqrt``.
+
+    >>> imported("math:sqrt")(9)
+    3.0
+    """
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)

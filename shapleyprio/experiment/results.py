@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from shapleyprio.experiment.cells import Experiment, ExperimentError, Row
 from shapleyprio.experiment.keeping import manifest_of
 from shapleyprio.experiment.summary import Line
-from shapleyprio.replay.results import whole_file
+from shapleyprio.output import whole_binary_file, whole_file
 
 ENDINGS = (".parquet", ".csv")
 
@@ -23,10 +20,10 @@ def check_writable(file: Path) -> None:
     """Finds out before anything is computed whether rows can be written in that format.
 
     Raises:
-        ExperimentError: the name tells no format, or its package is missing.
+        ExperimentError: the name has no known ending, or its package is missing.
     """
     if file.suffix not in ENDINGS:
-        raise ExperimentError(f"{file}: name it .parquet or .csv, which tells the format")
+        raise ExperimentError(f"{file}: name it .parquet or .csv, as the format is to be")
     if file.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise ExperimentError(
             f"{file}: Parquet needs one more package: pip install 'shapleyprio[experiment]'; "
@@ -38,27 +35,21 @@ def write_rows(file: Path, rows: Sequence[Row]) -> None:
     """Writes a line for each row, with the rows' keys as columns; the file appears when whole.
 
     Raises:
-        ReplayError: it cannot be written.
+        OutputError: it cannot be written.
     """
+    import pandas as pd  # takes a third of a second, and most runs write no rows
+
     frame = pd.DataFrame.from_records(list(rows))
     if file.suffix == ".csv":
         with whole_file(file) as stream:
             frame.to_csv(stream, index=False, lineterminator="\n")
         return
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        frame.to_parquet(partial, index=False)
-        partial.replace(file)
-    except OSError as error:
-        raise ExperimentError(
-            f"{file}: cannot be written ({error.strerror}); name another file"
-        ) from None
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_binary_file(file) as binary:
+        frame.to_parquet(binary, index=False)
 
 
 def as_json(experiment: Experiment, rows: Sequence[Row], lines: Sequence[Line]) -> dict[str, Any]:
-    """Everything that a run tells.
+    """Returns the whole result of a run.
 
     Raises:
         ExperimentError: an input has gone since.

@@ -11,24 +11,25 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from multiprocessing import active_children, get_context, parent_process
 
+from shapleyprio.errors import Remedy
 from shapleyprio.experiment.cells import Cell, Experiment, ExperimentError, Row
-from shapleyprio.experiment.keeping import Kept
+from shapleyprio.experiment.keeping import ResultCache
 
 Finished = Generator[tuple[int, list[Row]], None, None]
 """The index of a cell that was run, and its rows; closing it stops the rest."""
 
 Runner = Callable[[Sequence[Cell]], Finished]
 
-Progress = Callable[[int, int], None]
-"""Is told how many cells are finished, and how many of them were already kept."""
+CellsProgress = Callable[[int, int], None]
+"""Called with how many cells are finished, and how many of them were already kept."""
 
 
 def run(
     experiment: Experiment,
     runner: Runner,
     *,
-    kept: Kept | None = None,
-    progress: Progress | None = None,
+    kept: ResultCache | None = None,
+    progress: CellsProgress | None = None,
 ) -> list[Row]:
     """Runs the cells that are not kept yet.
 
@@ -36,7 +37,7 @@ def run(
         experiment: what to run.
         runner: runs cells in any order.
         kept: where finished cells are kept; None to keep them in memory only.
-        progress: is told whenever a cell is finished.
+        progress: called whenever a cell is finished.
 
     Returns:
         The rows of all cells, in the cells' order.
@@ -44,10 +45,10 @@ def run(
     Raises:
         ReplayError: a cell cannot be run, or its rows cannot be kept.
     """
-    tell = progress or (lambda _finished, _kept: None)
+    report = progress or (lambda _finished, _kept: None)
     rows = {} if kept is None else kept.rows_of(experiment.cells)
     before = len(rows)
-    tell(before, before)
+    report(before, before)
     left = [number for number in range(len(experiment.cells)) if number not in rows]
     with closing(runner([experiment.cells[number] for number in left])) as finished:
         for index, of_cell in finished:
@@ -55,12 +56,12 @@ def run(
             if kept is not None:
                 kept.keep(experiment.cells[number], of_cell)
             rows[number] = of_cell
-            tell(len(rows), before)
+            report(len(rows), before)
     return [row for number in range(len(experiment.cells)) for row in rows[number]]
 
 
 def on_cores(cores: int) -> Runner:
-    """A runner that uses so many processes of this machine; with one core it needs none.
+    """Returns a runner that uses so many processes of this machine; with one core it needs none.
 
     Raises:
         ExperimentError: (while running) a process ended without a word.
@@ -89,8 +90,8 @@ def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
             yield indices.pop(future), future.result()
     except BrokenProcessPool:
         raise ExperimentError(
-            "a process that ran cells was ended from outside, perhaps for want of memory; run "
-            "again with fewer --cores (cells kept by --keep are not run again)"
+            "a process that ran cells was ended from outside, perhaps for want of memory",
+            Remedy.FEWER_CORES,
         ) from None
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

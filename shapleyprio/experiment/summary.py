@@ -46,7 +46,7 @@ class Line:
 
 
 def summary_of(experiment: Experiment, rows: Sequence[Row], *, seed: int = 0) -> list[Line]:
-    """A line for each group of an experiment, numbers by size, names as rows first have them.
+    """Returns a line for each group, numbers ordered by size, names as rows first have them.
 
     Args:
         experiment: what the rows are of.
@@ -61,7 +61,7 @@ def summary_of(experiment: Experiment, rows: Sequence[Row], *, seed: int = 0) ->
 
 
 def _ordered(keys: Collection[Key]) -> list[Key]:
-    """By column: numbers by size, everything else as it comes first."""
+    """Sorts keys by column: numbers by size, everything else in order of first appearance."""
     columns = [list(dict.fromkeys(column)) for column in zip(*keys, strict=True)]
     ranks = [
         {value: value if isinstance(value, (int, float)) else rank for rank, value in enumerate(c)}
@@ -71,7 +71,7 @@ def _ordered(keys: Collection[Key]) -> list[Key]:
 
 
 def bootstrap_interval(values: Sequence[float], seed: int) -> tuple[float, float] | None:
-    """The 95 % interval of the mean by the bootstrap's percentiles; None for a single value.
+    """Returns the bootstrap's 95 % percentile interval of the mean; None for a single value.
 
     It resamples 10,000 times with as many values as there are, with putting back.
     """
@@ -113,7 +113,7 @@ def _line(experiment: Experiment, rows: Sequence[Row], wins: int, ties: int, see
 
 
 def _wins(experiment: Experiment, rows: Sequence[Row]) -> tuple[dict[Key, int], dict[Key, int]]:
-    """How often a group was the best one alone, and how often together with others."""
+    """Counts how often each group was the best one alone, and how often together with others."""
     contests: dict[Key, list[tuple[float, Key]]] = defaultdict(list)
     for row in rows:
         value = _value(experiment, row)

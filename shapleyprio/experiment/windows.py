@@ -7,30 +7,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
+from shapleyprio.errors import Remedy
 from shapleyprio.experiment.cells import ExperimentError, Row
 from shapleyprio.experiment.logs import log_of
-from shapleyprio.replay.deal import Shares, deal
-from shapleyprio.replay.limits import PolicyError
+from shapleyprio.replay.choices import Backfill, Shares, Wide
+from shapleyprio.replay.dealing import deal
+from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import Measures, measure, unfairness
-from shapleyprio.replay.policies import check_policy, run_policy
-from shapleyprio.replay.results import REFERENCE
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import (
-    Backfill,
-    Consortium,
-    Wide,
-    Window,
-    Workload,
-    whole_log,
-    workload_of,
+from shapleyprio.replay.policies import (
+    COMPARED,
+    LIVE,
+    ORDERINGS,
+    REFERENCE,
+    policy_named,
+    run_policy,
 )
-
-ORDERINGS = 15
-"""Of `rand` without a number, as in SPAA 2013."""
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
 
 MOST_DRAWS = 10_000
-"""Of a window, until it has a job."""
+"""Number of windows drawn until one has a job."""
 
 _RAND = re.compile(r"rand-([1-9][0-9]*)")
 
@@ -45,12 +42,15 @@ class WindowCell:
         length: of the window, seconds.
         organizations: how many users are dealt out to.
         shares: how processors are dealt out.
-        processors: how many there are; None for as many as the log tells.
+        processors: how many there are; None for as many as the log says.
         policies: names of `shapleyprio.replay.POLICIES`, or rand-N for rand with N orderings.
         wide, backfill: what becomes of jobs of several processors.
         seed: of the experiment.
+        contended: seconds by which one of `COMPARED` is away from ref at least, or else the
+            window is drawn anew; None for any window.
         window: the window's number; together with seed, log's name and length it sets where the
-            window is, so all shares, deals and numbers of organizations see the same windows.
+            window is, so all shares, deals and numbers of organizations see the same windows,
+            unless they are to be contended.
         deal: the deal's number; together with these it sets whose each user is.
     """
 
@@ -63,6 +63,7 @@ class WindowCell:
     policies: tuple[str, ...]
     wide: Wide = "expand"
     backfill: Backfill = "none"
+    contended: int | None = None
     seed: int
     window: int
     deal: int = 0
@@ -74,10 +75,11 @@ class WindowCell:
         return f"{kind}-{self.window}-{self.deal}"
 
     def run(self) -> list[Row]:
-        """A row for each policy.
+        """Returns a row for each policy.
 
         A schedule that cannot be had, since numbers may leave the range in which they are exact,
-        leaves its values out and says why under `problem`; without `ref` there is no unfairness.
+        leaves its values out, and has the reason under `problem` and the code of what mends it
+        under `remedy`; without `ref` there is no unfairness.
 
         Raises:
             ReplayError: the log cannot be read, or has no window as wanted.
@@ -88,24 +90,44 @@ class WindowCell:
         if self.window > 0 and self.length >= whole:
             raise ExperimentError(
                 f"{log.source}: jobs were released in {whole} s, so windows of "
-                f"{self.length} s are all the same; choose --windows 1, or a shorter --length"
+                f"{self.length} s are all the same",
+                Remedy.FEWER_WINDOWS,
             )
-        window = window_at_random(log, self.length, dealt, self._random())
-        workload = workload_of(log, dealt, window=window, wide=self.wide, backfill=self.backfill)
-        fair = self._tried(workload, REFERENCE)
-        return [self._row(workload, policy, fair) for policy in self.policies]
+        random = self._random()
+        for _ in range(MOST_DRAWS):
+            window = window_at_random(log, self.length, dealt, random)
+            workload = workload_of(
+                log,
+                dealt,
+                window=window,
+                wide=self.wide,
+                backfill=self.backfill,
+                with_history=LIVE in self.policies,
+            )
+            fair = self._tried(workload, REFERENCE)
+            if self._is_wanted(workload, fair):
+                return [self._row(workload, policy, fair) for policy in self.policies]
+        raise ExperimentError(
+            f"{log.source}: in none of {MOST_DRAWS} windows of {self.length} s drawn is "
+            f"{' or '.join(COMPARED)} {self.contended} s away from {REFERENCE}",
+            Remedy.LONGER_WINDOW,
+        )
+
+    def _is_wanted(self, workload: Workload, fair: tuple[Schedule, Measures] | Row) -> bool:
+        if self.contended is None or isinstance(fair, dict):
+            return True
+        tried = (self._tried(workload, policy) for policy in COMPARED)
+        return any(
+            isinstance(found, tuple) and unfairness(found[1], fair[1]) >= self.contended
+            for found in tried
+        )
 
     def _dealt(self, log: Log) -> Consortium:
-        processors = self.processors or log.system_processors
-        if processors is None:
-            raise ExperimentError(
-                f"{log.source} does not tell how many processors the system had; say --processors N"
-            )
         return deal(
             log,
             self.organizations,
             shares=self.shares,
-            processors=processors,
+            processors=self.processors,
             seed=self._drawn_seed("deal"),
         )
 
@@ -117,17 +139,17 @@ class WindowCell:
         of = (self.seed, self.log, self.length, self.window, *more)
         return Random("/".join(map(str, of)))  # noqa: S311  # an experiment, no secret
 
-    def _tried(self, workload: Workload, policy: str) -> tuple[Schedule, Measures] | str:
+    def _tried(self, workload: Workload, policy: str) -> tuple[Schedule, Measures] | Row:
         name, orderings = policy_of(policy)
         try:
             schedule = run_policy(
                 workload, name, seed=self._drawn_seed("policy"), orderings=orderings
             )
         except PolicyError as error:
-            return f"{policy}: {error}".replace("--window", "--length")
+            return {"problem": f"{policy}: {error}", "remedy": error.remedy and error.remedy.value}
         return schedule, measure(workload, schedule)
 
-    def _row(self, workload: Workload, policy: str, fair: tuple[Schedule, Measures] | str) -> Row:
+    def _row(self, workload: Workload, policy: str, fair: tuple[Schedule, Measures] | Row) -> Row:
         tried = fair if policy == REFERENCE else self._tried(workload, policy)
         row: Row = {
             "log": self.log,
@@ -146,23 +168,24 @@ class WindowCell:
             "utilization": None,
             "decision_seconds": None,
             "problem": None,
+            "remedy": None,
         }
-        if isinstance(tried, str):
-            return row | {"problem": tried}
+        if isinstance(tried, dict):
+            return row | tried
         schedule, measures = tried
         row |= {
             "mean_wait": float(measures.mean_wait),
             "utilization": float(measures.utilization),
             "decision_seconds": schedule.seconds,
         }
-        if isinstance(fair, str):
-            return row | {"problem": fair}
+        if isinstance(fair, dict):
+            return row | fair
         against = fair[1]
         return row | {"unfairness": float(unfairness(measures, against)), "p_tot": against.p_tot}
 
 
 def policy_of(contender: str) -> tuple[str, int]:
-    """The policy and the number of orderings that a name of an experiment means.
+    """Returns the policy and the number of orderings that a name of an experiment means.
 
     >>> policy_of("rand-75"), policy_of("fairshare")
     (('rand', 75), ('fairshare', 15))
@@ -179,7 +202,7 @@ def check_policies(contenders: Iterable[str]) -> None:
         PolicyError: there is no such policy.
     """
     for contender in contenders:
-        check_policy(policy_of(contender)[0])
+        policy_named(policy_of(contender)[0])
 
 
 def window_at_random(log: Log, length: int, consortium: Consortium, random: Random) -> Window:
@@ -207,5 +230,6 @@ def window_at_random(log: Log, length: int, consortium: Consortium, random: Rand
             return Window(start=start, length=length)
     raise ExperimentError(
         f"{log.source}: none of {MOST_DRAWS} windows of {length} s drawn has a job of any "
-        "organization; choose a longer --length"
+        "organization",
+        Remedy.LONGER_WINDOW,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from shapleyprio.fairness.tenure import Placement
+from shapleyprio.fairness.tenure import Allocation
 from shapleyprio.fairness.utility import Moments
 
 
@@ -34,26 +34,6 @@ class Standing:
         return self.contribution - self.utility
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
-    """An organization's balance from a time t on, for as long as nothing starts or ends.
-
-    Attributes:
-        balance: φ̃ − ψ at t, in part-seconds.
-        slope: completed parts that gain worth, those on its processors less those of its jobs.
-        bend: processors at work, its own less those its jobs are on; with a horizon less those
-            whose parts reach it.
-    """
-
-    balance: int
-    slope: int
-    bend: int
-
-    def after(self, seconds: int) -> int:
-        """φ̃ − ψ so many seconds after t."""
-        return self.balance + seconds * self.slope + seconds * (seconds + 1) // 2 * self.bend
-
-
 @dataclass(slots=True)
 class Entry:
     """Moments of what one owner's processors did for one organization's jobs.
@@ -68,9 +48,9 @@ class Entry:
 
 
 class Ledger:
-    """Exact sums over placements, changed by adding and taking back placements.
+    """Exact sums over allocations, changed by adding and subtracting allocations.
 
-    Adding is commutative and taking back its inverse, so the ledger depends on the placements
+    Adding is commutative and subtracting its inverse, so the ledger depends on the allocations
     it holds and not on the order in which they came.
 
     Args:
@@ -90,28 +70,28 @@ class Ledger:
         self.folded_to = folded_to
         self.entries = entries if entries is not None else {}
 
-    def add(self, placements: Iterable[Placement]) -> None:
-        """Counts placements in."""
-        for placement in placements:
-            self._count(placement, placement.processors)
+    def add(self, allocations: Iterable[Allocation]) -> None:
+        """Counts allocations in."""
+        for allocation in allocations:
+            self._count(allocation, allocation.processors)
 
-    def take_back(self, placements: Iterable[Placement]) -> None:
-        """Undoes `add` of the same placements."""
-        for placement in placements:
-            self._count(placement, -placement.processors)
+    def subtract(self, allocations: Iterable[Allocation]) -> None:
+        """Undoes `add` of the same allocations."""
+        for allocation in allocations:
+            self._count(allocation, -allocation.processors)
 
-    def fold(self, to: int, crossing: Iterable[Placement]) -> None:
+    def fold(self, to: int, crossing: Iterable[Allocation]) -> None:
         """Moves the fold, forwards or backwards, to the time `to`.
 
         Args:
             to: the new fold.
-            crossing: all placements with an event between the old and the new fold.
+            crossing: all allocations with an event between the old and the new fold.
         """
         low, high = sorted((self.folded_to, to))
         sign = 1 if to >= self.folded_to else -1
-        for placement in crossing:
-            folded = self._entry(placement).folded
-            for second, processors in _events(placement, sign * placement.processors):
+        for allocation in crossing:
+            folded = self._entry(allocation).folded
+            for second, processors in _events(allocation, sign * allocation.processors):
                 if low < second <= high:
                     folded.add(second, processors)
         self.folded_to = to
@@ -141,7 +121,7 @@ class Ledger:
             yield organization, owner, worth, parts, growth
 
     def standings(self, t: int, organizations: Iterable[str]) -> dict[str, Standing]:
-        """Standing at t of the named organizations; see `pairs` for what t may be."""
+        """Returns the standing at t of the named organizations; see `pairs` for what t may be."""
         names = list(organizations)
         contribution, utility, completed = (dict.fromkeys(names, 0) for _ in range(3))
         for organization, owner, worth, parts, _ in self.pairs(t):
@@ -154,30 +134,18 @@ class Ledger:
             name: Standing(contribution[name], utility[name], completed[name]) for name in names
         }
 
-    def courses(self, t: int, organizations: Iterable[str]) -> dict[str, Course]:
-        """Course from t on of the named organizations' balances; see `pairs` for what t may be."""
-        names = list(organizations)
-        balance, slope, bend = (dict.fromkeys(names, 0) for _ in range(3))
-        for organization, owner, *changes in self.pairs(t):
-            for sums, change in zip((balance, slope, bend), changes, strict=True):
-                if owner in sums:
-                    sums[owner] += change
-                if organization in sums:
-                    sums[organization] -= change
-        return {name: Course(balance[name], slope[name], bend[name]) for name in names}
-
-    def _count(self, placement: Placement, processors: int) -> None:
-        entry = self._entry(placement)
-        for second, change in _events(placement, processors):
+    def _count(self, allocation: Allocation, processors: int) -> None:
+        entry = self._entry(allocation)
+        for second, change in _events(allocation, processors):
             entry.total.add(second, change)
             if second <= self.folded_to:
                 entry.folded.add(second, change)
 
-    def _entry(self, placement: Placement) -> Entry:
-        return self.entries.setdefault((placement.organization, placement.owner), Entry())
+    def _entry(self, allocation: Allocation) -> Entry:
+        return self.entries.setdefault((allocation.organization, allocation.owner), Entry())
 
 
-def _events(placement: Placement, processors: int) -> Iterator[tuple[int, int]]:
-    yield placement.begin, processors
-    if placement.end is not None:
-        yield placement.end, -processors
+def _events(allocation: Allocation, processors: int) -> Iterator[tuple[int, int]]:
+    yield allocation.begin, processors
+    if allocation.end is not None:
+        yield allocation.end, -processors

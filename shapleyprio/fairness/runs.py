@@ -43,7 +43,7 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True, order=True)
 class RunKey:
-    """What tells one execution from every other on a cluster: a requeued job keeps its id."""
+    """Identifies one execution on a cluster: a requeued job keeps its id."""
 
     job_id: int
     submit: int
@@ -73,11 +73,17 @@ class Run:
     paused_at: int | None = None
     processors: Mapping[str, int]
 
+    @property
+    def array_job_id(self) -> int:
+        """The id of the array that the job is a task of, as in the label ``33_4``; else its own."""
+        array, _, task = self.label.partition("_")
+        return int(array) if task and array.isdigit() else self.key.job_id
+
 
 def run_of(record: JobRecord) -> Run | None:
-    """The run that a record tells of, or None for a job that got no processors.
+    """Returns the run of a record, or None for a job that got no processors.
 
-    A suspended job executes nothing and gives its processors up; accounting tells for how long,
+    A suspended job executes nothing and gives its processors up; accounting has for how long,
     not when. A run that started at s, was suspended for S seconds in all and ended at e counts as
     [s + S, e): the executed parts as the last ones, which is what any pause makes of those after
     it and never worth more than they were. While suspended it counts as [s, s + executed). The

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 
 def members(coalition: int) -> Iterator[int]:
-    """The organizations in a coalition, in order.
+    """Lists the organizations in a coalition, in order.
 
     >>> list(members(0b1101))
     [0, 2, 3]
@@ -22,7 +22,7 @@ def members(coalition: int) -> Iterator[int]:
 
 
 def next_potential(value: int | Fraction, smaller: Sequence[Fraction]) -> Fraction:
-    """The potential of one coalition.
+    """Returns the potential of one coalition.
 
     Args:
         value: v(C).
@@ -32,7 +32,7 @@ def next_potential(value: int | Fraction, smaller: Sequence[Fraction]) -> Fracti
 
 
 def potential(values: Sequence[int | Fraction]) -> tuple[Fraction, ...]:
-    """The potential of every coalition.
+    """Returns the potential of every coalition.
 
     Args:
         values: v of every coalition, by bit mask; 2^k of them, and values[0] == 0.
@@ -52,7 +52,7 @@ def potential(values: Sequence[int | Fraction]) -> tuple[Fraction, ...]:
 
 
 def shapley(values: Sequence[int | Fraction]) -> tuple[Fraction, ...]:
-    """The Shapley value of every organization in the coalition of all.
+    """Returns the Shapley value of every organization in the coalition of all.
 
     Args:
         values: v of every coalition, by bit mask; 2^k of them, and values[0] == 0.

@@ -1,4 +1,4 @@
-"""Who held which node and which account when, and what a run means under that."""
+"""The history of who held which node and which account, and the meaning of a run under it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Tenure:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class Allocation:
     """Some processors of one owner, working for one organization, from begin to end.
 
     The organization gains the parts' worth as utility, the owner as contribution (DirectContr,
@@ -73,15 +73,15 @@ class Tenures:
             yield from rows
 
     def knows(self, kind: Kind, name: str) -> bool:
-        """Whether the node or account was ever heard of."""
+        """Returns whether the node or account was ever heard of."""
         return (kind, name) in self._rows
 
     def of(self, kind: Kind, name: str) -> list[Tenure]:
-        """All tenures of a node or account, the oldest first."""
+        """Returns all tenures of a node or account, the oldest first."""
         return list(self._rows.get((kind, name), ()))
 
     def holder(self, kind: Kind, name: str, second: int) -> str:
-        """The organization that holds the node or account at that second."""
+        """Returns the organization that holds the node or account at that second."""
         rows = self._rows.get((kind, name), ())
         for row in reversed(rows):
             if row.since is None or row.since <= second:
@@ -118,13 +118,11 @@ class Tenures:
             changed.append(rows[-1])
         return changed
 
-    def placements(self, run: Run) -> tuple[Placement, ...]:
-        """What a run means for whom, cut where a node or the account changed hands."""
-        names: list[tuple[Kind, str]] = [("account", run.account)]
-        names += [("node", node) for node in run.processors]
+    def allocations(self, run: Run) -> tuple[Allocation, ...]:
+        """Returns what a run means for whom, cut where a node or the account changed hands."""
         until = run.end if run.paused_at is None else run.paused_at
-        cuts = self._cuts(names, run.begin, until)
-        placements = []
+        cuts = self._cuts(names_of(run), run.begin, until)
+        allocations = []
         for begin, end in pairwise([run.begin, *cuts, until]):
             if begin is None or begin == end:
                 continue
@@ -133,12 +131,12 @@ class Tenures:
             for node, processors in run.processors.items():
                 owner = self.holder("node", node, begin)
                 by_owner[owner] = by_owner.get(owner, 0) + processors
-            placements += [
-                Placement(organization, owner, processors, begin, end)
+            allocations += [
+                Allocation(organization, owner, processors, begin, end)
                 for owner, processors in sorted(by_owner.items())
                 if processors
             ]
-        return tuple(placements)
+        return tuple(allocations)
 
     def _cuts(self, names: list[tuple[Kind, str]], begin: int, end: int | None) -> list[int]:
         return sorted(
@@ -149,3 +147,8 @@ class Tenures:
                 if row.since is not None and row.since > begin and (end is None or row.since < end)
             }
         )
+
+
+def names_of(run: Run) -> list[tuple[Kind, str]]:
+    """Returns the account and the nodes of a run, whose holders decide what it means for whom."""
+    return [("account", run.account), *(("node", node) for node in run.processors)]

@@ -38,17 +38,17 @@ class Moments:
         self.second += weighted * second
 
     def worth(self, t: int) -> int:
-        """Worth at t of all parts, Σ w·T(t − τ), in part-seconds; no event may lie after t."""
+        """Returns all parts' worth at t, Σ w·T(t − τ), in part-seconds; no event may be after t."""
         doubled = self.processors * t * (t + 1) - self.first * (2 * t + 1) + self.second
         return doubled // 2
 
     def parts(self, t: int) -> int:
-        """Unit-size parts completed by t, Σ w·(t − τ); no event may lie after t."""
+        """Returns the unit-size parts completed by t, Σ w·(t − τ); no event may be after t."""
         return self.processors * t - self.first
 
 
 def worth(begin: int, end: int | None, t: int, *, horizon: int | None = None) -> int:
-    """Worth at time t of one processor working from begin to end (Eq. 3 of SPAA 2013).
+    """Returns the worth at t of one processor working from begin to end (Eq. 3 of SPAA 2013).
 
     Args:
         begin: second of the first part.

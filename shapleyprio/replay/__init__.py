@@ -64,24 +64,51 @@ work would have come 40 s too early or too late on average.
 
 from __future__ import annotations
 
-from shapleyprio.errors import ReplayError
-from shapleyprio.replay.deal import deal
-from shapleyprio.replay.frames import comparison_frame, starts_frame
-from shapleyprio.replay.log import Log
-from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
-from shapleyprio.replay.organizations import consortium_of, load_organizations
-from shapleyprio.replay.policies import POLICIES, run_policy
-from shapleyprio.replay.reading import read_log
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shapleyprio.errors import ReplayError
+    from shapleyprio.replay.dealing import deal
+    from shapleyprio.replay.frames import comparison_frame, starts_frame
+    from shapleyprio.replay.log import Log
+    from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
+    from shapleyprio.replay.organizations import consortium_of, load_organizations
+    from shapleyprio.replay.policies import POLICIES, run_policy
+    from shapleyprio.replay.policies.own import OrganizationState, ScheduleState
+    from shapleyprio.replay.reading import read_log
+    from shapleyprio.replay.schedule import Schedule
+    from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
+
+_MODULES = {
+    "shapleyprio.errors": ("ReplayError",),
+    "shapleyprio.replay.dealing": ("deal",),
+    "shapleyprio.replay.frames": ("comparison_frame", "starts_frame"),
+    "shapleyprio.replay.log": ("Log",),
+    "shapleyprio.replay.measures": ("Measures", "drifts", "measure", "unfairness"),
+    "shapleyprio.replay.organizations": ("consortium_of", "load_organizations"),
+    "shapleyprio.replay.policies": ("POLICIES", "run_policy"),
+    "shapleyprio.replay.policies.own": ("OrganizationState", "ScheduleState"),
+    "shapleyprio.replay.reading": ("read_log",),
+    "shapleyprio.replay.schedule": ("Schedule",),
+    "shapleyprio.replay.workload": (
+        *("Consortium", "Window", "Workload", "whole_log", "workload_of"),
+    ),
+}
+"""Module -> the names it has here. They are imported at first use, so that the light modules, such
+as the registry of policies, can be had without numpy, numba and pandas."""
+
+_ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "POLICIES",
     "Consortium",
     "Log",
     "Measures",
+    "OrganizationState",
     "ReplayError",
     "Schedule",
+    "ScheduleState",
     "Window",
     "Workload",
     "comparison_frame",
@@ -97,3 +124,12 @@ __all__ = [
     "whole_log",
     "workload_of",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Imports a name of the package at its first use."""
+    if name not in _ORIGINS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_ORIGINS[name]), name)
+    globals()[name] = value
+    return value

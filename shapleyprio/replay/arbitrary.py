@@ -18,7 +18,7 @@ from __future__ import annotations
 import heapq
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
@@ -26,13 +26,17 @@ from random import Random
 
 import numpy as np
 
+from shapleyprio.errors import Remedy
 from shapleyprio.fairness.shapley import members, next_potential, shapley
+from shapleyprio.replay.errors import UtilityError
+from shapleyprio.replay.loading import complaint
+from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.utilities import PlacedJob, Utility, UtilityError
+from shapleyprio.replay.utilities import JobTimes, Utility
 from shapleyprio.replay.workload import Workload
 
 LARGEST_WORK = 10**10
-"""Of 3^k·n² for n copies of k organizations, to which the time grows: some ten minutes."""
+"""Largest 3^k·n² for n copies of k organizations, to which the time grows: some ten minutes."""
 
 
 def ref_for(
@@ -41,9 +45,9 @@ def ref_for(
     *,
     name: str,
     seed: int = 0,
-    progress: Callable[[int], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Schedule:
-    """The schedule of Ref for a utility function.
+    """Returns the schedule of Ref for a utility function.
 
     Args:
         workload: with wide jobs expanded; of k organizations and n copies, with 3^k·n² at most
@@ -51,7 +55,7 @@ def ref_for(
         utility: see `shapleyprio.replay.utilities`.
         name: of the utility; the schedule's policy is ``ref:NAME``.
         seed: of the draws of processors; they change no start.
-        progress: is told the second of the window that was reached.
+        progress: called with the second of the window that was reached.
 
     Returns:
         A schedule with one entry for each copy; its contribution is the organizations' exact
@@ -83,19 +87,20 @@ def ref_for(
 def _refuse_what_never_ends(workload: Workload, copies: int) -> None:
     if workload.wide == "rigid":
         raise UtilityError(
-            "ref for an arbitrary utility needs sequential jobs; use --wide expand, or ref itself"
+            "ref for an arbitrary utility needs sequential jobs", Remedy.SEQUENTIAL_JOBS
         )
     k = len(workload.organizations)
     if 3**k * copies**2 > LARGEST_WORK:
         most = int((LARGEST_WORK // 3**k) ** 0.5)
         raise UtilityError(
             f"ref for an arbitrary utility takes {most} processors' jobs of {k} organizations at "
-            f"most, here they ask for {copies}; choose a shorter --window or fewer organizations"
+            f"most, here they ask for {copies}",
+            Remedy.SHORTER_WINDOW,
         )
 
 
 @dataclass(slots=True)
-class _Queue:
+class _Copies:
     """An organization's copies in the order in which they start, here or anywhere.
 
     Attributes:
@@ -105,7 +110,7 @@ class _Queue:
     """
 
     job: list[int] = field(default_factory=list)
-    placed: list[PlacedJob] = field(default_factory=list)
+    placed: list[JobTimes] = field(default_factory=list)
     released: int = 0
 
 
@@ -124,7 +129,7 @@ class _Coalition:
 
     mask: int
     free: int
-    jobs: dict[int, list[PlacedJob]]
+    jobs: dict[int, list[JobTimes]]
     started: dict[int, int]
     order: list[tuple[int, int]] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -140,8 +145,8 @@ class _Coalition:
     def everything_fits(self) -> bool:
         return sum(len(jobs) - self.started[u] for u, jobs in self.jobs.items()) <= self.free
 
-    def with_first_started(self, u: int, t: int) -> list[PlacedJob]:
-        """The member's jobs as they would be if its first waiting one started now."""
+    def with_first_started(self, u: int, t: int) -> list[JobTimes]:
+        """Returns the member's jobs as they would be if its first waiting one started now."""
         first = self.started[u]
         jobs = self.jobs[u]
         return [*jobs[:first], jobs[first]._replace(start=t), *jobs[first + 1 :]]
@@ -177,7 +182,7 @@ class _Ref:
         }
         self._potentials: dict[int, Fraction] = {}
 
-    def run(self, until: int, progress: Callable[[int], None] | None) -> None:
+    def run(self, until: int, progress: ProgressCallback | None) -> None:
         moments = sorted({job.release for queue in self._queues for job in queue.placed})
         last = -1
         while moments and (t := heapq.heappop(moments)) < until:
@@ -193,7 +198,7 @@ class _Ref:
                 progress(t)
 
     def starts(self) -> list[tuple[int, int]]:
-        """Job and start of every copy in the schedule of all, as decided."""
+        """Returns job and start of every copy in the schedule of all, in the order of decision."""
         everybody = max(self._coalitions)
         copies = [iter(queue.job) for queue in self._queues]
         return [(next(copies[u]), t) for u, t in self._coalitions[everybody].order]
@@ -224,7 +229,7 @@ class _Ref:
             yield coalition.start(u, t)
 
     def _select(self, coalition: _Coalition, waiting: list[int], t: int) -> int:
-        """Fig. 1's SelectAndSchedule, with UpdateVals before each start."""
+        """Executes Fig. 1's SelectAndSchedule, with UpdateVals before each start."""
         utilities = self._utilities(coalition, t)
         without = {u: self._potential(coalition.mask ^ (1 << u), t) for u in utilities}
         potential = next_potential(sum(utilities.values()), list(without.values()))
@@ -239,7 +244,7 @@ class _Ref:
         return min(waiting, key=lambda u: (distance(u), -owed[u]))
 
     def _potential(self, mask: int, t: int) -> Fraction:
-        """Of a coalition that has decided at t; only those that somebody asks for are computed."""
+        """Returns v of a coalition that has decided at t; only requested ones are computed."""
         known = self._potentials.get(mask)
         if known is None:
             value = sum(self._utilities(self._coalitions[mask], t).values())
@@ -250,8 +255,13 @@ class _Ref:
     def _utilities(self, coalition: _Coalition, t: int) -> dict[int, int | Fraction]:
         return {u: self._value(jobs, t) for u, jobs in coalition.jobs.items()}
 
-    def _value(self, jobs: list[PlacedJob], t: int) -> int | Fraction:
-        value = self._utility(jobs, t)
+    def _value(self, jobs: list[JobTimes], t: int) -> int | Fraction:
+        try:
+            value = self._utility(jobs, t)
+        except Exception as error:
+            raise UtilityError(
+                f"utility {self._name!r} failed at second {t}: {complaint(error)}"
+            ) from error
         if not isinstance(value, (int, Fraction)):
             raise UtilityError(
                 f"utility {self._name!r} returned {value!r}; it must return an int or a "
@@ -260,18 +270,18 @@ class _Ref:
         return value
 
 
-def _queues(workload: Workload) -> list[_Queue]:
-    queues = [_Queue() for _ in workload.organizations]
+def _queues(workload: Workload) -> list[_Copies]:
+    queues = [_Copies() for _ in workload.organizations]
     columns = (workload.organization, workload.release, workload.processing_time)
     rows = zip(*(column.tolist() for column in (*columns, workload.processors)), strict=True)
     for job, (u, release, processing_time, copies) in enumerate(rows):
         queues[u].job += [job] * copies
-        queues[u].placed += [PlacedJob(release, None, processing_time)] * copies
+        queues[u].placed += [JobTimes(release, None, processing_time)] * copies
     return queues
 
 
 def _owners(starts: list[tuple[int, int]], workload: Workload, random: Random) -> list[int]:
-    """Whose processor each start gets: one of those free, each as likely as every other."""
+    """Draws the owner of each start's processor: each free processor is equally likely."""
     free = workload.owned.tolist()
     running: list[tuple[int, int]] = []
     drawn = []

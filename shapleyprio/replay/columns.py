@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,16 +40,16 @@ class Column:
     end: NDArray[np.int64]
 
     def written(self, line: int) -> str:
-        """The field of one line, as it is written."""
+        """Returns the field of one line, as it is written."""
         return self.text[self.begin[line] : self.end[line]].tobytes().decode(errors="replace")
 
     def distinct(self) -> tuple[NDArray[np.int32], list[str]]:
-        """For each line the index of its text, and the texts by first appearance."""
+        """Returns for each line the index of its text, and the texts by first appearance."""
         codes, first = _distinct(self.text, self.begin, self.end)
         return codes, [self.written(line) for line in first.tolist()]
 
     def labels(self, nothing: frozenset[str]) -> Labels:
-        """The column as labels.
+        """Returns the column as labels.
 
         Args:
             nothing: texts that name nothing.
@@ -60,12 +61,12 @@ class Column:
         return Labels(renumbered[codes], tuple(names))
 
     def numbers(self, read: Callable[[str], int]) -> NDArray[np.int64]:
-        """The column as numbers, UNREADABLE where `read` raises UnreadableError."""
+        """Returns the column as numbers, UNREADABLE where `read` raises UnreadableError."""
         codes, texts = self.distinct()
         return np.array([_or_unreadable(read, text) for text in texts], dtype=np.int64)[codes]
 
     def leading_numbers(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """The numbers of at most ten digits that the fields begin with, else UNREADABLE.
+        """Reads the numbers of at most ten digits that the fields begin with, else UNREADABLE.
 
         Returns:
             The numbers, and the byte behind each, 0 where the field ends there.
@@ -73,11 +74,11 @@ class Column:
         return _leading_numbers(self.text, self.begin, self.end)
 
     def holds(self, character: str) -> NDArray[np.bool_]:
-        """Where an ASCII character occurs."""
+        """Returns in which fields an ASCII character occurs."""
         return _holds(self.text, self.begin, self.end, ord(character))
 
     def moments(self, zone: tzinfo) -> NDArray[np.int64]:
-        """The column as seconds since the epoch.
+        """Returns the column as seconds since the epoch.
 
         It holds them as such, or as local times such as 2017-01-31T23:49:29; UNKNOWN where Slurm
         does not know, UNREADABLE where it is something else. Of a local time that the clock
@@ -121,12 +122,30 @@ def split(
     lines = text.count(b"\n", begin) + 1
     begins, ends = np.zeros((2, len(wanted), lines), dtype=np.int64)
     starts, fields = np.empty((2, lines), dtype=np.int64)
-    count = _split(data, begin, ord(separator), rest, slots, begins, ends, starts, fields)
+    found = _Fields(slots, begins, ends, starts, fields)
+    count = _split(data, begin, ord(separator), rest, found)
     columns = {
         names[number]: Column(names[number], data, begins[slot, :count], ends[slot, :count])
         for slot, number in enumerate(wanted)
     }
     return columns, starts[:count], fields[:count]
+
+
+class _Fields(NamedTuple):
+    """Where fields are in a text.
+
+    Attributes:
+        slots: int64[columns], row of the column in begins and ends, UNKNOWN if nobody needs it.
+        begins, ends: int64[slots, lines], where the fields begin and end.
+        starts: int64[lines], where the lines begin.
+        fields: int64[lines], how many fields they have.
+    """
+
+    slots: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    fields: NDArray[np.int64]
 
 
 def _or_unreadable(read: Callable[[str], int], text: str) -> int:
@@ -137,7 +156,7 @@ def _or_unreadable(read: Callable[[str], int], text: str) -> int:
 
 
 def _offset(zone: tzinfo, local_second: int) -> int:
-    """By how many seconds a time zone's clock is ahead when it shows this time."""
+    """Returns by how many seconds a time zone's clock is ahead when it shows this time."""
     shown = datetime.fromtimestamp(local_second, UTC).replace(tzinfo=zone)
     offset = shown.utcoffset()
     return 0 if offset is None else int(offset.total_seconds())
@@ -149,13 +168,10 @@ def _split(
     at: int,
     separator: int,
     rest: bool,
-    slots: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    fields: NDArray[np.int64],
+    found: _Fields,
 ) -> int:
-    """Fills begins and ends, int64[slots, lines], and starts and fields; says how many lines."""
+    """Fills in the fields of all lines, and returns how many lines there are."""
+    slots, begins, ends, starts, fields = found
     line, size, last = 0, len(text), len(slots) - 1
     while at < size:
         stop = at
@@ -243,7 +259,7 @@ def _same(text: NDArray[np.uint8], a: int, a_end: int, b: int, b_end: int) -> bo
 def _moments(
     text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Seconds since the epoch; local times as if they were UTC; else UNREADABLE."""
+    """Reads seconds since the epoch; local times as if they were UTC; else UNREADABLE."""
     seconds = np.empty(len(begin), dtype=np.int64)
     for line in range(len(begin)):
         first, length = begin[line], end[line] - begin[line]

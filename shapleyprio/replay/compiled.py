@@ -6,10 +6,16 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core.dispatcher import Dispatcher
+
+from shapleyprio.replay.kernel_cache import KernelCache
 
 UNCOUNTED: Any = {"_nrt": False}
 """No counting of references: by atomic instructions for every array at every call, it took nine
 tenths of the time. Functions without it cannot make arrays."""
+
+DISPATCHERS: list[Any] = []
+"""All that was compiled or found compiled in this process, with numba's statistics."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -21,14 +27,21 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     It runs without the interpreter's lock, so threads work side by side. Its type stays the
     Python function's: numba ships no types.
     """
-    return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
+    return cast("Callable[P, R]", _cached(numba.njit(nogil=True)(function)))
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """As `compiled`, and faster, for functions that make no arrays."""
-    return cast("Callable[P, R]", numba.njit(cache=True, nogil=True, **UNCOUNTED)(function))
+    """Compiles as `compiled` does; the code is faster, for functions that make no arrays."""
+    return cast("Callable[P, R]", _cached(numba.njit(nogil=True, **UNCOUNTED)(function)))
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """A piece of a `kernel`, pasted in wherever it is called."""
+    """Makes a function a piece of a `kernel`, pasted in wherever it is called."""
     return cast("Callable[P, R]", numba.njit(inline="always", nogil=True, **UNCOUNTED)(function))
+
+
+def _cached(dispatcher: Any) -> Any:
+    if isinstance(dispatcher, Dispatcher):  # NUMBA_DISABLE_JIT leaves a Python function
+        vars(dispatcher)["_cache"] = KernelCache(dispatcher.py_func)  # as its enable_caching does
+        DISPATCHERS.append(dispatcher)
+    return dispatcher

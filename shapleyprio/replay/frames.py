@@ -14,10 +14,10 @@ from shapleyprio.replay.workload import Workload
 
 
 def starts_frame(workload: Workload, schedule: Schedule) -> pd.DataFrame:
-    """Every start of a schedule, in its order.
+    """Returns every start of a schedule, in its order.
 
     Returns:
-        Columns job (the log's number), organization, owner (missing where nobody can tell),
+        Columns job (the log's number), organization, owner (missing where it is not known),
         release, start, processing_time (seconds from the window's begin) and copies: how many
         processors of that owner's it got.
     """
@@ -38,7 +38,7 @@ def starts_frame(workload: Workload, schedule: Schedule) -> pd.DataFrame:
 
 
 def comparison_frame(workload: Workload, schedules: Sequence[Schedule]) -> pd.DataFrame:
-    """What every policy's schedule is to every organization at the window's end.
+    """Returns each policy's measures for each organization at the window's end.
 
     Returns:
         One row for each policy and organization: policy, organization, processors, jobs, utility

@@ -1,24 +1,22 @@
-"""Where 64 bits end: what the compiled engine can tell apart, checked before it runs."""
+"""The limits of 64 bits: checks, before the compiled engine runs, of what it can distinguish."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from math import factorial, isqrt
 
-from shapleyprio.errors import ReplayError
+from shapleyprio.errors import Remedy
+from shapleyprio.replay.dealing import MOST_ORGANIZATIONS
+from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
 from shapleyprio.replay.kernel.state import NEVER
+from shapleyprio.replay.shapley.estimate import denominator_of
 from shapleyprio.replay.workload import Workload
 
-MOST_ORGANIZATIONS = 62
 MOST_REF_ORGANIZATIONS = 18
 LONGEST_BLOCK = 1024
 ERROR = 2**60
 """By how much a rounded key may be wrong; twice that is still below `worth.FAR_APART`."""
-
-
-class PolicyError(ReplayError):
-    """A policy is unknown, or cannot schedule this workload exactly."""
 
 
 def check_range(workload: Workload) -> None:
@@ -36,18 +34,20 @@ def check_range(workload: Workload) -> None:
     if m > LARGEST_COUNT or len(workload.job) >= 2**31:
         raise PolicyError(
             f"{m} processors and {len(workload.job)} jobs; a replay takes {LARGEST_COUNT} and "
-            f"{2**31 - 1} at most, choose a shorter --window"
+            f"{2**31 - 1} at most",
+            Remedy.SHORTER_WINDOW,
         )
     longest = int(workload.processing_time.max())
     if 2 * m * length * (length + 1) >= 2**63 or length + longest >= NEVER:
         raise PolicyError(
-            f"{m} processors for {length} s: the utility may exceed 64 bits; choose a --window "
-            f"of {isqrt(2**62 // m) - 1} s at most"
+            f"{m} processors for {length} s: the utility may exceed 64 bits",
+            Remedy.WINDOW_AT_MOST,
+            bound=isqrt(2**62 // m) - 1,
         )
 
 
 def ref_block(workload: Workload) -> int:
-    """Seconds of a block in which Ref's rounded keys are near enough to the exact ones.
+    """Returns the seconds of a block in which Ref's rounded keys are near enough to exact ones.
 
     Beside the exact key modulo 2^64 stands a straight line from the block's begin, which the
     curved value leaves by at most m·s(s+1)/2 within s seconds, times the sum of all weights,
@@ -60,7 +60,8 @@ def ref_block(workload: Workload) -> int:
     if k > MOST_REF_ORGANIZATIONS:
         raise PolicyError(
             f"ref keeps a schedule for each of 2^k coalitions, and k = {k} is more than "
-            f"{MOST_REF_ORGANIZATIONS}; take rand"
+            f"{MOST_REF_ORGANIZATIONS}",
+            Remedy.SAMPLE,
         )
     weight = factorial(k - 1) * sum((Fraction(1, size) for size in range(1, k)), Fraction(1))
     wanted = max(2**20 >> k, 128)
@@ -68,9 +69,19 @@ def ref_block(workload: Workload) -> int:
 
 
 def rand_block(workload: Workload, orderings: int) -> int:
-    """As `ref_block`, for Rand with so many orderings."""
+    """Returns the same as `ref_block`, for Rand with so many orderings."""
     weight = Fraction(2 * orderings + 1)
     return _block(workload, weight, terms=2 * orderings + 2, wanted=LONGEST_BLOCK)
+
+
+def estimated_block(workload: Workload, wanted: int) -> int:
+    """Returns the seconds for which keys from an estimate may hold, as wanted if possible.
+
+    Beside the exact key stands a straight line, which the curved key leaves by at most
+    m·s(s+1)/2 within s seconds, times the denominator of contributions.
+    """
+    weight = denominator_of(len(workload.organizations))
+    return max(min(isqrt(ERROR // (weight * workload.system_processors)), wanted), 1)
 
 
 def _block(workload: Workload, weight: Fraction, *, terms: int, wanted: int) -> int:
@@ -80,6 +91,7 @@ def _block(workload: Workload, weight: Fraction, *, terms: int, wanted: int) -> 
     if largest * (terms + 8) / 2**52 > ERROR or seconds < 2:
         raise PolicyError(
             f"{m} processors for {length} s: with {len(workload.organizations)} organizations "
-            "contributions may exceed what can be told apart exactly; choose a shorter --window"
+            "contributions may exceed what can be distinguished exactly",
+            Remedy.SHORTER_WINDOW,
         )
     return min(seconds - 1, wanted, LONGEST_BLOCK)

@@ -9,16 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.errors import ReplayError
-
 Format = Literal["swf", "sacct", "store"]
 
 UNKNOWN = -1
-"""What stands in a column of numbers where the log does not tell."""
-
-
-class LogError(ReplayError):
-    """A log cannot be read; the message says where, what and how to mend it."""
+"""What stands in a column of numbers where the log does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +29,7 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class RecordedProcessors:
     """Whose processors jobs really got: job i got the parts first[i] up to first[i + 1].
 
     Attributes:
@@ -68,14 +62,14 @@ class Log:
         format: what it was read as.
         job: int64, the log's own number of the job; a requeued job has several entries.
         release: int64, when the job could have started at the earliest.
-        start: int64, when it really started; UNKNOWN if the log does not tell.
+        start: int64, when it really started; UNKNOWN if the log does not say.
         processing_time: int64, above 0.
         processors: int64, above 0.
-        limit: int64, the requested processing time; UNKNOWN if the log does not tell.
+        limit: int64, the requested processing time; UNKNOWN if the log does not say.
         labels: "user", "group", "queue", "partition", "account", "nodes" (the host list as
             written), or "organization" -> that column, as far as the format has it.
         placed: whose processors were used, where the log itself knows (the daemon's store).
-        system_processors: how many processors the system had, where the log tells.
+        system_processors: how many processors the system had, where the log says.
         owned: organization -> processors that it brought when last seen, where the log knows.
         left_out: reason -> how many jobs or lines are missing here because of it.
         malformed: the first lines that could not be read; left_out["malformed"] counts all.
@@ -90,7 +84,7 @@ class Log:
     processors: NDArray[np.int64]
     limit: NDArray[np.int64]
     labels: Mapping[str, Labels]
-    placed: Placed | None = None
+    placed: RecordedProcessors | None = None
     system_processors: int | None = None
     owned: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a schedule is worth to whom, and how long jobs waited: exact where the theory is.
+"""The worth of a schedule to each organization, and jobs' waits: exact where the theory is.
 
 Everything is taken at the window's end; what starts then or later has not started. Schedules
 hold copies in batches, and so the sums here weight batches: millions of copies stay small.
@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.errors import ReplayError
+from shapleyprio.errors import Remedy, ReplayError
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
@@ -94,7 +94,7 @@ def measure(workload: Workload, schedule: Schedule) -> Measures:
 
 
 def contributed(workload: Workload, schedule: Schedule) -> tuple[int, ...]:
-    """φ̃: exact worth of what was executed on each organization's processors, whoever's it was.
+    """Returns φ̃: the exact worth of all that was executed on each organization's processors.
 
     Raises:
         ReplayError: as for `measure`.
@@ -107,7 +107,7 @@ def contributed(workload: Workload, schedule: Schedule) -> tuple[int, ...]:
 
 
 def unfairness(measures: Measures, reference: Measures) -> Fraction:
-    """Σ|ψ − ψ*| / p_tot*: the average unjustified delay or speed-up of a part, in seconds.
+    """Returns Σ|ψ − ψ*| / p_tot*: a part's average unjustified delay or speed-up, in seconds.
 
     Args:
         measures: of any schedule.
@@ -117,7 +117,7 @@ def unfairness(measures: Measures, reference: Measures) -> Fraction:
 
 
 def drifts(measures: Measures, reference: Measures) -> tuple[Fraction, ...]:
-    """(ψ(u) − ψ*(u)) / p_tot* of each organization: its part of the unfairness, with its sign.
+    """Returns each organization's (ψ(u) − ψ*(u)) / p_tot*: its signed part of the unfairness.
 
     Args:
         measures: of any schedule.
@@ -146,7 +146,7 @@ class Waits:
     weight: Integers
 
     def bounded_slowdown(self) -> float:
-        """Σ of max((wait + processing time) / max(processing time, `BOUND`), 1)."""
+        """Returns the sum of max((wait + processing time) / max(processing time, `BOUND`), 1)."""
         bounded = np.maximum(self.processing_time, BOUND)
         slowdown = np.maximum(
             np.add(self.wait, self.processing_time, dtype=np.float64) / bounded, 1
@@ -155,7 +155,7 @@ class Waits:
 
 
 def waits(workload: Workload, job: Integers, start: Integers, copies: Integers) -> Waits:
-    """How long jobs waited, those that did not start in the window until its end.
+    """Returns how long jobs waited, those that did not start in the window until its end.
 
     Args:
         workload: what was scheduled.
@@ -183,7 +183,7 @@ def waits(workload: Workload, job: Integers, start: Integers, copies: Integers) 
 
 
 def _by_the_end(workload: Workload, job: Integers, start: Integers) -> tuple[Integers, Integers]:
-    """Parts executed of one copy of each of these jobs by the window's end, and their worth."""
+    """Returns how many parts one copy of each job executes by the window's end, and their worth."""
     age = workload.window.length - start
     executed = np.minimum(workload.processing_time[job], age)
     return executed, executed * age - executed * (executed - 1) // 2
@@ -193,20 +193,22 @@ def _refuse_what_would_wrap(workload: Workload) -> None:
     if workload.window.length >= LONGEST_WINDOW:
         raise ReplayError(
             f"the window is {workload.window.length} s long, sums are exact for less than "
-            f"{LONGEST_WINDOW}; choose a shorter --window"
+            f"{LONGEST_WINDOW}",
+            Remedy.SHORTER_WINDOW,
         )
     copies = workload.processors.sum(dtype=np.float64)
     if copies >= MOST_COPIES:
         raise ReplayError(
             f"the jobs ask for {copies:.3g} processors in all, sums are exact for less than "
-            f"{MOST_COPIES}; choose a shorter --window"
+            f"{MOST_COPIES}",
+            Remedy.SHORTER_WINDOW,
         )
 
 
 def sums(
     values: Integers, weights: Integers, groups: NDArray[np.int32], count: int
 ) -> tuple[int, ...]:
-    """Σ value·weight of each group, exactly; the values are from 0 to 2^63 − 1.
+    """Returns the exact Σ value·weight of each group; the values are from 0 to 2^63 − 1.
 
     64 bits would wrap, so pieces of the values are summed apart and put together as Python's
     integers.
@@ -215,12 +217,12 @@ def sums(
     for shift in range(0, 63, LIMB):
         of_limb = np.zeros(count, dtype=np.int64)
         np.add.at(of_limb, groups, (values >> shift & (1 << LIMB) - 1) * weights)
-        totals = [total + (int(one) << shift) for total, one in zip(totals, of_limb, strict=True)]
+        totals = [total + (int(limb) << shift) for total, limb in zip(totals, of_limb, strict=True)]
     return tuple(totals)
 
 
 def percentile(values: Integers, weights: Integers, percent: int) -> int:
-    """The smallest value that at least so many per cent do not exceed (nearest rank)."""
+    """Returns the smallest value that at least so many per cent do not exceed (nearest rank)."""
     order = np.argsort(values)
     below = np.cumsum(weights[order])
     rank = -(-percent * int(below[-1]) // 100)

@@ -1,4 +1,4 @@
-"""Whose the jobs and the processors of a log are, by the configuration file."""
+"""Assigns the jobs and processors of a log to organizations, by the configuration file."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.config import ConfigError, Organization, load_config
-from shapleyprio.replay.log import UNKNOWN, Labels, Log, LogError, Placed
-from shapleyprio.replay.workload import Consortium, WorkloadError, parts_of
-from shapleyprio.service.membership import node_owners
+from shapleyprio.config import Organization, load_config
+from shapleyprio.config.membership import node_owners
+from shapleyprio.errors import Remedy
+from shapleyprio.replay.errors import LogError, WorkloadError
+from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
+from shapleyprio.replay.workload import Consortium, parts_of
 from shapleyprio.slurm.text import UnreadableError, hosts
 from shapleyprio.slurm.text_accounting import equal_parts
 
 
 def load_organizations(path: Path) -> tuple[Organization, ...]:
-    """The `[[organization]]` tables of a file; other tables may be absent, but not wrong.
+    """Reads the `[[organization]]` tables of a file; other tables may be absent, but not wrong.
 
     Raises:
-        ConfigError: there is no such file, or it is not a valid configuration.
+        WorkloadError: there is no such file.
+        ConfigError: it is not a valid configuration.
     """
     if not path.exists():
-        raise ConfigError(
-            [
-                f"{path}: no such file; name one with [[organization]] tables, "
-                "or have the users dealt out with --deal-users"
-            ]
+        raise WorkloadError(
+            f"{path}: no such file; name one with [[organization]] tables", Remedy.DEAL_USERS
         )
     return load_config(path).organizations
 
@@ -36,7 +36,7 @@ def consortium_of(log: Log, organizations: Sequence[Organization]) -> Consortium
     """Applies the organizations' claims to a log.
 
     A job belongs to the organization that claims its account; if nobody does, its user, then its
-    group, then its queue. Only the accounts listed count: a log does not tell which are below
+    group, then its queue. Only the accounts listed count: a log does not say which are below
     them. In a log that names no accounts, an organization without accounts, users, groups and
     queues has the jobs of its partitions as well. In a log that names organizations (the daemon's
     store), these decide, by name. What several claim is the first one's.
@@ -44,7 +44,7 @@ def consortium_of(log: Log, organizations: Sequence[Organization]) -> Consortium
     An organization brings `processors`, if it says so. Else each of its nodes counts as many as
     the log's jobs ever held there at one time, whoever's they were: nodes are owned as in the
     daemon, a node is in the partitions whose jobs ran there, and a job's processors are in equal
-    parts on its nodes. Nodes on which nothing ran count nothing. The daemon's store tells how many
+    parts on its nodes. Nodes on which nothing ran count nothing. The daemon's store has how many
     each brought when last seen; of whom it does not, as many count as were ever in use at one time.
 
     Args:
@@ -52,11 +52,11 @@ def consortium_of(log: Log, organizations: Sequence[Organization]) -> Consortium
         organizations: in the order of the configuration.
 
     Raises:
-        WorkloadError: no job belongs to any of them, or the log does not tell how many processors
+        WorkloadError: no job belongs to any of them, or the log does not say how many processors
             some of them bring.
         LogError: a list of nodes cannot be read.
     """
-    names = tuple(one.name for one in organizations)
+    names = tuple(organization.name for organization in organizations)
     organization = _organization_of_jobs(log, organizations)
     placed, in_use = None, None
     if log.placed is not None:
@@ -74,8 +74,8 @@ def consortium_of(log: Log, organizations: Sequence[Organization]) -> Consortium
     )
 
 
-def most_in_use(log: Log, held: Placed) -> NDArray[np.int64]:
-    """The most processors of each owner that jobs held at one time.
+def most_in_use(log: Log, held: RecordedProcessors) -> NDArray[np.int64]:
+    """Returns the most processors of each owner that jobs held at one time.
 
     At a moment at which one job ends and another starts, the first has left already.
 
@@ -111,7 +111,7 @@ def _organization_of_jobs(log: Log, organizations: Sequence[Organization]) -> ND
         known = " and ".join(f"{kind}s" for kind in claims if _knows(log, kind)) or "nothing"
         raise WorkloadError(
             f"{log.source}: none of its jobs belongs to an organization, and of what organizations "
-            f"can claim it tells {known}; compare the names in the [[organization]] tables with it"
+            f"can claim it has {known}; compare the names in the [[organization]] tables with it"
         )
     return found
 
@@ -119,30 +119,35 @@ def _organization_of_jobs(log: Log, organizations: Sequence[Organization]) -> ND
 def _claims(
     log: Log, organizations: Sequence[Organization]
 ) -> Mapping[str, Sequence[Sequence[str]]]:
-    """Column of the log -> what each organization claims of it; earlier columns outrank later."""
+    """Maps columns of the log to what each organization claims; earlier columns outrank later."""
     if "organization" in log.labels:
-        return {"organization": [(one.name,) for one in organizations]}
+        return {"organization": [(organization.name,) for organization in organizations]}
     claims: dict[str, Sequence[Sequence[str]]] = {
-        "account": [one.accounts for one in organizations],
-        "user": [one.users for one in organizations],
-        "group": [one.groups for one in organizations],
-        "queue": [one.queues for one in organizations],
+        "account": [organization.accounts for organization in organizations],
+        "user": [organization.users for organization in organizations],
+        "group": [organization.groups for organization in organizations],
+        "queue": [organization.queues for organization in organizations],
     }
     if not _knows(log, "account"):
         claims["partition"] = [
-            () if one.accounts or one.users or one.groups or one.queues else one.partitions
-            for one in organizations
+            ()
+            if organization.accounts
+            or organization.users
+            or organization.groups
+            or organization.queues
+            else organization.partitions
+            for organization in organizations
         ]
     return claims
 
 
 def _knows(log: Log, kind: str) -> bool:
-    """Whether the log tells it of any job."""
+    """Returns whether the log has it for any job."""
     return kind in log.labels and bool((log.labels[kind].codes != UNKNOWN).any())
 
 
 def _first_claims(names: Sequence[str], claims: Sequence[Sequence[str]]) -> NDArray[np.int32]:
-    """Code of a name -> the first who claims it; the entry at the end answers for UNKNOWN."""
+    """Maps codes of names to the first who claims each; the last entry answers for UNKNOWN."""
     claimant: dict[str, int] = {}
     for index, claimed in enumerate(claims):
         for name in claimed:
@@ -154,8 +159,10 @@ def _recoding(names: Sequence[str], organizations: Sequence[str]) -> NDArray[np.
     return _first_claims(names, [(name,) for name in organizations])
 
 
-def _merged(placed: Placed, owner_of: NDArray[np.int32], owners: tuple[str, ...]) -> Placed:
-    """The parts under other owners, those of a job and an owner put together.
+def _merged(
+    placed: RecordedProcessors, owner_of: NDArray[np.int32], owners: tuple[str, ...]
+) -> RecordedProcessors:
+    """Puts the parts under other owners, those of a job and an owner together.
 
     Args:
         placed: the parts.
@@ -172,13 +179,17 @@ def _merged(placed: Placed, owner_of: NDArray[np.int32], owners: tuple[str, ...]
     np.add.at(processors, which, placed.processors)
     job, owner = np.divmod(part, kinds)
     codes = (owner + UNKNOWN).astype(np.int32)
-    return Placed(np.searchsorted(job, np.arange(jobs + 1)), Labels(codes, owners), processors)
+    return RecordedProcessors(
+        np.searchsorted(job, np.arange(jobs + 1)), Labels(codes, owners), processors
+    )
 
 
-def _by_nodes(log: Log, organizations: Sequence[Organization]) -> tuple[Placed, NDArray[np.int64]]:
-    """Whose processors every job got, and how many each organization's nodes have."""
+def _by_nodes(
+    log: Log, organizations: Sequence[Organization]
+) -> tuple[RecordedProcessors, NDArray[np.int64]]:
+    """Returns whose processors every job got, and how many each organization's nodes have."""
     spread, which = _spread(log)
-    nodes, names = spread.owners.names, tuple(one.name for one in organizations)
+    nodes, names = spread.owners.names, tuple(organization.name for organization in organizations)
     owners, _ = node_owners(organizations, nodes, _partitions(log))
     owner_of = _recoding([owners[node] for node in nodes], names)
     owned = np.zeros(len(names) + 1, dtype=np.int64)
@@ -186,8 +197,8 @@ def _by_nodes(log: Log, organizations: Sequence[Organization]) -> tuple[Placed, 
     return parts_of(_merged(spread, owner_of, names), which), owned[:-1]
 
 
-def _spread(log: Log) -> tuple[Placed, NDArray[np.int64]]:
-    """Every different list of nodes and number of processors, spread over the nodes.
+def _spread(log: Log) -> tuple[RecordedProcessors, NDArray[np.int64]]:
+    """Spreads every different list of nodes with a number of processors over the nodes.
 
     Returns:
         the processors by node, those of unknown nodes with the owner UNKNOWN; and int64[jobs],
@@ -207,7 +218,7 @@ def _spread(log: Log) -> tuple[Placed, NDArray[np.int64]]:
             codes += [code.setdefault(node, len(code)) for node in parts]
             processors += parts.values()
         first.append(len(codes))
-    spread = Placed(
+    spread = RecordedProcessors(
         np.array(first, dtype=np.int64),
         Labels(np.array(codes, dtype=np.int32), tuple(code)),
         np.array(processors, dtype=np.int64),
@@ -216,7 +227,7 @@ def _spread(log: Log) -> tuple[Placed, NDArray[np.int64]]:
 
 
 def _partitions(log: Log) -> dict[str, set[str]]:
-    """Partition -> the nodes on which its jobs ran."""
+    """Maps partitions to the nodes on which their jobs ran."""
     partitions: dict[str, set[str]] = {}
     if "partition" in log.labels:
         partition, nodes = log.labels["partition"], log.labels["nodes"]
@@ -229,11 +240,11 @@ def _partitions(log: Log) -> dict[str, set[str]]:
 
 
 def _different(
-    one: NDArray[np.int32], other: NDArray[np.int32] | NDArray[np.int64]
+    first: NDArray[np.int32], second: NDArray[np.int32] | NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A job for every different pair, ordered by the first column; and every job's pair."""
-    values, rank = np.unique(other, return_inverse=True)
-    key = one.astype(np.int64) * len(values) + rank
+    """Returns a job for every different pair, ordered by the first column; and every job's pair."""
+    values, rank = np.unique(second, return_inverse=True)
+    key = first.astype(np.int64) * len(values) + rank
     _, examples, which = np.unique(key, return_index=True, return_inverse=True)
     return examples, which
 
@@ -249,12 +260,19 @@ def _owned(
     log: Log, organizations: Sequence[Organization], in_use: NDArray[np.int64] | None
 ) -> NDArray[np.int64]:
     if in_use is None:
-        _refuse_guessing(log, [one.name for one in organizations if one.processors is None])
+        _refuse_guessing(
+            log,
+            [
+                organization.name
+                for organization in organizations
+                if organization.processors is None
+            ],
+        )
         in_use = np.zeros(len(organizations), dtype=np.int64)
     return np.array(
         [
-            seen if one.processors is None else one.processors
-            for one, seen in zip(organizations, in_use.tolist(), strict=True)
+            seen if organization.processors is None else organization.processors
+            for organization, seen in zip(organizations, in_use.tolist(), strict=True)
         ],
         dtype=np.int64,
     )
@@ -264,8 +282,8 @@ def _refuse_guessing(log: Log, organizations: Sequence[str]) -> None:
     if organizations:
         header = f" (all together have {n})" if (n := log.system_processors) else ""
         raise WorkloadError(
-            f"{log.source} does not tell on which nodes its jobs ran, so the processors of "
+            f"{log.source} does not say on which nodes its jobs ran, so the processors of "
             f"{', '.join(organizations)} are unknown{header}; add `processors = N` to the "
-            "[[organization]] table of each, or have users and processors dealt out with "
-            "--deal-users"
+            "[[organization]] table of each",
+            Remedy.DEAL_USERS,
         )

@@ -7,13 +7,15 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from shapleyprio.replay.log import Format, Log, LogError
-from shapleyprio.replay.sacct import XDMOD_FIELDS, read_sacct
+from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.log import Format, Log
+from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.replay.sacct import FIRST_LINE, XDMOD_FIELDS, read_sacct
 from shapleyprio.replay.stored import read_stored
 from shapleyprio.replay.swf import FIELD_COUNT, read_swf
 
@@ -21,7 +23,6 @@ _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PIECE = 1 << 20
 _URL = re.compile(r"[a-z][a-z0-9+]*://")
-_FIRST_LINE = re.compile(rb"\s*([^\n]*)")
 _NUMBER = re.compile(rb"-?[0-9]+(\.[0-9]*)?")
 
 
@@ -33,7 +34,7 @@ def read_log(
     time_zone: str = "UTC",
     cluster: str | None = None,
     strict: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Log:
     """Reads a log of jobs.
 
@@ -45,8 +46,8 @@ def read_log(
         time_zone: of the local times in a file of sacct's, such as ``Europe/Warsaw``.
         cluster: whose runs, where a store holds several clusters.
         strict: a malformed line is an error, not only counted.
-        progress: is told now and then how far reading is: bytes of the file as it is on disk, or
-            runs of a store.
+        progress: called now and then with how far reading is: bytes of the file as it is on
+            disk, or runs of a store.
 
     Raises:
         LogError: it cannot be read; the message says where, what and how to mend it.
@@ -71,8 +72,8 @@ def _zone(name: str) -> tzinfo:
         ) from error
 
 
-def _text(source: str, progress: Callable[[int], None]) -> bytes:
-    """The whole file, decompressed."""
+def _text(source: str, progress: ProgressCallback) -> bytes:
+    """Reads the whole file, decompressed."""
     try:
         with Path(source).open("rb") as file:
             text = _decompressed(file, progress)
@@ -94,7 +95,7 @@ def _text(source: str, progress: Callable[[int], None]) -> bytes:
     return text
 
 
-def _decompressed(file: io.BufferedReader, progress: Callable[[int], None]) -> bytes:
+def _decompressed(file: io.BufferedReader, progress: ProgressCallback) -> bytes:
     magic = file.read(len(_XZ))
     file.seek(0)
     text = io.BytesIO()
@@ -112,7 +113,7 @@ def _stream(file: io.BufferedReader, magic: bytes) -> io.BufferedIOBase:
 
 
 def _format(name: str, text: bytes) -> Format:
-    found = _FIRST_LINE.match(text)
+    found = FIRST_LINE.match(text)
     first = found.group(1) if found else b""
     numbers = [_NUMBER.fullmatch(field) for field in first.split()]
     of_numbers = len(numbers) >= FIELD_COUNT and all(numbers)

@@ -1,35 +1,29 @@
-"""What a replay found out, for people's tables and for machines: JSON and CSV."""
+"""The results of a replay, for people's tables and for machines: JSON and CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.errors import ReplayError
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
+from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
-
-REFERENCE = "ref"
-"""The policy whose schedule is fair by definition."""
 
 SCHEDULE_COLUMNS = (
     *("policy", "job", "copy", "organization", "owner", "release", "start", "processing_time"),
 )
 
 BATCHES_AT_ONCE = 100_000
-"""Of a schedule on their way into a file; they are Python's integers then."""
+"""Entries of a schedule that are written at once; they are Python's integers then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +64,13 @@ def results_of(workload: Workload, schedules: Sequence[Schedule]) -> tuple[Resul
 
 
 def jobs_of(workload: Workload) -> list[int]:
-    """How many jobs each organization has in the window."""
+    """Counts the jobs of each organization in the window."""
     count = len(workload.organizations)
     return [int(n) for n in np.bincount(workload.organization, minlength=count)]
 
 
 def as_json(log: Log, workload: Workload, results: Sequence[Result]) -> dict[str, Any]:
-    """Everything but the schedules themselves, as values that JSON knows.
+    """Returns everything but the schedules themselves, as values that JSON knows.
 
     Utilities are integers of any size and contributions texts such as ``83/2``, both exact;
     means are floats. The window's start counts from the log's first release.
@@ -159,7 +153,7 @@ def _write_schedule(file: TextIO, workload: Workload, schedule: Schedule) -> Non
 
 
 def _first_copies(job: NDArray[np.int64], copies: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number within its job of each batch's first copy."""
+    """Returns each batch's first copy, as a number within its job."""
     order = np.argsort(job, kind="stable")
     before = np.cumsum(copies[order]) - copies[order]
     starts = np.searchsorted(job[order], job[order])
@@ -169,36 +163,7 @@ def _first_copies(job: NDArray[np.int64], copies: NDArray[np.int64]) -> NDArray[
 
 
 def _cells(texts: Sequence[str]) -> str:
-    """Cells of CSV, quoted where they must be."""
+    """Returns the cells of CSV, quoted where they must be."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(texts)
     return line.getvalue()
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[TextIO]:
-    """Opens a file for writing that appears when it is complete, or not at all.
-
-    What is no regular file, such as a pipe, is written as it comes.
-
-    Raises:
-        ReplayError: it cannot be written.
-    """
-    target = path.resolve()
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
-    in_place = target.exists() and not target.is_file()
-    try:
-        with (target if in_place else partial).open("w", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            if not in_place:
-                os.fsync(file.fileno())
-        if not in_place:
-            partial.replace(target)
-    except OSError as error:
-        raise ReplayError(
-            f"{path}: cannot be written ({error.strerror}); name another file"
-        ) from None
-    finally:
-        with suppress(OSError):
-            partial.unlink()

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.replay.columns import UNREADABLE, Column, split
-from shapleyprio.replay.log import UNKNOWN, Log, LogError, MalformedLine
-from shapleyprio.replay.sifting import (
+from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.filtering import (
     MALFORMED,
     MALFORMED_KEPT,
     STEPS,
@@ -25,8 +25,18 @@ from shapleyprio.replay.sifting import (
     taken,
     usable,
 )
-from shapleyprio.slurm.text import NO_TIME, UnreadableError, amount, duration, hosts, tres_of, whole
-from shapleyprio.slurm.text_accounting import LARGEST_ID, LONGEST, NO_NODES
+from shapleyprio.replay.log import UNKNOWN, Log, MalformedLine
+from shapleyprio.slurm.text import (
+    LARGEST_ID,
+    NO_TIME,
+    UnreadableError,
+    amount,
+    duration,
+    hosts,
+    tres_of,
+    whole,
+)
+from shapleyprio.slurm.text_accounting import LONGEST, NO_NODES
 
 XDMOD_FIELDS = (
     *("jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user"),
@@ -42,7 +52,7 @@ REQUIRED = {
     "its processors": ("alloccpus", "ncpus", "alloctres"),
     "how long it ran": ("elapsedraw", "elapsed", "end"),
 }
-"""What a replay needs -> the fields that tell it, the best one first."""
+"""What a replay needs -> the fields that have it, the best first."""
 
 LABELS = {
     **{name: name for name in ("account", "user", "group", "partition", "qos")},
@@ -58,7 +68,7 @@ _USED = frozenset({*sum(REQUIRED.values(), ()), *LABELS.values(), "state", "time
 _KNOWN = frozenset({*XDMOD_FIELDS, *_USED})
 _NOTHING = NO_TIME | {""}
 _NO_LIMIT = _NOTHING | {"UNLIMITED", "Partition_Limit", "INVALID"}
-_FIRST_LINE = re.compile(rb"\s*([^\n]*)")
+FIRST_LINE = re.compile(rb"\s*([^\n]*)")
 _LIMIT_IN_MINUTES = re.compile(r"[0-9]{1,9}")
 _LIMIT_IN_DAYS = re.compile(r"[0-9]+-[0-9]{1,2}(:[0-9]{2})?")
 
@@ -75,14 +85,14 @@ class _Lines:
         self._faults: list[tuple[Mask, Callable[[int], str]]] = []
 
     def first_of(self, names: Sequence[str]) -> str | None:
-        """The first of these columns that is there."""
+        """Returns the first of these columns that is there."""
         return next((name for name in names if name in self._columns), None)
 
     def column(self, name: str) -> Column:
         return self._columns[name]
 
     def numbers(self, name: str, read: Callable[[str], int]) -> Numbers:
-        """A column as numbers; UNKNOWN everywhere if it is missing."""
+        """Returns a column as numbers; UNKNOWN everywhere if it is missing."""
         if name not in self._columns:
             return np.full(self._size, UNKNOWN, dtype=np.int64)
         column = self._columns[name]
@@ -91,7 +101,7 @@ class _Lines:
         return numbers
 
     def moments(self, name: str, zone: tzinfo) -> Numbers:
-        """A column as seconds since the epoch; UNKNOWN everywhere if it is missing."""
+        """Returns a column as seconds since the epoch; UNKNOWN everywhere if it is missing."""
         if name not in self._columns:
             return np.full(self._size, UNKNOWN, dtype=np.int64)
         column = self._columns[name]
@@ -180,12 +190,12 @@ def read_sacct(
 
 
 def _names(text: bytes, fields: Sequence[str]) -> tuple[list[str], int]:
-    """The columns' names in small letters, and where the data begin.
+    """Returns the columns' names in small letters, and where the data begin.
 
     A header names at least two known columns, and none of its cells begins with a digit, as the
     job's number in a line of data does.
     """
-    first = _FIRST_LINE.match(text)
+    first = FIRST_LINE.match(text)
     begin, end = first.span(1) if first else (0, 0)
     cells = _small(text[begin:end].decode(errors="replace").split(SEPARATOR))
     is_header = len(_KNOWN.intersection(cells)) >= 2 and not any(c[:1].isdigit() for c in cells)
@@ -193,7 +203,7 @@ def _names(text: bytes, fields: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _small(names: Sequence[str]) -> list[str]:
-    """Names as they are compared: in small letters, without sacct's ``%width``."""
+    """Returns names as they are compared: in small letters, without sacct's ``%width``."""
     return [name.partition("%")[0].strip().casefold() for name in names]
 
 
@@ -204,7 +214,7 @@ def _check_names(source: str, names: Sequence[str]) -> None:
         if not set(alternatives).intersection(names)
     ]
     if missing:
-        raise LogError(f"{source}: no column tells {', nor '.join(missing)}; ask for it: {ASK}")
+        raise LogError(f"{source}: no column has {', nor '.join(missing)}; ask for it: {ASK}")
 
 
 def _wrong_count(count: int, names: Sequence[str], begin: int) -> str:
@@ -217,7 +227,7 @@ def _wrong_count(count: int, names: Sequence[str], begin: int) -> str:
 
 
 def _jobs(lines: _Lines) -> tuple[Numbers, Mask]:
-    """The jobs' numbers, and which lines are steps such as ``12.batch``.
+    """Returns the jobs' numbers, and which lines are steps such as ``12.batch``.
 
     Tasks of arrays (``12_3``) and components of heterogeneous jobs (``12+1``) are jobs.
     """
@@ -231,7 +241,7 @@ def _jobs(lines: _Lines) -> tuple[Numbers, Mask]:
 
 
 def _processing_time(lines: _Lines, start: Numbers, end: Numbers) -> Numbers:
-    """How long ended jobs executed, suspension left out if sacct told; UNKNOWN for all others."""
+    """Returns how long ended jobs ran, without suspension if sacct has it; UNKNOWN for others."""
     name = lines.first_of(REQUIRED["how long it ran"])
     if name == "end":
         known = (start != UNKNOWN) & (end != UNKNOWN)
@@ -251,7 +261,7 @@ def _processors(lines: _Lines) -> Numbers:
 
 
 def _explained(text: bytes, starts: Numbers, lines: _Lines, rows: list[int]) -> list[MalformedLine]:
-    """The reasons why some lines, in the file's order, are malformed."""
+    """Returns the reasons why some lines, in the file's order, are malformed."""
     found, number, behind = [], 1, 0
     for row in rows:
         start = int(starts[row])

@@ -1,4 +1,4 @@
-"""What a policy made of a workload."""
+"""The schedule that a policy makes of a workload."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class Schedule:
         seed: of the random draws.
         job: int64, index into the workload's columns.
         start: int64, seconds from the window's begin.
-        owner: int32, index of the organization whose processors they got; UNKNOWN where nobody
-            can tell (a recorded schedule without nodes) or an owner outside the consortium.
+        owner: int32, index of the organization whose processors they got; UNKNOWN where it
+            is not known (a recorded schedule without nodes) or an owner outside the consortium.
         copies: int64, how many processors.
         contribution: φ of each organization at the window's end: exact for ref, the estimate for
-            rand, φ̃ for everything else; None where owners are not known.
+            rand, that of coalitions that start jobs by release for shapley and live, φ̃ for all
+            others; None where owners are not known.
         seconds: that the decisions took, reading and compiling left out.
         coalitions: values of the coalitions that the policy decided by: of all under ref, of the
             sampled ones under rand; None where it kept no schedules of coalitions.

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.replay.log import UNKNOWN, Labels, Log, LogError, Placed
-from shapleyprio.replay.sifting import (
+from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.filtering import (
     UNKNOWN_PROCESSING_TIME,
     UNKNOWN_PROCESSORS,
     ZERO_PROCESSING_TIME,
     counted,
 )
-from shapleyprio.store import PlacedRun, Store, StoreError
+from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
+from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.store import AllocatedRun, ClusterStore, Store, StoreError
 
-Progress = Callable[[int], None]
-
-_TELL_EVERY = 5000
+_SHOW_EVERY = 5000
 
 
-def read_stored(url: str, *, cluster: str | None = None, progress: Progress | None = None) -> Log:
+def read_stored(
+    url: str, *, cluster: str | None = None, progress: ProgressCallback | None = None
+) -> Log:
     """Reads the finished runs of a store, sorted by start and job; nothing is written to it.
 
     Runs that the daemon has pruned, because they are older than its horizon, are not there, and
@@ -32,13 +34,13 @@ def read_stored(url: str, *, cluster: str | None = None, progress: Progress | No
     Args:
         url: of the store, as SQLAlchemy has it, such as ``sqlite:////var/lib/store.db``.
         cluster: whose runs; None if the store holds only one cluster.
-        progress: is told now and then how many runs have been read.
+        progress: called now and then with the number of runs read.
 
     Raises:
         LogError: the store cannot be read, or it is not clear which cluster is meant.
     """
     try:
-        with Store.open(url) as store, store.reading(_cluster(store, cluster)) as view:
+        with Store.open(url) as store, _cluster(store, cluster).reading() as view:
             log = log_of_runs(store.name, view.all_runs(), progress)
             owned = {row.organization: row.processors for row in view.latest_standings()}
             return replace(log, owned=owned)
@@ -46,12 +48,12 @@ def read_stored(url: str, *, cluster: str | None = None, progress: Progress | No
         raise LogError(str(error)) from error
 
 
-def _cluster(store: Store, wanted: str | None) -> str:
+def _cluster(store: Store, wanted: str | None) -> ClusterStore:
     clusters = store.clusters()
     if wanted is None and len(clusters) == 1:
-        return clusters[0]
+        return store.cluster(clusters[0])
     if wanted is not None and wanted in clusters:
-        return wanted
+        return store.cluster(wanted)
     held = ", ".join(clusters) or "no cluster yet"
     asked = "name the cluster that is meant" if wanted is None else f"{wanted} is not among them"
     raise LogError(f"{store.name}: the store holds {held}; {asked}")
@@ -84,21 +86,23 @@ class _Row(NamedTuple):
     """Owner and processors."""
 
 
-def log_of_runs(source: str, runs: Iterable[PlacedRun], progress: Progress | None = None) -> Log:
-    """The finished ones among runs as a log, sorted by start and job.
+def log_of_runs(
+    source: str, runs: Iterable[AllocatedRun], progress: ProgressCallback | None = None
+) -> Log:
+    """Returns the finished ones among runs as a log, sorted by start and job.
 
     Args:
         source: what to call where they come from.
         runs: each with its placements, of which those from its begin on count.
-        progress: is told now and then how many runs have been read.
+        progress: called now and then with the number of runs read.
     """
-    tell = progress or (lambda _: None)
+    show = progress or (lambda _: None)
     left_out = {UNKNOWN_PROCESSING_TIME: 0, ZERO_PROCESSING_TIME: 0, UNKNOWN_PROCESSORS: 0}
     names = {name: _Codes() for name in ("account", "user", "organization", "owner")}
     rows, count = [], 0
     for count, (run, placements) in enumerate(runs, start=1):
-        if count % _TELL_EVERY == 0:
-            tell(count)
+        if count % _SHOW_EVERY == 0:
+            show(count)
         processors = sum(run.processors.values())
         if run.end is None:
             left_out[UNKNOWN_PROCESSING_TIME] += 1
@@ -122,7 +126,7 @@ def log_of_runs(source: str, runs: Iterable[PlacedRun], progress: Progress | Non
                     parts=tuple((names["owner"][at.owner], at.processors) for at in at_begin),
                 )
             )
-    tell(count)
+    show(count)
     rows.sort()
     return _of_rows(source, rows, names, counted(left_out))
 
@@ -146,7 +150,7 @@ def _of_rows(
             name: names[name].labels(columns[name].tolist())
             for name in ("account", "user", "organization")
         },
-        placed=Placed(
+        placed=RecordedProcessors(
             first=np.cumsum([0, *(len(row.parts) for row in rows)], dtype=np.int64),
             owners=names["owner"].labels(owner for owner, _ in parts),
             processors=np.array([processors for _, processors in parts], dtype=np.int64),

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.compiled import compiled
+from shapleyprio.replay.filtering import MALFORMED, MALFORMED_KEPT, check_lines, usable
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, MalformedLine
-from shapleyprio.replay.sifting import MALFORMED, MALFORMED_KEPT, check_lines, usable
 from shapleyprio.slurm.text import LARGEST_NUMBER
 
 FIELDS = (
@@ -90,12 +90,12 @@ def _numbered(column: NDArray[np.int64]) -> Labels:
 
 def _system_processors(text: bytes) -> int | None:
     header = _HEADER.match(text)
-    told = _MAX_PROCS.search(header.group()) if header else None
-    return int(told.group(1)) or None if told else None
+    found = _MAX_PROCS.search(header.group()) if header else None
+    return int(found.group(1)) or None if found else None
 
 
 def _explained(text: bytes, number: int, begin: int, field: int, fault: int) -> MalformedLine:
-    """Words for a fault: in which line, where that begins, in which field and of which kind."""
+    """Puts a fault into words: its line, where that begins, its field and its kind."""
     line = text[begin:].partition(b"\n")[0]
     if fault == _TOO_FEW:
         return MalformedLine(number, f"{field} fields instead of {FIELD_COUNT}")
@@ -176,7 +176,7 @@ def _job(
 
 @compiled
 def _number(text: NDArray[np.uint8], at: int) -> tuple[int, int, int]:
-    """The number that begins here, where it ends, and what is wrong with it."""
+    """Returns the number that begins here, where it ends, and what is wrong with it."""
     size, value, digits, dots, others = len(text), 0, 0, 0, 0
     negative = text[at] == _MINUS
     if negative:

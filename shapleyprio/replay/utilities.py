@@ -8,25 +8,18 @@ returns an integer or a fraction, for no float may decide anything.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from fractions import Fraction
-from importlib import import_module
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from shapleyprio.errors import ReplayError
 from shapleyprio.fairness.utility import worth
+from shapleyprio.replay.errors import UtilityError
+from shapleyprio.replay.loading import function_named
 
 
-class UtilityError(ReplayError):
-    """There is no such utility, or it cannot be used here."""
-
-
-class PlacedJob(NamedTuple):
+class JobTimes(NamedTuple):
     """A sequential job in an organization's schedule.
 
     Attributes:
@@ -40,14 +33,14 @@ class PlacedJob(NamedTuple):
     processing_time: int
 
 
-Utility = Callable[[Sequence[PlacedJob], int], int | Fraction]
+Utility = Callable[[Sequence[JobTimes], int], int | Fraction]
 """(an organization's jobs, t) -> its utility at second t."""
 
 
-def strategy_proof(jobs: Sequence[PlacedJob], t: int) -> int:
-    """ψsp, the worth of all parts executed (SPAA 2013, Eq. 3).
+def strategy_proof(jobs: Sequence[JobTimes], t: int) -> int:
+    """Returns ψsp, the worth of all parts executed (SPAA 2013, Eq. 3).
 
-    >>> strategy_proof([PlacedJob(0, 0, 3), PlacedJob(0, None, 5)], 13)
+    >>> strategy_proof([JobTimes(0, 0, 3), JobTimes(0, None, 5)], 13)
     36
     """
     return sum(
@@ -57,37 +50,37 @@ def strategy_proof(jobs: Sequence[PlacedJob], t: int) -> int:
     )
 
 
-def flow_time(jobs: Sequence[PlacedJob], t: int) -> int:
-    """Minus the seconds that jobs have spent in the system by t, from release to end.
+def flow_time(jobs: Sequence[JobTimes], t: int) -> int:
+    """Returns minus the seconds that jobs have spent in the system by t, from release to end.
 
     A job that waits or runs has spent its time so far, so the value falls by 1 for each second
     and each job that is not done; what lies ahead counts when it has happened.
 
-    >>> flow_time([PlacedJob(0, 2, 3), PlacedJob(4, None, 5)], 10)
+    >>> flow_time([JobTimes(0, 2, 3), JobTimes(4, None, 5)], 10)
     -11
     """
     return -sum(_end_or_now(job, t) - job.release for job in jobs)
 
 
-def turnaround(jobs: Sequence[PlacedJob], t: int) -> Fraction:
-    """Minus the mean turnaround time by t: flow time per job released, 0 without jobs.
+def turnaround(jobs: Sequence[JobTimes], t: int) -> Fraction:
+    """Returns minus the mean turnaround time by t: flow time per job released, 0 without jobs.
 
-    >>> turnaround([PlacedJob(0, 2, 3), PlacedJob(4, None, 5)], 10)
+    >>> turnaround([JobTimes(0, 2, 3), JobTimes(4, None, 5)], 10)
     Fraction(-11, 2)
     """
     return Fraction(flow_time(jobs, t), max(len(jobs), 1))
 
 
-def utilization(jobs: Sequence[PlacedJob], t: int) -> int:
-    """Processor-seconds that the jobs have used by t.
+def utilization(jobs: Sequence[JobTimes], t: int) -> int:
+    """Returns the processor-seconds that the jobs have used by t.
 
-    >>> utilization([PlacedJob(0, 2, 3), PlacedJob(4, 9, 5), PlacedJob(4, None, 5)], 10)
+    >>> utilization([JobTimes(0, 2, 3), JobTimes(4, 9, 5), JobTimes(4, None, 5)], 10)
     4
     """
     return sum(_end_or_now(job, t) - job.start for job in jobs if job.start is not None)
 
 
-def _end_or_now(job: PlacedJob, t: int) -> int:
+def _end_or_now(job: JobTimes, t: int) -> int:
     return t if job.start is None else min(job.start + job.processing_time, t)
 
 
@@ -103,7 +96,7 @@ UTILITIES: Mapping[str, Utility] = MappingProxyType(
 
 
 def utility_named(name: str) -> Utility:
-    """A utility that ships, or a user's own.
+    """Returns a utility that ships, or a user's own.
 
     Args:
         name: one of `UTILITIES`, or ``module:function``; modules are also looked for in the
@@ -114,36 +107,11 @@ def utility_named(name: str) -> Utility:
     """
     if name in UTILITIES:
         return UTILITIES[name]
-    module_name, colon, function_name = name.partition(":")
-    if not colon:
+    if ":" not in name:
         near = get_close_matches(name, UTILITIES, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(UTILITIES)}, and"
         raise UtilityError(f"utility {name!r} is unknown; {hint} module:function names your own")
-    if not all(part.isidentifier() for part in [*module_name.split("."), function_name]):
-        raise UtilityError(
-            f"utility {name!r} is not module:function; for utility.py write for instance "
-            "'utility:tardiness'"
-        )
-    try:
-        with _current_directory_searched():
-            module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise UtilityError(
-            f"utility {name!r}: no module {error.name!r} here or on the Python path"
-        ) from None
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        raise UtilityError(f"utility {name!r}: {module.__file__} has no function {function_name!r}")
-    utility: Utility = function
+    utility: Utility = function_named(
+        name, kind="utility", example="utility:tardiness", error=UtilityError
+    )
     return utility
-
-
-@contextmanager
-def _current_directory_searched() -> Iterator[None]:
-    """Last of all, so that nothing that lies about there hides an installed module."""
-    here = str(Path.cwd())
-    sys.path.append(here)
-    try:
-        yield
-    finally:
-        sys.path.remove(here)

@@ -1,24 +1,18 @@
-"""What the policies schedule: the jobs of some organizations in a window of a log."""
+"""The workload that policies schedule: some organizations' jobs in a window of a log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.errors import ReplayError
-from shapleyprio.replay.log import UNKNOWN, Labels, Log, Placed
-
-Wide = Literal["expand", "rigid"]
-Backfill = Literal["none", "easy"]
-Placement = Literal["random", "least-loaded", "recorded"]
-
-
-class WorkloadError(ReplayError):
-    """The jobs and organizations do not make a workload; the message says what to change."""
+from shapleyprio.errors import Remedy
+from shapleyprio.replay.choices import Backfill, Placement, Wide
+from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
+from shapleyprio.wording import whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +24,13 @@ class Consortium:
         owned: int64[organizations], processors each brings.
         organization: int32[jobs of the log], index of the job's organization; UNKNOWN if nobody's.
         placed: whose processors each job of the log really got, with owners named as in
-            organizations; None where the log does not tell.
+            organizations; None where the log does not say.
     """
 
     organizations: tuple[str, ...]
     owned: NDArray[np.int64]
     organization: NDArray[np.int32]
-    placed: Placed | None = None
+    placed: RecordedProcessors | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +39,21 @@ class Window:
 
     start: int
     length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserHistory:
+    """Whose the jobs of a workload are, and what was known of the users when the window began.
+
+    Attributes:
+        user: int64[jobs of the workload], code of each job's user; UNKNOWN where not known.
+        past_user, past_processing_time: int64[n], of the jobs of the log that had ended by the
+            window's begin, the last to end at the end.
+    """
+
+    user: NDArray[np.int64]
+    past_user: NDArray[np.int64]
+    past_processing_time: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +70,10 @@ class Workload:
         organization: int32, index into organizations.
         release: int64, from 0 on and before window.length.
         processing_time, processors: int64, above 0.
-        limit: int64, requested processing time, UNKNOWN where the log does not tell.
-        start: int64, when it really started, rebased; UNKNOWN where the log does not tell.
+        limit: int64, requested processing time, UNKNOWN where the log does not say.
+        start: int64, when it really started, rebased; UNKNOWN where the log does not say.
         position: int64, its place in the log.
-        placed: whose processors each job really got; None where the log does not tell.
+        placed: whose processors each job really got; None where the log does not say.
         wide: "expand": a job of q processors is q sequential copies; "rigid": it needs all q at
             once.
         backfill: what happens behind a job that needs more processors than are free: "none":
@@ -75,6 +84,7 @@ class Workload:
             listed first, as Slurm's CR_LLN has it with one node for each organization; "recorded":
             those it really got (`placed`) as far as they are free, else as with "least-loaded".
         left_out: reason -> how many jobs of the log are missing because of it.
+        history: what predictions of processing times may rely on; None where nothing is.
     """
 
     organizations: tuple[str, ...]
@@ -88,20 +98,27 @@ class Workload:
     limit: NDArray[np.int64]
     start: NDArray[np.int64]
     position: NDArray[np.int64]
-    placed: Placed | None = None
+    placed: RecordedProcessors | None = None
     wide: Wide = "expand"
     backfill: Backfill = "none"
     placement: Placement = "random"
     left_out: Mapping[str, int] = field(default_factory=dict)
+    history: UserHistory | None = None
 
     @property
     def system_processors(self) -> int:
         """All processors of all organizations."""
         return int(self.owned.sum())
 
+    @property
+    def left_out_in_words(self) -> str:
+        """How many jobs of the log are missing and why; empty if none is."""
+        reasons = self.left_out.items()
+        return ", ".join(f"{whole(count)} {why.replace('_', ' ')}" for why, count in reasons)
+
 
 def whole_log(log: Log) -> Window:
-    """The window from the first release to just after the last.
+    """Returns the window from the first release to just after the last.
 
     Raises:
         WorkloadError: the log has no jobs.
@@ -120,6 +137,7 @@ def workload_of(
     wide: Wide = "expand",
     backfill: Backfill = "none",
     placement: Placement = "random",
+    with_history: bool = False,
 ) -> Workload:
     """Takes the jobs of a window out of a log.
 
@@ -130,6 +148,8 @@ def workload_of(
         wide: what becomes of jobs that need several processors.
         backfill: what may pass a rigid job that does not fit.
         placement: whose free processors a job gets.
+        with_history: whether to keep what is known of users; it is as long as the log before the
+            window.
 
     Raises:
         WorkloadError: nothing is left, nobody has processors, or it is not known whose each job
@@ -148,11 +168,12 @@ def workload_of(
     if len(taken) == 0:
         raise WorkloadError(
             f"no job of any organization was released from second {window.start} on for "
-            f"{window.length} s; choose another --window, or check the organizations"
+            f"{window.length} s",
+            Remedy.OTHER_WINDOW,
         )
     if placement == "recorded" and consortium.placed is None:
         raise WorkloadError(
-            f"{log.source}: does not tell whose processors its jobs got; choose another --placement"
+            f"{log.source}: does not say whose processors its jobs got", Remedy.OTHER_PLACEMENT
         )
     order = taken[np.lexsort((taken, log.release[taken], consortium.organization[taken]))]
     left_out = {
@@ -178,13 +199,29 @@ def workload_of(
         backfill=backfill,
         placement=placement,
         left_out={reason: count for reason, count in left_out.items() if count},
+        history=_history(log, order, window.start) if with_history else None,
     )
 
 
-def parts_of(placed: Placed, jobs: NDArray[np.int64]) -> Placed:
-    """The parts of some jobs, given by their indices, in that order; any may come often."""
+def _history(log: Log, taken: NDArray[np.int64], begin: int) -> UserHistory | None:
+    """Returns users of the jobs taken, and durations of the jobs that had ended by the begin."""
+    if "user" not in log.labels:
+        return None
+    user = log.labels["user"].codes
+    end = log.start + log.processing_time
+    past = np.flatnonzero((log.start != UNKNOWN) & (end <= begin) & (user != UNKNOWN))
+    past = past[np.argsort(end[past], kind="stable")]
+    return UserHistory(
+        user=user[taken].astype(np.int64),
+        past_user=user[past].astype(np.int64),
+        past_processing_time=log.processing_time[past],
+    )
+
+
+def parts_of(placed: RecordedProcessors, jobs: NDArray[np.int64]) -> RecordedProcessors:
+    """Returns the parts of some jobs, by indices, in that order; any index may come often."""
     counts = np.diff(placed.first)[jobs]
     first = np.concatenate(([0], np.cumsum(counts)))
     parts = np.arange(first[-1]) + np.repeat(placed.first[:-1][jobs] - first[:-1], counts)
     owners = Labels(placed.owners.codes[parts], placed.owners.names)
-    return Placed(first, owners, placed.processors[parts])
+    return RecordedProcessors(first, owners, placed.processors[parts])

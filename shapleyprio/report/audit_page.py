@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 
 from shapleyprio.audit.auditing import Audit
 from shapleyprio.replay.log import Log
@@ -12,13 +11,13 @@ from shapleyprio.report.page import Page
 from shapleyprio.report.provenance import versions
 from shapleyprio.report.replay_page import choice_of, parameters_of
 from shapleyprio.report.replayed import Replayed
-from shapleyprio.report.wording import duration
+from shapleyprio.wording import duration, whole
 
 
 def audit_page(
     log: Log, audit: Audit, *, options: Mapping[str, str], command: str | None = None
 ) -> Page:
-    """The report of an audit.
+    """Makes the report of an audit.
 
     Args:
         log: that was read.
@@ -29,7 +28,7 @@ def audit_page(
     Raises:
         ReplayError: the log cannot be read any more.
     """
-    results = [one.result for one in audit.schedules]
+    results = [assessed.result for assessed in audit.schedules]
     fair = audit.reference.result.schedule.policy
     replayed = Replayed(log, audit.workload, results, reference=fair)
     drift = replay_sections.drift(replayed)
@@ -50,7 +49,7 @@ def audit_page(
         ),
         parameters={
             **parameters_of(log, audit.workload),
-            "jobs without a recorded start": f"{audit.unknown_starts:,}",
+            "jobs without a recorded start": whole(audit.unknown_starts),
             "coalitions": _coalitions(audit),
             **options,
             "versions": versions(),
@@ -62,22 +61,21 @@ def audit_page(
 
 
 def verdict(audit: Audit) -> str:
-    """The outcome in two sentences."""
+    """Returns the outcome in two sentences."""
     return f"{_how_fair(audit)} {_how_stable(audit)}"
 
 
 def _how_fair(audit: Audit) -> str:
     recorded, names = audit.recorded, audit.workload.organizations
-    delays = [delay or Fraction(0) for delay in recorded.delays]
-    latest = max(range(len(names)), key=delays.__getitem__)
-    told = (
-        f"{names[latest]} waited longest: a part of its work came {duration(float(delays[latest]))}"
+    latest, delay = audit.latest
+    clause = (
+        f"{names[latest]} waited longest: a part of its work came {duration(float(delay))}"
         " later than was fair"
-        if delays[latest] > 0
+        if delay > 0
         else "nobody's work came later than was fair"
     )
     gap = duration(float(recorded.result.unfairness or 0))
-    return f"A part of work came {gap} too early or too late on average, and {told}."
+    return f"A part of work came {gap} too early or too late on average, and {clause}."
 
 
 def _how_stable(audit: Audit) -> str:
@@ -85,16 +83,16 @@ def _how_stable(audit: Audit) -> str:
     strongest = found.strongest
     if strongest is None:
         return "No organization or group of them would have had more alone."
-    told = ""
+    clause = ""
     if strongest.earlier is not None and strongest.earlier_if_fair is not None:
         alone, fair = float(strongest.earlier), float(strongest.earlier_if_fair)
-        told = (
+        clause = (
             f": alone a part of their work would have come {duration(alone)} earlier, in the fair "
             f"schedule {duration(abs(fair))} {'earlier' if fair >= 0 else 'later'} without leaving"
         )
     return (
         f"Of {found.coalitions:,} coalitions {found.gaining:,} would have had more alone, and "
-        f"{strongest.named(names)} had the strongest reason to leave{told}."
+        f"{strongest.named(names)} had the strongest reason to leave{clause}."
     )
 
 

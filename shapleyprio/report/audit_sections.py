@@ -12,21 +12,19 @@ from shapleyprio.report.charts import trends
 from shapleyprio.report.comparisons import bars
 from shapleyprio.report.page import Cell, Section, Table, columns_of
 from shapleyprio.report.replayed import Replayed
-from shapleyprio.report.wording import duration
-
-HOUR = 3600
+from shapleyprio.wording import SECONDS_OF_AN_HOUR, duration, percent
 
 MOST_MOMENTS = 200
-"""Of periods that are shown; sums until then, so that none is lost."""
+"""Largest number of periods that are shown; sums until then, so that none is lost."""
 
 
 def delays(replayed: Replayed, audit: Audit) -> Section:
-    """By how long did whose own work come too late?"""
+    """Shows by how long each organization's own work came too late."""
     return _organizations(
         replayed,
         audit,
         "delays",
-        lambda one: one.delays,
+        lambda assessed: assessed.delays,
         title="Whose work came too late",
         note="By how many hours a part of an organization's own work came later than in the fair "
         f"schedule of {replayed.reference}, on average; to the left it came earlier.",
@@ -34,12 +32,12 @@ def delays(replayed: Replayed, audit: Audit) -> Section:
 
 
 def alone(replayed: Replayed, audit: Audit) -> Section:
-    """Would an organization have been better off alone?"""
+    """Shows whether each organization would have been better off alone."""
     return _organizations(
         replayed,
         audit,
         "alone",
-        lambda one: [alone.earlier for alone in one.stability.organizations],
+        lambda assessed: [alone.earlier for alone in assessed.stability.organizations],
         title="Each organization alone",
         note="By how many hours a part of its work would have come earlier, had it had nothing but "
         "its own processors; to the left later: it is better off with the others.",
@@ -47,17 +45,13 @@ def alone(replayed: Replayed, audit: Audit) -> Section:
 
 
 def exchange(replayed: Replayed, audit: Audit) -> Section:
-    """Who gave more than it took, as time went by?"""
+    """Shows who gave more than it took, as time went by."""
     names, periods = tuple(replayed.colors), audit.periods
-    each = [
-        period.used
-        if period.contributed is None
-        else tuple(
-            given - used for given, used in zip(period.contributed, period.used, strict=True)
-        )
-        for period in periods
+    each = [period.used if period.lent is None else period.lent for period in periods]
+    lines = [
+        (0, *(total / SECONDS_OF_AN_HOUR for total in accumulate(column)))
+        for column in zip(*each, strict=True)
     ]
-    lines = [(0, *(total / HOUR for total in accumulate(one))) for one in zip(*each, strict=True)]
     moments = (0, *(period.end for period in periods))
     last = len(periods)
     shown = sorted({-(-last * i // MOST_MOMENTS) for i in range(MOST_MOMENTS + 1)})
@@ -68,7 +62,7 @@ def exchange(replayed: Replayed, audit: Audit) -> Section:
         note=f"Processor-hours {given}, since the window's start: above zero it gave more than it "
         "took."
         if known
-        else "Processor-hours of its jobs since the window's start; the log does not tell on whose "
+        else "Processor-hours of its jobs since the window's start; the log does not say on whose "
         "processors they ran.",
         chart=trends(
             "exchange",
@@ -93,7 +87,7 @@ def exchange(replayed: Replayed, audit: Audit) -> Section:
 
 
 def stability(audit: Audit) -> Section:
-    """Who would have had more alone?"""
+    """Shows who would have had more alone."""
     fair = audit.reference.result.schedule.policy
     sampled = "" if audit.orderings is None else "sampled "
     return Section(
@@ -110,7 +104,7 @@ def stability(audit: Audit) -> Section:
                 *("strongest reason to leave", "gain, ph·h", "relative"),
                 *("earlier, h", "if fair, h"),
             ),
-            rows=[row for one in audit.schedules for row in _reasons(audit, one)],
+            rows=[row for assessed in audit.schedules for row in _reasons(audit, assessed)],
         ),
     )
 
@@ -131,8 +125,8 @@ def _reasons(audit: Audit, assessed: Assessed) -> Iterator[Sequence[Cell]]:
 def _gain(coalition: Coalition) -> tuple[Cell, ...]:
     relative = coalition.relative_gain
     return (
-        coalition.gain / HOUR**2,
-        "∞" if relative is None else f"{float(relative):.2%}",
+        coalition.gain / SECONDS_OF_AN_HOUR**2,
+        "∞" if relative is None else percent(relative, digits=2),
         _hours(coalition.earlier),
         _hours(coalition.earlier_if_fair),
     )
@@ -147,8 +141,8 @@ def _organizations(
     title: str,
     note: str,
 ) -> Section:
-    """One number of each organization under each schedule."""
-    found = {one.result.schedule.policy: seconds(one) for one in audit.schedules}
+    """Shows one number of each organization under each schedule."""
+    found = {assessed.result.schedule.policy: seconds(assessed) for assessed in audit.schedules}
     return Section(
         title=title,
         note=note,
@@ -157,7 +151,12 @@ def _organizations(
             columns_of(
                 ("choice", "organization", "value", "label"),
                 (
-                    (policy, organization, float(value) / HOUR, duration(float(value)))
+                    (
+                        policy,
+                        organization,
+                        float(value) / SECONDS_OF_AN_HOUR,
+                        duration(float(value)),
+                    )
                     for policy, values in found.items()
                     for organization, value in zip(replayed.colors, values, strict=True)
                     if value is not None
@@ -178,4 +177,4 @@ def _organizations(
 
 
 def _hours(seconds: Fraction | None) -> float | None:
-    return None if seconds is None else float(seconds) / HOUR
+    return None if seconds is None else float(seconds) / SECONDS_OF_AN_HOUR

@@ -46,7 +46,7 @@ def trends(
     choice: str | None,
     kinds: Sequence[str] = (),
 ) -> Chart:
-    """Lines over time, one for each organization (and kind, drawn solid, dashed, ...).
+    """Draws lines over time, one for each organization (and kind, drawn solid, dashed, ...).
 
     Args:
         name: of the chart.
@@ -111,7 +111,7 @@ def stacked_bars(
     colors: Mapping[str, str],
     choice: str,
 ) -> Chart:
-    """Parts of a whole over time, one upon the other for each organization.
+    """Draws parts of a whole over time, one upon the other for each organization.
 
     Args:
         name: of the chart.
@@ -161,16 +161,20 @@ def stacked_bars(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixWords:
-    """What a matrix calls things.
+    """What a matrix calls things, and what makes its cells dark.
 
     Attributes:
+        values: title of the values.
         rows, columns: what they are.
         part: what `part` is a part of.
+        shaded_by: field that makes a cell dark.
     """
 
+    values: str
     rows: str = "jobs of"
     columns: str = "processors of"
     part: str = "of these jobs' work"
+    shaded_by: Literal["value", "part"] = "value"
 
 
 def heat_map(
@@ -179,24 +183,20 @@ def heat_map(
     *,
     rows: Sequence[str],
     columns: Sequence[str],
-    title: str,
     choice: str | None,
-    words: MatrixWords | None = None,
-    shaded_by: Literal["value", "part"] = "value",
+    words: MatrixWords,
 ) -> Chart:
-    """A matrix: whose jobs (rows, "organization") got how much of whose (columns, "owner").
+    """Draws a matrix: whose jobs (rows, "organization") got how much of whose (columns, "owner").
 
     Args:
         name: of the chart.
         data: choice, organization, owner, value, part (of the row's sum).
         rows: organizations in order.
         columns: owners in order.
-        title: of the values.
         choice: that is shown at first; None where nothing can be chosen.
-        words: for a matrix of other things.
-        shaded_by: what makes a cell dark.
+        words: titles, and what makes a cell dark.
     """
-    words = words or MatrixWords()
+    shaded_by = words.shaded_by
     shades = "~s" if shaded_by == "value" else ".0%"
     narrow = "width < 100 * length(domain('x'))"
     largest = f"isValid(datum.most) ? datum.{shaded_by} / datum.most : 0"
@@ -238,14 +238,14 @@ def heat_map(
                     "color": {
                         "field": shaded_by,
                         "type": "quantitative",
-                        "title": title if shaded_by == "value" else words.part,
+                        "title": words.values if shaded_by == "value" else words.part,
                         "scale": {"range": ["#f3f8fd", "#08306b"], "domainMin": 0},
                         "legend": {"orient": "bottom", "gradientLength": 200, "format": shades},
                     },
                     "tooltip": [
                         label("organization", words.rows),
                         label("owner", words.columns),
-                        number("value", title),
+                        number("value", words.values),
                         number("part", words.part, ".1%"),
                     ],
                 },

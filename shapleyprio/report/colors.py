@@ -1,4 +1,4 @@
-"""Colors that color-blind readers can tell apart, the same for an organization everywhere."""
+"""Colors that color-blind readers can distinguish, the same for an organization everywhere."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SHADES = ((0x00, 0.0), (0x60, 0.5), (0xFF, 0.5))
 
 
 def colors_of(organizations: Sequence[str]) -> dict[str, str]:
-    """A color for each organization, by its place in the list.
+    """Returns a color for each organization, by its place in the list.
 
-    Beyond 24 organizations colors repeat; then only hovering tells them apart.
+    Beyond 24 organizations colors repeat; then only hovering distinguishes them.
 
     >>> colors_of(["physics", "biology"])
     {'physics': '#0072B2', 'biology': '#E69F00'}

@@ -47,7 +47,7 @@ def spread(
     of: Literal["organization", "policy"] = "organization",
     linear_below: int | None = 60,
 ) -> Chart:
-    """How values are spread: a thin line from 5 to 95 %, a bar from 25 to 75 %, the median.
+    """Draws the spread of values: a thin line from 5 to 95 %, a bar from 25 to 75 %, the median.
 
     Args:
         name: of the chart.
@@ -93,7 +93,7 @@ def spread(
 def signed_bars(
     name: str, data: Data, *, title: str, colors: Mapping[str, str], policies: Sequence[str]
 ) -> Chart:
-    """A bar for each policy, made of organizations: to the right above zero, to the left below.
+    """Draws a bar of organizations for each policy: to the right above zero, to the left below.
 
     Args:
         name: of the chart.
@@ -139,7 +139,7 @@ def signed_bars(
 
 
 def bars(name: str, data: Data, *, title: str, colors: Mapping[str, str], choice: str) -> Chart:
-    """A bar for each organization, to the right above zero, to the left below.
+    """Draws a bar for each organization, to the right above zero, to the left below.
 
     Args:
         name: of the chart.
@@ -187,7 +187,7 @@ def counts(
     kinds: Sequence[str],
     choice: str | None,
 ) -> Chart:
-    """How often something came about for each policy: a bar, fainter for each further kind.
+    """Draws how often each policy saw something: a bar, fainter for each further kind.
 
     Args:
         name: of the chart.
@@ -231,7 +231,7 @@ def intervals(
     colors: Mapping[str, str] | None = None,
     choice: str | None = None,
 ) -> Chart:
-    """For each policy a mean, and the interval in which it is known to be.
+    """Draws each policy's mean, and the interval in which it is known to be.
 
     Args:
         name: of the chart.
@@ -270,7 +270,7 @@ def intervals(
 
 
 def _rows(field: str, names: Collection[str]) -> Spec:
-    """The channel y: one row for each name."""
+    """Returns the channel y: one row for each name."""
     return {
         "field": field,
         "type": "nominal",

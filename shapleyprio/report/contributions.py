@@ -17,14 +17,14 @@ MOST_WORK = 2**25
 """Jobs times coalitions up to which Ref is run once more, which takes some seconds."""
 
 MOST_VALUES = 2**16
-"""Of coalitions, over all moments, that are turned into contributions in Python's fractions."""
+"""Most coalitions, over all moments, that are turned into contributions as fractions."""
 
 FEWEST, MOST = 8, 100
-"""Moments."""
+"""Bounds of the number of moments."""
 
 
 def is_cheap(workload: Workload) -> bool:
-    """Whether `shapley_over_time` takes seconds rather than minutes."""
+    """Returns whether `shapley_over_time` takes seconds rather than minutes."""
     coalitions: int = 2 ** len(workload.organizations)
     return len(workload.job) * coalitions <= MOST_WORK
 

@@ -31,7 +31,7 @@ class TimeAxis:
     dates: bool = False
 
     def encoding(self, field: str) -> Spec:
-        """The channel x or x2, its domain following the page."""
+        """Returns the channel x or x2, its domain following the page."""
         scale: Spec = {
             "domainMin": {"expr": "begin"},
             "domainMax": {"expr": "end"},
@@ -50,7 +50,7 @@ class TimeAxis:
         }
 
     def tooltip(self, field: str) -> Spec:
-        """The moment beside the mouse."""
+        """Returns a line with the moment beside the mouse."""
         if self.dates:
             shown = {"timeUnit": "utcyearmonthdatehoursminutes", "type": "temporal"}
             return {"field": field, "title": "time", **shown}
@@ -67,7 +67,7 @@ LEGEND: Spec = {
 
 
 def params(*, choice: str | None = None, axis: TimeAxis | None = None) -> list[Spec]:
-    """The signals of the page that a chart follows."""
+    """Returns the signals of the page that a chart follows."""
     return [
         {"name": "hidden", "value": []},
         *([] if choice is None else [{"name": "choice", "value": choice}]),
@@ -80,17 +80,17 @@ def params(*, choice: str | None = None, axis: TimeAxis | None = None) -> list[S
 
 
 def filters(choice: str | None) -> list[Spec]:
-    """What is shown of a chart's data; `choice` is None where it does not depend on that."""
+    """Selects the shown part of a chart's data; `choice` is None where it does not matter."""
     return [*chosen(choice), {"filter": "indexof(hidden, datum.organization) < 0"}]
 
 
 def chosen(choice: str | None) -> list[Spec]:
-    """As `filters`, of data that have nothing to do with organizations."""
+    """Selects as `filters` does, from data that have nothing to do with organizations."""
     return [] if choice is None else [{"filter": "datum.choice === choice"}]
 
 
 def organizations(colors: Mapping[str, str], field: str = "organization") -> Spec:
-    """The channel color: an organization's own, or that of what stands in another field."""
+    """Returns the channel color: an organization's own, or that of another field's value."""
     return {
         "field": field,
         "type": "nominal",
@@ -101,16 +101,16 @@ def organizations(colors: Mapping[str, str], field: str = "organization") -> Spe
 
 
 def quantity(field: str, title: str, axis: Spec | None = None) -> Spec:
-    """A channel for numbers."""
+    """Returns a channel for numbers."""
     found: Spec = {"field": field, "type": "quantitative", "title": title}
     return found if axis is None else {**found, "axis": axis}
 
 
 def label(field: str, title: str | None = None) -> Spec:
-    """A line of words beside the mouse."""
+    """Returns a line of words beside the mouse."""
     return {"field": field, "type": "nominal", "title": field if title is None else title}
 
 
 def number(field: str, title: str, format_: str = ",.4~g") -> Spec:
-    """A line with a number beside the mouse."""
+    """Returns a line with a number beside the mouse."""
     return {"field": field, "type": "quantitative", "title": title, "format": format_}

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from shapleyprio.experiment.cells import Experiment, Row
-from shapleyprio.experiment.cells import Table as OwnTable
+from shapleyprio.experiment.cells import Experiment, ExperimentTable, Row
 from shapleyprio.experiment.keeping import manifest_of
 from shapleyprio.experiment.summary import Line
 from shapleyprio.report import experiment_sections
 from shapleyprio.report.page import Choice, Page
 from shapleyprio.report.provenance import versions
 from shapleyprio.report.summed import Summed
-from shapleyprio.report.wording import duration, number
+from shapleyprio.wording import duration, four_digits, whole
 
 
 def experiment_page(
@@ -21,12 +20,12 @@ def experiment_page(
     rows: Sequence[Row],
     groups: Mapping[str, Sequence[Line]],
     *,
-    tables: Sequence[OwnTable] = (),
+    tables: Sequence[ExperimentTable] = (),
     notes: Sequence[str] = (),
     options: Mapping[str, str],
     command: str | None = None,
 ) -> Page:
-    """The report of an experiment.
+    """Makes the report of an experiment.
 
     Args:
         made: what was run.
@@ -56,7 +55,7 @@ def experiment_page(
         parameters={
             "experiment": f"{made.name}: {made.description}",
             **{f"SHA-256 of {name}": checksum for name, checksum in inputs},
-            "cells": f"{len(made.cells):,}",
+            "cells": whole(len(made.cells)),
             **({"notes": "; ".join(notes)} if notes else {}),
             **options,
             "versions": versions(),
@@ -69,7 +68,7 @@ def experiment_page(
 
 
 def verdict(summed: Summed) -> str:
-    """The outcome in two sentences."""
+    """Returns the outcome in two sentences."""
     ordered = [
         sorted(
             (line for line in lines if line.mean is not None),
@@ -83,7 +82,7 @@ def verdict(summed: Summed) -> str:
     value = summed.made.value
     apart = [lines for lines in ordered if lines[0].mean != lines[-1].mean or len(lines) == 1]
     if not apart:
-        return f"All have the same mean {value}. More or longer windows might tell them apart."
+        return f"All have the same mean {value}. More or longer windows might separate them."
     if len(ordered) == 1:
         return _of_one_group(summed, ordered[0])
     best, worst = (
@@ -104,13 +103,13 @@ def verdict(summed: Summed) -> str:
 
 
 def _of_one_group(summed: Summed, lines: Sequence[Line]) -> str:
-    """On a single group: who is best and worst, and how sure that is."""
+    """Describes a single group: who is best and worst, and how sure that is."""
     best, worst = lines[0], lines[-1]
     if best is worst:
         return f"{_mean(summed, best)} is the mean. Nothing was held against it."
     second = lines[1]
     low, high = (best, second) if summed.made.better == "low" else (second, best)
-    told = (
+    clause = (
         "is apart from"
         if high.low is not None and low.high is not None and low.high < high.low
         else "overlaps with"
@@ -118,20 +117,20 @@ def _of_one_group(summed: Summed, lines: Sequence[Line]) -> str:
     return (
         f"Over {best.count:,} windows {_mean(summed, best)} is the best mean "
         f"{summed.made.value}, and {_mean(summed, worst)} the worst. The 95 % interval of "
-        f"{summed.name_of(best)} {told} that of {summed.name_of(second)}, the second."
+        f"{summed.name_of(best)} {clause} that of {summed.name_of(second)}, the second."
     )
 
 
 def _mean(summed: Summed, line: Line) -> str:
     mean = line.mean or 0.0
-    return f"{summed.name_of(line)}'s {duration(mean) if summed.in_seconds else number(mean)}"
+    return f"{summed.name_of(line)}'s {duration(mean) if summed.in_seconds else four_digits(mean)}"
 
 
 def _times(counted: Counter[str]) -> str:
-    """Whose something is how often.
+    """Returns counts by name as a phrase.
 
     >>> _times(Counter({"rand": 6, "directcontr": 2, "fcfs": 1}))
     'of rand in 6, of directcontr in 2 and of fcfs in 1'
     """
-    told = [f"of {name} in {count}" for name, count in counted.most_common()]
-    return " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told)
+    counts = [f"of {name} in {count}" for name, count in counted.most_common()]
+    return " and ".join([", ".join(counts[:-1]), counts[-1]] if len(counts) > 1 else counts)

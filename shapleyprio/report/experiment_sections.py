@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from shapleyprio.experiment.cells import Table as OwnTable
+from shapleyprio.experiment.cells import ExperimentTable
 from shapleyprio.report.charts import MatrixWords, heat_map
 from shapleyprio.report.comparisons import SPREAD, counts, intervals, spread
 from shapleyprio.report.page import Cell, Section, Table, columns_of
@@ -15,7 +15,7 @@ ALONE, WITH_OTHERS = "best alone", "best with others"
 
 
 def at_a_glance(summed: Summed) -> Section:
-    """The means of all groups."""
+    """Shows the means of all groups."""
     found = {
         (group, summed.name_of(line)): line.mean
         for group, lines in summed.groups.items()
@@ -41,12 +41,14 @@ def at_a_glance(summed: Summed) -> Section:
             ),
             rows=list(summed.groups),
             columns=summed.compared,
-            title=summed.unit,
             choice=None,
             words=MatrixWords(
-                rows="", columns=summed.made.by[-1], part="of the largest in the row"
+                values=summed.unit,
+                shaded_by="part",
+                rows="",
+                columns=summed.made.by[-1],
+                part="of the largest in the row",
             ),
-            shaded_by="part",
         ),
         table=Table(
             headings=("group", *summed.compared),
@@ -59,7 +61,7 @@ def at_a_glance(summed: Summed) -> Section:
 
 
 def means(summed: Summed) -> Section:
-    """How large is the mean, and how sure is that?"""
+    """Shows how large the mean is, and how sure that is."""
     lines = [
         (group, summed.name_of(line), line) for group, of in summed.groups.items() for line in of
     ]
@@ -101,7 +103,7 @@ def means(summed: Summed) -> Section:
 
 
 def wins(summed: Summed) -> Section:
-    """How often was which the best?"""
+    """Shows how often each policy was the best."""
     lines = [
         (group, summed.name_of(line), line) for group, of in summed.groups.items() for line in of
     ]
@@ -132,7 +134,7 @@ def wins(summed: Summed) -> Section:
 
 
 def distribution(summed: Summed) -> Section:
-    """How do windows differ?"""
+    """Shows how windows differ."""
     percents = (*SPREAD, 100)
     found: list[tuple[Cell, ...]] = [
         (*of, *(_percentile(values, percent) for percent in percents))
@@ -166,8 +168,8 @@ def distribution(summed: Summed) -> Section:
     )
 
 
-def own(table: OwnTable) -> Section:
-    """A table of a preset, such as the paper's figures beside ours."""
+def own(table: ExperimentTable) -> Section:
+    """Shows a table of a preset, such as the paper's figures beside ours."""
     return Section(
         title=table.title,
         note="; ".join(table.notes),
@@ -181,5 +183,5 @@ def _best(summed: Summed) -> str:
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest value that at least so many per cent do not exceed (nearest rank)."""
+    """Returns the smallest value that at least so many per cent do not exceed (nearest rank)."""
     return values[max(0, ceil(percent * len(values) / 100) - 1)]

@@ -18,7 +18,7 @@
   const has = (chart, signal) => (chart.spec.params || []).some(({ name }) => name === signal);
 
   /** Sets signals in all charts that have them. */
-  const tell = (signals) => Promise.all(views.map(({ chart, view }) => {
+  const send = (signals) => Promise.all(views.map(({ chart, view }) => {
     const known = Object.entries(signals).filter(([name]) => has(chart, name));
     if (!known.length) return null;
     known.forEach(([name, value]) => view.signal(name, value));
@@ -27,10 +27,10 @@
 
   const tellChoice = () => {
     document.querySelectorAll(".chosen").forEach((one) => { one.textContent = `(${select.value})`; });
-    return tell({ choice: select.value });
+    return send({ choice: select.value });
   };
 
-  const tellHidden = () => tell({
+  const sendHidden = () => send({
     hidden: organizations.filter((one) => one.getAttribute("aria-pressed") === "false")
       .map((one) => one.dataset.organization),
   });
@@ -66,7 +66,7 @@
       if (event.type !== "pointerup" || ends[1] - ends[0] < 8) return;
       const [begin, end] = ends.map((x) => Number(view.scale("x").invert(x)));
       whole.hidden = false;
-      tell({ begin, end });
+      send({ begin, end });
     };
     ["pointerup", "pointercancel"].forEach((type) => window.addEventListener(type, finish));
     element.addEventListener("dblclick", showWhole);
@@ -93,7 +93,7 @@
     const { view } = await embed(element, spec, { mode: "vega-lite", actions: false, renderer: "svg" });
     views.push({ chart, view });
     // labels turn where there is little room, which is known only after the first layout; a choice
-    // is told to all charts that have one, and lays them out anew
+    // is sent to all charts that have one, and lays them out anew
     if (!has(chart, "choice")) await view.resize().runAsync();
     // a tap moves no pointer, which is what numbers beside a mark wait for
     element.addEventListener("click", ({ target, clientX, clientY }) => target.dispatchEvent(
@@ -105,7 +105,7 @@
   whole.addEventListener("click", showWhole);
   organizations.forEach((one) => one.addEventListener("click", () => {
     one.setAttribute("aria-pressed", String(one.getAttribute("aria-pressed") === "false"));
-    tellHidden();
+    sendHidden();
   }));
   window.drawn = (async () => {
     for (const chart of page.charts) await draw(chart);

@@ -1,4 +1,4 @@
-"""What a report is made of, whatever it is about."""
+"""The parts of a report, whatever it is about."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapleyprio.errors import ReplayError
 Cell = str | int | float | None
 
 Data = Mapping[str, Sequence[Cell]]
-"""Of a chart: field -> its values, all of the same length."""
+"""Data of a chart: field -> its values, all of the same length."""
 
 
 class ReportError(ReplayError):
@@ -46,7 +46,7 @@ class Chart:
     data: Data
 
     def has(self, signal: str) -> bool:
-        """Whether the chart follows that signal of the page ("choice", "hidden", "begin")."""
+        """Returns whether the chart follows a signal of the page ("choice", "hidden", "begin")."""
         return any(parameter["name"] == signal for parameter in self.spec.get("params", ()))
 
 
@@ -106,7 +106,7 @@ class Page:
 
 
 def columns_of(fields: Sequence[str], rows: Iterable[Sequence[Cell]]) -> dict[str, list[Cell]]:
-    """The data of a chart from rows.
+    """Makes the data of a chart from rows.
 
     >>> columns_of(("policy", "value"), [("ref", 0), ("fcfs", 40)])
     {'policy': ['ref', 'fcfs'], 'value': [0, 40]}

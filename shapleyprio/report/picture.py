@@ -69,8 +69,10 @@ def _pictures(page: Page) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _specification(section: Section, chart: Chart, option: str | None) -> dict[str, Any]:
     chosen = [
-        {**one, "value": option} if option is not None and one["name"] == "choice" else one
-        for one in chart.spec.get("params", ())
+        {**parameter, "value": option}
+        if option is not None and parameter["name"] == "choice"
+        else parameter
+        for parameter in chart.spec.get("params", ())
     ]
     columns = [rounded(values) for values in chart.data.values()]
     rows = [dict(zip(chart.data, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -11,7 +11,7 @@ PACKAGES = ("shapleyprio", "numpy", "numba", "pandas", "vl-convert-python")
 
 
 def checksum(source: str) -> str:
-    """The SHA-256 of a file, or why there is none."""
+    """Returns the SHA-256 of a file, or why there is none."""
     file = Path(source)
     if not file.is_file():
         return "none: a store, whose contents change"
@@ -20,6 +20,6 @@ def checksum(source: str) -> str:
 
 
 def versions() -> str:
-    """Of this program, and of what computes and draws."""
+    """Returns the versions of this program and of the libraries that compute and draw."""
     found = [f"{package} {version(package)}" for package in PACKAGES]
     return ", ".join([*found, f"Python {platform.python_version()}"])

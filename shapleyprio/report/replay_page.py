@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from shapleyprio.replay.log import Log
-from shapleyprio.replay.results import REFERENCE, Result, jobs_of
+from shapleyprio.replay.policies import REFERENCE
+from shapleyprio.replay.results import Result, jobs_of
 from shapleyprio.replay.workload import Workload
 from shapleyprio.report import replay_sections
 from shapleyprio.report.page import Choice, Page, Section
 from shapleyprio.report.provenance import checksum, versions
 from shapleyprio.report.replayed import Replayed
-from shapleyprio.report.wording import duration
+from shapleyprio.wording import duration, whole
 
 
 def replay_page(
@@ -22,7 +23,7 @@ def replay_page(
     options: Mapping[str, str],
     command: str | None = None,
 ) -> Page:
-    """The report of a replay.
+    """Makes the report of a replay.
 
     Args:
         log: that was read.
@@ -47,12 +48,12 @@ def replay_page(
 
 
 def choice_of(replayed: Replayed) -> Choice:
-    """Between the policies."""
+    """Returns the choice between the policies."""
     return Choice(label="policy", options=replayed.policies, initial=replayed.initial)
 
 
 def sections_of(replayed: Replayed) -> tuple[Section, ...]:
-    """The sections of a replay, for pages about more than that as well."""
+    """Returns the sections of a replay, for pages about more than that as well."""
     drift = replay_sections.drift(replayed)
     return (
         replay_sections.comparison(replayed),
@@ -65,21 +66,21 @@ def sections_of(replayed: Replayed) -> tuple[Section, ...]:
 
 
 def verdict(workload: Workload, results: Sequence[Result]) -> str:
-    """The outcome in two sentences."""
-    others = [one for one in results if one.schedule.policy != REFERENCE]
+    """Returns the outcome in two sentences."""
+    others = [result for result in results if result.schedule.policy != REFERENCE]
     if others and others[0].unfairness is not None:
         return f"{_how_unfair(others)} {_to_whom(workload, others)}"
     waits = ", ".join(
-        f"{duration(float(one.measures.mean_wait))} under {one.schedule.policy}" for one in results
+        f"{duration(float(result.measures.mean_wait))} under {result.schedule.policy}"
+        for result in results
     )
     if others:
-        return f"Jobs waited {waits} on average. How fair that is only ref could tell."
+        return f"Jobs waited {waits} on average. Only ref could say how fair that is."
     return f"In the fair schedule jobs wait {waits} on average. Nothing was held against it."
 
 
 def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
-    """What was replayed."""
-    left_out = [f"{count:,} {why.replace('_', ' ')}" for why, count in workload.left_out.items()]
+    """Describes what was replayed."""
     begin = workload.window.start - int(log.release.min())
     rigid = f"rigid, backfill {workload.backfill}"
     organizations = (
@@ -93,9 +94,9 @@ def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
         "SHA-256 of the log": checksum(log.source),
         "format": log.format,
         "window": f"{workload.window.length:,} s from second {begin:,} on",
-        "jobs": f"{len(workload.job):,}",
-        "left out": ", ".join(left_out) or "nothing",
-        "processors": f"{workload.system_processors:,}",
+        "jobs": whole(len(workload.job)),
+        "left out": workload.left_out_in_words or "nothing",
+        "processors": whole(workload.system_processors),
         "organizations": ", ".join(organizations),
         "processors of a job": workload.placement,
         "jobs of several processors": rigid if workload.wide == "rigid" else "expanded to copies",
@@ -103,8 +104,8 @@ def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
 
 
 def _how_unfair(others: Sequence[Result]) -> str:
-    """One sentence on how far policies are from the fair schedule."""
-    ordered = sorted(others, key=lambda one: one.unfairness or 0)
+    """Returns one sentence on how far policies are from the fair schedule."""
+    ordered = sorted(others, key=lambda result: result.unfairness or 0)
     best, worst = ordered[0], ordered[-1]
     if best is worst:
         return (
@@ -119,18 +120,18 @@ def _how_unfair(others: Sequence[Result]) -> str:
 
 
 def _to_whom(workload: Workload, others: Sequence[Result]) -> str:
-    """One sentence on who gains and who loses most under the least fair policy."""
-    worst = max(others, key=lambda one: one.unfairness or 0)
+    """Returns one sentence on who gains and who loses most under the least fair policy."""
+    worst = max(others, key=lambda result: result.unfairness or 0)
     drifts = dict(zip(workload.organizations, worst.drifts or (), strict=True))
     if not worst.unfairness:
         return "Nobody gained or lost anything."
     latest = min(drifts, key=drifts.__getitem__)
     earliest = max(drifts, key=drifts.__getitem__)
-    told = [
+    deviations = [
         *([f"{latest} was held back most"] if drifts[latest] < 0 else []),
         *([f"{earliest} was favored most"] if drifts[earliest] > 0 else []),
     ]
-    return f"Under {worst.schedule.policy} {' and '.join(told)}."
+    return f"Under {worst.schedule.policy} {' and '.join(deviations)}."
 
 
 def _gap(result: Result) -> str:

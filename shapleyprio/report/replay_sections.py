@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from shapleyprio.report.charts import heat_map, stacked_bars, trends
+from shapleyprio.report.charts import MatrixWords, heat_map, stacked_bars, trends
 from shapleyprio.report.comparisons import SPREAD, signed_bars, spread
 from shapleyprio.report.page import Cell, Section, Table, columns_of
 from shapleyprio.report.replayed import Replayed
 from shapleyprio.report.series import Rows, drift_of, executed_where, utilization_of, waits_of
-from shapleyprio.report.wording import duration
+from shapleyprio.wording import duration, percent
 
 MOST_CELLS = 4000
-"""In a table of moments."""
+"""Largest number of cells in a table of moments."""
 
 FEWEST_ROWS, MOST_ROWS = 6, 25
-"""Of a table of moments, for each policy."""
+"""Bounds of the rows of a table of moments, for each policy."""
 
 UNKNOWN_OWNER = "(not known)"
 
@@ -23,7 +23,7 @@ UTILITY, CONTRIBUTION = "utility ψ", "contribution φ"
 
 
 def comparison(replayed: Replayed) -> Section:
-    """How far is each policy from the fair schedule, and at whose expense?"""
+    """Shows how far each policy is from the fair schedule, and at whose expense."""
     headings = ("policy", "Δψ/p_tot, s", "mean wait, s", "95 % wait, s", "slowdown", "utilization")
     rows = [
         (
@@ -32,7 +32,7 @@ def comparison(replayed: Replayed) -> Section:
             float(result.measures.mean_wait),
             result.measures.wait_95th_percentile,
             result.measures.mean_bounded_slowdown,
-            f"{float(result.measures.utilization):.1%}",
+            percent(result.measures.utilization),
             *(() if result.drifts is None else map(float, result.drifts)),
         )
         for result in replayed.results
@@ -64,11 +64,11 @@ def comparison(replayed: Replayed) -> Section:
 
 
 def drift(replayed: Replayed) -> Section | None:
-    """Since when is who too early or too late? None where the fair schedule is not known."""
+    """Shows since when who is too early or too late; None where the fair schedule is not known."""
     if replayed.fair is None:
         return None
     fair = replayed.series[replayed.fair.schedule.policy]
-    drifts = {policy: drift_of(one, fair) for policy, one in replayed.series.items()}
+    drifts = {policy: drift_of(series, fair) for policy, series in replayed.series.items()}
     data = columns_of(
         ("choice", "organization", "time", "value"),
         (
@@ -96,7 +96,7 @@ def drift(replayed: Replayed) -> Section | None:
 
 
 def standing(replayed: Replayed) -> Section:
-    """What did each organization get, and what did it give?"""
+    """Shows what each organization got, and what it gave."""
     names = tuple(replayed.colors)
     data = columns_of(
         ("choice", "organization", "kind", "time", "value"),
@@ -113,10 +113,10 @@ def standing(replayed: Replayed) -> Section:
     )
     given: dict[str, Sequence[Sequence[Cell]]] = {
         policy: (
-            *one.utilities,
-            *(one.contributions or [[None] * len(one.moments)] * len(names)),
+            *series.utilities,
+            *(series.contributions or [[None] * len(series.moments)] * len(names)),
         )
-        for policy, one in replayed.series.items()
+        for policy, series in replayed.series.items()
     }
     headings = (*(f"ψ {name}" for name in names), *(f"φ̃ {name}" for name in names))
     exact = "the exact Shapley value under ref, and " if replayed.shapley is not None else ""
@@ -140,7 +140,7 @@ def standing(replayed: Replayed) -> Section:
 
 
 def lending(replayed: Replayed) -> Section:
-    """Who ran on whose processors?"""
+    """Shows who ran on whose processors."""
     names = tuple(replayed.colors)
     matrices = {
         result.schedule.policy: executed_where(replayed.workload, result.schedule)
@@ -151,7 +151,7 @@ def lending(replayed: Replayed) -> Section:
     cells = [
         (policy, name, owner, row[place] / 3600, row[place] / sum(row) if sum(row) else None)
         for policy, rows in matrices.items()
-        for place, owner in _owners_told(owners, rows)
+        for place, owner in _owners_shown(owners, rows)
         for name, row in zip(names, rows, strict=True)
     ]
     table: list[tuple[Cell, ...]] = [
@@ -162,21 +162,23 @@ def lending(replayed: Replayed) -> Section:
     return Section(
         title="Who ran on whose processors",
         note="Processor-hours of the jobs of an organization (rows) on the processors of another "
-        "(columns)." + (" Of some jobs the log does not tell where they ran." if unknown else ""),
+        "(columns)." + (" The log does not say where some jobs ran." if unknown else ""),
         chart=heat_map(
             "lending",
             columns_of(("choice", "organization", "owner", "value", "part"), cells),
             rows=names,
             columns=owners,
-            title="processor-hours",
             choice=replayed.initial,
+            words=MatrixWords(values="processor-hours"),
         ),
-        table=Table(headings=("policy", "jobs of", *(f"on {one}" for one in owners)), rows=table),
+        table=Table(
+            headings=("policy", "jobs of", *(f"on {owner}" for owner in owners)), rows=table
+        ),
     )
 
 
 def waits(replayed: Replayed) -> Section:
-    """How long did whose jobs wait?"""
+    """Shows how long each organization's jobs waited."""
     percents = (*SPREAD, 100)
     found = [
         (result.schedule.policy, name, None if mean is None else float(mean), ordered)
@@ -222,9 +224,11 @@ def waits(replayed: Replayed) -> Section:
 
 
 def utilization(replayed: Replayed) -> Section:
-    """How busy were the processors, and with whose jobs?"""
+    """Shows how busy the processors were, and with whose jobs."""
     processors = replayed.workload.system_processors
-    busy = {policy: utilization_of(one, processors) for policy, one in replayed.series.items()}
+    busy = {
+        policy: utilization_of(series, processors) for policy, series in replayed.series.items()
+    }
     data = columns_of(
         ("choice", "organization", "time", "until", "value"),
         (
@@ -242,14 +246,14 @@ def utilization(replayed: Replayed) -> Section:
     )
 
     def until(policy: str) -> list[list[Cell]]:
-        """The mean utilization from the beginning until each moment."""
-        one = replayed.series[policy]
+        """Returns the mean utilization from the beginning until each moment."""
+        series = replayed.series[policy]
         return [
             [
                 done / (processors * t) if t else None
-                for done, t in zip(row, one.moments, strict=True)
+                for done, t in zip(row, series.moments, strict=True)
             ]
-            for row in one.parts
+            for row in series.parts
         ]
 
     return Section(
@@ -268,8 +272,8 @@ def utilization(replayed: Replayed) -> Section:
     )
 
 
-def _owners_told(owners: Sequence[str], rows: Rows) -> list[tuple[int, str]]:
-    """Columns of a matrix that say anything: whose processors are not known is another matter."""
+def _owners_shown(owners: Sequence[str], rows: Rows) -> list[tuple[int, str]]:
+    """Returns the columns of a matrix that say anything; one for unknown owners only if it does."""
     totals = [sum(column) for column in zip(*rows, strict=True)]
     known, unknown = any(totals[:-1]), totals[-1] > 0
     return [
@@ -280,24 +284,24 @@ def _owners_told(owners: Sequence[str], rows: Rows) -> list[tuple[int, str]]:
 
 
 def _utilities(replayed: Replayed, policy: str) -> list[list[tuple[int, float]]]:
-    one = replayed.series[policy]
+    series = replayed.series[policy]
     return [
-        [(t, float(value)) for t, value in zip(one.moments, row, strict=True)]
-        for row in one.utilities
+        [(t, float(value)) for t, value in zip(series.moments, row, strict=True)]
+        for row in series.utilities
     ]
 
 
 def _contributions(replayed: Replayed, policy: str) -> list[list[tuple[int, float]]]:
-    """What is shown as φ: Shapley values for ref, the work done on processors for others."""
+    """Returns what is shown as φ: Shapley values for ref, the work on processors for others."""
     if replayed.fair is not None and policy == replayed.fair.schedule.policy and replayed.shapley:
         return [
             [(t, float(values[u])) for t, values in replayed.shapley.items()]
             for u in range(len(replayed.colors))
         ]
-    one = replayed.series[policy]
+    series = replayed.series[policy]
     return [
-        [(t, float(value)) for t, value in zip(one.moments, row, strict=True)]
-        for row in one.contributions or ()
+        [(t, float(value)) for t, value in zip(series.moments, row, strict=True)]
+        for row in series.contributions or ()
     ]
 
 
@@ -306,7 +310,7 @@ def _over_time(
     headings: Sequence[str],
     lines: Callable[[str], Sequence[Sequence[Cell]]],
 ) -> Table:
-    """Some of the moments of each policy, with the values of all lines there."""
+    """Tabulates some of the moments of each policy, with the values of all lines there."""
     rows = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // (len(headings) * len(replayed.policies))))
     moments = replayed.series[replayed.policies[0]].moments
     last = len(moments) - 1

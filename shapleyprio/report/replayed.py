@@ -8,7 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from shapleyprio.replay.log import Log
-from shapleyprio.replay.results import REFERENCE, Result
+from shapleyprio.replay.policies import REFERENCE
+from shapleyprio.replay.results import Result
 from shapleyprio.replay.workload import Workload
 from shapleyprio.report.colors import colors_of
 from shapleyprio.report.contributions import is_cheap, shapley_over_time
@@ -16,10 +17,10 @@ from shapleyprio.report.encodings import TimeAxis
 from shapleyprio.report.series import Series, even_moments, series_of
 
 MOST_VALUES = 20_000
-"""In a chart over time; with them a page stays small and quick."""
+"""Largest number of values in a chart over time; with them a page stays small and quick."""
 
 FEWEST_STEPS, MOST_STEPS = 40, 240
-"""Of time in charts."""
+"""Bounds of the number of moments in a chart over time."""
 
 DAYS = 3 * 86_400
 """Windows longer than that are shown in days."""
@@ -48,7 +49,7 @@ class Replayed:
 
     @cached_property
     def colors(self) -> dict[str, str]:
-        """Of the organizations."""
+        """Colors of the organizations."""
         return colors_of(self.workload.organizations)
 
     @cached_property
@@ -59,7 +60,7 @@ class Replayed:
 
     @cached_property
     def series(self) -> dict[str, Series]:
-        """Of each policy, at the same moments."""
+        """Series of each policy, at the same moments."""
         lines = 2 * len(self.workload.organizations) * len(self.results)
         steps = max(FEWEST_STEPS, min(MOST_STEPS, MOST_VALUES // lines))
         moments = even_moments(self.workload.window.length, steps)
@@ -71,7 +72,9 @@ class Replayed:
     @cached_property
     def fair(self) -> Result | None:
         """That of the fair schedule."""
-        return next((one for one in self.results if one.schedule.policy == self.reference), None)
+        return next(
+            (result for result in self.results if result.schedule.policy == self.reference), None
+        )
 
     @cached_property
     def shapley(self) -> Mapping[int, Sequence[Fraction]] | None:
@@ -82,7 +85,7 @@ class Replayed:
 
     @cached_property
     def axis(self) -> TimeAxis:
-        """Of time: dates where the log's seconds are those since the epoch."""
+        """Axis of time, in dates where the log's seconds are those since the epoch."""
         if self.log.format != "swf":
             begin, end = self.shown(0), self.shown(self.workload.window.length)
             return TimeAxis(title="time (UTC)", begin=begin, end=end, dates=True)
@@ -97,7 +100,7 @@ class Replayed:
         return 86_400 if length > DAYS else 3600 if length > 2 * 3600 else 1
 
     def shown(self, second: int) -> float:
-        """A second of the window on the axis."""
+        """Returns a second of the window as the axis shows it."""
         if self.log.format != "swf":
             return 1000 * (self.workload.window.start + second)  # an integer, which is not rounded
         return second / self.unit

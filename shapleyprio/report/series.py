@@ -1,4 +1,4 @@
-"""What a schedule is over time, and who ran where: exact sums of few numbers from many jobs.
+"""Schedules over time, and who ran where: exact sums of few numbers from many jobs.
 
 Between two events a sum of worths is a quadratic polynomial (`fairness.utility.Moments`), so the
 events before each moment that is shown, summed once, give its exact value there.
@@ -22,7 +22,7 @@ from shapleyprio.replay.workload import Workload
 
 Integers = NDArray[np.int64]
 Rows = tuple[tuple[int, ...], ...]
-"""Of each organization, its value at each moment."""
+"""Values of each organization at each moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Series:
         utilities: exact ψ of each organization at each moment, in part-seconds.
         parts: unit-size parts completed of each organization's jobs.
         contributions: exact φ̃, the worth of the parts executed on each organization's
-            processors; None where nobody can tell whose they were.
+            processors; None where their owners are unknown.
     """
 
     moments: tuple[int, ...]
@@ -44,7 +44,7 @@ class Series:
 
 
 def even_moments(length: int, count: int) -> tuple[int, ...]:
-    """At most `count` + 1 moments, from 0 to the window's end, as evenly as seconds allow."""
+    """Returns at most `count` + 1 moments from 0 to the window's end, as even as seconds allow."""
     pieces = min(count, length)
     return tuple(length * piece // pieces for piece in range(pieces + 1))
 
@@ -65,14 +65,14 @@ def series_of(workload: Workload, schedule: Schedule, moments: Sequence[int]) ->
         moments=tuple(moments),
         utilities=_worths(mine, moments),
         parts=tuple(
-            tuple(one.parts(t) for one, t in zip(row, moments, strict=True)) for row in mine
+            tuple(totals.parts(t) for totals, t in zip(row, moments, strict=True)) for row in mine
         ),
         contributions=None if lent is None else _worths(lent, moments),
     )
 
 
 def drift_of(series: Series, fair: Series) -> tuple[tuple[float | None, ...], ...]:
-    """(ψ(u) − ψ*(u)) / p_tot* of each organization at each moment, in seconds.
+    """Returns each organization's (ψ(u) − ψ*(u)) / p_tot* at each moment, in seconds.
 
     Args:
         series: of any schedule.
@@ -92,7 +92,7 @@ def drift_of(series: Series, fair: Series) -> tuple[tuple[float | None, ...], ..
 
 
 def utilization_of(series: Series, processors: int) -> tuple[tuple[float, ...], ...]:
-    """Which part of all processors each organization's jobs kept busy from moment to moment."""
+    """Returns the part of all processors that each one's jobs kept busy from moment to moment."""
     m = series.moments
     return tuple(
         tuple((row[i + 1] - row[i]) / (processors * (m[i + 1] - m[i])) for i in range(len(m) - 1))
@@ -101,7 +101,7 @@ def utilization_of(series: Series, processors: int) -> tuple[tuple[float, ...], 
 
 
 def executed_where(workload: Workload, schedule: Schedule) -> Rows:
-    """Parts executed in the window: of each organization's jobs, on each one's processors.
+    """Counts the parts executed in the window, of each one's jobs on each one's processors.
 
     Returns:
         A row for each organization whose jobs they were; in it one number for each owner, and
@@ -120,7 +120,7 @@ def executed_where(workload: Workload, schedule: Schedule) -> Rows:
 def waits_of(
     workload: Workload, schedule: Schedule, percents: Sequence[int]
 ) -> tuple[tuple[int, ...] | None, ...]:
-    """Percentiles of each organization's waits, in seconds, counted as in `measure`.
+    """Returns percentiles of each organization's waits, in seconds, counted as in `measure`.
 
     Args:
         workload: what was scheduled.
@@ -144,7 +144,7 @@ def waits_of(
 def _moments_of(
     workload: Workload, schedule: Schedule, groups: NDArray[np.int32], moments: Sequence[int]
 ) -> list[list[Moments]]:
-    """Of each organization, the moments of all events until each second that is asked for."""
+    """Returns for each organization the moments of all events until each requested second."""
     count, steps = len(workload.organizations), len(moments)
     end = schedule.start + workload.processing_time[schedule.job]
     second = np.concatenate((schedule.start, end))
@@ -162,7 +162,7 @@ def _moments_of(
         [
             Moments(*until)
             for until in zip(
-                *(accumulate(one[u * steps : (u + 1) * steps]) for one in totals), strict=True
+                *(accumulate(total[u * steps : (u + 1) * steps]) for total in totals), strict=True
             )
         ]
         for u in range(count)
@@ -170,4 +170,6 @@ def _moments_of(
 
 
 def _worths(rows: list[list[Moments]], moments: Sequence[int]) -> Rows:
-    return tuple(tuple(one.worth(t) for one, t in zip(row, moments, strict=True)) for row in rows)
+    return tuple(
+        tuple(totals.worth(t) for totals, t in zip(row, moments, strict=True)) for row in rows
+    )

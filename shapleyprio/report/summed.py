@@ -37,7 +37,7 @@ class Summed:
 
     @cached_property
     def colors(self) -> dict[str, str]:
-        """Of what is compared."""
+        """Colors of the compared policies or groups."""
         return colors_of(self.compared)
 
     @cached_property
@@ -76,5 +76,5 @@ class Summed:
         return {name: sorted(values) for name, values in found.items()}
 
     def name_of(self, line: Line) -> str:
-        """What a line is about: the last column of its group."""
+        """Returns what a line is about: the last column of its group."""
         return str(line.group[self.made.by[-1]])

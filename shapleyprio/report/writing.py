@@ -13,9 +13,9 @@ import vl_convert
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from shapleyprio.replay.results import whole_file
+from shapleyprio.output import whole_file
 from shapleyprio.report.page import Cell, Chart, Page
-from shapleyprio.report.wording import cell
+from shapleyprio.wording import cell
 
 VEGA_LITE = "6.4"
 """Release of Vega-Lite that specifications are written for."""
@@ -30,11 +30,11 @@ STYLE: dict[str, Any] = {
 """What all charts look like, on the page and in pictures."""
 
 DIGITS = 6
-"""Of numbers in charts: more than any screen has pixels."""
+"""Significant digits of numbers in charts: more than any screen has pixels."""
 
 
 def render(page: Page) -> str:
-    """The page as HTML with its scripts, styles and data, which asks no network for anything."""
+    """Renders the page as HTML with its scripts, styles and data, which needs no network."""
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -54,7 +54,7 @@ def write_page(page: Page, file: Path) -> None:
     """Writes the page, whole or not at all.
 
     Raises:
-        ReplayError: it cannot be written.
+        OutputError: it cannot be written.
     """
     text = render(page)
     with whole_file(file) as opened:
@@ -62,7 +62,7 @@ def write_page(page: Page, file: Path) -> None:
 
 
 def rounded(values: Sequence[Cell]) -> list[Cell]:
-    """Numbers with as many digits as a chart can show."""
+    """Rounds numbers to as many digits as a chart can show."""
     return [float(f"{v:.{DIGITS}g}") if isinstance(v, float) else v for v in values]
 
 
@@ -75,7 +75,7 @@ def _as_json(chart: Chart) -> dict[str, Any]:
 
 
 def _packed(values: Sequence[Cell]) -> dict[str, Any] | list[Cell]:
-    """A column; names that come again and again are numbered."""
+    """Packs a column; names that come again and again are numbered."""
     if not any(isinstance(value, str) for value in values):
         return rounded(values)
     names = list(dict.fromkeys(values))
@@ -84,14 +84,14 @@ def _packed(values: Sequence[Cell]) -> dict[str, Any] | list[Cell]:
 
 
 def _script_data(value: Mapping[str, Any]) -> str:
-    """JSON that cannot end the script it stands in."""
+    """Returns JSON that cannot end the script it stands in."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 @cache
 def _library() -> str:
-    """Vega, Vega-Lite and vega-embed as one script."""
+    """Returns Vega, Vega-Lite and vega-embed as one script."""
     bundle = vl_convert.javascript_bundle("window.embed = vegaEmbed;", vl_version=VEGA_LITE)
     return bundle.replace("</script", "<\\/script")
 

@@ -1,1 +1,1 @@
-"""The daemon: observe Slurm, account the records, rank the organizations, push, publish."""
+"""The daemon: account the records, observe the queue, rank the organizations, push."""

@@ -1,21 +1,20 @@
 """Accounting records into the ledger, exactly once.
 
 The ledger depends on the final records alone: every record is compared with what the store holds
-of the same run, the old placements are taken back and the new ones added, in one transaction
+of the same run, the old allocations are subtracted and the new ones added, in one transaction
 with the watermark. Reading a record twice, late, corrected or out of order changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
-from shapleyprio.fairness.tenure import NOBODY, Kind, Tenure, Tenures
+from shapleyprio.fairness.tenure import NOBODY, Kind, Tenure, Tenures, names_of
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.store import Progress, Transaction
+from shapleyprio.store import Transaction, Watermark, batches
 
 CLOCK_TOLERANCE_SECONDS = 300
 """Clocks of a cluster's hosts may differ by this much before a record is from the future."""
@@ -39,7 +38,7 @@ class Tally:
         seen: records read.
         kept: runs that were new or had changed.
         waiting: records of jobs that have not started.
-        refused: lines that could not be read, and records from the future; all kept aside.
+        quarantined: lines that could not be read, and records from the future.
         late: records that came after their run had been pruned.
         withdrawn: unfinished runs that accounting no longer knows of.
     """
@@ -47,7 +46,7 @@ class Tally:
     seen: int = 0
     kept: int = 0
     waiting: int = 0
-    refused: int = 0
+    quarantined: int = 0
     late: int = 0
     withdrawn: int = 0
 
@@ -55,16 +54,19 @@ class Tally:
         return Tally(*(getattr(self, name) + getattr(other, name) for name in Tally.__slots__))
 
 
-class Account:
-    """The book of one cluster, open for changes within one transaction.
+class OpenLedger:
+    """The ledger of one cluster, open for changes within one transaction.
 
     Args:
         transaction: where everything is read from and written to.
         horizon: age in seconds from which a part gains nothing more, None for never.
-        opens: second from which parts count, if the store does not hold a book yet.
+        opens: second from which parts count, if the store does not hold a ledger yet.
         weight: what counts as a processor.
         ask_holders: asks Slurm anew who holds what, kind -> name -> organization; called at most
             once, when a record names a node or an account that was never heard of.
+
+    Attributes:
+        is_new: whether the store did not hold a ledger yet.
     """
 
     def __init__(
@@ -80,22 +82,24 @@ class Account:
         self._horizon = horizon
         self._ask_holders = ask_holders
         self._asked_holders = False
-        self.progress = transaction.progress() or Progress(
+        stored = transaction.watermark()
+        self.is_new = stored is None
+        self.watermark = stored or Watermark(
             weight=weight, observed_until=opens, opened=opens, pruned_until=opens, horizon=horizon
         )
-        if self.progress.weight != weight:
+        if self.watermark.weight != weight:
             raise AccountingError(
-                f"fairness.weight: the store counts in {self.progress.weight!r}, not {weight!r}; "
+                f"fairness.weight: the store counts in {self.watermark.weight!r}, not {weight!r}; "
                 "put the old value back, or give store.url a new database"
             )
         self.tenures: Tenures = transaction.tenures()
         self.ledger = Ledger(
             horizon,
-            folded_to=self.progress.folded_to,
+            folded_to=self.watermark.folded_to,
             entries=transaction.ledger_entries(),
         )
         self.tally = Tally()
-        self.latest = self.progress.accounted_to
+        self.latest = self.watermark.accounted_to
         self._mentioned: set[RunKey] = set()
 
     def check_clock(self, now: int) -> None:
@@ -104,7 +108,7 @@ class Account:
         Raises:
             ClockError: it is further behind the last cycle than clocks may differ.
         """
-        behind = self.progress.accounted_to - now
+        behind = self.watermark.accounted_to - now
         if behind > CLOCK_TOLERANCE_SECONDS:
             raise ClockError(
                 f"the controller's clock ({now}) is {behind} s behind the last cycle; "
@@ -124,15 +128,15 @@ class Account:
             self.latest = max(self.latest, second)
         return len(moved)
 
-    def take_in(self, records: Iterable[JobRecord | Malformed], now: int) -> None:
+    def ingest(self, records: Iterable[JobRecord | Malformed], now: int) -> None:
         """Accounts records, in any order, as often as they come.
 
         Args:
-            records: what accounting told.
+            records: of accounting.
             now: the cluster's clock when they were asked for.
         """
         latest_credible = now + CLOCK_TOLERANCE_SECONDS
-        for chunk in _chunks(records, CHUNK):
+        for chunk in batches(records, CHUNK):
             runs: dict[RunKey, Run] = {}
             aside: list[Malformed] = []
             for record in chunk:
@@ -148,8 +152,8 @@ class Account:
                 else:
                     runs[run.key] = run
             if aside:
-                self._transaction.keep_aside(aside, now)
-                self.tally.refused += len(aside)
+                self._transaction.quarantine(aside, now)
+                self.tally.quarantined += len(aside)
             self._merge(runs, now)
 
     def settle_unfinished(self, answer: Iterable[JobRecord | Malformed], now: int) -> None:
@@ -159,13 +163,13 @@ class Account:
         of the answer could not be read.
         """
         asked = self.unmentioned()
-        refused_before = self.tally.refused
-        self.take_in(answer, now)
-        if self.tally.refused == refused_before:
+        quarantined_before = self.tally.quarantined
+        self.ingest(answer, now)
+        if self.tally.quarantined == quarantined_before:
             self._withdraw([key for key in asked if key not in self._mentioned])
 
     def unmentioned(self) -> list[RunKey]:
-        """Unfinished runs of the store that no record mentioned so far in this transaction."""
+        """Returns the unfinished runs that no record of this transaction mentioned so far."""
         return [
             run.key for run in self._transaction.unfinished_runs() if run.key not in self._mentioned
         ]
@@ -183,15 +187,15 @@ class Account:
         t = max(now, self.latest)
         if self._horizon is not None:
             self._fold(t - self._horizon)
-        self.progress = replace(
-            self.progress,
-            observed_until=max(observed_until, self.progress.observed_until),
+        self.watermark = replace(
+            self.watermark,
+            observed_until=max(observed_until, self.watermark.observed_until),
             accounted_to=t,
             folded_to=self.ledger.folded_to,
             horizon=self._horizon,
         )
         self._transaction.save_ledger_entries(self.ledger.entries)
-        self._transaction.save_progress(self.progress)
+        self._transaction.save_watermark(self.watermark)
         return t
 
     def prune(self, *, overlap: int) -> int:
@@ -206,10 +210,12 @@ class Account:
         """
         if self._horizon is None:
             return 0
-        before = min(self.ledger.folded_to, self.progress.observed_until - overlap - 1)
+        before = min(self.ledger.folded_to, self.watermark.observed_until - overlap - 1)
         pruned = self._transaction.prune_runs(before)
-        self.progress = replace(self.progress, pruned_until=max(before, self.progress.pruned_until))
-        self._transaction.save_progress(self.progress)
+        self.watermark = replace(
+            self.watermark, pruned_until=max(before, self.watermark.pruned_until)
+        )
+        self._transaction.save_watermark(self.watermark)
         return pruned
 
     def _merge(self, runs: Mapping[RunKey, Run], now: int) -> None:
@@ -218,26 +224,26 @@ class Account:
         self._mentioned |= runs.keys()
         known = self._transaction.known_runs(runs.keys())
         changed = []
-        for key, told in runs.items():
-            run = self._clipped(told)
+        for key, whole in runs.items():
+            run = self._clipped(whole)
             old = known.get(key)
-            if old is None and run.end is not None and run.end <= self.progress.pruned_until:
-                self.tally.late += run.end > self.progress.opened
+            if old is None and run.end is not None and run.end <= self.watermark.pruned_until:
+                self.tally.late += run.end > self.watermark.opened
                 continue
-            placements = self.tenures.placements(run)
+            allocations = self.tenures.allocations(run)
             if old is not None:
-                if old == (run, placements):
+                if old == (run, allocations):
                     continue
-                self.ledger.take_back(old[1])
-            self.ledger.add(placements)
+                self.ledger.subtract(old[1])
+            self.ledger.add(allocations)
             self.latest = max(self.latest, _last_event(run))
-            changed.append((run, placements))
+            changed.append((run, allocations))
         self.tally.kept += len(changed)
         self._transaction.put_runs(changed)
 
     def _clipped(self, run: Run) -> Run:
-        """The run without what was executed before the book was opened."""
-        opened = self.progress.opened
+        """Returns the run without what was executed before the ledger was opened."""
+        opened = self.watermark.opened
         if run.begin >= opened:
             return run
         return replace(
@@ -248,9 +254,8 @@ class Account:
         )
 
     def _hear_of(self, run: Run, now: int) -> None:
-        """Names that neither Slurm's layout nor the configuration has belong to nobody."""
-        names: list[tuple[Kind, str]] = [("account", run.account)]
-        names += [("node", node) for node in run.processors]
+        """Assigns to NOBODY the names that neither Slurm's layout nor the configuration has."""
+        names = names_of(run)
         if all(self.tenures.knows(kind, name) for kind, name in names):
             return
         if not self._asked_holders:
@@ -268,29 +273,29 @@ class Account:
     def _place_anew(self, second: int) -> None:
         changed = []
         for run, old in list(self._transaction.runs_alive_after(second)):
-            placements = self.tenures.placements(run)
-            if placements != old:
-                self.ledger.take_back(old)
-                self.ledger.add(placements)
-                changed.append((run, placements))
+            allocations = self.tenures.allocations(run)
+            if allocations != old:
+                self.ledger.subtract(old)
+                self.ledger.add(allocations)
+                changed.append((run, allocations))
         self._transaction.put_runs(changed)
 
     def _withdraw(self, keys: list[RunKey]) -> None:
-        for _, placements in self._transaction.known_runs(keys).values():
-            self.ledger.take_back(placements)
+        for _, allocations in self._transaction.known_runs(keys).values():
+            self.ledger.subtract(allocations)
         self._transaction.remove_runs(keys)
         self.tally.withdrawn += len(keys)
 
     def _fold(self, to: int) -> None:
         low, high = sorted((self.ledger.folded_to, to))
-        pruned = self.progress.pruned_until
-        if to < pruned and pruned > self.progress.opened:
+        pruned = self.watermark.pruned_until
+        if to < pruned and pruned > self.watermark.opened:
             raise AccountingError(
                 f"fairness.horizon: runs that ended before {pruned} are pruned "
                 "already, so the horizon cannot be lengthened beyond them now; "
                 "put the old value back, or lengthen it step by step as time passes"
             )
-        self.ledger.fold(to, self._transaction.placements_with_event_between(low, high))
+        self.ledger.fold(to, self._transaction.allocations_with_event_between(low, high))
 
 
 def _last_event(run: Run) -> int:
@@ -303,11 +308,3 @@ def _from_the_future(record: JobRecord, now: int) -> Malformed:
         text=f"job {record.label} ({record.job_id}) start={record.start} end={record.end}",
         reason=f"lies in the future of the cluster's clock ({now}); compare the hosts' clocks",
     )
-
-
-def _chunks(
-    records: Iterable[JobRecord | Malformed], size: int
-) -> Iterator[list[JobRecord | Malformed]]:
-    iterator = iter(records)
-    while chunk := list(islice(iterator, size)):
-        yield chunk

@@ -2,76 +2,44 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
-from enum import StrEnum
 from typing import TypeVar
 
 from shapleyprio.config import Config
-from shapleyprio.fairness.ranking import scale
+from shapleyprio.config.membership import Membership, Unknown, claims_of, host_list_of, membership
+from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.service.membership import Membership, Unknown, fold, membership
+from shapleyprio.slurm.channels import CHANNELS, Claims
+from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import (
-    Channel,
     Controller,
     Layout,
-    Malformed,
-    PendingJob,
     Slurm,
     SlurmError,
 )
-from shapleyprio.slurm.priority import others_by_factor, step_in_points
+from shapleyprio.slurm.priority import others_by_factor
+from shapleyprio.slurm.releases import untested
 
 CLOCK_SKEW_SECONDS = 5
 BACKLOG_RECORDS = 1000
 """Records that wait for the accounting daemon; some always do while jobs come and go."""
-CALC_PERIOD_SECONDS = 60
-"""The shortest PriorityCalcPeriod there is."""
 NAMES_SHOWN = 8
 
 Found = TypeVar("Found")
 
 
-class Severity(StrEnum):
-    """How bad a finding is.
-
-    An error keeps the daemon from doing what is configured, a warning is most likely not what
-    was meant, and a notice is good to know.
-    """
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTICE = "notice"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that `check` has to say.
-
-    Attributes:
-        severity: how bad it is.
-        subject: what it is about, such as ``organization physics`` or ``PriorityType``.
-        message: what was found, one line.
-        remedy: what to do about it, one line.
-    """
-
-    severity: Severity
-    subject: str
-    message: str
-    remedy: str
-
-
 def check(config: Config, slurm: Slurm, now: int) -> list[Finding]:
-    """Everything there is to say about the configuration on this cluster, the worst first.
+    """Lists all findings about the configuration on this cluster, the worst first.
 
     Args:
         config: the configuration.
         slurm: the cluster; if it is away, that is a finding too.
         now: this host's clock, seconds since the epoch.
     """
-    return sorted(_findings(config, slurm, now), key=lambda one: list(Severity).index(one.severity))
+    return sorted(
+        _findings(config, slurm, now), key=lambda found: list(Severity).index(found.severity)
+    )
 
 
 def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
@@ -85,14 +53,17 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
         yield layout
         return
     members = membership(config.organizations, layout)
+    claims = claims_of(config.organizations, members.accounts)
     yield from _cluster(config, layout)
+    yield from _release(layout)
+    yield from _enforcement(config, layout)
     yield from _claims(members, layout)
     yield from _organizations(config, members)
     yield from _processors(config, members, layout)
     yield from _weights(config, layout)
-    yield from _channel(config, layout)
+    yield from _channel(config, claims, layout)
     yield from _privilege(config, slurm)
-    yield from _queue(config, members, slurm)
+    yield from _queue(config, claims, slurm)
 
 
 def _ask(question: Callable[[], Found], what: str) -> Found | Finding:
@@ -137,6 +108,33 @@ def _cluster(config: Config, layout: Layout) -> Iterator[Finding]:
         )
 
 
+def _release(layout: Layout) -> Iterator[Finding]:
+    if reason := untested(layout.version):
+        yield Finding(
+            Severity.WARNING,
+            "Slurm",
+            f"release {layout.version} {reason}",
+            "try it with `shapleyprio daemon --once --dry-run` and look at what it would write",
+        )
+
+
+def _enforcement(config: Config, layout: Layout) -> Iterator[Finding]:
+    if layout.enforces_accounts:
+        return
+    allowed = config.slurm.allow_unenforced_accounts
+    yield Finding(
+        Severity.WARNING if allowed else Severity.ERROR,
+        "AccountingStorageEnforce",
+        "lacks associations: any user can submit jobs to any account"
+        + (
+            ", which slurm.allow_unenforced_accounts allows"
+            if allowed
+            else ", so the daemon writes no priorities"
+        ),
+        "set AccountingStorageEnforce=associations in slurm.conf and restart slurmctld",
+    )
+
+
 def _claims(members: Membership, layout: Layout) -> Iterator[Finding]:
     for unknown in members.unknown:
         yield _not_in_slurm(unknown, layout)
@@ -146,7 +144,7 @@ def _claims(members: Membership, layout: Layout) -> Iterator[Finding]:
     for claimants, nodes in by_claimants.items():
         yield Finding(
             Severity.ERROR,
-            f"nodes {fold(nodes)}",
+            f"nodes {host_list_of(nodes)}",
             f"owned by {' and '.join(claimants)}; for now they count for {claimants[0]}",
             "leave each to one organization; one that lists them under `nodes` outranks those "
             "that list their partition",
@@ -154,7 +152,7 @@ def _claims(members: Membership, layout: Layout) -> Iterator[Finding]:
     if orphans := [node for node, owner in members.nodes.items() if owner == NOBODY]:
         yield Finding(
             Severity.WARNING,
-            f"nodes {fold(orphans)}",
+            f"nodes {host_list_of(orphans)}",
             "owned by nobody: work done there is counted as contribution of no organization",
             "add them to the `nodes` or `partitions` of their owner",
         )
@@ -217,7 +215,7 @@ def _processors(config: Config, members: Membership, layout: Layout) -> Iterator
     elif owned := [node for node in bare if members.nodes[node] != NOBODY]:
         yield Finding(
             Severity.NOTICE,
-            f"nodes {fold(owned)}",
+            f"nodes {host_list_of(owned)}",
             f"offer no {tres}: work done there does not count",
             "choose another fairness.weight, unless this is meant",
         )
@@ -233,101 +231,53 @@ def _weights(config: Config, layout: Layout) -> Iterator[Finding]:
             "set PriorityType=priority/multifactor in slurm.conf and restart slurmctld",
         )
         return
-    channel, influence = config.push.channel, config.push.influence
-    factors = others_by_factor(layout, channel)
+    channel, influence = CHANNELS[config.push.channel], config.push.influence
+    factors = others_by_factor(layout, channel.factor)
     others = sum(factors.values())
     organizations = len(config.organizations)
-    step = step_in_points(layout, channel, scale(organizations, others, influence), organizations)
+    step = channel.step_in_points(layout, scale(organizations, others, influence), organizations)
     whole = step * max(organizations - 1, 1)
     by_weight = sorted(factors.items(), key=lambda item: -item[1])
     named = ", ".join(f"{name} {points}" for name, points in by_weight)
-    told = f"other factors can add {others} points to a job ({named or 'none'})"
-    if channel is Channel.QOS and not layout.settings.weights.get("QOS"):
-        yield Finding(
-            Severity.ERROR,
-            "PriorityWeightQOS",
-            "is 0: the priority of a QOS has no effect",
-            "set PriorityWeightQOS=1 and PriorityFlags=NO_NORMAL_QOS in slurm.conf, "
-            "or choose another push.channel",
-        )
+    added = f"other factors can add {others} points to a job ({named or 'none'})"
+    if blocked := channel.blocked(layout):
+        yield blocked
     elif step > others:
         if others:
             yield Finding(
                 Severity.NOTICE,
                 "priority weights",
-                f"{told}, organizations are {step} apart: they order the jobs within an "
+                f"{added}, organizations are {step} apart: they order the jobs within an "
                 "organization only",
                 "set push.influence to fewer points if they should count between organizations",
             )
     elif influence is None:
-        remedy = "lower those weights in slurm.conf"
-        if channel is Channel.QOS:
-            remedy += ", or set PriorityFlags=NO_NORMAL_QOS with PriorityWeightQOS=1"
         yield Finding(
             Severity.ERROR,
             "priority weights",
-            f"{told}, organizations are only {step} apart: strict order cannot be kept",
-            f"{remedy}, or set push.influence to a number of points",
+            f"{added}, organizations are only {step} apart: strict order cannot be kept",
+            f"{channel.strict_remedy}, or set push.influence to a number of points",
         )
     else:
         drowned = others >= whole
         yield Finding(
             Severity.WARNING if drowned else Severity.NOTICE,
             "priority weights",
-            f"{told}, organizations are {step} apart and {whole} from first to last: they can "
-            f"{'drown the whole order' if drowned else 'put neighbours out of order'}",
+            f"{added}, organizations are {step} apart and {whole} from first to last: they can "
+            f"{'drown the whole order' if drowned else 'put neighbors out of order'}",
             'raise push.influence or make it "strict", unless this is meant',
         )
 
 
-def _channel(config: Config, layout: Layout) -> Iterator[Finding]:
-    channel, settings = config.push.channel, layout.settings
-    if "INCR_ONLY" in settings.flags:
+def _channel(config: Config, claims: Claims, layout: Layout) -> Iterator[Finding]:
+    if "INCR_ONLY" in layout.settings.flags:
         yield Finding(
             Severity.ERROR,
             "PriorityFlags",
             "has INCR_ONLY: a priority never falls, so an organization never loses its place",
             "remove INCR_ONLY from PriorityFlags in slurm.conf",
         )
-    if channel is Channel.SITE_FACTOR and settings.site_factor_plugin:
-        yield Finding(
-            Severity.WARNING,
-            "PrioritySiteFactorPlugin",
-            f"is {settings.site_factor_plugin}, which may overwrite the site factors we write",
-            'remove it from slurm.conf, or set push.channel = "nice"',
-        )
-    if channel is Channel.NICE:
-        yield Finding(
-            Severity.NOTICE,
-            "push.channel",
-            "users may set the nice of their own jobs, which drops what we added until the next "
-            "cycle",
-            'prefer push.channel = "site_factor", or refuse such changes in a job_submit plugin',
-        )
-    if channel is Channel.QOS:
-        yield from _qos_channel(config, layout)
-
-
-def _qos_channel(config: Config, layout: Layout) -> Iterator[Finding]:
-    for organization in config.organizations:
-        qos = organization.qos
-        if qos is not None and qos not in layout.qos_priorities:
-            near = get_close_matches(qos, layout.qos_priorities, n=1)
-            hint = f"did you mean {near[0]!r}, or is it to be made: " if near else "make it: "
-            yield Finding(
-                Severity.ERROR,
-                f"organization {organization.name}",
-                f"Slurm knows no QOS {qos}",
-                f"{hint}sacctmgr add qos {qos}",
-            )
-    period = layout.settings.calc_period_seconds
-    if period > CALC_PERIOD_SECONDS:
-        yield Finding(
-            Severity.WARNING,
-            "PriorityCalcPeriod",
-            f"is {period} s: waiting jobs follow the priority of their QOS only that often",
-            "set PriorityCalcPeriod=00:01:00 in slurm.conf",
-        )
+    yield from CHANNELS[config.push.channel].demands(layout, claims)
 
 
 def _privilege(config: Config, slurm: Slurm) -> Iterator[Finding]:
@@ -339,45 +289,26 @@ def _privilege(config: Config, slurm: Slurm) -> Iterator[Finding]:
         yield Finding(
             Severity.ERROR,
             "privileges",
-            f"this user may not write through push.channel {channel.value!r}: {missing}",
+            f"this user may not write through push.channel {channel!r}: {missing}",
             "let an administrator of Slurm grant it, or run as SlurmUser",
         )
 
 
-def _queue(config: Config, members: Membership, slurm: Slurm) -> Iterator[Finding]:
-    jobs = _ask(slurm.pending, "the queue")
-    if isinstance(jobs, Finding):
-        yield jobs
+def _queue(config: Config, claims: Claims, slurm: Slurm) -> Iterator[Finding]:
+    queue = _ask(slurm.pending, "the queue")
+    if isinstance(queue, Finding):
+        yield queue
         return
-    malformed = [job for job in jobs if isinstance(job, Malformed)]
-    if malformed:
-        first = malformed[0]
+    if queue.malformed:
+        first = queue.malformed[0]
         yield Finding(
             Severity.WARNING,
             first.source,
-            f"{len(malformed)} of its lines could not be read: {first.reason}: {first.text[:80]!r}",
+            f"{len(queue.malformed)} of its lines could not be read: {first.reason}: "
+            f"{first.text[:80]!r}",
             "please report this line together with your release of Slurm",
         )
-    if config.push.channel is Channel.QOS:
-        yield from _other_qos(config, members, (job for job in jobs if isinstance(job, PendingJob)))
-
-
-def _other_qos(
-    config: Config, members: Membership, jobs: Iterable[PendingJob]
-) -> Iterator[Finding]:
-    own = {organization.name: organization.qos for organization in config.organizations}
-    strays: Counter[tuple[str, str]] = Counter()
-    for job in jobs:
-        name = members.accounts.get(job.account, NOBODY)
-        if own.get(name) not in {None, job.qos}:
-            strays[name, job.qos] += 1
-    for (name, qos), count in strays.items():
-        yield Finding(
-            Severity.WARNING,
-            f"organization {name}",
-            f"{count} of its waiting jobs are under QOS {qos} and do not get its priority",
-            f"sacctmgr modify account ACCOUNT set qos={own[name]} defaultqos={own[name]}",
-        )
+    yield from CHANNELS[config.push.channel].stray_jobs(queue.jobs, claims)
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -1,33 +1,35 @@
-"""One cycle of the daemon's life: observe Slurm, account, rank, push, publish."""
+"""One cycle of the daemon's life: settle, account, observe, rank, push, record."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import structlog
 
 from shapleyprio.config import Config
-from shapleyprio.fairness.ledger import Course, Standing
-from shapleyprio.fairness.ranking import leading, priorities, scale, turn
+from shapleyprio.config.membership import Membership, claims_of, membership
+from shapleyprio.fairness.rule import Ranking
+from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.runs import UNFINISHED_STATES
+from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import Kind, Tenures
 from shapleyprio.service import push
-from shapleyprio.service.accounting import Account, AccountingError, ClockError
-from shapleyprio.service.membership import Membership, membership
-from shapleyprio.service.report import Report, StopWatch, standing_rows
+from shapleyprio.service.accounting import AccountingError, ClockError, OpenLedger
+from shapleyprio.service.push import Stamp, Wanted
+from shapleyprio.service.report import CycleReport, Observation, Opening, StopWatch, standing_rows
 from shapleyprio.service.rollback import plan_rollback
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
-    Channel,
     Layout,
     Malformed,
-    PendingJob,
     Slurm,
     SlurmError,
+    SlurmRefusedError,
     SlurmUnavailableError,
 )
 from shapleyprio.slurm.priority import others_can_add
-from shapleyprio.store import CycleRow, NewPush, Store, StoreError, Transaction
+from shapleyprio.store import ClusterStore, CycleRow, NewPush, StoreError, Transaction
 
 CATCH_UP_SECONDS = 86_400
 """At most this much of unread accounting goes into one transaction."""
@@ -36,9 +38,15 @@ LAYOUT_SECONDS = 600
 """Nodes, partitions, accounts and weights are read anew this often."""
 
 DEFAULT_OPENING_SECONDS = 30 * 86_400
-"""Where the horizon is unlimited and nothing else is said, the book opens this far back."""
+"""Where the horizon is unlimited and nothing else is said, the ledger opens this far back."""
+
+
+class UnenforcedAccountsError(SlurmRefusedError):
+    """Any user may write what priorities are computed from, so none are written."""
+
 
 FAILURES: dict[type[Exception], str] = {
+    UnenforcedAccountsError: "accounts_not_enforced",
     SlurmUnavailableError: "slurm_unavailable",
     SlurmError: "slurm_refused",
     StoreError: "store_failed",
@@ -46,6 +54,12 @@ FAILURES: dict[type[Exception], str] = {
     AccountingError: "records_refused",
 }
 """What can fail in a cycle -> the outcome it is recorded under; the first that fits counts."""
+
+NOT_ENFORCED = (
+    "AccountingStorageEnforce lacks associations, so any user can submit jobs to any account; set "
+    "AccountingStorageEnforce=associations in slurm.conf and restart slurmctld, or allow it by "
+    "slurm.allow_unenforced_accounts = true"
+)
 
 log = structlog.get_logger(__name__)
 
@@ -56,33 +70,34 @@ class Cycle:
     Args:
         config: whose accounts and nodes are whose, and how to rank and push.
         slurm: the cluster.
-        store: where everything is kept.
-        cluster: name under which it is kept.
+        store: of the cluster, where everything is kept.
         clock: seconds since the epoch, for the record; what is accounted follows Slurm's clock.
+        on_opening: called when the store has got a ledger that it did not have before.
     """
 
     def __init__(
         self,
         config: Config,
         slurm: Slurm,
-        store: Store,
-        cluster: str,
+        store: ClusterStore,
         clock: Callable[[], float] = time.time,
+        on_opening: Callable[[Opening], None] = lambda _: None,
     ) -> None:
         self._config = config
         self._slurm = slurm
         self._store = store
-        self._cluster = cluster
         self._clock = clock
-        self._channel = config.push.channel
+        self._on_opening = on_opening
+        self._channel = CHANNELS[config.push.channel]
+        self._rule = RULES[config.fairness.rule]()
         self._layout: Layout | None = None
         self._layout_read = 0
 
-    def run(self, *, dry_run: bool = False) -> Report:
-        """One cycle, recorded in the store whether it succeeds or fails.
+    def run(self, *, dry_run: bool = False) -> CycleReport:
+        """Runs one cycle, recorded in the store whether it succeeds or fails.
 
         Args:
-            dry_run: account and rank, but write nothing into Slurm.
+            dry_run: account and rank, but write nothing into Slurm; the store is to be a copy.
 
         Raises:
             SlurmError: Slurm is away or refuses; nothing was lost, the next cycle goes on.
@@ -90,8 +105,8 @@ class Cycle:
             AccountingError: the records or the clock are not as they must be.
         """
         started = int(self._clock())
-        with self._store.reading(self._cluster) as view:
-            report = Report(number=view.next_cycle())
+        with self._store.reading() as view:
+            report = CycleReport(number=view.next_cycle())
         try:
             self._steer(report, dry_run=dry_run)
         except Exception as failure:
@@ -100,42 +115,39 @@ class Cycle:
         self._record(report, started, "dry_run" if dry_run else "ok")
         return report
 
-    def _steer(self, report: Report, *, dry_run: bool) -> None:
+    def _steer(self, report: CycleReport, *, dry_run: bool) -> None:
         watch = StopWatch(report)
-        push.settle_open(self._store, self._cluster, self._slurm)
-        standings, courses, tenures = self._account(report)
+        push.settle_open(self._store, self._slurm)
+        opened = self._account(report)
+        names = [organization.name for organization in self._config.organizations]
+        standings = opened.ledger.standings(report.t, names)
         watch.lap("account")
-        pending, running = self._observe_jobs(report)
+        report.slurm_version = self._known_layout.version
+        self._check_enforcement(dry_run=dry_run)
+        observation = self._observe(report, opened.tenures)
         watch.lap("observe")
-        points = self._rank(standings)
-        report.planned = self._plan(report, pending, points, standings, tenures)
-        report.standings = standing_rows(
-            standings,
-            points,
-            cycle=report.number,
-            t=report.t,
-            pending=pending,
-            running=running,
-            nodes=self._known_layout.nodes.values(),
-            tenures=tenures,
-            tres=self._config.fairness.tres,
-        )
-        waiting = [row.organization for row in report.standings if row.pending]
-        report.turn = turn(
-            {name: courses[name] for name in waiting}, within=self._config.service.poll_interval
+        ranking = self._rule.rank(opened.ledger, report.t, names)
+        report.rule = ranking.rule
+        points = self._points(ranking)
+        wanted = Wanted(points=points, reasons=ranking.explanations())
+        report.planned = self._plan(observation, wanted, Stamp(report.number, report.t))
+        report.standings = standing_rows(report.number, standings, ranking, points, observation)
+        waiting = {row.organization for row in report.standings if row.pending}
+        report.seconds_until_reorder = ranking.seconds_until_reorder(
+            waiting, within=self._config.service.poll_interval
         )
         watch.lap("rank")
         if not dry_run:
-            report.pushed = push.carry_out(self._store, self._cluster, self._slurm, report.planned)
+            report.pushed = push.carry_out(self._store, self._slurm, report.planned)
         watch.lap("push")
 
     def submitted(self) -> int | None:
-        """How many jobs Slurm counts as submitted; None where they have their priority from it.
+        """Reads how many jobs were submitted; None where Slurm itself gives them their priority.
 
         Raises:
             SlurmError: it cannot be asked.
         """
-        if self._channel is Channel.QOS:
+        if not self._channel.per_job:
             return None
         return self._slurm.controller().submitted
 
@@ -143,80 +155,77 @@ class Cycle:
         """Deletes what no value depends on any more; returns how many runs.
 
         Raises:
-            SlurmError: it cannot be told which jobs are still there.
+            SlurmError: it is unknown which jobs are still there.
             StoreError: nothing was deleted.
         """
         controller = self._slurm.controller()
         now = controller.time
-        told = self._slurm.pending()
-        known = controller.accounting_backlog == 0 and not any(
-            isinstance(job, Malformed) for job in told
-        )
-        waiting = push.live_keys(job for job in told if isinstance(job, PendingJob))
-        with self._store.transaction(self._cluster) as transaction:
-            for channel in (Channel.SITE_FACTOR, Channel.NICE) if known else ():
-                self._prune_marks(transaction, channel, waiting)
+        queue = self._slurm.pending()
+        known = controller.accounting_backlog == 0 and not queue.malformed
+        waiting = push.live_keys(queue.jobs)
+        with self._store.transaction() as transaction:
+            for channel in CHANNELS.values():
+                if known and channel.per_job:
+                    self._prune_managed_values(transaction, channel.name, waiting)
             transaction.prune_history(
                 now - self._config.service.keep_history,
                 pushes_before=now - self._config.service.keep_pushes,
             )
             return self._open(transaction, now).prune(overlap=self._overlap)
 
-    def _prune_marks(self, transaction: Transaction, channel: Channel, waiting: set[str]) -> None:
+    def _prune_managed_values(
+        self, transaction: Transaction, channel: str, waiting: set[str]
+    ) -> None:
         """Forgets jobs that have ended; one that runs or is suspended may be requeued and wait."""
         live = waiting | {
             key
             for run in transaction.unfinished_runs()
-            for key in (str(run.key.job_id), push.base_key(run.label, run.key.job_id))
+            for key in (str(run.key.job_id), str(run.array_job_id))
         }
-        missing = [int(key) for key in transaction.marks(channel).keys() - live]
+        missing = [int(key) for key in transaction.managed_values(channel).keys() - live]
         for record in self._slurm.records_of(missing) if missing else ():
             if isinstance(record, Malformed):
                 return
             if record.state in UNFINISHED_STATES:
                 live.add(str(record.job_id))
-        transaction.prune_marks(channel, live)
+        transaction.prune_managed_values(channel, live)
 
-    def _account(self, report: Report) -> tuple[dict[str, Standing], dict[str, Course], Tenures]:
+    def _account(self, report: CycleReport) -> OpenLedger:
         """Reads accounting up to now, a day at most in one transaction."""
-        caught_up = False
-        while not caught_up:
+        while True:
             before = self._slurm.controller()
             complete = before.accounting_backlog == 0
-            with self._store.transaction(self._cluster) as transaction:
-                account = self._open(transaction, before.time)
-                account.check_clock(before.time)
-                self._observe_holders(account, before.time)
-                progress = account.progress
+            with self._store.transaction() as transaction:
+                opened = self._open(transaction, before.time)
+                opened.check_clock(before.time)
+                self._observe_holders(opened, before.time)
+                watermark = opened.watermark
                 until = before.time
                 if complete:
-                    until = min(until, progress.observed_until + CATCH_UP_SECONDS)
+                    until = min(until, watermark.observed_until + CATCH_UP_SECONDS)
                 caught_up = until == before.time
-                since = max(progress.opened, progress.observed_until - self._overlap)
-                account.take_in(self._slurm.records(since, until), before.time)
-                if caught_up and (unmentioned := account.unmentioned()):
+                since = max(watermark.opened, watermark.observed_until - self._overlap)
+                opened.ingest(self._slurm.records(since, until), before.time)
+                if caught_up and (unmentioned := opened.unmentioned()):
                     job_ids = sorted({key.job_id for key in unmentioned})
-                    account.settle_unfinished(self._slurm.records_of(job_ids), before.time)
-                report.t = account.close(
+                    opened.settle_unfinished(self._slurm.records_of(job_ids), before.time)
+                report.t = opened.close(
                     self._slurm.controller().time,
-                    observed_until=until if complete else progress.observed_until,
+                    observed_until=until if complete else watermark.observed_until,
                 )
-                report.tally += account.tally
-                report.lag_seconds = max(0, report.t - account.progress.observed_until)
-        names = [organization.name for organization in self._config.organizations]
-        ledger = account.ledger
-        return (
-            ledger.standings(report.t, names),
-            ledger.courses(report.t, names),
-            account.tenures,
-        )
+                report.tally += opened.tally
+                report.lag_seconds = max(0, report.t - opened.watermark.observed_until)
+            if opened.is_new:
+                self._on_opening(Opening.of(opened.watermark.opened, opened.tenures))
+            if caught_up:
+                return opened
 
-    def _open(self, transaction: Transaction, now: int) -> Account:
+    def _open(self, transaction: Transaction, now: int) -> OpenLedger:
         fairness = self._config.fairness
         opens = fairness.since
         if opens is None:
             opens = now - (fairness.horizon or DEFAULT_OPENING_SECONDS)
-        return Account(
+        return OpenLedger(
             transaction,
             horizon=fairness.horizon,
             opens=opens,
@@ -233,10 +242,21 @@ class Cycle:
         assert self._layout is not None, "the layout is read before records are accounted"
         return self._layout
 
-    def _observe_holders(self, account: Account, now: int) -> None:
+    def _check_enforcement(self, *, dry_run: bool) -> None:
+        """Prevents writes into Slurm where users decide what they are computed from.
+
+        What is accounted stays, for it is no worse than what Slurm itself keeps.
+        """
+        if self._known_layout.enforces_accounts or self._config.slurm.allow_unenforced_accounts:
+            return
+        if not dry_run:
+            raise UnenforcedAccountsError(f"nothing is written into Slurm: {NOT_ENFORCED}")
+        log.warning("without --dry-run nothing would be written into Slurm", why=NOT_ENFORCED)
+
+    def _observe_holders(self, opened: OpenLedger, now: int) -> None:
         due = now - self._layout_read >= LAYOUT_SECONDS
         for kind, holders in _holders(self._membership(refresh=due, now=now)).items():
-            if moved := account.observe_holders(kind, holders, now):
+            if moved := opened.observe_holders(kind, holders, now):
                 log.info("holders changed", kind=kind, moved=moved)
 
     def _membership(self, *, refresh: bool, now: int) -> Membership:
@@ -245,57 +265,36 @@ class Cycle:
             self._layout_read = now
         return membership(self._config.organizations, self._layout)
 
-    def _observe_jobs(self, report: Report) -> tuple[list[PendingJob], dict[str, int]]:
-        told = self._slurm.pending()
-        malformed = [job for job in told if isinstance(job, Malformed)]
-        report.tally.refused += len(malformed)
-        with self._store.transaction(self._cluster) as transaction:
-            transaction.keep_aside(malformed, report.t)
+    def _observe(self, report: CycleReport, tenures: Tenures) -> Observation:
+        queue = self._slurm.pending()
+        report.tally.quarantined += len(queue.malformed)
+        with self._store.transaction() as transaction:
+            transaction.quarantine(queue.malformed, report.t)
             running = transaction.running_by_organization()
-        return [job for job in told if isinstance(job, PendingJob)], running
-
-    def _rank(self, standings: Mapping[str, Standing]) -> dict[str, int]:
-        others = others_can_add(self._known_layout, self._channel)
-        balances = {name: standing.balance for name, standing in standings.items()}
-        return priorities(balances, scale(len(balances), others, self._config.push.influence))
-
-    def _plan(
-        self,
-        report: Report,
-        pending: Sequence[PendingJob],
-        points: Mapping[str, int],
-        standings: Mapping[str, Standing],
-        tenures: Tenures,
-    ) -> list[NewPush]:
-        if self._channel is Channel.QOS:
-            owners = {one.qos: one.name for one in self._config.organizations if one.qos}
-            places = push.qos_places(self._slurm.qos_priorities(), owners)
-        else:
-            accounts = {job.account for job in pending}
-            holders = {name: tenures.holder("account", name, report.t) for name in accounts}
-            places = push.job_places(self._channel, pending, holders)
-        order = leading({name: standing.balance for name, standing in standings.items()})
-        reasons = {
-            name: f"place {place} of {len(order)}, balance {standings[name].balance}"
-            for place, name in enumerate(order, start=1)
-        }
-        with self._store.reading(self._cluster) as view:
-            marks = view.marks(self._channel)
-        planned = push.plan(
-            self._channel,
-            places,
-            points,
-            marks,
-            cycle=report.number,
-            now=report.t,
-            reasons=reasons,
-        )
-        left = [channel for channel in Channel if channel is not self._channel]
-        return planned + plan_rollback(
-            self._store, self._cluster, self._slurm, left, cycle=report.number, now=report.t
+        return Observation(
+            pending=queue.jobs,
+            running=running,
+            nodes=self._known_layout.nodes.values(),
+            tres=self._config.fairness.tres,
+            tenures=tenures,
+            t=report.t,
         )
 
-    def _record(self, report: Report, started: int, outcome: str, message: str = "") -> None:
+    def _points(self, ranking: Ranking) -> dict[str, int]:
+        others = others_can_add(self._known_layout, self._channel.factor)
+        order = ranking.order
+        return scale(len(order), others, self._config.push.influence).points_of(order)
+
+    def _plan(self, observation: Observation, wanted: Wanted, stamp: Stamp) -> list[NewPush]:
+        claims = claims_of(self._config.organizations, observation.holders())
+        targets = self._channel.targets(self._slurm, observation.pending, claims)
+        with self._store.reading() as view:
+            managed = view.managed_values(self._channel.name)
+        planned = push.plan(self._channel, targets, managed, wanted, stamp)
+        others = [channel for channel in CHANNELS.values() if channel is not self._channel]
+        return planned + plan_rollback(self._store, self._slurm, others, stamp)
+
+    def _record(self, report: CycleReport, started: int, outcome: str, message: str = "") -> None:
         row = CycleRow(
             number=report.number,
             started=started,
@@ -304,13 +303,16 @@ class Cycle:
             t=report.t,
             seen=report.tally.seen,
             kept=report.tally.kept,
-            refused=report.tally.refused + report.pushed.refused,
+            quarantined=report.tally.quarantined,
+            refused=report.pushed.refused,
             written=report.pushed.applied,
             message=message,
             seconds=report.seconds,
+            slurm_version=report.slurm_version,
+            rule=report.rule,
         )
         try:
-            with self._store.transaction(self._cluster) as transaction:
+            with self._store.transaction() as transaction:
                 transaction.save_cycle(row)
                 if not message:
                     transaction.save_standings(report.standings)
@@ -321,7 +323,7 @@ class Cycle:
 
 
 def outcome_of(failure: Exception) -> str:
-    """The outcome that a failure is recorded under: ``defect`` if it was not foreseen."""
+    """Names the outcome that a failure is recorded under: ``defect`` if it was not foreseen."""
     return next((name for kind, name in FAILURES.items() if isinstance(failure, kind)), "defect")
 
 

@@ -1,9 +1,10 @@
-"""The daemon: runs cycles on schedule until it is told to stop."""
+"""The daemon: runs cycles on schedule until it is stopped."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Protocol
@@ -14,12 +15,15 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from shapleyprio.config import Config, ConfigError
+from shapleyprio.drift.live import LiveDrift
 from shapleyprio.service.cycle import FAILURES, Cycle, outcome_of
-from shapleyprio.service.drift import LiveDrift
+from shapleyprio.service.dry_run import DryRun
 from shapleyprio.service.lease import Lease, LeaseHeldError, lasting
 from shapleyprio.service.metrics import Metrics
-from shapleyprio.service.report import Report
+from shapleyprio.service.report import CycleReport
 from shapleyprio.slurm.port import SlurmError
+from shapleyprio.slurm.releases import untested
+from shapleyprio.wording import visible
 
 PRUNE_SECONDS = 3600
 FIRST_DRIFT_SECONDS = 60
@@ -29,8 +33,8 @@ REFUSALS: tuple[type[Exception], ...] = (ConfigError, *FAILURES)
 log = structlog.get_logger(__name__)
 
 
-class Site(Protocol):
-    """What tells Prometheus and people how it is, on threads of its own."""
+class StatusServer(Protocol):
+    """Serves metrics and the status page, on threads of its own."""
 
     def open(self, config: Config) -> None:
         """Serves from now on; raises ConfigError if it cannot."""
@@ -42,42 +46,50 @@ class Site(Protocol):
         """Serves no more."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonParts:
+    """What a daemon works with.
+
+    Attributes:
+        read_config: reads the configuration anew, for SIGHUP.
+        make_cycle: builds what runs the cycles from a configuration.
+        metrics: updated after every cycle.
+        site: where metrics and status are served.
+        lease: keeps a second daemon away from the same cluster; renewed before every cycle.
+        drift: replays the last window now and then, beside the cycles; None for never.
+        dry_run: prepares cycles that write nothing into Slurm and shows what they found; None to
+            steer. The lease and what `make_cycle` works on are then of its copy of the store.
+    """
+
+    read_config: Callable[[], Config]
+    make_cycle: Callable[[Config], Cycle]
+    metrics: Metrics
+    site: StatusServer
+    lease: Lease
+    drift: LiveDrift | None = None
+    dry_run: DryRun | None = None
+
+
 class Daemon:
     """Runs cycles on one thread and answers signals on the main one.
 
     Args:
         config: to begin with.
-        read_config: reads the configuration anew, for SIGHUP.
-        make_cycle: builds what runs the cycles from a configuration.
-        metrics: told of every cycle.
-        site: where metrics and status are served.
-        drift: replays the last window now and then, beside the cycles; None for never.
-        lease: keeps a second daemon away from the same cluster; renewed before every cycle.
-        dry_run: write nothing into Slurm.
+        parts: what it works with.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        read_config: Callable[[], Config],
-        make_cycle: Callable[[Config], Cycle],
-        metrics: Metrics,
-        site: Site,
-        lease: Lease,
-        drift: LiveDrift | None = None,
-        dry_run: bool = False,
-    ) -> None:
+    def __init__(self, config: Config, parts: DaemonParts) -> None:
         self._config = config
-        self._read_config = read_config
-        self._make_cycle = make_cycle
-        self._cycle = make_cycle(config)
-        self._metrics = metrics
-        self._site = site
-        self._lease = lease
-        self._drift = drift
-        self._dry_run = dry_run
+        self._read_config = parts.read_config
+        self._make_cycle = parts.make_cycle
+        self._cycle = parts.make_cycle(config)
+        self._metrics = parts.metrics
+        self._site = parts.site
+        self._lease = parts.lease
+        self._drift = parts.drift
+        self._dry_run = parts.dry_run
         self._submitted: int | None = None
+        self._slurm_version = ""
         self._newcomers = False
         self._changing_schedule = Lock()
         self._stopping = False
@@ -99,7 +111,7 @@ class Daemon:
         signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread is started
         self._lease.renew()
-        self._site.open(self._config)
+        self._open_site()
         self._scheduler.add_job(
             self._cycle_or_log,
             "interval",
@@ -108,7 +120,7 @@ class Daemon:
             next_run_time=datetime.now(UTC),
         )
         self._scheduler.add_job(self._prune, "interval", seconds=PRUNE_SECONDS, id="prune")
-        self._schedule_looks()
+        self._schedule_new_job_poll()
         self._schedule_drift()
         self._scheduler.start()
         self._notifier.notify("READY=1")
@@ -122,8 +134,17 @@ class Daemon:
         self._site.close()
         self._lease.release()
 
+    def _open_site(self) -> None:
+        """Serves; a dry run does without where the daemon beside has the address."""
+        try:
+            self._site.open(self._config)
+        except ConfigError as error:
+            if self._dry_run is None:
+                raise
+            log.warning("a dry run goes on without metrics and page", why=str(error))
+
     def _end_schedule(self) -> None:
-        """Waits for the running cycle, and lets no other begin."""
+        """Waits for the running cycle, and prevents any other."""
         with self._changing_schedule:
             self._stopping = True
         self._scheduler.shutdown(wait=True)
@@ -138,7 +159,7 @@ class Daemon:
             if not self._stopping:
                 change()
 
-    def run_once(self) -> Report:
+    def run_once(self) -> CycleReport:
         """Runs one cycle.
 
         Raises:
@@ -155,7 +176,7 @@ class Daemon:
         began = datetime.now(UTC)
         try:
             self._lease.renew()
-            self._hasten(began, self._run_cycle().turn)
+            self._hasten(began, self._run_cycle().seconds_until_reorder)
         except LeaseHeldError as failure:
             self._fail("lease_lost", failure)
         except tuple(FAILURES) as failure:
@@ -164,14 +185,14 @@ class Daemon:
             log.exception("cycle failed", outcome=outcome_of(failure))
             self._metrics.publish_failure(outcome_of(failure))
 
-    def _hasten(self, began: datetime, turn: int | None) -> None:
-        """Has the next cycle come when the order turns, if that is sooner than it would.
+    def _hasten(self, began: datetime, reorder: int | None) -> None:
+        """Brings the next cycle forward to when the order changes, if that is sooner.
 
         Who comes first is then as old as the last cycle only where something started or ended.
         """
-        if turn is not None:
+        if reorder is not None:
             rest = timedelta(seconds=SHORTEST_REST * self._config.service.poll_interval)
-            due = max(began + timedelta(seconds=turn + 1), datetime.now(UTC) + rest)
+            due = max(began + timedelta(seconds=reorder + 1), datetime.now(UTC) + rest)
             self._change_schedule(lambda: self._bring_forward(due))
 
     def _bring_forward(self, due: datetime) -> None:
@@ -181,11 +202,15 @@ class Daemon:
     def _fail(self, outcome: str, failure: Exception) -> None:
         log.error("cycle failed", outcome=outcome, why=str(failure))
         self._metrics.publish_failure(outcome)
-        self._notifier.notify(f"STATUS=cycle failed: {failure}")
+        self._notifier.notify(f"STATUS=cycle failed: {visible(str(failure))}")
 
-    def _run_cycle(self) -> Report:
-        report = self._cycle.run(dry_run=self._dry_run)
-        self._metrics.publish(report, dry_run=self._dry_run)
+    def _run_cycle(self) -> CycleReport:
+        dry_run = self._dry_run is not None
+        if self._dry_run is not None:
+            self._dry_run.begin()
+        report = self._cycle.run(dry_run=dry_run)
+        self._log_version(report.slurm_version)
+        self._metrics.publish(report, dry_run=dry_run)
         self._notifier.notify(f"STATUS=cycle {report.number}: {report.pushed.applied} written")
         log.info(
             "cycle",
@@ -193,21 +218,31 @@ class Daemon:
             t=report.t,
             seen=report.tally.seen,
             kept=report.tally.kept,
-            refused=report.tally.refused,
+            quarantined=report.tally.quarantined,
             planned=len(report.planned),
             written=report.pushed.applied,
             seconds=round(sum(report.seconds.values()), 3),
         )
+        if self._dry_run is not None:
+            self._dry_run.end(report)
         return report
 
-    def _schedule_looks(self) -> None:
-        """Looks for newly submitted jobs between cycles."""
-        if self._scheduler.get_job("look") is not None:
-            self._scheduler.remove_job("look")
+    def _log_version(self, version: str) -> None:
+        """Logs which Slurm this is, once and again when it is another one."""
+        if version != self._slurm_version:
+            self._slurm_version = version
+            log.info("Slurm", version=version)
+            if reason := untested(version):
+                log.warning(f"this release of Slurm {reason}", version=version)
+
+    def _schedule_new_job_poll(self) -> None:
+        """Schedules the poll for newly submitted jobs between cycles."""
+        if self._scheduler.get_job("new_job_poll") is not None:
+            self._scheduler.remove_job("new_job_poll")
         interval = self._config.service.new_jobs_interval
         if interval is not None:
             self._scheduler.add_job(
-                self._look_for_new_jobs, "interval", seconds=interval, id="look"
+                self._poll_new_jobs, "interval", seconds=interval, id="new_job_poll"
             )
 
     def _follow(self, old: Config) -> None:
@@ -215,20 +250,20 @@ class Daemon:
         if self._config.drift.interval != old.drift.interval:
             self._schedule_drift()
         if self._config.service.new_jobs_interval != old.service.new_jobs_interval:
-            self._schedule_looks()
+            self._schedule_new_job_poll()
         self._scheduler.reschedule_job(
             "cycle", trigger="interval", seconds=self._config.service.poll_interval
         )
 
-    def _look_for_new_jobs(self) -> None:
-        """Has a cycle come at once for jobs that were submitted, and one more at the next look.
+    def _poll_new_jobs(self) -> None:
+        """Starts a cycle at once for jobs that were submitted, and one more at the next poll.
 
         The site factor of a job can be read only when Slurm's scheduler has seen it.
         """
         try:
             submitted = self._cycle.submitted()
         except SlurmError:
-            return  # the next cycle tells
+            return  # the next cycle finds out
         came = submitted != self._submitted and self._submitted is not None
         self._submitted = submitted
         if came or self._newcomers:

@@ -7,10 +7,10 @@ from textwrap import wrap
 
 from pydantic.fields import FieldInfo
 
+from shapleyprio.config.membership import host_list_of
 from shapleyprio.config.model import Organization
 from shapleyprio.config.reference import example_of, heading_of, kind_of, purpose_of, sections
 from shapleyprio.config.toml import literal
-from shapleyprio.service.membership import fold
 from shapleyprio.slurm.port import Layout, Partition
 
 WIDTH = 88
@@ -22,7 +22,7 @@ HEAD = """\
 
 
 def draft(layout: Layout | None) -> str:
-    """The text of a configuration file, every key explained.
+    """Drafts the text of a configuration file, every key explained.
 
     Every account below the root becomes an organization. It gets the partitions that only
     its accounts may use and the one of its own name, as long as no node is given away twice.
@@ -80,11 +80,11 @@ def _found(layout: Layout) -> Iterator[str]:
         yield ""
     held = {node for name in given for node in layout.partitions[name].nodes}
     if orphans := [node for node in layout.nodes if node not in held]:
-        yield _comment(f"Nodes that nobody owns so far: {fold(orphans)}")
+        yield _comment(f"Nodes that nobody owns so far: {host_list_of(orphans)}")
 
 
 def _top(account: str, parents: Mapping[str, str | None]) -> str:
-    """The account below the root that the account is, or is below of."""
+    """Returns the top account, one below the root, that the account is or is below of."""
     passed = {account}
     above = parents[account]
     while above is not None and above in parents and above not in passed:
@@ -94,7 +94,7 @@ def _top(account: str, parents: Mapping[str, str | None]) -> str:
 
 
 def _partitions(tops: Mapping[str, str], layout: Layout) -> dict[str, str]:
-    """Partition -> the organization it seems to belong to, no node given to two."""
+    """Returns partition -> the organization it seems to belong to, no node given to two."""
     given: dict[str, str] = {}
     owners: dict[str, str] = {}
     by_name = {top.casefold(): top for top in sorted(set(tops.values()), reverse=True)}
@@ -118,18 +118,18 @@ def _partitions(tops: Mapping[str, str], layout: Layout) -> dict[str, str]:
 
 def _described(partition: Partition) -> str:
     users = ", ".join(partition.allow_accounts)
-    nodes = fold(partition.nodes) if partition.nodes else "no nodes"
+    nodes = host_list_of(partition.nodes) if partition.nodes else "no nodes"
     return f"  {partition.name}: {nodes}" + (f" (only for {users})" if users else "")
 
 
 def _nothing_found() -> list[str]:
+    example = {"name": "example", "accounts": [], "partitions": [], "nodes": []}
+    rest = {name: field for name, field in Organization.model_fields.items() if name not in example}
     return [
         _comment("An example; replace it by your own organizations."),
         heading_of("organization"),
-        'name = "example"',
-        "accounts = []",
-        "partitions = []",
-        "nodes = []",
+        *(f"{name} = {literal(value)}" for name, value in example.items()),
+        *(_setting(name, field, "") for name, field in rest.items()),
     ]
 
 

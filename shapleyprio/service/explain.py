@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import Tenures
@@ -16,9 +17,11 @@ from shapleyprio.service.explain_facts import (
     JobsExplanation,
     OrganizationJobs,
 )
-from shapleyprio.service.explain_places import Place, mean_worth, places
-from shapleyprio.slurm.port import Channel, PendingJob, Slurm, SlurmError
-from shapleyprio.store import Progress, Push, StandingRow, Store, View
+from shapleyprio.service.explain_ranks import RankedOrganization, mean_worth, rank_organizations
+from shapleyprio.service.push import UNREADABLE
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import PendingJob, Slurm, SlurmError
+from shapleyprio.store import ClusterStore, Push, StandingRow, View, Watermark
 
 PUSHES_SHOWN = 10
 
@@ -30,14 +33,13 @@ class NothingToExplainError(LookupError):
     """No such job waits, no such user or account is known; the message is one line."""
 
 
-def explain_job(store: Store, cluster: str, slurm: Slurm, label: str) -> JobExplanation:
+def explain_job(store: ClusterStore, slurm: Slurm, label: str) -> JobExplanation:
     """Explains the priority of one waiting job.
 
     While Slurm is away a job that was written to is explained from the store.
 
     Args:
-        store: where the standings are.
-        cluster: its name there.
+        store: of the cluster, where the standings are.
         slurm: where the job is.
         label: job id, or the name users know it by (``33_4``).
 
@@ -47,7 +49,7 @@ def explain_job(store: Store, cluster: str, slurm: Slurm, label: str) -> JobExpl
         StoreError: it cannot be found out.
     """
     queue = _Queue.asked_of(slurm)
-    with store.reading(cluster) as view:
+    with store.reading() as view:
         scene = _Scene(view, queue)
         if queue.failure is not None:
             pushes = _pushes_to(view, label)
@@ -56,10 +58,14 @@ def explain_job(store: Store, cluster: str, slurm: Slurm, label: str) -> JobExpl
             organization = pushes[0].organization
             job = None
         else:
-            job = next((one for one in queue.jobs if label in {one.label, str(one.job_id)}), None)
+            job = next(
+                (item for item in queue.jobs if label in {item.label, str(item.job_id)}), None
+            )
             if job is None:
+                unreadable = UNREADABLE if queue.incomplete else ""
                 raise NothingToExplainError(
-                    f"no job {label} waits; see `squeue -j {label}` and `sacct -j {label}`"
+                    f"no job {label} waits{unreadable}; "
+                    f"see `squeue -j {label}` and `sacct -j {label}`"
                 )
             pushes = view.pushes(limit=PUSHES_SHOWN, key=str(job.job_id))
             organization = scene.holder(job.account)
@@ -68,19 +74,18 @@ def explain_job(store: Store, cluster: str, slurm: Slurm, label: str) -> JobExpl
         basis=scene.basis,
         label=label,
         job=job,
-        place=scene.places.get(organization),
+        ranked=scene.ranked.get(organization),
         ahead=ahead,
         own_ahead=own_ahead,
         pushes=pushes,
     )
 
 
-def explain_user(store: Store, cluster: str, slurm: Slurm, user: str) -> JobsExplanation:
+def explain_user(store: ClusterStore, slurm: Slurm, user: str) -> JobsExplanation:
     """Explains the priorities of all waiting jobs of a user.
 
     Args:
-        store: where the standings are.
-        cluster: its name there.
+        store: of the cluster, where the standings are.
         slurm: where the jobs are.
         user: login name.
 
@@ -90,9 +95,9 @@ def explain_user(store: Store, cluster: str, slurm: Slurm, user: str) -> JobsExp
         StoreError: it cannot be found out.
     """
     queue = _Queue.asked_of(slurm)
-    with store.reading(cluster) as view:
+    with store.reading() as view:
         scene = _Scene(view, queue)
-    jobs = scene.jobs_by_organization(lambda one: one.user == user)
+    jobs = scene.jobs_by_organization(lambda job: job.user == user)
     if not jobs:
         if queue.failure is not None:
             raise queue.failure
@@ -102,12 +107,11 @@ def explain_user(store: Store, cluster: str, slurm: Slurm, user: str) -> JobsExp
     return JobsExplanation(basis=scene.basis, whose="user", name=user, organizations=jobs)
 
 
-def explain_account(store: Store, cluster: str, slurm: Slurm, account: str) -> JobsExplanation:
+def explain_account(store: ClusterStore, slurm: Slurm, account: str) -> JobsExplanation:
     """Explains the priorities of all waiting jobs of an account, without those below it.
 
     Args:
-        store: where the standings are.
-        cluster: its name there.
+        store: of the cluster, where the standings are.
         slurm: where the jobs are.
         account: its name.
 
@@ -116,9 +120,9 @@ def explain_account(store: Store, cluster: str, slurm: Slurm, account: str) -> J
         StoreError: it cannot be found out.
     """
     queue = _Queue.asked_of(slurm)
-    with store.reading(cluster) as view:
+    with store.reading() as view:
         scene = _Scene(view, queue)
-    jobs = scene.jobs_by_organization(lambda one: one.account == account, account)
+    jobs = scene.jobs_by_organization(lambda job: job.account == account, account)
     if not scene.tenures.knows("account", account) and not jobs[0].waiting:
         raise NothingToExplainError(_unknown_account(account, scene.tenures))
     return JobsExplanation(basis=scene.basis, whose="account", name=account, organizations=jobs)
@@ -126,18 +130,25 @@ def explain_account(store: Store, cluster: str, slurm: Slurm, account: str) -> J
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
-    """The jobs that wait; none if Slurm failed to tell."""
+    """The jobs that wait; none if Slurm failed to show them.
+
+    Attributes:
+        jobs: those whose lines could be read.
+        incomplete: whether there are others.
+        failure: why Slurm did not show them.
+    """
 
     jobs: Sequence[PendingJob]
+    incomplete: bool
     failure: SlurmError | None
 
     @classmethod
     def asked_of(cls, slurm: Slurm) -> _Queue:
         try:
-            told = slurm.pending()
+            queue = slurm.pending()
         except SlurmError as failure:
-            return cls((), failure)
-        return cls([job for job in told if isinstance(job, PendingJob)], None)
+            return cls((), incomplete=False, failure=failure)
+        return cls(queue.jobs, incomplete=bool(queue.malformed), failure=None)
 
 
 class _Scene:
@@ -146,27 +157,28 @@ class _Scene:
     def __init__(self, view: View, queue: _Queue) -> None:
         self._queue = queue
         standings = view.latest_standings()
-        progress = view.progress()
-        self._second = progress.accounted_to if progress else 0
+        watermark = view.watermark()
+        self._second = watermark.accounted_to if watermark else 0
         self._running = view.unfinished_runs()
         self.tenures = view.tenures()
         self.basis = Basis(
             t=standings[0].t if standings else None,
-            horizon=progress.horizon if progress else None,
+            rule=_rule(view, standings[0]) if standings else None,
+            horizon=watermark.horizon if watermark else None,
             away=None if queue.failure is None else str(queue.failure),
         )
-        self.places: Mapping[str, Place] = {}
-        if standings and progress:
-            ledger = _ledger(view, progress)
-            worth = mean_worth(ledger, progress.accounted_to)
-            self.places = places(standings, worth, self._waiting(standings))
+        self.ranked: Mapping[str, RankedOrganization] = {}
+        if standings and watermark:
+            ledger = _ledger(view, watermark)
+            worth = mean_worth(ledger, watermark.accounted_to)
+            self.ranked = rank_organizations(standings, worth, self._waiting(standings))
 
     def holder(self, account: str) -> str:
-        """The organization whose account it is."""
+        """Returns the organization whose account it is."""
         return self.tenures.holder("account", account, self._second)
 
     def ahead_of(self, job: PendingJob | None) -> tuple[int | None, int | None]:
-        """How many jobs have a higher priority, and how many of them are its organization's."""
+        """Counts the jobs with a higher priority, and how many of them are its organization's."""
         if job is None:
             return None, None
         higher = [other for other in self._queue.jobs if other.priority > job.priority]
@@ -176,7 +188,7 @@ class _Scene:
     def jobs_by_organization(
         self, chosen: Callable[[PendingJob | Run], bool], *accounts: str
     ) -> tuple[OrganizationJobs, ...]:
-        """The chosen jobs, and these accounts with or without jobs, by organization."""
+        """Returns the chosen jobs, and these accounts with or without jobs, by organization."""
         waiting = [job for job in self._queue.jobs if chosen(job)]
         running = [run for run in self._running if chosen(run)]
         used = {job.account for job in waiting} | {run.account for run in running}
@@ -199,12 +211,12 @@ class _Scene:
         ready = [job for job in jobs if job.priority > 0]
         next_job = min(ready, key=lambda job: (-job.priority, *_by_age(job)), default=None)
         ahead, own_ahead = self.ahead_of(next_job)
-        told = self._queue.failure is None
+        known = self._queue.failure is None
         return OrganizationJobs(
-            place=self.places.get(organization),
+            ranked=self.ranked.get(organization),
             accounts=tuple(sorted(accounts)),
-            waiting=len(jobs) if told else None,
-            held=len(jobs) - len(ready) if told else None,
+            waiting=len(jobs) if known else None,
+            held=len(jobs) - len(ready) if known else None,
             running=sum(run.account in accounts for run in running),
             oldest=min(jobs, key=_by_age, default=None),
             next_job=next_job,
@@ -218,19 +230,25 @@ class _Scene:
         return Counter(self.holder(job.account) for job in self._queue.jobs if job.priority > 0)
 
     def _in_order(self, entry: tuple[str, set[str]]) -> tuple[int, str]:
-        place = self.places.get(entry[0])
-        return place.place if place else len(self.places) + 1, entry[0]
+        ranked = self.ranked.get(entry[0])
+        return ranked.rank if ranked else len(self.ranked) + 1, entry[0]
 
 
-def _ledger(view: View, progress: Progress) -> Ledger:
-    return Ledger(progress.horizon, folded_to=progress.folded_to, entries=view.ledger_entries())
+def _ledger(view: View, watermark: Watermark) -> Ledger:
+    return Ledger(watermark.horizon, folded_to=watermark.folded_to, entries=view.ledger_entries())
+
+
+def _rule(view: View, standing: StandingRow) -> str:
+    """Returns the rule that ranked; cycles that do not name one are from when there was one."""
+    cycle = view.cycle(standing.cycle)
+    return (cycle.rule if cycle else "") or DirectContr.name
 
 
 def _pushes_to(view: View, label: str) -> Sequence[Push]:
-    """The last writes to the job with that id or name, as the store knows it."""
+    """Returns the last writes to the job with that id or name, as the store knows it."""
     by_id = view.pushes(limit=PUSHES_SHOWN, key=label)
     found = by_id or [push for push in view.pushes(limit=PUSHES_SEARCHED) if push.label == label]
-    return [push for push in found if push.channel is not Channel.QOS][:PUSHES_SHOWN]
+    return [push for push in found if CHANNELS[push.channel].per_job][:PUSHES_SHOWN]
 
 
 def _by_age(job: PendingJob) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What an explanation tells: the numbers behind the priorities of waiting jobs."""
+"""Facts of an explanation: the numbers behind the priorities of waiting jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from shapleyprio.service.explain_places import Place
+from shapleyprio.service.explain_ranks import RankedOrganization, RankJson
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import Push
 
@@ -16,19 +16,26 @@ class Basis:
     """What an explanation rests on.
 
     Attributes:
-        t: second of the standings, None before the first cycle that told some.
+        t: second of the standings, None before the first cycle that has some.
+        rule: name of the rule that ranked the organizations; None before that cycle.
         horizon: age in seconds from which work gains nothing more, None for never.
-        away: why Slurm did not tell its queue, None if it did. Waiting jobs are then those that
+        away: why Slurm did not show its queue, None if it did. Waiting jobs are then those that
             the last cycle saw, held ones included.
     """
 
     t: int | None
+    rule: str | None
     horizon: int | None
     away: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps."""
-        return {"t": self.t, "horizon": self.horizon, "slurm_away": self.away}
+        """Returns a value for json.dumps."""
+        return {
+            "t": self.t,
+            "rule": self.rule,
+            "horizon": self.horizon,
+            "slurm_away": self.away,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +45,8 @@ class JobExplanation:
     Attributes:
         basis: what they rest on.
         label: as it was asked for.
-        job: as Slurm tells it now; None while it is away.
-        place: of its organization; None if no organization claims its account, or before the
+        job: as Slurm shows it now; None while it is away.
+        ranked: its organization; None if no organization claims its account, or before the
             first cycle.
         ahead: waiting jobs to which Slurm gives a higher priority; None while it is away.
         own_ahead: those of them that are its own organization's.
@@ -49,16 +56,16 @@ class JobExplanation:
     basis: Basis
     label: str
     job: PendingJob | None
-    place: Place | None
+    ranked: RankedOrganization | None
     ahead: int | None
     own_ahead: int | None
     pushes: Sequence[Push]
 
     def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps."""
+        """Returns a value for json.dumps."""
         return {
             "job": _job_as_json(self.job),
-            **_place_as_json(self.place),
+            **_rank_as_json(self.ranked),
             "ahead": self.ahead,
             "own_ahead": self.own_ahead,
             **self.basis.as_json(),
@@ -74,7 +81,7 @@ class OrganizationJobs:
     """Those jobs of a user or an account that count for one organization.
 
     Attributes:
-        place: of the organization; None as for a job.
+        ranked: the organization; None as for a job.
         accounts: their accounts.
         waiting: how many wait, an array's waiting part as one; None while Slurm is away.
         held: how many of them are held.
@@ -84,7 +91,7 @@ class OrganizationJobs:
         ahead, own_ahead: jobs with a higher priority than that, as for one job.
     """
 
-    place: Place | None
+    ranked: RankedOrganization | None
     accounts: tuple[str, ...]
     waiting: int | None
     held: int | None
@@ -95,9 +102,9 @@ class OrganizationJobs:
     own_ahead: int | None
 
     def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps."""
+        """Returns a value for json.dumps."""
         return {
-            **_place_as_json(self.place),
+            **_rank_as_json(self.ranked),
             "accounts": list(self.accounts),
             "waiting": self.waiting,
             "held": self.held,
@@ -126,7 +133,7 @@ class JobsExplanation:
     organizations: tuple[OrganizationJobs, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps."""
+        """Returns a value for json.dumps."""
         return {
             self.whose: self.name,
             **self.basis.as_json(),
@@ -138,10 +145,6 @@ def _job_as_json(job: PendingJob | None) -> dict[str, Any] | None:
     return None if job is None else {name: getattr(job, name) for name in PendingJob.__slots__}
 
 
-def _place_as_json(place: Place | None) -> dict[str, Any]:
-    """Without a place all its keys are there and null."""
-    if place is not None:
-        return place.as_json()
-    keys = ("organization", "place", "organizations", "contribution", "utility", "balance")
-    more = ("received_processor_hours", "points", "before", "fair_share")
-    return dict.fromkeys((*keys, *more))
+def _rank_as_json(ranked: RankedOrganization | None) -> dict[str, object]:
+    """Returns a value for json.dumps; without a rank all its keys are there and null."""
+    return dict.fromkeys(RankJson.__annotations__) if ranked is None else dict(ranked.as_json())

@@ -8,19 +8,18 @@ import time
 import uuid
 from collections.abc import Callable
 
-from shapleyprio.store import Lease as LeaseRow
-from shapleyprio.store import Store, StoreError
+from shapleyprio.store import ClusterStore, LeaseRow, StoreError
 
 SHORTEST_SECONDS = 300
 
 
 def lasting(poll_interval: int) -> int:
-    """For how many seconds a lease that every cycle renews is taken."""
+    """Returns for how many seconds a lease is taken that every cycle renews."""
     return max(SHORTEST_SECONDS, 3 * poll_interval)
 
 
 class LeaseHeldError(Exception):
-    """Another process steers this cluster; the message tells which and what to do."""
+    """Another process steers this cluster; the message says which and what to do."""
 
 
 class Lease:
@@ -30,7 +29,7 @@ class Lease:
     run out.
 
     Args:
-        store, cluster: where the lease is kept.
+        store: of the cluster, where the lease is kept.
         seconds: how long it lasts without being renewed.
         clock: seconds since the epoch.
 
@@ -40,14 +39,12 @@ class Lease:
 
     def __init__(
         self,
-        store: Store,
-        cluster: str,
+        store: ClusterStore,
         *,
         seconds: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._cluster = cluster
         self.seconds = seconds
         self._clock = clock
         self._host = socket.gethostname()
@@ -60,7 +57,7 @@ class Lease:
             LeaseHeldError: another process has it.
             StoreError: the store cannot be used.
         """
-        with self._store.transaction(self._cluster) as transaction:
+        with self._store.transaction() as transaction:
             current = transaction.lease()
             if current is not None and self._is_dead(current):
                 transaction.release_lease(current.holder)
@@ -73,14 +70,14 @@ class Lease:
             )
         if other is not None:
             raise LeaseHeldError(
-                f"process {other.pid} on {other.host} steers cluster {self._cluster} already; "
-                f"stop it first, or wait {other.ttl} s if that host is gone"
+                f"process {other.pid} on {other.host} steers cluster {self._store.cluster}"
+                f" already; stop it first, or wait {other.ttl} s if that host is gone"
             )
 
     def release(self) -> None:
         """Gives the lease back, if the store can be used."""
         try:
-            with self._store.transaction(self._cluster) as transaction:
+            with self._store.transaction() as transaction:
                 transaction.release_lease(self._holder)
         except StoreError:
             return

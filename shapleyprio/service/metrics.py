@@ -11,21 +11,21 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from shapleyprio.drift.figures import alone_gains_of, drifts_of, unfairness_of
-from shapleyprio.drift.messages import Outcome as DriftOutcome
+from shapleyprio.drift.messages import DriftResult
 from shapleyprio.service.cycle import FAILURES
-from shapleyprio.service.report import Report
+from shapleyprio.service.report import CycleReport
 from shapleyprio.store import DriftRow
 
-PHASES = ("account", "observe", "rank", "push")
-RECORDS = ("seen", "kept", "waiting", "refused", "late", "withdrawn")
+RECORDS = ("seen", "kept", "waiting", "quarantined", "late", "withdrawn")
 PUSHES = ("applied", "refused", "unconfirmed")
 OUTCOMES = ("ok", "dry_run", *FAILURES.values(), "lease_lost", "defect")
-"""Of cycles."""
+"""Outcomes of cycles."""
 
 BY_ORGANIZATION = {
     "contribution_part_seconds": "Contribution: worth of the parts executed on its processors.",
     "utility_part_seconds": "Utility: worth of the parts of its jobs.",
     "balance_part_seconds": "Balance: contribution minus utility.",
+    "score": "Score that the rule ranks it by, the highest first; under directcontr the balance.",
     "priority_points": "Priority points that its pending jobs get.",
     "pending_jobs": "Jobs that wait.",
     "running_jobs": "Jobs that run.",
@@ -66,7 +66,7 @@ class Metrics(Collector):
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
-        self._last: Report | None = None
+        self._last: CycleReport | None = None
         self._drift: tuple[Sequence[DriftRow], float] | None = None
         self.registry = CollectorRegistry()
         self.registry.register(self)
@@ -112,19 +112,19 @@ class Metrics(Collector):
             ["cluster"],
             registry=self.registry,
         )
-        # a counter that is not there cannot be told from a daemon that is not
+        # a counter that is not there cannot be distinguished from a daemon that is not
         for counter, values in (
             (self._records, RECORDS),
             (self._pushes, PUSHES),
             (self._cycles, OUTCOMES),
-            (self._drift_runs, [outcome.value for outcome in DriftOutcome]),
+            (self._drift_runs, [result.value for result in DriftResult]),
         ):
             for value in values:
                 counter.labels(cluster, value)
         build = Info("shapleyprio_build", "The version that runs.", registry=self.registry)
         build.info({"version": version("shapleyprio")})
 
-    def publish(self, report: Report, *, dry_run: bool = False) -> None:
+    def publish(self, report: CycleReport, *, dry_run: bool = False) -> None:
         """Takes over what a cycle found and did, or in a dry run would have done."""
         self._last = report
         self._cycles.labels(self._cluster, "dry_run" if dry_run else "ok").inc()
@@ -137,7 +137,7 @@ class Metrics(Collector):
         self._success.labels(self._cluster).set(report.t)
 
     def publish_failure(self, outcome: str) -> None:
-        """A cycle failed: what it would have told is absent until one succeeds."""
+        """Withdraws what the cycle before published, and counts a failed cycle."""
         self._last = None
         self._cycles.labels(self._cluster, outcome).inc()
 
@@ -147,10 +147,10 @@ class Metrics(Collector):
         self._drift_runs.labels(self._cluster, "ok").inc()
         self._drift_until.labels(self._cluster).set(rows[0].t)
 
-    def publish_drift_failure(self, outcome: str) -> None:
-        """A replay came to nothing: what it would have told is absent until one succeeds."""
+    def publish_drift_failure(self, result: str) -> None:
+        """Withdraws the rows published before, and counts a failed replay."""
         self._drift = None
-        self._drift_runs.labels(self._cluster, outcome).inc()
+        self._drift_runs.labels(self._cluster, result).inc()
 
     def collect(self) -> Iterator[Metric]:
         """Yields what the last cycle and the last replay found, if they succeeded."""
@@ -161,7 +161,7 @@ class Metrics(Collector):
         if self._drift is None:
             return
         rows, seconds = self._drift
-        told: dict[str, Iterable[tuple[tuple[str, ...], float | Fraction]]] = {
+        found: dict[str, Iterable[tuple[tuple[str, ...], float | Fraction]]] = {
             "organization_drift_seconds": drifts_of(rows).items(),
             "unfairness_seconds": [((name,), sum_) for name, sum_ in unfairness_of(rows).items()],
             "organization_alone_gain_ratio": [
@@ -171,7 +171,7 @@ class Metrics(Collector):
             "drift_window_seconds": [((), rows[0].t - rows[0].begin)],
             "drift_duration_seconds": [((), seconds)],
         }
-        for name, values in told.items():
+        for name, values in found.items():
             documentation, labels = OF_DRIFT[name]
             family = GaugeMetricFamily(
                 f"shapleyprio_{name}", documentation, labels=["cluster", *labels]
@@ -191,6 +191,13 @@ class Metrics(Collector):
         )
         lag.add_metric([self._cluster], last.lag_seconds)
         yield lag
+        rule = GaugeMetricFamily(
+            "shapleyprio_ranking_rule_info",
+            "The rule that ranked the organizations.",
+            labels=["cluster", "rule"],
+        )
+        rule.add_metric([self._cluster, last.rule], 1)
+        yield rule
         for name, documentation in BY_ORGANIZATION.items():
             family = GaugeMetricFamily(
                 f"shapleyprio_organization_{name}",
@@ -201,7 +208,8 @@ class Metrics(Collector):
                 values = {
                     "contribution_part_seconds": row.contribution,
                     "utility_part_seconds": row.utility,
-                    "balance_part_seconds": row.contribution - row.utility,
+                    "balance_part_seconds": row.balance,
+                    "score": row.score,
                     "priority_points": row.priority,
                     "pending_jobs": row.pending,
                     "running_jobs": row.running,

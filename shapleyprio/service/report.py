@@ -1,21 +1,48 @@
-"""What one cycle found and did, for the store, the metrics and people."""
+"""The findings and actions of one cycle, for the store, the metrics and people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Self
 
 from shapleyprio.fairness.ledger import Standing
+from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service.accounting import Tally
-from shapleyprio.service.push import Outcome
+from shapleyprio.service.push import PushCounts
 from shapleyprio.slurm.port import Node, PendingJob
 from shapleyprio.store import NewPush, StandingRow
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A ledger is opened, and who holds what has been so always.
+
+    Attributes:
+        since: first second that counts.
+        accounts, nodes: organization, NOBODY among them -> how many it holds.
+    """
+
+    since: int
+    accounts: Mapping[str, int]
+    nodes: Mapping[str, int]
+
+    @classmethod
+    def of(cls, since: int, tenures: Tenures) -> Self:
+        """Makes the opening of a ledger that knows these tenures so far."""
+        held = list(tenures)
+        return cls(
+            since,
+            accounts=Counter(tenure.organization for tenure in held if tenure.kind == "account"),
+            nodes=Counter(tenure.organization for tenure in held if tenure.kind == "node"),
+        )
+
+
 @dataclass(slots=True)
-class Report:
+class CycleReport:
     """What one cycle found and did.
 
     Attributes:
@@ -25,10 +52,12 @@ class Report:
         standings: one row for each organization, in the order of the configuration.
         planned: the writes that were made, or in a dry run would be.
         pushed: what became of them.
-        turn: seconds from t until the order of organizations that wait turns, if nothing starts
-            or ends; None if not before the next poll.
+        seconds_until_reorder: seconds from t until the order of organizations that wait changes,
+            if nothing starts or ends; None if not before the next poll.
         lag_seconds: age of the newest second up to which accounting is known to be complete.
         seconds: phase -> how long it took.
+        slurm_version: the release of Slurm.
+        rule: name of the rule that ranked the organizations.
     """
 
     number: int
@@ -36,73 +65,98 @@ class Report:
     tally: Tally = field(default_factory=Tally)
     standings: Sequence[StandingRow] = ()
     planned: Sequence[NewPush] = ()
-    pushed: Outcome = field(default_factory=Outcome)
-    turn: int | None = None
+    pushed: PushCounts = field(default_factory=PushCounts)
+    seconds_until_reorder: int | None = None
     lag_seconds: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    slurm_version: str = ""
+    rule: str = ""
 
 
 class StopWatch:
     """Notes in a report how long the phases of a cycle took."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: CycleReport) -> None:
         self._report = report
         self._last = monotonic()
 
     def lap(self, phase: str) -> None:
-        """The phase has ended and the next begins."""
+        """Ends the phase and begins the next."""
         now = monotonic()
         self._report.seconds[phase] = now - self._last
         self._last = now
 
 
-def standing_rows(
-    standings: Mapping[str, Standing],
-    points: Mapping[str, int],
-    *,
-    cycle: int,
-    t: int,
-    pending: Iterable[PendingJob],
-    running: Mapping[str, int],
-    nodes: Iterable[Node],
-    tenures: Tenures,
-    tres: str,
-) -> list[StandingRow]:
-    """One row for each organization.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """The cluster as a cycle found it.
 
-    Args:
-        standings: organization -> what it gave and got.
-        points: organization -> priority points.
-        cycle: its number.
-        t: second at which the ledger stands.
+    Attributes:
         pending: jobs that wait.
         running: organization -> jobs that run.
         nodes: the cluster's nodes.
+        tres: name under which a node offers its processors.
         tenures: who holds which node and account.
-        tres: name under which nodes tell their processors.
+        t: second for which all this counts.
     """
-    waiting = dict.fromkeys(standings, 0)
-    for job in pending:
-        holder = tenures.holder("account", job.account, t)
-        if holder in waiting:
-            waiting[holder] += 1
-    owned = dict.fromkeys(standings, 0)
-    for node in nodes:
-        owner = tenures.holder("node", node.name, t)
-        if owner in owned:
-            owned[owner] += node.tres.get(tres, 0)
+
+    pending: Sequence[PendingJob]
+    running: Mapping[str, int]
+    nodes: Collection[Node]
+    tres: str
+    tenures: Tenures
+    t: int
+
+    def holders(self) -> dict[str, str]:
+        """Returns the accounts of the jobs that wait -> organization, NOBODY among them."""
+        accounts = {job.account for job in self.pending}
+        return {name: self.tenures.holder("account", name, self.t) for name in accounts}
+
+    def waiting_jobs(self) -> Mapping[str, int]:
+        """Returns organization -> its jobs that wait."""
+        holders = self.holders()
+        return Counter(holders[job.account] for job in self.pending)
+
+    def owned_processors(self) -> Mapping[str, int]:
+        """Returns organization -> processors of its nodes."""
+        owned: Counter[str] = Counter()
+        for node in self.nodes:
+            owned[self.tenures.holder("node", node.name, self.t)] += node.tres.get(self.tres, 0)
+        return owned
+
+
+def standing_rows(
+    cycle: int,
+    standings: Mapping[str, Standing],
+    ranking: Ranking,
+    points: Mapping[str, int],
+    observation: Observation,
+) -> list[StandingRow]:
+    """Returns one row for each organization, in the order of the standings.
+
+    Args:
+        cycle: its number.
+        standings: organization -> what it gave and got.
+        ranking: of the same organizations.
+        points: organization -> priority points.
+        observation: the cluster.
+    """
+    waiting, owned = observation.waiting_jobs(), observation.owned_processors()
+    scores = ranking.scores
     return [
         StandingRow(
             cycle=cycle,
             organization=name,
-            t=t,
+            t=observation.t,
             contribution=standing.contribution,
             utility=standing.utility,
+            score=scores[name],
             priority=points[name],
-            pending=waiting[name],
-            running=running.get(name, 0),
-            processors=owned[name],
+            pending=waiting.get(name, 0),
+            running=observation.running.get(name, 0),
+            processors=owned.get(name, 0),
             parts=standing.parts,
+            reason=ranking.reasons[name],
         )
         for name, standing in standings.items()
     ]

@@ -1,11 +1,11 @@
-"""What the store tells of a cluster after its last cycle."""
+"""The state of a cluster in the store after its last cycle."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from shapleyprio.store import CycleRow, KeptAside, StandingRow, Store, StoreError
+from shapleyprio.store import ClusterStore, CycleRow, QuarantinedLine, StandingRow, StoreError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +16,10 @@ class OrganizationStatus:
         organization: its name.
         share: fraction of the organizations' processors that it brings.
         contribution, utility, balance: φ̃, ψ and φ̃ − ψ in part-seconds.
-        drift_seconds: (ψ − φ̃) / parts completed by all: how much sooner (negative: later) than
-            it earned each part was executed, on average. φ̃ stands in for Ref's ψ here.
+        balance_per_part: (φ̃ − ψ) / parts completed by all, in seconds: how much later (negative:
+            sooner) than it earned each part was executed, on average.
+        score: by which the ranking rule orders the organizations, the highest first.
+        reason: why it has its rank, in a few words of the ranking rule.
         priority: points its pending jobs get.
         pending, running: its jobs.
     """
@@ -27,7 +29,9 @@ class OrganizationStatus:
     contribution: int
     utility: int
     balance: int
-    drift_seconds: float
+    balance_per_part: float
+    score: int
+    reason: str
     priority: int
     pending: int
     running: int
@@ -35,31 +39,33 @@ class OrganizationStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A cluster after its last cycle that told standings.
+    """A cluster after its last cycle with standings.
 
     Attributes:
         cluster: its name.
         cycle: that cycle.
         failure: a later cycle that failed, if the last one did.
         rows: the organizations, the first to be served first.
-        kept_aside: lines of Slurm's that could not be read, the newest first.
-        kept_aside_count: how many there are.
+        quarantined: lines of Slurm's that could not be read, the newest first.
+        quarantined_count: how many there are.
     """
 
     cluster: str
     cycle: CycleRow
     failure: CycleRow | None
     rows: tuple[OrganizationStatus, ...]
-    kept_aside: tuple[KeptAside, ...]
-    kept_aside_count: int
+    quarantined: tuple[QuarantinedLine, ...]
+    quarantined_count: int
 
     def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps."""
+        """Returns a value for json.dumps."""
         return {
             "cluster": self.cluster,
             "t": self.cycle.t,
             "cycle": self.cycle.number,
             "outcome": self.cycle.outcome,
+            "slurm_version": self.cycle.slurm_version,
+            "rule": self.cycle.rule,
             "failure": self.failure
             and {
                 "cycle": self.failure.number,
@@ -70,38 +76,38 @@ class Status:
                 {name: getattr(row, name) for name in OrganizationStatus.__slots__}
                 for row in self.rows
             ],
-            "kept_aside": self.kept_aside_count,
+            "quarantined": self.quarantined_count,
         }
 
 
-def read_status(store: Store, cluster: str) -> Status:
+def read_status(store: ClusterStore) -> Status:
     """Reads a cluster's status.
 
     Raises:
-        StoreError: there was no cycle yet that told standings.
+        StoreError: there was no cycle with standings yet.
     """
-    with store.reading(cluster) as view:
+    with store.reading() as view:
         standings = view.latest_standings()
         last = view.last_cycle()
         cycle = view.cycle(standings[0].cycle) if standings else None
-        kept_aside = tuple(view.kept_aside(limit=5))
-        kept_aside_count = view.kept_aside_count()
+        quarantined = tuple(view.quarantined(limit=5))
+        quarantined_count = view.quarantined_count()
     if cycle is None:
         why = f": {last.message}" if last is not None and last.message else ""
-        raise StoreError(f"no cycle on cluster {cluster} has succeeded yet{why}")
+        raise StoreError(f"no cycle on cluster {store.cluster} has succeeded yet{why}")
     failed = last is not None and last.number > cycle.number and bool(last.message)
     return Status(
-        cluster=cluster,
+        cluster=store.cluster,
         cycle=cycle,
         failure=last if failed else None,
         rows=organization_rows(standings),
-        kept_aside=kept_aside,
-        kept_aside_count=kept_aside_count,
+        quarantined=quarantined,
+        quarantined_count=quarantined_count,
     )
 
 
 def organization_rows(standings: list[StandingRow]) -> tuple[OrganizationStatus, ...]:
-    """Standings of one cycle as rows for people, the first to be served first."""
+    """Formats the standings of one cycle as rows for people, the first to be served first."""
     processors = sum(row.processors for row in standings)
     parts = sum(row.parts for row in standings)
     return tuple(
@@ -110,8 +116,10 @@ def organization_rows(standings: list[StandingRow]) -> tuple[OrganizationStatus,
             share=row.processors / processors if processors else 0.0,
             contribution=row.contribution,
             utility=row.utility,
-            balance=row.contribution - row.utility,
-            drift_seconds=(row.utility - row.contribution) / parts if parts else 0.0,
+            balance=row.balance,
+            balance_per_part=row.balance / parts if parts else 0.0,
+            score=row.score,
+            reason=row.reason,
             priority=row.priority,
             pending=row.pending,
             running=row.running,

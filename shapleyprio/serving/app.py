@@ -1,8 +1,7 @@
-"""What is answered to which request."""
+"""The application that answers each request."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from shapleyprio.serving.overview import Overview
 from shapleyprio.serving.page import render
+from shapleyprio.wording import visible_json
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -40,8 +40,8 @@ class App:
     """The WSGI application: three addresses, to be read only.
 
     Args:
-        registry: what ``/metrics`` tells.
-        overview: what the page and ``/api/status`` tell.
+        registry: metrics at ``/metrics``.
+        overview: contents of the page and of ``/api/status``.
         admits: whether a request with that Authorization header may read.
     """
 
@@ -84,14 +84,14 @@ class App:
         return route(environ)
 
     def _metrics_answer(self, environ: WSGIEnvironment) -> Answer:
-        told: list[tuple[str, Headers]] = []
+        started: list[tuple[str, Headers]] = []
 
         def start_response(status: str, headers: Headers, _error: object = None) -> _Write:
-            told.append((status, headers))
+            started.append((status, headers))
             return _write
 
         body = b"".join(self._metrics({**environ, "REQUEST_METHOD": "GET"}, start_response))
-        ((status, headers),) = told
+        ((status, headers),) = started
         return status, headers, body
 
     def _page(self, _environ: WSGIEnvironment) -> Answer:
@@ -100,7 +100,7 @@ class App:
 
     def _status(self, _environ: WSGIEnvironment) -> Answer:
         overview = self._overview()
-        text = json.dumps(overview.as_json(), indent=2, ensure_ascii=False)
+        text = visible_json(overview.as_json())
         return _status_of(overview), [("Content-Type", JSON)], text.encode()
 
 

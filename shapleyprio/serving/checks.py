@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from shapleyprio.service.check import Finding
+from shapleyprio.slurm.findings import Finding
 
 CHECK_SECONDS = 600
 """From one check to the next: what it finds is an admin's to mend, not a matter of seconds."""
@@ -31,7 +31,7 @@ class Checked:
     findings: Sequence[Finding]
 
     def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps."""
+        """Returns a value for json.dumps."""
         return {"at": self.at, "findings": [asdict(finding) for finding in self.findings]}
 
 
@@ -61,12 +61,12 @@ class Checks:
         self._due.set()
 
     def close(self) -> None:
-        """Lets the thread end; a check that runs is not waited for."""
+        """Ends the thread; a check that runs is not waited for."""
         self._closed = True
         self._due.set()
 
     def once(self) -> None:
-        """One check. What fails in it is logged; the findings before are then out of date."""
+        """Checks once. What fails is logged; the findings before are then out of date."""
         try:
             self.last = Checked(int(self._clock()), tuple(self._check()))
         except Exception:

@@ -38,7 +38,7 @@ class Drift:
     lines: Mapping[str, tuple[Point, ...]]
 
     def last(self, organization: str) -> float | None:
-        """An organization's drift in seconds over the newest window, None if it had none."""
+        """Returns an organization's drift in seconds over the newest window; None without one."""
         line = self.lines.get(organization)
         return line[-1][1] if line and line[-1][0] == self.end else None
 
@@ -48,7 +48,7 @@ class Drift:
         return max(abs(seconds) for line in self.lines.values() for _, seconds in line)
 
     def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps."""
+        """Returns a value for json.dumps."""
         return {
             "begin": self.begin,
             "end": self.end,
@@ -61,7 +61,7 @@ class Drift:
 
 
 def drift_of_last_day(view: View, until: int) -> Drift | None:
-    """The drift over windows that ended in the 24 hours up to `until`, None if there are none."""
+    """Returns the drift over windows that ended in the 24 hours up to `until`, None without any."""
     since = until - DAY_SECONDS
     rows = [
         row

@@ -1,4 +1,4 @@
-"""What the status page shows: read from the store, seldom and by one request at a time."""
+"""The contents of the status page: read from the store, seldom, by one request at a time."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import Any
 from shapleyprio.service.status import Status, read_status
 from shapleyprio.serving.checks import Checked
 from shapleyprio.serving.drift import Drift, drift_of_last_day
-from shapleyprio.store import CycleRow, Store, StoreError
+from shapleyprio.store import ClusterStore, CycleRow, StoreError
 
 KEPT_SECONDS = 2.0
-"""An overview is told again for this long, however many ask."""
+"""Seconds for which an overview answers all requests."""
 
 PATIENCE_SECONDS = 5.0
-"""How long a request waits for another one that reads the store."""
+"""Seconds for which a request waits for another one that reads the store."""
 
 MISSED_CYCLES = 3
-"""So many intervals without a cycle are more than a slow one."""
+"""Intervals without a cycle after which the page raises an alarm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What there is to tell of a cluster.
+    """Everything that the page shows of a cluster.
 
     Attributes:
         cluster: its name.
         at: when this was read, seconds since the epoch.
         poll_seconds: time from one cycle to the next.
-        status: after the last cycle that told standings; None if there is none to be had.
+        status: after the last cycle with standings; None if there is none.
         why: there is none; empty if there is.
         drift: of the last 24 hours of the cluster's clock, None if nothing was replayed.
         checked: what `check` found last; None until it has run.
@@ -59,7 +59,7 @@ class Overview:
         return silent if silent > MISSED_CYCLES * self.poll_seconds else 0
 
     def as_json(self) -> dict[str, Any]:
-        """As a value for json.dumps: what `shapleyprio status --json` prints, and more."""
+        """Returns a value for json.dumps: what `shapleyprio status --json` prints, and more."""
         last = self.last_cycle
         status = {"cluster": self.cluster} if self.status is None else self.status.as_json()
         return {
@@ -80,21 +80,18 @@ class Overviews:
     The cycles share the store's connections and must never wait for readers.
 
     Args:
-        store: what the cycles write.
-        cluster: whose rows.
+        store: of the cluster, what the cycles write.
         checked: what `check` found last.
         clock: seconds since the epoch.
     """
 
     def __init__(
         self,
-        store: Store,
-        cluster: str,
+        store: ClusterStore,
         checked: Callable[[], Checked | None],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._cluster = cluster
         self._checked = checked
         self._clock = clock
         self._reading = Lock()
@@ -103,7 +100,7 @@ class Overviews:
         self.poll_seconds = 0
 
     def latest(self) -> Overview:
-        """What there is to tell now, at most two seconds old."""
+        """Returns an overview that is at most two seconds old."""
         if not self._reading.acquire(timeout=PATIENCE_SECONDS):
             return self._overview(None, "the store takes too long to answer")
         try:
@@ -116,8 +113,8 @@ class Overviews:
 
     def _read(self) -> Overview:
         try:
-            status = read_status(self._store, self._cluster)
-            with self._store.reading(self._cluster) as view:
+            status = read_status(self._store)
+            with self._store.reading() as view:
                 drift = drift_of_last_day(view, status.cycle.t)
         except StoreError as error:
             return self._overview(None, str(error))
@@ -127,7 +124,7 @@ class Overviews:
         self, status: Status | None, why: str = "", drift: Drift | None = None
     ) -> Overview:
         return Overview(
-            cluster=self._cluster,
+            cluster=self._store.cluster,
             at=int(self._clock()),
             poll_seconds=self.poll_seconds,
             status=status,

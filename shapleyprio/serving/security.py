@@ -1,4 +1,4 @@
-"""Who may read, and over what: certificates and passwords as the configuration names them."""
+"""Access to the page: certificates and passwords as the configuration names them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHERS = 0o007
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """How the server protects what it tells.
+    """How the server protects its answers.
 
     Attributes:
         tls: what every connection is encrypted by; None for plain HTTP.
@@ -32,7 +32,7 @@ class Security:
     credentials: bytes | None = None
 
     def admits(self, authorization: str) -> bool:
-        """Whether a request with that Authorization header (empty: without) may read."""
+        """Returns whether a request with that Authorization header (empty: without) may read."""
         if self.credentials is None:
             return True
         scheme, _, encoded = authorization.partition(" ")

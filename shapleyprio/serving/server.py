@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
 CONNECTIONS = 32
-"""At a time; one more is closed at once, so that nobody can fill the daemon with threads."""
+"""Most connections at a time; one more is closed at once, which bounds the daemon's threads."""
 
 TIMEOUT_SECONDS = 10.0
-"""Of silence, after which a connection is closed."""
+"""Seconds of silence after which a connection is closed."""
 
 log = structlog.get_logger(__name__)
 
@@ -31,10 +31,10 @@ class _Handler(WSGIRequestHandler):
     timeout = TIMEOUT_SECONDS
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # as it is called there
-        """Requests are not logged: Prometheus asks day and night."""
+        """Drops the line: Prometheus asks day and night."""
 
     def get_stderr(self) -> TextIO:
-        """The application logs what fails in it; what is left are clients that went away."""
+        """Drops the traces of clients that went away; the application logs what fails in it."""
         return io.StringIO()
 
 

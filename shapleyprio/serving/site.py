@@ -9,13 +9,13 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from shapleyprio.config import Config, ConfigError, MetricsSection
-from shapleyprio.service.check import Finding
 from shapleyprio.serving.app import App
 from shapleyprio.serving.checks import Checks
 from shapleyprio.serving.overview import Overviews
 from shapleyprio.serving.security import read_security
 from shapleyprio.serving.server import Server
-from shapleyprio.store import Store
+from shapleyprio.slurm.findings import Finding
+from shapleyprio.store import ClusterStore
 
 log = structlog.get_logger(__name__)
 
@@ -25,23 +25,21 @@ class Site:
 
     Args:
         registry: the daemon's metrics.
-        store: what its cycles write.
-        cluster: which it steers.
+        store: of the cluster it steers, what its cycles write.
         check: a configuration against the live cluster.
     """
 
     def __init__(
         self,
         registry: CollectorRegistry,
-        store: Store,
-        cluster: str,
+        store: ClusterStore,
         check: Callable[[Config], Sequence[Finding]],
     ) -> None:
         self._registry = registry
         self._config: Config | None = None
         self._check = check
         self._checks = Checks(self._findings)
-        self._overviews = Overviews(store, cluster, lambda: self._checks.last)
+        self._overviews = Overviews(store, lambda: self._checks.last)
         self._server: Server | None = None
 
     def open(self, config: Config) -> None:
@@ -90,8 +88,8 @@ class Site:
     def _take(self, config: Config) -> None:
         self._config = config
         self._overviews.poll_seconds = config.service.poll_interval
-        if told := _exposure(config.metrics):
-            log.warning("anybody on the network may read the metrics and the page", mend=told)
+        if remedy := _exposure(config.metrics):
+            log.warning("anybody on the network may read the metrics and the page", mend=remedy)
 
     def _admits(self, authorization: str) -> bool:
         return self._server is not None and self._server.security.admits(authorization)
@@ -102,7 +100,7 @@ class Site:
 
 
 def _exposure(metrics: MetricsSection) -> str:
-    """What is missing at an address that others can reach; empty if nothing is."""
+    """Returns what is missing at an address that others can reach; empty if nothing is."""
     if metrics.address is None or _is_loopback(metrics.address.host):
         return ""
     if metrics.username is None and metrics.tls_client_ca is None:

@@ -1,1 +1,1 @@
-"""Slurm behind one port: the port itself and the ways to speak to it."""
+"""Slurm behind one port: the port itself, the adapters, and the channels for priorities."""

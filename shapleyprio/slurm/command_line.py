@@ -5,91 +5,115 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm import text_config
-from shapleyprio.slurm.commands import Answer, Commands, daemon_away, failure, no_answer
+from shapleyprio.slurm.commands import SlurmCommands, cause, daemon_away, failure, no_answer
 from shapleyprio.slurm.port import (
-    Channel,
+    Connection,
     Controller,
     Layout,
     Malformed,
-    PendingJob,
+    PendingQueue,
     SlurmRefusedError,
     SlurmUnavailableError,
 )
-from shapleyprio.slurm.text import SEPARATOR
+from shapleyprio.slurm.text import new_delimiter
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
 from shapleyprio.slurm.text_queue import (
     NOBODY_WAITS,
-    PENDING_FORMAT,
     SITE_FACTOR_FORMAT,
     is_target,
-    pending_line,
     refusals,
     site_factor_line,
     with_site_factors,
 )
+from shapleyprio.slurm.text_squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingRecords, format_of
 
 Found = TypeVar("Found")
 
 EARLIEST_TIME = 1_000_000  # Slurm takes smaller numbers for mistakes
 MOST_TARGET_CHARACTERS = 100_000  # Linux takes 128 KiB in one argument
-SACCT = (
-    *("-n", "-P", "-D", "-X", "-a", "--noconvert", f"--delimiter={SEPARATOR}"),
-    *("-o", ",".join(FIELDS)),
-)
-SETTINGS = {Channel.SITE_FACTOR: "SiteFactor", Channel.NICE: "Nice"}
-SMALLEST_AND_LARGEST = {
-    Channel.SITE_FACTOR: (-2147483645, 2147483645),
-    Channel.NICE: (-2147483645, 2147483645),
-    Channel.QOS: (0, 2147483647),
-}
+SACCT = ("-n", "-p", "-D", "-X", "-a", "--noconvert", "-o", ",".join(FIELDS))
+SQUEUE = ("-h", "-a", "--local", "--noconvert", "-t", "PD")
+SPRIO = ("-h", "--local", "-o", SITE_FACTOR_FORMAT)
+ASSOCIATIONS = ("-nP", "show", "assoc", "format=Account,ParentName,User")
+QOS = ("-nP", "show", "qos", "format=Name,Priority")
 DENIALS = ("Access/permission denied", "Invalid user id")
 LEVELS = ("None", "Operator", "Administrator")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a channel writes, in the words of Slurm's commands.
+
+    Attributes:
+        entity: what carries it.
+        name: its name to ``scontrol update`` or ``sacctmgr modify``.
+        smallest, largest: the values that Slurm takes.
+        admin_level: that a user needs to write it.
+    """
+
+    entity: Literal["job", "qos"]
+    name: str
+    smallest: int
+    largest: int
+    admin_level: str
+
+
+_LARGEST_SUMMAND = 2**31 - 3
+SETTINGS: Mapping[str, Setting] = {
+    "site_factor": Setting(
+        entity="job",
+        name="SiteFactor",
+        smallest=-_LARGEST_SUMMAND,
+        largest=_LARGEST_SUMMAND,
+        admin_level="Operator",
+    ),
+    "nice": Setting(
+        entity="job",
+        name="Nice",
+        smallest=-_LARGEST_SUMMAND,
+        largest=_LARGEST_SUMMAND,
+        admin_level="Operator",
+    ),
+    "qos": Setting(
+        entity="qos", name="Priority", smallest=0, largest=2**31 - 1, admin_level="Administrator"
+    ),
+}
+"""Channel -> what it writes."""
 
 
 class CommandLineSlurm:
     """The port `Slurm`, through sacct, squeue, sprio, sdiag, scontrol and sacctmgr.
 
     Args:
-        weight: what counts as a processor: ``cpus``, ``billing`` or a TRES such as ``gres/gpu``.
-        timeout_seconds: how long one command may keep us waiting.
-        batch_size: how many jobs to change with one command.
-        bin_directory: where the commands are; None for the PATH.
-        environment: variables for the commands, beside our own.
-        cluster: name of the cluster in accounting; None for the one slurm.conf names.
+        connection: settings; the environment is that of the commands.
     """
 
-    def __init__(
-        self,
-        *,
-        weight: str = "cpus",
-        timeout_seconds: float = 60,
-        batch_size: int = 500,
-        bin_directory: Path | None = None,
-        environment: Mapping[str, str] | None = None,
-        cluster: str | None = None,
-    ) -> None:
-        self._weight = "cpu" if weight == "cpus" else weight
-        self._batch_size = batch_size
+    def __init__(self, connection: Connection) -> None:
+        cluster = connection.cluster
+        self._weight = "cpu" if connection.weight == "cpus" else connection.weight
+        self._batch_size = connection.batch_size
         self._sacct = (*SACCT, f"--clusters={cluster}") if cluster else (*SACCT, "--local")
         self._cluster = cluster
-        self._commands = Commands(
-            timeout_seconds=timeout_seconds, bin_directory=bin_directory, environment=environment
+        self._commands = SlurmCommands(
+            timeout_seconds=connection.timeout_seconds,
+            bin_directory=connection.bin_directory,
+            environment=connection.environment,
         )
 
     # -- reading
 
     def controller(self) -> Controller:
-        """Asks the controller how it is."""
+        """Asks the controller for its state."""
         self._ping()
         return _readable(text_config.controller(self._commands.read("sdiag")))
 
     def cluster(self) -> str:
-        """ClusterName."""
+        """Reads ClusterName."""
         return self._cluster or self._configuration().get("ClusterName", "")
 
     def layout(self) -> Layout:
@@ -101,33 +125,29 @@ class CommandLineSlurm:
             text_config.partition_line, "scontrol", "show", "partition", "-a", "-o"
         )
         accounts = self._shown(
-            text_config.association_line,
-            *("sacctmgr", "-nP", "show", "assoc", f"cluster={cluster}"),
-            "format=Account,ParentName,User",
+            text_config.association_line, "sacctmgr", *ASSOCIATIONS, f"cluster={cluster}"
         )
         return Layout(
             cluster=cluster,
+            version=config.get("SLURM_VERSION", ""),
             nodes={node.name: node for node in nodes},
             partitions={partition.name: partition for partition in partitions},
-            accounts=dict(pair for pair in accounts if pair is not None),
+            accounts=_one_parent_each(pair for pair in accounts if pair is not None),
             qos_priorities=self.qos_priorities(),
+            enforces_accounts=text_config.enforces_accounts(config),
             settings=_readable(text_config.priority_settings(config)),
         )
 
     def qos_priorities(self) -> Mapping[str, int]:
-        """QOS -> priority."""
-        return dict(
-            self._shown(
-                text_config.qos_line, "sacctmgr", "-nP", "show", "qos", "format=Name,Priority"
-            )
-        )
+        """Reads QOS -> priority."""
+        return dict(self._shown(text_config.qos_line, "sacctmgr", *QOS))
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
-        """Accounting records of jobs that existed at some time in [since, until]."""
+        """Yields accounting records of jobs that existed at some time in [since, until]."""
         return self._accounted("-S", _time(since), "-E", _time(until + 1))
 
     def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
-        """All accounting records of the jobs with these ids; unknown ids are passed over."""
+        """Yields all accounting records of the jobs with these ids; unknown ids are passed over."""
         for batch in _batches(sorted(set(job_ids)), self._batch_size):
             wanted = set(batch)
             for record in self._accounted("-j", ",".join(map(str, batch))):
@@ -135,63 +155,70 @@ class CommandLineSlurm:
                 if isinstance(record, Malformed) or record.job_id in wanted:
                     yield record
 
-    def pending(self) -> list[PendingJob | Malformed]:
-        """The jobs that wait."""
+    def pending(self) -> PendingQueue:
+        """Reads the jobs that wait."""
         self._ping()
-        jobs = [
-            pending_line(line)
-            for line in self._commands.lines(
-                "squeue", "-h", "-a", "--array-unique", "--local", "--noconvert", "-t", "PD", "-o",
-                PENDING_FORMAT,
-            )
-            if line
-        ]  # fmt: skip
+        delimiter = new_delimiter()
+        records = WaitingRecords(self._waiting("--array", TASK_FIELDS, delimiter), delimiter)
+        if records.may_lack_tasks():
+            delimiter = new_delimiter()
+            records.complete(self._waiting(None, ARRAY_FIELDS, delimiter), delimiter)
         factors: dict[int, int] = {}
-        unread: list[PendingJob | Malformed] = []
-        for line in self._commands.lines("sprio", "-h", "--local", "-o", SITE_FACTOR_FORMAT):
+        malformed: list[Malformed] = []
+        for line in self._commands.lines("sprio", *SPRIO):
             if not line or line.startswith(NOBODY_WAITS):
                 continue
             found = site_factor_line(line)
             if isinstance(found, Malformed):
-                unread.append(found)
+                malformed.append(found)
             else:
                 factors[found[0]] = found[1]
-        return with_site_factors(jobs, factors) + unread
+        queue = records.queue()
+        jobs = with_site_factors(queue.jobs, factors)
+        return PendingQueue(jobs, [*queue.malformed, *malformed])
 
     # -- writing
 
-    def write(self, channel: Channel, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
         """Writes priorities and returns what Slurm would not change, with the reasons.
 
         Some refusals ("Requested partition configuration not available now") come although the
-        nice was changed: reading back tells.
+        nice was changed: read the values back to know.
         """
         if not values:
             return {}
-        low, high = SMALLEST_AND_LARGEST[channel]
+        setting = SETTINGS[channel]
+        low, high = setting.smallest, setting.largest
         refused = {
             target: f"{value} is not between {low} and {high}"
             for target, value in values.items()
             if not low <= value <= high
         }
         rest = {target: value for target, value in values.items() if target not in refused}
-        write = self._write_qos if channel is Channel.QOS else self._write_jobs
-        return refused | write(channel, rest)
+        if setting.entity == "qos":
+            return refused | self._write_qos(setting, rest)
+        return refused | self._write_jobs(channel, rest)
 
-    def _write_jobs(self, channel: Channel, values: Mapping[str, int]) -> dict[str, str]:
+    def _write_jobs(self, channel: str, values: Mapping[str, int]) -> dict[str, str]:
         self._ping()
+        name = SETTINGS[channel].name
         refused = {target: "names no job" for target in values if not is_target(target)}
+        refused |= {
+            target: "names more tasks than one command takes"
+            for target in values
+            if len(target) > MOST_TARGET_CHARACTERS
+        }
         by_value: dict[int, list[str]] = {}
         for target, value in values.items():
             if target not in refused:
                 by_value.setdefault(value, []).append(target)
         for value, targets in by_value.items():
             for batch in _batches(targets, self._batch_size, MOST_TARGET_CHARACTERS):
-                refused |= self._update(f"{SETTINGS[channel]}={value}", batch)
+                refused |= self._update(f"{name}={value}", batch)
         if values and all(refused.get(target, "").startswith(DENIALS) for target in values):
             why = next(iter(refused.values()))
             raise SlurmRefusedError(
-                f"Slurm lets us change no job's {SETTINGS[channel]} ({why}):"
+                f"Slurm lets us change no job's {name} ({why}):"
                 f" {self.privilege(channel) or 'see the log of slurmctld'}"
             )
         return refused
@@ -205,20 +232,19 @@ class CommandLineSlurm:
         refused = refusals(answer.complaints, targets)
         if refused or "No error" in answer.complaints:
             return refused
-        return dict.fromkeys(targets, _last_line(answer))
+        return dict.fromkeys(targets, cause(answer.said, answer.code))
 
-    def _write_qos(self, channel: Channel, values: Mapping[str, int]) -> dict[str, str]:
-        assert channel is Channel.QOS
+    def _write_qos(self, setting: Setting, values: Mapping[str, int]) -> dict[str, str]:
         refused: dict[str, str] = {}
         for name, value in values.items():
             answer = self._commands.run(
                 "sacctmgr", "-i", "modify", "qos", "where", f"name={name}", "set",
-                f"Priority={value}",
+                f"{setting.name}={value}",
             )  # fmt: skip
             if answer.code != 0:
                 if "Nothing modified" not in answer.output + answer.complaints:
                     raise failure("sacctmgr", answer.said, answer.code)
-                refused[name] = _last_line(answer)
+                refused[name] = cause(answer.said, answer.code)
         if refused:
             present = self.qos_priorities()
             refused = {
@@ -228,8 +254,8 @@ class CommandLineSlurm:
             }
         return refused
 
-    def privilege(self, channel: Channel) -> str | None:
-        """None if we may write to the channel, else what is missing and how to get it."""
+    def privilege(self, channel: str) -> str | None:
+        """Returns None if we may write to the channel, else what is missing and how to get it."""
         number = os.geteuid()
         slurm_user = text_config.user_number(self._configuration().get("SlurmUser", ""))
         if number in {0, slurm_user}:
@@ -237,7 +263,7 @@ class CommandLineSlurm:
         name = _user_name(number)
         shown = self._commands.read("sacctmgr", "-nP", "show", "user", name, "format=AdminLevel")
         level = shown.strip() or "None"
-        needed = "Administrator" if channel is Channel.QOS else "Operator"
+        needed = SETTINGS[channel].admin_level
         if level in LEVELS and LEVELS.index(level) >= LEVELS.index(needed):
             return None
         verb = f"modify user {name} set" if shown.strip() else f"add user {name} account=root"
@@ -253,21 +279,26 @@ class CommandLineSlurm:
         if not text_config.is_up(answer.output):
             if daemon_away("scontrol", answer.complaints) is not None:
                 raise failure("scontrol", answer.complaints, answer.code)
-            told = answer.output.strip().split("\n")[0][:200] or _last_line(answer)
-            raise no_answer("slurmctld", f"scontrol ping: {told}")
+            reason = answer.output.strip().split("\n")[0][:200] or cause(answer.said, answer.code)
+            raise no_answer("slurmctld", f"scontrol ping: {reason}")
 
     def _configuration(self) -> dict[str, str]:
         self._ping()
         return text_config.configuration(self._commands.read("scontrol", "show", "config"))
+
+    def _waiting(self, option: str | None, fields: Iterable[str], delimiter: str) -> Iterator[str]:
+        options = (*SQUEUE, option) if option else SQUEUE
+        return self._commands.lines("squeue", *options, "-o", format_of(fields, delimiter))
 
     def _shown(self, parse: Callable[[str], Found | Malformed], *command: str) -> list[Found]:
         lines = self._commands.read(*command).split("\n")
         return [_readable(parse(line)) for line in lines if line.strip()]
 
     def _accounted(self, *which: str) -> Iterator[JobRecord | Malformed]:
-        for line in self._commands.lines("sacct", *self._sacct, *which):
-            if line:
-                yield accounting_line(line, self._weight)
+        delimiter = new_delimiter()
+        options = (*self._sacct, f"--delimiter={delimiter}")
+        for line in self._commands.lines("sacct", *options, *which):
+            yield accounting_line(line, self._weight, delimiter)
 
 
 def _readable(found: Found | Malformed) -> Found:
@@ -299,9 +330,17 @@ def _time(second: int) -> str:
     return f"uts{max(second, EARLIEST_TIME)}"
 
 
-def _last_line(answer: Answer) -> str:
-    lines = [line.strip() for line in answer.said.split("\n") if line.strip()]
-    return lines[-1][:200] if lines else f"exit code {answer.code}"
+def _one_parent_each(pairs: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:
+    """Returns account -> parent; an account has one line unless another's name has a line end."""
+    parents: dict[str, str | None] = {}
+    for account, parent in pairs:
+        if account in parents:
+            raise SlurmUnavailableError(
+                f"sacctmgr show assoc lists account {account!r} more than once: look for an account"
+                " with a line end in its name"
+            )
+        parents[account] = parent
+    return parents
 
 
 def _user_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Runs Slurm's commands, each against a time limit, and tells what their failures mean."""
+"""Runs Slurm's commands, each within a time limit, and names the cause of their failures."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ FOREIGN = ("SACCT_", "SQUEUE_", "SPRIO_", "SDIAG_", "SCONTROL_", "SLURM_CLUSTERS
 """Variables by which a user changes what the commands print or whom they ask."""
 
 FIXED = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+SAME_ZONE = {"TZ": ":/etc/localtime"}
+"""The zone that is in force where TZ is not set; but then the C library looks at that file anew for
+every time that is printed, which takes longer than all the rest of a line."""
+
 CHUNK_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 1 << 22
 MOST_COMPLAINT_BYTES = 1 << 22
+LONGEST_CAUSE = 200
 
 _ACCOUNTING_COMMANDS = frozenset({"sacct", "sacctmgr"})
 _MUNGE = re.compile(
@@ -41,6 +46,7 @@ _NO_ANSWER = re.compile(
     r"|header lengths are longer",
     re.IGNORECASE,
 )
+_HINT = re.compile(r"(try|use) [\"'].*\b(help|usage|modify condition)\b", re.IGNORECASE)
 _REMEDIES = {
     "munge": "see whether munged runs on this host (`munge -n | unmunge`)",
     "slurmdbd": "see whether slurmdbd runs, and its log",
@@ -50,7 +56,7 @@ _REMEDIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SlurmAnswer:
     """What a command printed.
 
     Attributes:
@@ -77,11 +83,11 @@ class _Ended:
     complaints: bytearray = field(default_factory=bytearray)
 
 
-class Commands:
+class SlurmCommands:
     """Runs Slurm's commands.
 
     Args:
-        timeout_seconds: how long one command may keep us waiting, all in all.
+        timeout_seconds: time limit of one command, from its start to its end.
         bin_directory: where the commands are; None for the PATH.
         environment: variables for them, beside our own.
     """
@@ -96,9 +102,9 @@ class Commands:
         self.timeout_seconds = timeout_seconds
         self._bin_directory = bin_directory
         own = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
-        self._environment = {**own, **(environment or {}), **FIXED}
+        self._environment = {**SAME_ZONE, **own, **(environment or {}), **FIXED}
 
-    def run(self, program: str, *arguments: str) -> Answer:
+    def run(self, program: str, *arguments: str) -> SlurmAnswer:
         """Runs a command to its end, whatever its exit code.
 
         Raises:
@@ -106,7 +112,7 @@ class Commands:
         """
         ended = _Ended()
         output = b"".join(self._chunks([program, *arguments], ended))
-        return Answer(program, ended.code, _text(output), _text(ended.complaints))
+        return SlurmAnswer(program, ended.code, _text(output), _text(ended.complaints))
 
     def read(self, program: str, *arguments: str) -> str:
         """Runs a command that must succeed and returns its standard output.
@@ -141,7 +147,7 @@ class Commands:
             yield _text(rest)
 
     def _chunks(self, argv: Sequence[str], ended: _Ended) -> Iterator[bytes]:
-        """Yields standard output in pieces; afterwards, ``ended`` tells the rest."""
+        """Yields standard output in pieces; afterwards ``ended`` has exit code and errors."""
         patience = self.timeout_seconds
         with self._started(argv) as process, selectors.DefaultSelector() as selector:
             assert process.stdout is not None
@@ -170,7 +176,7 @@ class Commands:
 
     @contextmanager
     def _started(self, argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-        """A running command, whose whole process group is gone in the end."""
+        """Yields a running command, whose whole process group is gone in the end."""
         program = argv[0]
         path = program if self._bin_directory is None else str(self._bin_directory / program)
         try:
@@ -212,17 +218,27 @@ class Commands:
 
 
 def failure(program: str, said: str, code: int) -> SlurmError:
-    """The error to raise when a command failed and said this."""
-    lines = [line.strip() for line in said.split("\n") if line.strip()] or [f"exit code {code}"]
+    """Returns the error to raise when a command failed with this output."""
     daemon = daemon_away(program, said)
     if daemon is None:
-        return SlurmRefusedError(f"Slurm refused: {_short(program, lines[-1])}")
-    telling = [line for line in lines if daemon_away(program, line) == daemon] or lines
-    return no_answer(daemon, _short(program, telling[0]))
+        return SlurmRefusedError(f"Slurm refused: {_short(program, cause(said, code))}")
+    telling = [line for line in said.split("\n") if daemon_away(program, line) == daemon]
+    return no_answer(daemon, _short(program, cause("\n".join(telling) or said, code)))
+
+
+def cause(said: str, code: int) -> str:
+    r"""Returns the line in which a command names what was wrong; it may add how to ask for help.
+
+    >>> cause("squeue: unrecognized option '--x'\nTry \"squeue --help\" for more\n", 1)
+    "squeue: unrecognized option '--x'"
+    """
+    lines = [line.strip() for line in said.split("\n") if line.strip()]
+    telling = [line for line in lines if _HINT.match(line) is None] or lines
+    return telling[0][:LONGEST_CAUSE] if telling else f"exit code {code}"
 
 
 def daemon_away(program: str, said: str) -> str | None:
-    """Which daemon does not answer, judging by what a command said."""
+    """Names the daemon that does not answer, judging by the output of a command."""
     if _MUNGE.search(said):
         return "munge"
     if _DATABASE.search(said):
@@ -233,13 +249,13 @@ def daemon_away(program: str, said: str) -> str | None:
 
 
 def no_answer(daemon: str, detail: str) -> SlurmUnavailableError:
-    """The error to raise when a daemon does not answer."""
+    """Returns the error to raise when a daemon does not answer."""
     return SlurmUnavailableError(f"{daemon} does not answer ({detail}): {_REMEDIES[daemon]}")
 
 
 def _short(program: str, line: str) -> str:
     own = line.removeprefix(f"{program}: ").removeprefix("error: ")
-    return f"{program}: {own[:200]}"
+    return f"{program}: {own}"
 
 
 def _text(raw: bytes | bytearray) -> str:

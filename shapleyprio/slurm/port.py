@@ -1,17 +1,17 @@
-"""What the service needs of a Slurm, whichever way it is spoken to."""
+"""The port to Slurm: the questions and writes that every adapter implements."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from shapleyprio.fairness.runs import JobRecord
 
 
 class SlurmError(Exception):
-    """Slurm did not do what it was asked; the message is one line for the admin."""
+    """Slurm failed to answer or to do something; the message is one line for the admin."""
 
 
 class SlurmUnavailableError(SlurmError):
@@ -20,14 +20,6 @@ class SlurmUnavailableError(SlurmError):
 
 class SlurmRefusedError(SlurmError):
     """Slurm answered and refused: asking again will not help."""
-
-
-class Channel(StrEnum):
-    """A way to write a priority into Slurm."""
-
-    SITE_FACTOR = "site_factor"
-    NICE = "nice"
-    QOS = "qos"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +58,21 @@ class PendingJob:
 
     Attributes:
         job_id: Slurm's own number.
+        array_job_id: that of the array which the job is, is part of, or was split from; `job_id`
+            where there is none. A task split from an array inherits what was written to it.
         target: what `Slurm.write` takes for it, such as ``33_[4-9]``.
         label: the name users know it by.
-        account, user, partition, qos, reason: as Slurm tells; reason is why it waits.
+        account, user, partition, qos, reason: as Slurm shows them; reason is why it waits.
         submit: seconds since the epoch.
         priority: as Slurm computes it; 0 while held.
         nice: as it stands now, ours included.
-        site_factor: as it stands now; None where Slurm does not tell: it does so only of jobs
+        site_factor: as it stands now; None where Slurm does not show it: it does so only for jobs
             that its scheduler has looked at and that may start (not held, not dependent).
         processors: how many CPUs it asks for.
     """
 
     job_id: int
+    array_job_id: int
     target: str
     label: str
     account: str
@@ -90,6 +85,19 @@ class PendingJob:
     nice: int
     site_factor: int | None
     processors: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingQueue:
+    """The jobs that wait.
+
+    Attributes:
+        jobs: one for each record that Slurm keeps.
+        malformed: lines that could not be read. Jobs may be missing in `jobs` because of them.
+    """
+
+    jobs: Sequence[PendingJob] = ()
+    malformed: Sequence[Malformed] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,18 +152,45 @@ class Layout:
 
     Attributes:
         cluster: ClusterName.
+        version: the release of Slurm that the controller is, such as ``24.11.5``.
         nodes, partitions: by name.
         accounts: account -> its parent account, None for those below the root.
         qos_priorities: QOS -> priority.
+        enforces_accounts: whether users can submit jobs only to accounts that they belong to.
+            Else anybody chooses any text as account, so that neither the account nor what is
+            accounted to it can be relied on.
         settings: how priorities are computed.
     """
 
     cluster: str
+    version: str
     nodes: Mapping[str, Node]
     partitions: Mapping[str, Partition]
     accounts: Mapping[str, str | None]
     qos_priorities: Mapping[str, int]
+    enforces_accounts: bool
     settings: PrioritySettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """What an adapter needs to know to speak to a cluster.
+
+    Attributes:
+        weight: what counts as a processor: ``cpus``, ``billing`` or a TRES such as ``gres/gpu``.
+        timeout_seconds: how long one question or command may take.
+        batch_size: largest number of jobs to change at once.
+        bin_directory: directory of Slurm's commands; None for the PATH.
+        environment: variables for Slurm's commands and libraries, beside our own.
+        cluster: its name in accounting; None for the one slurm.conf names.
+    """
+
+    weight: str = "cpus"
+    timeout_seconds: float = 60
+    batch_size: int = 500
+    bin_directory: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    cluster: str | None = None
 
 
 class Slurm(Protocol):
@@ -166,45 +201,45 @@ class Slurm(Protocol):
     """
 
     def controller(self) -> Controller:
-        """Asks the controller how it is; the cheapest call there is."""
+        """Asks the controller for its state; the cheapest call there is."""
 
     def cluster(self) -> str:
-        """ClusterName."""
+        """Reads ClusterName."""
 
     def layout(self) -> Layout:
         """Reads nodes, partitions, accounts, QOS and priority settings."""
 
     def qos_priorities(self) -> Mapping[str, int]:
-        """QOS -> priority."""
+        """Reads QOS -> priority."""
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
-        """Accounting records of jobs that existed at some time in [since, until].
+        """Yields accounting records of jobs that existed at some time in [since, until].
 
-        All executions of a requeued job are told, each in a record of its own, and jobs that
-        have not started or not ended as well. Lines come as they are read.
+        Every execution of a requeued job has a record of its own, and so have jobs that have
+        not started or not ended. Lines come as they are read.
         """
 
     def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
-        """All accounting records of the jobs with these ids; unknown ids are passed over."""
+        """Yields all accounting records of the jobs with these ids; unknown ids are passed over."""
 
-    def pending(self) -> list[PendingJob | Malformed]:
-        """The jobs that wait."""
+    def pending(self) -> PendingQueue:
+        """Reads the jobs that wait."""
 
-    def write(self, channel: Channel, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
         """Writes priorities: the site factor or nice of jobs, or the priority of QOS.
 
         Stops at the first sign that the controller is away; what was written by then stays
-        written, and reading back tells.
+        written, and can be read back.
 
         Args:
-            channel: what to write.
+            channel: name of the channel to write to, such as ``site_factor``.
             values: target (of a PendingJob, or a QOS) -> new value.
 
         Returns:
             target -> why, for those that Slurm would not change (a job that is gone, or one
             that accounting has not registered yet). Slurm sometimes complains and changes the
-            value all the same: reading back tells.
+            value all the same: read it back to know.
         """
 
-    def privilege(self, channel: Channel) -> str | None:
-        """None if we may write to the channel, else what is missing and how to get it."""
+    def privilege(self, channel: str) -> str | None:
+        """Returns None if we may write to the channel, else what is missing and how to get it."""

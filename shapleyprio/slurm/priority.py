@@ -1,18 +1,21 @@
-"""What Slurm's own factors can do to an order that we set."""
+"""The effect of Slurm's own factors on an order that we set."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-from shapleyprio.fairness.ranking import Scale
-from shapleyprio.slurm.port import Channel, Layout
+from shapleyprio.slurm.port import Layout
 
 
-def others_by_factor(layout: Layout, channel: Channel) -> dict[str, int]:
-    """The most that each factor but our own can add to one job's priority over another's.
+def others_by_factor(layout: Layout, own: str | None) -> dict[str, int]:
+    """Returns the most that each factor but ours adds to one job's priority over another's.
 
     A factor lies in [0, 1] and is multiplied by its weight, unless PriorityFlags keeps Slurm
     from normalizing it: then the largest priority in use multiplies the weight.
+
+    Args:
+        layout: the cluster.
+        own: the factor that carries our points; None for none of them.
     """
     settings = layout.settings
     if settings.type != "priority/multifactor":
@@ -25,7 +28,7 @@ def others_by_factor(layout: Layout, channel: Channel) -> dict[str, int]:
     raw = {factor: is_raw(settings.flags, name) for factor, name in flag.items()}
     others = {}
     for factor, weight in settings.weights.items():
-        if channel is Channel.QOS and factor == "QOS":
+        if factor == own:
             continue
         points = weight
         if factor in largest:
@@ -35,30 +38,11 @@ def others_by_factor(layout: Layout, channel: Channel) -> dict[str, int]:
     return others
 
 
-def others_can_add(layout: Layout, channel: Channel) -> int:
-    """The most that all factors but our own can add together."""
-    return sum(others_by_factor(layout, channel).values())
-
-
-def step_in_points(layout: Layout, channel: Channel, scale: Scale, organizations: int) -> int:
-    """How many points of a job's priority one step of the scale is worth.
-
-    Site factor and nice count as they are; a QOS's priority is divided by the largest of all QOS
-    and multiplied by PriorityWeightQOS.
-    """
-    if channel is not Channel.QOS:
-        return scale.step
-    weight = layout.settings.weights.get("QOS", 0)
-    if is_raw(layout.settings.flags, "NO_NORMAL_QOS"):
-        return weight * scale.step
-    top = max(scale.priority(organizations - 1), _largest(layout.qos_priorities))
-    return weight * scale.step // top
+def others_can_add(layout: Layout, own: str | None) -> int:
+    """Returns the most that all factors but our own add together; see `others_by_factor`."""
+    return sum(others_by_factor(layout, own).values())
 
 
 def is_raw(flags: Collection[str], flag: str) -> bool:
-    """Whether Slurm leaves a factor as it is; 22.05 tells every such flag as NO_NORMAL_ALL."""
+    """Returns whether Slurm leaves a factor as it is; 22.05 shows such flags as NO_NORMAL_ALL."""
     return flag in flags or "NO_NORMAL_ALL" in flags
-
-
-def _largest(priorities: Mapping[str, int]) -> int:
-    return max(priorities.values(), default=0)

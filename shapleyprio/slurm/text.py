@@ -1,4 +1,4 @@
-"""How Slurm writes numbers, times, resources and lists of hosts.
+"""Reads numbers, times, resources and lists of hosts as Slurm writes them.
 
 Everything else that reads Slurm's output is built of these. They raise `UnreadableError`, which
 the readers of whole lines (`text_accounting`, `text_queue`, `text_config`) turn into `Malformed`.
@@ -9,16 +9,20 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from math import prod
+from secrets import token_hex
 from sys import intern
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
+from shapleyprio.slurm.port import Malformed
+
 SEPARATOR = "\x1f"
-"""Between the fields of a line; job names and reasons may hold anything that can be typed."""
+"""Stands between the fields of a quarantined line in the place of its delimiter."""
 
 NO_TIME = frozenset({"Unknown", "None", "N/A"})
 LAST_TIME = 2**32 - 3  # beyond it lie Slurm's words for "infinite" and "no value"
 LARGEST_NUMBER = 2**53
+LARGEST_ID = 2**32 - 1
 LARGEST_HOST_LIST = 200_000
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
@@ -32,6 +36,35 @@ _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
 class UnreadableError(ValueError):
     """A piece of text is not what Slurm writes there; the message says why."""
+
+
+def new_delimiter() -> str:
+    """Returns the text that Slurm prints after each field of a line, this time.
+
+    Where Slurm does not enforce accounts, any user's account is whatever text the user chose, line
+    ends and all. Nobody can put into it what is made up only when Slurm is asked, so the pieces of
+    a line that such a text broke up cannot be taken for lines of Slurm's own.
+    """
+    return token_hex(8)
+
+
+def fields_of(line: str, delimiter: str, count: int) -> list[str]:
+    """Cuts a line into its fields, after each of which the delimiter stands.
+
+    Raises:
+        UnreadableError: there are not as many, or the line does not end where it should.
+    """
+    *fields, rest = line.split(delimiter)
+    if len(fields) != count:
+        raise UnreadableError(f"{len(fields)} fields instead of {count}")
+    if rest:
+        raise UnreadableError(f"{rest[:80]!r} after the last field")
+    return fields
+
+
+def malformed_line(source: str, line: str, delimiter: str, reason: str) -> Malformed:
+    """Makes the record of a line that cannot be read, the same whatever the delimiter was."""
+    return Malformed(source, line.replace(delimiter, SEPARATOR), reason)
 
 
 def whole(field: str, text: str, low: int = 0, high: int = LARGEST_NUMBER) -> int:
@@ -127,7 +160,7 @@ def hosts(field: str, text: str) -> tuple[str, ...]:
 
 
 def _length(text: str) -> int:
-    """How many hosts a list may hold, without writing them out."""
+    """Counts the hosts that a list may hold, without writing them out."""
     return sum(
         prod(
             sum(_span(part) for part in inner.group(1).split(","))

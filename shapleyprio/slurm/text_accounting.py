@@ -8,11 +8,13 @@ from sys import intern
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text import (
-    SEPARATOR,
+    LARGEST_ID,
     UnreadableError,
     duration,
+    fields_of,
     hosts,
     known_moment,
+    malformed_line,
     moment,
     tres_of,
     whole,
@@ -22,17 +24,16 @@ FIELDS = (
     *("JobIDRaw", "JobID", "Account", "User", "Partition", "Submit", "Start", "End"),
     *("ElapsedRaw", "Suspended", "State", "AllocCPUS", "AllocTRES", "NodeList"),
 )
-"""What sacct is asked for; all releases since 22.05 know them."""
+"""Fields that sacct prints; all releases since 22.05 know them."""
 
 NO_NODES = frozenset({"None assigned", ""})
-LARGEST_ID = 2**32 - 1
 LONGEST = 2**32  # seconds
 
 _STATE = re.compile(r"([A-Z_]{2,40})(?: by .*)?")
 
 
-def accounting_line(line: str, weight: str) -> JobRecord | Malformed:
-    """Reads one line of ``sacct -nPX`` with `FIELDS` and `SEPARATOR`, times in epoch seconds.
+def accounting_line(line: str, weight: str, delimiter: str) -> JobRecord | Malformed:
+    """Reads one line of ``sacct -npX`` with `FIELDS`, times in epoch seconds.
 
     A job that waits has not started, whatever its line shows for a start: accounting may hear
     of a requeue in pieces.
@@ -40,17 +41,15 @@ def accounting_line(line: str, weight: str) -> JobRecord | Malformed:
     Args:
         line: without its line end.
         weight: what to count as a processor: a TRES name such as ``cpu`` or ``gres/gpu``.
+        delimiter: what stands after each field.
     """
     try:
-        return _record(line, weight)
+        return _record(fields_of(line, delimiter, len(FIELDS)), weight)
     except UnreadableError as error:
-        return Malformed("sacct", line, str(error))
+        return malformed_line("sacct", line, delimiter, str(error))
 
 
-def _record(line: str, weight: str) -> JobRecord:
-    fields = line.split(SEPARATOR)
-    if len(fields) != len(FIELDS):
-        raise UnreadableError(f"{len(fields)} fields instead of {len(FIELDS)}")
+def _record(fields: list[str], weight: str) -> JobRecord:
     job_id, label, account, user, partition, submit, start_text, end_text = fields[:8]
     elapsed_text, suspended, state_text, cpus, tres_text, node_list = fields[8:]
     if not label:
@@ -94,7 +93,7 @@ def _record(line: str, weight: str) -> JobRecord:
 def equal_parts(total: int, nodes: tuple[str, ...]) -> dict[str, int]:
     """Splits processors over nodes, one more for the first ones if it does not come out even.
 
-    Accounting does not tell how many a job holds on each of its nodes.
+    Accounting does not say how many a job holds on each of its nodes.
     """
     each, more = divmod(total, len(nodes))
     parts = dict.fromkeys(nodes if each else nodes[:more], each)

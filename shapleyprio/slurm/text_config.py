@@ -60,6 +60,15 @@ def priority_settings(config: Mapping[str, str]) -> PrioritySettings | Malformed
         return Malformed("scontrol show config", "", str(error))
 
 
+def enforces_accounts(config: Mapping[str, str]) -> bool:
+    """Returns whether Slurm refuses jobs of accounts that their user does not belong to.
+
+    It shows ``associations`` whenever that is in force, also where slurm.conf has it only by
+    implication (limits, qos, safe, wckeys, all).
+    """
+    return "associations" in _names(config.get("AccountingStorageEnforce", ""))
+
+
 def node_line(line: str) -> Node | Malformed:
     """Reads one line of ``scontrol show node -o``."""
     try:
@@ -118,12 +127,12 @@ def qos_line(line: str) -> tuple[str, int] | Malformed:
 
 
 def is_up(text: str) -> bool:
-    """Whether ``scontrol ping`` found a controller, be it the backup."""
+    """Returns whether ``scontrol ping`` found a controller, be it the backup."""
     return re.search(r"\bis UP\b", text) is not None
 
 
 def user_number(text: str) -> int | None:
-    """The number in a setting such as ``slurm(64030)``."""
+    """Reads the number in a setting such as ``slurm(64030)``."""
     match = re.fullmatch(r".*\(([0-9]{1,10})\)", text)
     return int(match.group(1)) if match else None
 
@@ -154,7 +163,7 @@ def _set_or_empty(text: str) -> str:
 
 
 def _value(line: str, key: str, missing: str | None = None) -> str:
-    """The first KEY=VALUE of a line: what an admin wrote as a reason or comment comes last."""
+    """Returns the first KEY=VALUE of a line: an admin's reason or comment comes last."""
     match = re.search(rf"(?:^| ){key}=([^ ]*)", line)
     if match is not None:
         return match.group(1)

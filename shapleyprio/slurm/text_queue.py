@@ -1,4 +1,4 @@
-"""Reads what squeue and sprio tell of waiting jobs, and what scontrol complains about them."""
+"""Reads the names of waiting jobs, the output of sprio, and the complaints of scontrol."""
 
 from __future__ import annotations
 
@@ -8,27 +8,21 @@ from dataclasses import replace
 from itertools import groupby
 
 from shapleyprio.slurm.port import Malformed, PendingJob
-from shapleyprio.slurm.text import SEPARATOR, UnreadableError, amount, known_moment, whole
-
-PENDING_FORMAT = SEPARATOR.join(
-    ("%A", "%i", "%a", "%u", "%P", "%q", "%Q", "%y", "%V", "%C", "%r")  # the reason may be anything
+from shapleyprio.slurm.text import (
+    LARGEST_ID,
+    UnreadableError,
+    whole,
 )
-"""What squeue is asked for.
 
-With ``--array-unique``: without it squeue puts all waiting tasks of an array on one line and shows
-the nice and priority of one of them, even if others were given their own; and ``-r`` of 22.05
-forgets the last task of an array with a step.
-"""
-
-SITE_FACTOR_FORMAT = SEPARATOR.join(("%i", "%S"))
-"""What sprio is asked for."""
+SITE_FACTOR_FORMAT = "%i %S"
+"""Fields that sprio prints: two numbers, so that no user's text is among them."""
 
 NOBODY_WAITS = "Unable to find jobs matching"
-"""How a line of sprio's begins when it has nothing to show."""
+"""Beginning of the line that sprio prints when it has nothing to show."""
 
-LARGEST_ID = 2**32 - 1
 LARGEST_FACTOR = 2**31
 LARGEST_TASK = 4_000_001  # the largest MaxArraySize
+LONGEST_TASK = 7  # digits of that
 MOST_PIECES = 100_000
 
 _LABEL = re.compile(
@@ -40,68 +34,30 @@ _FOR_JOB = re.compile(r"(?:scontrol: )?(?:error: )?(?P<why>.+) for job (?P<job>[
 _ARRAY = re.compile(r"(?P<job>[0-9]+_[0-9\[][^ ]*): (?P<why>.+)")
 
 
-def pending_line(line: str) -> PendingJob | Malformed:
-    """Reads one line of ``squeue -h --array-unique`` with `PENDING_FORMAT`.
-
-    The site factor is not told, see `with_site_factors`.
-    """
-    try:
-        return _pending(line)
-    except UnreadableError as error:
-        return Malformed("squeue", line, str(error))
-
-
-def _pending(line: str) -> PendingJob:
-    fields = line.split(SEPARATOR, 10)
-    if len(fields) != 11:
-        raise UnreadableError(f"{len(fields)} fields instead of 11")
-    job_id, label, account, user, partition, qos, priority, nice, submit, cpus, reason = fields
-    return PendingJob(
-        job_id=whole("job id", job_id, 1, LARGEST_ID),
-        target=target_of(label),
-        label=label,
-        account=account,
-        user=user,
-        partition=partition,
-        qos=qos,
-        reason=reason,
-        submit=known_moment("submit time", submit),
-        priority=whole("priority", priority, 0, LARGEST_ID),
-        nice=whole("nice", nice, -LARGEST_FACTOR, LARGEST_FACTOR),
-        site_factor=None,
-        processors=amount("CPUs", cpus),
-    )
-
-
 def site_factor_line(line: str) -> tuple[int, int] | Malformed:
     """Reads one line of ``sprio -h`` with `SITE_FACTOR_FORMAT`: job id and site factor."""
-    job_id, separator, factor = line.partition(SEPARATOR)
-    if not separator:
-        return Malformed("sprio", line, "1 field instead of 2")
+    fields = line.split()
+    if len(fields) != 2:
+        return Malformed("sprio", line, f"{len(fields)} fields instead of 2")
     try:
         return (
-            whole("job id", job_id.strip(), 1, LARGEST_ID),
-            whole("site factor", factor.strip(), -LARGEST_FACTOR, LARGEST_FACTOR),
+            whole("job id", fields[0], 1, LARGEST_ID),
+            whole("site factor", fields[1], -LARGEST_FACTOR, LARGEST_FACTOR),
         )
     except UnreadableError as error:
         return Malformed("sprio", line, str(error))
 
 
-def with_site_factors(
-    jobs: Iterable[PendingJob | Malformed], factors: Mapping[int, int]
-) -> list[PendingJob | Malformed]:
-    """Adds to the jobs the site factors of those that have one told, by Slurm's own number."""
-    return [
-        replace(job, site_factor=factors.get(job.job_id)) if isinstance(job, PendingJob) else job
-        for job in jobs
-    ]
+def with_site_factors(jobs: Iterable[PendingJob], factors: Mapping[int, int]) -> list[PendingJob]:
+    """Adds the site factors to the jobs, by job id; None where Slurm does not show one."""
+    return [replace(job, site_factor=factors.get(job.job_id)) for job in jobs]
 
 
 def target_of(label: str) -> str:
-    """What ``scontrol update JobId=`` takes for exactly the tasks that squeue lists together.
+    """Returns the ``scontrol update JobId=`` argument for exactly the tasks of a squeue label.
 
-    It knows neither the throttle of ``33_[4-9%1]`` nor the step of ``33_[1-9:2]``, and takes the
-    bare number of an array or of a heterogeneous job for all its tasks or components. Were a
+    scontrol knows neither the throttle of ``33_[4-9%1]`` nor the step of ``33_[1-9:2]``, and takes
+    the bare number of an array or of a heterogeneous job for all its tasks or components. Were a
     task left out, Slurm would split the array into one job for each task.
 
     Raises:
@@ -117,7 +73,7 @@ def target_of(label: str) -> str:
 
 
 def _written_out(piece: str) -> Iterable[str]:
-    """One piece of an array's tasks, such as ``1-9:2``, without its step."""
+    """Writes out one piece of an array's tasks, such as ``1-9:2``, without its step."""
     match = _PIECE.fullmatch(piece)
     low, high, step = (int(part or 0) for part in match.groups()) if match else (1, 0, 0)
     if match is None or (match[2] and low > high) or max(low, high) > LARGEST_TASK:
@@ -129,19 +85,40 @@ def _written_out(piece: str) -> Iterable[str]:
     return map(str, range(low, high + 1, step))
 
 
+def is_task(text: str) -> bool:
+    """Returns whether this is the number of one task of an array."""
+    return len(text) <= LONGEST_TASK and text.isascii() and text.isdigit()
+
+
+def names_task(label: str, task: int) -> bool:
+    """Returns whether a task is among those of an array's name.
+
+    >>> names_task("33_[0-2,5-17:4%2]", 13), names_task("33_[0-2,5-17:4%2]", 14)
+    (True, False)
+    """
+    match = _LABEL.fullmatch(label)
+    for piece in (match["tasks"] or "").split(",") if match else ():
+        if found := _PIECE.fullmatch(piece):
+            low, high, step = (int(part) if part else None for part in found.groups())
+            assert low is not None
+            if low <= task <= (low if high is None else high) and (task - low) % (step or 1) == 0:
+                return True
+    return False
+
+
 def is_target(text: str) -> bool:
-    """Whether scontrol would see one job or array in it: one bad name spoils its whole list."""
+    """Returns whether scontrol would see one job or array in it: a bad name spoils its list."""
     return _TARGET.fullmatch(text) is not None
 
 
 def refusals(complaints: str, targets: Collection[str]) -> dict[str, str]:
-    """Which of the targets scontrol would not change, and why.
+    """Returns the targets that scontrol would not change, with the reasons.
 
-    An array whose tasks did not fare alike is told as ``33_4,6: why``; it counts as refused.
+    An array whose tasks did not fare alike stands there as ``33_4,6: why``; it counts as refused.
 
     Args:
         complaints: standard error of ``scontrol update`` after rc 1.
-        targets: what it was told to update.
+        targets: those that were to be updated.
     """
     by_job = {
         job: list(group) for job, group in groupby(sorted(targets, key=_number_of), key=_number_of)

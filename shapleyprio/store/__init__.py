@@ -8,32 +8,33 @@ from shapleyprio.store.errors import (
     StoreUnreachableError,
 )
 from shapleyprio.store.rows import (
+    AllocatedRun,
     CycleRow,
     DriftRow,
-    KeptAside,
-    Lease,
-    Mark,
+    LeaseRow,
+    ManagedValue,
     NewPush,
-    PlacedRun,
-    Progress,
     Push,
     PushState,
+    QuarantinedLine,
     Revision,
     StandingRow,
+    Watermark,
 )
-from shapleyprio.store.store import Store, Transaction, View
+from shapleyprio.store.scope import batches
+from shapleyprio.store.store import ClusterStore, Store, Transaction, View
 
 __all__ = [
+    "AllocatedRun",
+    "ClusterStore",
     "CycleRow",
     "DriftRow",
-    "KeptAside",
-    "Lease",
-    "Mark",
+    "LeaseRow",
+    "ManagedValue",
     "NewPush",
-    "PlacedRun",
-    "Progress",
     "Push",
     "PushState",
+    "QuarantinedLine",
     "Revision",
     "StandingRow",
     "Store",
@@ -44,4 +45,6 @@ __all__ = [
     "StoreUnreachableError",
     "Transaction",
     "View",
+    "Watermark",
+    "batches",
 ]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from shapleyprio.store.errors import StoreError, StoreUnreachableError
+from shapleyprio.store.errors import StoreBusyError, StoreError, StoreUnreachableError
 
 BUSY_SECONDS = 5.0
 PRAGMAS = (
@@ -22,8 +22,12 @@ PRAGMAS = (
 )
 
 
-def make_engine(url: str) -> Engine:
-    """Engine for a URL; does not connect yet.
+def make_engine(url: str, *, read_only: bool = False) -> Engine:
+    """Makes the engine for a URL; does not connect yet.
+
+    Args:
+        url: as SQLAlchemy has it.
+        read_only: do with the right to read; nothing is changed, and SQLite makes no file.
 
     Raises:
         StoreError: the URL cannot be used.
@@ -31,7 +35,7 @@ def make_engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            return _sqlite(parsed)
+            return _sqlite_to_read(parsed) if read_only else _sqlite(parsed)
         # several processes may write: a transaction sees all it reads unchanged until it commits
         return create_engine(parsed, isolation_level="SERIALIZABLE", pool_pre_ping=True)
     except ArgumentError as error:
@@ -41,14 +45,14 @@ def make_engine(url: str) -> Engine:
 
 
 def for_reading(connection: Connection) -> Connection:
-    """The same connection, whose transactions see one moment and do not wait for writers."""
+    """Returns the same connection, whose transactions see one moment and wait for no writer."""
     if connection.dialect.name == "sqlite":
         return connection.execution_options(reading=True)
     return connection.execution_options(isolation_level="REPEATABLE READ")
 
 
 def file_of(engine: Engine) -> Path | None:
-    """The file of a SQLite store; None for a server or for memory."""
+    """Returns the file of a SQLite store; None for a server or for memory."""
     database = engine.url.database
     if engine.dialect.name != "sqlite" or not database or database == ":memory:":
         return None
@@ -56,13 +60,13 @@ def file_of(engine: Engine) -> Path | None:
 
 
 def name_of(engine: Engine) -> str:
-    """What to call the store in messages: its file, or its URL without the password."""
+    """Names the store for messages: its file, or its URL without the password."""
     file = file_of(engine)
     return engine.url.render_as_string(hide_password=True) if file is None else str(file)
 
 
 def check_place(file: Path, *, create: bool) -> None:
-    """Looks whether the file can be used, for SQLite itself does not say what is wrong.
+    """Checks that the file can be used, for SQLite itself does not say what is wrong.
 
     Raises:
         StoreUnreachableError: it cannot; the message says what is missing.
@@ -80,6 +84,73 @@ def check_place(file: Path, *, create: bool) -> None:
         )
     if file.exists() and not os.access(file, os.R_OK | os.W_OK):
         raise StoreUnreachableError(f"store {file}: the file must be readable and writable")
+
+
+def is_there(file: Path) -> bool:
+    """Returns whether the file exists.
+
+    Raises:
+        StoreUnreachableError: this cannot be found out, or it may not be read.
+    """
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StoreUnreachableError(f"store {file}: {error.strerror}") from error
+    if not os.access(file, os.R_OK):
+        raise StoreUnreachableError(f"store {file}: the file must be readable")
+    return True
+
+
+def _sqlite_to_read(url: URL) -> Engine:
+    """Reads a file without a lock that writers wait for, and without a trace.
+
+    While somebody has the file open, its log is there to read along. Else even a reader would
+    make a new log beside it, so the file is taken for one that nobody changes; if somebody does,
+    what was read is not to be trusted and the transaction fails.
+    """
+    engine = create_engine(url, poolclass=NullPool)
+    file = Path(url.database or "")
+
+    @event.listens_for(engine, "do_connect")
+    def connect(
+        _dialect: object, entry: ConnectionPoolEntry, _arguments: object, _options: object
+    ) -> sqlite3.Connection:
+        states = _states(file)
+        is_open = any(states[1:])
+        entry.info["states"] = None if is_open else states
+        how = "mode=ro" if is_open else "mode=ro&immutable=1"
+        return sqlite3.connect(
+            f"{file.absolute().as_uri()}?{how}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+        )
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    @event.listens_for(engine, "commit")
+    def verify(connection: Connection) -> None:
+        if connection.info["states"] not in (None, _states(file)):
+            raise StoreBusyError(f"store {file}: it was changed while it was read; try again")
+
+    return engine
+
+
+def _states(file: Path) -> list[tuple[int, int, int] | None]:
+    """Returns what differs after a change of a SQLite file or its logs; None for a missing file."""
+    states: list[tuple[int, int, int] | None] = []
+    for suffix in ("", "-wal", "-journal"):
+        try:
+            status = Path(f"{file}{suffix}").stat()
+        except FileNotFoundError:
+            states.append(None)
+        else:
+            states.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return states
 
 
 def _sqlite(url: URL) -> Engine:

@@ -1,4 +1,4 @@
-"""What can go wrong with the store, and the one place that tells it from a driver's error."""
+"""The errors of the store, and the one place that makes them of a driver's errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 
 class StoreError(Exception):
-    """The store did not do what it was asked; the message is one line for the admin."""
+    """The store failed to answer or to do something; the message is one line for the admin."""
 
 
 class StoreBusyError(StoreError):
@@ -69,26 +69,28 @@ def store_errors(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, sqlite3.Error) as error:
         kind, reason = _diagnosis(error)
         raise kind(f"store {name}: {reason}") from error
 
 
-def _diagnosis(error: SQLAlchemyError) -> tuple[_Kind, str]:
+def _diagnosis(error: SQLAlchemyError | sqlite3.Error) -> tuple[_Kind, str]:
     if isinstance(error, PoolTimeoutError):
         return StoreBusyError, "all connections to it are in use"
-    if not isinstance(error, DBAPIError):
+    if not isinstance(error, (DBAPIError, sqlite3.Error)):
         return StoreError, _first_line(error)
-    cause = error.orig
+    cause = error.orig if isinstance(error, DBAPIError) else error
     kind, hint = _known(cause)
-    told = _first_line(cause)
+    message = _first_line(cause)
     if hint:
-        return kind, f"{hint} ({told})"
-    if not isinstance(cause, sqlite3.Error) and (
-        isinstance(error, OperationalError) or error.connection_invalidated
+        return kind, f"{hint} ({message})"
+    if (
+        isinstance(error, DBAPIError)
+        and not isinstance(cause, sqlite3.Error)
+        and (isinstance(error, OperationalError) or error.connection_invalidated)
     ):
-        return StoreUnreachableError, f"the server cannot be used ({told})"
-    return StoreError, told
+        return StoreUnreachableError, f"the server cannot be used ({message})"
+    return StoreError, message
 
 
 def _known(cause: BaseException | None) -> tuple[_Kind, str]:

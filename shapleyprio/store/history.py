@@ -1,4 +1,4 @@
-"""What the service did and how the organizations stood, cycle by cycle."""
+"""Cycles of the service and the standings of organizations, cycle by cycle."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class HistoryView(Scope):
     """Reads cycles and standings."""
 
     def next_cycle(self) -> int:
-        """Number for a new cycle; numbers are not used twice."""
+        """Returns the number for a new cycle; numbers are not used twice."""
         query = select(func.max(cycle.c.number)).where(self._here(cycle))
         return (self._connection.execute(query).scalar_one() or 0) + 1
 
     def last_cycle(self, *, outcome: str | None = None) -> CycleRow | None:
-        """The newest cycle (with that outcome)."""
+        """Returns the newest cycle (with that outcome)."""
         query = select(*columns(cycle)).where(self._here(cycle))
         if outcome is not None:
             query = query.where(cycle.c.outcome == outcome)
@@ -28,18 +28,18 @@ class HistoryView(Scope):
         return rows[0] if rows else None
 
     def cycle(self, number: int) -> CycleRow | None:
-        """The cycle with that number, None if it is not stored."""
+        """Returns the cycle with that number, None if it is not stored."""
         query = select(*columns(cycle)).where(self._here(cycle), cycle.c.number == number)
         rows = self._read(CycleRow, query)
         return rows[0] if rows else None
 
     def cycles(self, since: int = 0, limit: int = 20) -> list[CycleRow]:
-        """Cycles that started at `since` or later, newest first."""
+        """Returns cycles that started at `since` or later, newest first."""
         query = select(*columns(cycle)).where(self._here(cycle), cycle.c.started >= since)
         return self._read(CycleRow, query.order_by(cycle.c.number.desc()).limit(limit))
 
     def latest_standings(self) -> list[StandingRow]:
-        """Standings of the newest cycle that has some, by organization."""
+        """Returns standings of the newest cycle that has some, by organization."""
         newest = select(func.max(standing.c.cycle)).where(self._here(standing)).scalar_subquery()
         query = select(*columns(standing)).where(self._here(standing), standing.c.cycle == newest)
         return self._read(StandingRow, query.order_by(standing.c.organization))
@@ -47,7 +47,7 @@ class HistoryView(Scope):
     def standings(
         self, since: int, organization: str | None = None, limit: int = 1000
     ) -> list[StandingRow]:
-        """Standings (of that organization) at `since` or later, newest first."""
+        """Returns standings (of that organization) at `since` or later, newest first."""
         query = select(*columns(standing)).where(self._here(standing), standing.c.t >= since)
         if organization is not None:
             query = query.where(standing.c.organization == organization)

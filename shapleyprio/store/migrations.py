@@ -12,35 +12,31 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection
 
-import shapleyprio
+from shapleyprio.shipped import find
 
 _UPGRADING = Lock()
 """Alembic keeps what it works on in variables of its modules, one upgrade's at a time."""
 
 
 def scripts() -> Path:
-    """Where the migrations are: in the package, or in a checkout at its root."""
-    package = Path(shapleyprio.__file__).parent
-    for place in (package / "sql", package.parent / "sql"):
-        if (place / "env.py").is_file():
-            return place
-    raise FileNotFoundError(f"{package / 'sql'} is missing: install shapleyprio anew")
+    """Returns the folder of the migrations."""
+    return find("sql")
 
 
 def head() -> str:
-    """The revision that this release works with."""
+    """Returns the revision that this release works with."""
     revision = ScriptDirectory(str(scripts())).get_current_head()
     assert revision is not None
     return revision
 
 
 def current(connection: Connection) -> str | None:
-    """The revision of the tables, None if they were never made by a migration."""
+    """Returns the revision of the tables, None if no migration ever made them."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def is_known(revision: str) -> bool:
-    """Whether this release has that revision, which a newer release's store is not at."""
+    """Returns whether this release has that revision; it lacks those of newer releases."""
     try:
         return ScriptDirectory(str(scripts())).get_revision(revision) is not None
     except CommandError:

@@ -1,4 +1,4 @@
-"""What was written to Slurm, what it replaced, and what became of it."""
+"""The writes to Slurm, the values they replaced, and what became of them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ from typing import Any
 
 from sqlalchemy import Select, delete, func, select, update
 
-from shapleyprio.slurm.port import Channel
-from shapleyprio.store.rows import Mark, NewPush, Push, PushState
+from shapleyprio.store.rows import ManagedValue, NewPush, Push, PushState
 from shapleyprio.store.scope import KEYS_AT_ONCE, Scope, batches, columns, values_of
-from shapleyprio.store.tables import mark, push
+from shapleyprio.store.tables import managed_value, push
 
 VALUES_REMEMBERED = 64
-"""Values of a mark: more than the places that an organization changes between."""
+"""Written values that a managed value remembers: more than there are ranks to change between."""
 
 
 class PushesView(Scope):
     """Reads what was written to Slurm."""
 
-    def marks(self, channel: Channel) -> dict[str, Mark]:
-        """Job id or QOS -> what we did to it on the channel."""
-        query = select(mark.c.key, mark.c.asked, mark.c.written)
-        rows = self._connection.execute(query.where(self._here(mark), mark.c.channel == channel))
-        return {key: Mark(asked, written) for key, asked, written in rows}
+    def managed_values(self, channel: str) -> dict[str, ManagedValue]:
+        """Returns job id or QOS -> what we did to it on the channel."""
+        query = select(managed_value.c.key, managed_value.c.original, managed_value.c.written)
+        rows = self._connection.execute(
+            query.where(self._here(managed_value), managed_value.c.channel == channel)
+        )
+        return {key: ManagedValue(original, written) for key, original, written in rows}
 
     def open_pushes(self) -> list[Push]:
-        """Pushes still planned, oldest first: left behind by a crash."""
+        """Returns pushes still planned, oldest first: left behind by a crash."""
         planned = self._pushes().where(push.c.state == PushState.PLANNED)
         # sorted here: asked to sort, a database may read all pushes in order instead of these few
         return sorted(self._read(Push, planned), key=lambda item: item.number)
 
     def pushes(self, limit: int = 20, key: str | None = None) -> list[Push]:
-        """Pushes (to the job or QOS with that key), newest first."""
+        """Returns pushes (to the job or QOS with that key), newest first."""
         query = self._pushes()
         if key is not None:
             query = query.where(push.c.key == key)
@@ -48,7 +49,7 @@ class Pushes(PushesView):
     def plan_pushes(self, pushes: Sequence[NewPush]) -> list[int]:
         """Notes pushes as planned, to be committed before they are tried; returns their numbers.
 
-        Their targets are marked in the same transaction.
+        The managed values of their targets are written in the same transaction.
         """
         first = self._next_push()
         numbers = list(range(first, first + len(pushes)))
@@ -60,7 +61,7 @@ class Pushes(PushesView):
             ],
         )
         for channel in {item.channel for item in pushes}:
-            self._mark(channel, [item for item in pushes if item.channel is channel])
+            self._manage(channel, [item for item in pushes if item.channel == channel])
         return numbers
 
     def settle_pushes(self, numbers: Mapping[int, tuple[PushState, str]]) -> None:
@@ -77,30 +78,42 @@ class Pushes(PushesView):
                 statement = update(push).where(self._here(push), push.c.number.in_(some))
                 self._connection.execute(statement.values(state=state, note=note))
 
-    def prune_marks(self, channel: Channel, live: Collection[str]) -> int:
+    def prune_managed_values(self, channel: str, live: Collection[str]) -> int:
         """Forgets what we did to jobs that are gone, and returns how many they were.
 
         Args:
             channel: which.
             live: keys of all jobs or QOS that Slurm still has.
         """
-        gone = self.marks(channel).keys() - set(live)
-        self._delete(mark, [{"channel": channel, "key": key} for key in gone])
+        gone = self.managed_values(channel).keys() - set(live)
+        self._delete(managed_value, [{"channel": channel, "key": key} for key in gone])
         return len(gone)
 
-    def _mark(self, channel: Channel, pushes: Sequence[NewPush]) -> None:
-        marks = self.marks(channel)
+    def save_managed_values(self, channel: str, managed: Mapping[str, ManagedValue]) -> None:
+        """Makes these managed values all of the channel's."""
+        self._connection.execute(
+            delete(managed_value).where(
+                self._here(managed_value), managed_value.c.channel == channel
+            )
+        )
+        rows = [{"channel": channel, "key": key, **values_of(row)} for key, row in managed.items()]
+        self._insert(managed_value, rows)
+
+    def _manage(self, channel: str, pushes: Sequence[NewPush]) -> None:
+        managed = self.managed_values(channel)
         for item in pushes:
-            old = marks.get(item.key)
-            written = old.written if old is not None and old.asked == item.asked else ()
-            if item.old != item.asked:  # inherited from an array, under whose key it is explained
+            old = managed.get(item.key)
+            written = old.written if old is not None and old.original == item.original else ()
+            if item.old != item.original:  # inherited from an array, whose key explains it
                 written = (item.old, *written)
             others = tuple(value for value in dict.fromkeys(written) if value != item.new)
-            marks[item.key] = Mark(item.asked, (*others, item.new)[-VALUES_REMEMBERED:])
+            managed[item.key] = ManagedValue(
+                item.original, (*others, item.new)[-VALUES_REMEMBERED:]
+            )
         self._replace(
-            mark,
+            managed_value,
             [
-                {"channel": channel, "key": key, **values_of(marks[key])}
+                {"channel": channel, "key": key, **values_of(managed[key])}
                 for key in {item.key for item in pushes}
             ],
         )

@@ -1,4 +1,4 @@
-"""The records that the store keeps beside runs, placements, entries and tenures."""
+"""The records that the store keeps beside runs, allocations, entries and tenures."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from enum import StrEnum
 from fractions import Fraction
 
 from shapleyprio.fairness.runs import Run
-from shapleyprio.fairness.tenure import Placement
-from shapleyprio.slurm.port import Channel, Malformed
+from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.slurm.port import Malformed
 
-PlacedRun = tuple[Run, tuple[Placement, ...]]
-"""A run and what it means for whom."""
+AllocatedRun = tuple[Run, tuple[Allocation, ...]]
+"""A run and its allocations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Watermark:
     """How far a cluster's accounting has come; written together with the rows it stands for.
 
     Attributes:
@@ -49,10 +49,14 @@ class CycleRow:
         t: second at which the ledger stood at its end; 0 if it did not get there.
         seen: records read.
         kept: runs written to the store.
-        refused: lines kept aside and writes that Slurm refused.
+        quarantined: lines that could not be read.
+        refused: writes that Slurm refused; in cycles before revision 0006 of the store, lines
+            that could not be read as well.
         written: priorities written to Slurm.
         message: one line for the admin (at most 500 characters are kept).
         seconds: phase -> how long it took.
+        slurm_version: the release of Slurm, such as ``24.11.5``; empty if it is not known.
+        rule: name of the rule that ranked the organizations; empty if it did not get there.
     """
 
     number: int
@@ -62,10 +66,13 @@ class CycleRow:
     t: int = 0
     seen: int = 0
     kept: int = 0
+    quarantined: int = 0
     refused: int = 0
     written: int = 0
     message: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    slurm_version: str = ""
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +81,15 @@ class StandingRow:
 
     Attributes:
         cycle: its number.
-        organization: whose standing.
+        organization: that stands there.
         t: the second it holds for.
         contribution, utility: φ̃ and ψ at t, in part-seconds.
+        score: by which the ranking rule orders the organizations, the highest first.
         parts: of its jobs completed by t, no older than the horizon.
         priority: what its jobs were given.
         pending, running: jobs.
         processors: owned.
+        reason: why it has its priority, in a few words of the ranking rule.
     """
 
     cycle: int
@@ -88,11 +97,18 @@ class StandingRow:
     t: int
     contribution: int
     utility: int
+    score: int
     parts: int
     priority: int
     pending: int
     running: int
     processors: int
+    reason: str = ""
+
+    @property
+    def balance(self) -> int:
+        """φ̃ − ψ in part-seconds: the higher, the more it gave beyond what it got."""
+        return self.contribution - self.utility
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +117,7 @@ class DriftRow:
 
     Attributes:
         t: end of the window, in seconds since the epoch.
-        organization: whose utility.
+        organization: that has the utility.
         schedule: ``recorded``, ``directcontr``, ``fairshare``, or ``alone`` for what it would
             have had alone, with its own jobs and processors.
         begin: of the window.
@@ -144,12 +160,12 @@ class NewPush:
 
     Attributes:
         cycle: number of the cycle it is part of.
-        channel: what is written.
-        target: as Slurm is told it: a job or part of an array, or a QOS.
-        key: under which the target's mark is kept: the job id, or the QOS.
+        channel: name of the channel.
+        target: as `Slurm.write` takes it: a job or part of an array, or a QOS.
+        key: under which the target's managed value is stored: the job id, or the QOS.
         organization: for whom.
         label: the name users know the job by.
-        asked: value before we ever touched the target, which rolling back restores.
+        original: value before we ever touched the target, which rolling back restores.
         old: value before this write.
         new: value after it.
         reason: why (at most 500 characters are kept).
@@ -157,12 +173,12 @@ class NewPush:
     """
 
     cycle: int
-    channel: Channel
+    channel: str
     target: str
     key: str
     organization: str
     label: str
-    asked: int
+    original: int
     old: int
     new: int
     reason: str
@@ -185,22 +201,22 @@ class Push(NewPush):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ManagedValue:
     """What we did to a job or QOS, kept as long as it exists.
 
     It stays after a rollback: a task that left its array before inherited a value of ours.
 
     Attributes:
-        asked: what the user or admin had asked for, which a rollback puts back.
+        original: what the user or admin had asked for, which a rollback puts back.
         written: values of ours that may stand there, the last one last.
     """
 
-    asked: int
+    original: int
     written: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptAside:
+class QuarantinedLine:
     """A line of Slurm's that could not be read.
 
     Attributes:
@@ -216,7 +232,7 @@ class KeptAside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class LeaseRow:
     """Who may write to a cluster's Slurm.
 
     Attributes:

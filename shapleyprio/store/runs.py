@@ -1,4 +1,4 @@
-"""Runs and their placements."""
+"""Runs and their allocations."""
 
 from __future__ import annotations
 
@@ -8,47 +8,49 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, select, tuple_
 
 from shapleyprio.fairness.runs import Run, RunKey
-from shapleyprio.fairness.tenure import Placement
-from shapleyprio.store.rows import PlacedRun
+from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.store.rows import AllocatedRun
 from shapleyprio.store.scope import KEYS_AT_ONCE, ROWS_AT_ONCE, Scope, batches
-from shapleyprio.store.tables import placement, run
+from shapleyprio.store.tables import allocation, run
 
 _RUN = (
     *(run.c.job_id, run.c.submit, run.c.start),
     *(run.c.label, run.c.account, run.c.user, run.c.state, run.c.begin, run.c.end),
     *(run.c.paused_at, run.c.nodes),
 )
-_PLACEMENT = (
-    *(placement.c.organization, placement.c.owner, placement.c.processors),
-    *(placement.c.begin, placement.c.end),
+_ALLOCATION = (
+    *(allocation.c.organization, allocation.c.owner, allocation.c.processors),
+    *(allocation.c.begin, allocation.c.end),
 )
 _KEY_OF_RUN = (run.c.job_id, run.c.submit, run.c.start)
-_KEY_OF_PLACEMENT = (placement.c.job_id, placement.c.submit, placement.c.start)
+_KEY_OF_ALLOCATION = (allocation.c.job_id, allocation.c.submit, allocation.c.start)
 
 
 class RunsView(Scope):
-    """Reads runs and placements."""
+    """Reads runs and allocations."""
 
-    def known_runs(self, keys: Collection[RunKey]) -> dict[RunKey, PlacedRun]:
-        """The stored ones among the runs with these keys."""
+    def known_runs(self, keys: Collection[RunKey]) -> dict[RunKey, AllocatedRun]:
+        """Returns the stored ones among the runs with these keys."""
         wanted = set(keys)
-        found: dict[RunKey, PlacedRun] = {}
+        found: dict[RunKey, AllocatedRun] = {}
         for ids in batches(sorted({key.job_id for key in wanted}), KEYS_AT_ONCE):
             rows = self._connection.execute(
                 select(*_RUN).where(self._here(run), run.c.job_id.in_(ids))
             )
             runs = [item for row in rows if (item := _run_of(row)).key in wanted]
-            found.update((item.key, (item, places)) for item, places in self._placed(runs))
+            found.update(
+                (item.key, (item, allocations)) for item, allocations in self._placed(runs)
+            )
         return found
 
     def unfinished_runs(self) -> list[Run]:
-        """All runs without an end, in the order of their keys."""
+        """Returns all runs without an end, in the order of their keys."""
         rows = self._connection.execute(select(*_RUN).where(self._here(run), run.c.end.is_(None)))
         # sorted here: asked to sort, a database may read all runs in order instead of these few
         return sorted((_run_of(row) for row in rows), key=lambda item: item.key)
 
-    def runs_alive_after(self, second: int) -> Iterator[PlacedRun]:
-        """Runs with no end or an end after the second: the unfinished first, then by end.
+    def runs_alive_after(self, second: int) -> Iterator[AllocatedRun]:
+        """Yields runs with no end or an end after the second: the unfinished first, then by end.
 
         Runs may be put, with the same end, while this is read.
         """
@@ -56,27 +58,27 @@ class RunsView(Scope):
             yield from self._placed(runs)
         yield from self._pages(run.c.end, *_KEY_OF_RUN, after=(second,))
 
-    def all_runs(self) -> Iterator[PlacedRun]:
-        """All runs in the order of their keys; runs may be put while this is read."""
+    def all_runs(self) -> Iterator[AllocatedRun]:
+        """Yields all runs in the order of their keys; runs may be put while this is read."""
         yield from self._pages(*_KEY_OF_RUN)
 
-    def placements_with_event_between(self, low: int, high: int) -> Iterator[Placement]:
-        """Placements with a begin or an end in (low, high], each once."""
-        begins = (placement.c.begin > low) & (placement.c.begin <= high)
-        ends = (placement.c.end > low) & (placement.c.end <= high)
+    def allocations_with_event_between(self, low: int, high: int) -> Iterator[Allocation]:
+        """Yields allocations with a begin or an end in (low, high], each once."""
+        begins = (allocation.c.begin > low) & (allocation.c.begin <= high)
+        ends = (allocation.c.end > low) & (allocation.c.end <= high)
         for condition in (begins, ends & ~begins):  # two queries, an index for each
             rows = self._connection.execute(
-                select(*_PLACEMENT).where(self._here(placement), condition),
+                select(*_ALLOCATION).where(self._here(allocation), condition),
                 execution_options={"yield_per": ROWS_AT_ONCE},
             )
             for row in rows:
-                yield Placement(*row)
+                yield Allocation(*row)
 
     def running_by_organization(self) -> dict[str, int]:
-        """Organization -> how many of its runs have no end."""
+        """Returns organization -> how many of its runs have no end."""
         running = (
-            select(placement.c.organization, *_KEY_OF_PLACEMENT)
-            .where(self._here(placement), placement.c.end.is_(None))
+            select(allocation.c.organization, *_KEY_OF_ALLOCATION)
+            .where(self._here(allocation), allocation.c.end.is_(None))
             .distinct()
             .subquery()
         )
@@ -89,7 +91,7 @@ class RunsView(Scope):
 
     def _pages(
         self, *order: ColumnElement[Any], after: tuple[Any, ...] = ()
-    ) -> Iterator[PlacedRun]:
+    ) -> Iterator[AllocatedRun]:
         """Reads page after page, each from behind the last row of the one before.
 
         Args:
@@ -109,47 +111,47 @@ class RunsView(Scope):
             last = tuple(rows[-1][len(_RUN) :])
             yield from self._placed([_run_of(row) for row in rows])
 
-    def _placed(self, runs: list[Run]) -> Iterator[PlacedRun]:
-        """Each run with its placements."""
-        placements: dict[RunKey, list[Placement]] = {item.key: [] for item in runs}
-        for ids in batches(sorted({key.job_id for key in placements}), KEYS_AT_ONCE):
+    def _placed(self, runs: list[Run]) -> Iterator[AllocatedRun]:
+        """Yields each run with its allocations."""
+        allocations: dict[RunKey, list[Allocation]] = {item.key: [] for item in runs}
+        for ids in batches(sorted({key.job_id for key in allocations}), KEYS_AT_ONCE):
             rows = self._connection.execute(
-                select(*_KEY_OF_PLACEMENT, *_PLACEMENT)
-                .where(self._here(placement), placement.c.job_id.in_(ids))
-                .order_by(*_KEY_OF_PLACEMENT, placement.c.number)
+                select(*_KEY_OF_ALLOCATION, *_ALLOCATION)
+                .where(self._here(allocation), allocation.c.job_id.in_(ids))
+                .order_by(*_KEY_OF_ALLOCATION, allocation.c.number)
             )
             for job_id, submit, start, *values in rows:
-                places = placements.get(RunKey(job_id, submit, start))
-                if places is not None:
-                    places.append(Placement(*values))
+                known = allocations.get(RunKey(job_id, submit, start))
+                if known is not None:
+                    known.append(Allocation(*values))
         for item in runs:
-            yield item, tuple(placements[item.key])
+            yield item, tuple(allocations[item.key])
 
 
 class Runs(RunsView):
-    """Writes runs and placements."""
+    """Writes runs and allocations."""
 
-    def put_runs(self, runs: Iterable[PlacedRun]) -> None:
-        """Stores runs; one with a known key is replaced, with its placements as a whole."""
+    def put_runs(self, runs: Iterable[AllocatedRun]) -> None:
+        """Stores runs; one with a known key is replaced, with its allocations as a whole."""
         for batch in batches(runs, ROWS_AT_ONCE):
             placed = {item[0].key: item for item in batch}
             self._delete(run, [_key_values(key) for key in self._stored(placed)])
             self._insert(run, [_run_values(item) for item, _ in placed.values()])
             self._insert(
-                placement,
+                allocation,
                 [
-                    _placement_values(key, number, item)
-                    for key, (_, places) in placed.items()
-                    for number, item in enumerate(places)
+                    _allocation_values(key, number, item)
+                    for key, (_, allocations) in placed.items()
+                    for number, item in enumerate(allocations)
                 ],
             )
 
     def remove_runs(self, keys: Iterable[RunKey]) -> None:
-        """Deletes runs and their placements."""
+        """Deletes runs and their allocations."""
         self._delete(run, [_key_values(key) for key in keys])
 
     def prune_runs(self, before: int) -> int:
-        """Deletes the runs that ended by then, and their placements; returns how many runs."""
+        """Deletes the runs that ended by then, and their allocations; returns how many runs."""
         statement = delete(run).where(self._here(run), run.c.end <= before)
         return self._connection.execute(statement).rowcount
 
@@ -196,7 +198,7 @@ def _run_values(item: Run) -> dict[str, Any]:
     }
 
 
-def _placement_values(key: RunKey, number: int, item: Placement) -> dict[str, Any]:
+def _allocation_values(key: RunKey, number: int, item: Allocation) -> dict[str, Any]:
     return {
         **_key_values(key),
         "number": number,

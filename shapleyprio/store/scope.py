@@ -1,4 +1,4 @@
-"""What all views of a cluster's rows share."""
+"""The parts that all views of a cluster's rows share."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def columns(table: Table) -> list[Column[Any]]:
-    """All columns but the cluster."""
+    """Returns all columns but the cluster."""
     return [column for column in table.c if column.name != "cluster"]
 
 
 def values_of(row: DataclassInstance) -> dict[str, Any]:
-    """Field -> value; `dataclasses.asdict` copies every value, and rows come by ten thousands."""
+    """Returns field -> value; `dataclasses.asdict` copies every value, too slow for many rows."""
     return {field: getattr(row, field) for field in row.__dataclass_fields__}
 
 
@@ -54,7 +54,7 @@ class Scope:
         return table.c.cluster == self.cluster
 
     def _read(self, kind: Callable[..., T], query: Select[Any]) -> list[T]:
-        """One record for each row, its fields named as the columns."""
+        """Returns one record for each row, its fields named as the columns."""
         return [kind(**row) for row in self._connection.execute(query).mappings()]
 
     def _insert(self, table: Table, rows: list[dict[str, Any]]) -> None:

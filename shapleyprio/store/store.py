@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol, Self
 
 from sqlalchemy import Connection, Engine, func, inspect, select, union
 
-from shapleyprio.store import migrations, tables
-from shapleyprio.store.books import Books, BooksView
+from shapleyprio.store import copying, migrations, tables
 from shapleyprio.store.drifts import Drifts, DriftsView
-from shapleyprio.store.engine import check_place, file_of, for_reading, make_engine, name_of
+from shapleyprio.store.engine import (
+    check_place,
+    file_of,
+    for_reading,
+    is_there,
+    make_engine,
+    name_of,
+)
 from shapleyprio.store.errors import StoreSchemaError, store_errors
 from shapleyprio.store.history import History, HistoryView
 from shapleyprio.store.leases import Leases, LeaseView
+from shapleyprio.store.ledgers import Ledgers, LedgersView
 from shapleyprio.store.pushes import Pushes, PushesView
+from shapleyprio.store.quarantine import Quarantine, QuarantineView
 from shapleyprio.store.rows import Revision
 from shapleyprio.store.runs import Runs, RunsView
 
 
-class View(RunsView, BooksView, HistoryView, DriftsView, PushesView, LeaseView):
+class View(RunsView, LedgersView, QuarantineView, HistoryView, DriftsView, PushesView, LeaseView):
     """One cluster's rows as they were at one moment, to read."""
 
 
-class Transaction(Runs, Books, History, Drifts, Pushes, Leases, View):
+class Transaction(Runs, Ledgers, Quarantine, History, Drifts, Pushes, Leases, View):
     """One cluster's rows, to read and to change: all changes are committed together or none."""
 
     def prune_history(self, before: int, *, pushes_before: int) -> int:
         """Deletes what is older, and returns how many rows.
 
         The newest cycle of each outcome stays, and so do pushes still planned. What must be
-        known to roll back is in the marks, which stay.
+        known to roll back is in the managed values, which stay.
 
         Args:
             before: second, for cycles, standings and drifts.
@@ -43,6 +51,56 @@ class Transaction(Runs, Books, History, Drifts, Pushes, Leases, View):
             + self._prune_drifts(before)
             + self._prune_pushes(pushes_before)
         )
+
+
+class _Begin(Protocol):
+    def __call__(self, *, reading: bool = False) -> AbstractContextManager[Connection]: ...
+
+
+class ClusterStore:
+    """One cluster's rows in a store, as `Store.cluster` binds them. Threads may share it.
+
+    Attributes:
+        cluster: its name.
+    """
+
+    def __init__(self, begin: _Begin, store_name: str, cluster: str) -> None:
+        self._begin = begin
+        self._store_name = store_name
+        self.cluster = cluster
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Reads and changes the rows; commits at the end, undoes all on an exception.
+
+        Writers wait for each other at the start, up to 5 s on SQLite. Database errors turn into
+        StoreErrors at the end, so catch them around the ``with``.
+        """
+        with self._begin() as connection:
+            yield Transaction(connection, self.cluster)
+
+    @contextmanager
+    def reading(self) -> Iterator[View]:
+        """Reads the rows as they are at one moment, without waiting for a writer."""
+        with self._begin(reading=True) as connection:
+            yield View(connection, self.cluster)
+
+    def copy(self, file: Path) -> None:
+        """Makes a SQLite store of what steering the cluster goes on from; nobody waits for it.
+
+        A SQLite store is copied as a whole but for leases. Of a server's are copied the cluster's
+        ledger, its managed values and open pushes, and of its history the newest cycle and
+        standings.
+
+        Args:
+            file: to be made.
+
+        Raises:
+            StoreError: either cannot be used, or the file's disk is full.
+        """
+        name = f"{file}, a copy of {self._store_name} (TMPDIR says where it is made)"
+        with self._begin(reading=True) as connection:
+            copying.copy(connection, self.cluster, file, name)
 
 
 class Store:
@@ -78,15 +136,39 @@ class Store:
             raise
         return store
 
+    @classmethod
+    def open_existing(cls, url: str) -> Self | None:
+        """Opens a store to read only; the right to read is enough, and nothing is left behind.
+
+        Args:
+            url: as for `open`.
+
+        Returns:
+            None if there is none yet: no file, or a database without tables.
+
+        Raises:
+            StoreSchemaError: the tables are not those that this release works with.
+            StoreUnreachableError: the file or the server cannot be used.
+        """
+        store = cls(make_engine(url, read_only=True))
+        try:
+            if not store._has_tables():
+                store.close()
+                return None
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @staticmethod
+    def name_of(url: str) -> str:
+        """Names a store at the URL, be there one or not."""
+        return name_of(make_engine(url))
+
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     @property
@@ -110,7 +192,7 @@ class Store:
             migrations.upgrade(connection)
 
     def revision(self) -> Revision:
-        """The revision the tables are at, and the one this release works with."""
+        """Returns the revision the tables are at, and the one this release works with."""
         file = file_of(self._engine)
         if file is not None and not file.exists():
             return Revision(None, migrations.head())
@@ -118,38 +200,26 @@ class Store:
             return Revision(migrations.current(connection), migrations.head())
 
     def clusters(self) -> list[str]:
-        """Names of the clusters that have been observed or have a leader."""
-        query = union(select(tables.progress.c.cluster), select(tables.lease.c.cluster))
+        """Returns the names of the clusters that have been observed or have a leader."""
+        query = union(select(tables.watermark.c.cluster), select(tables.lease.c.cluster))
         with self._begin(reading=True) as connection:
             return sorted(connection.execute(query).scalars())
 
     def sizes(self) -> Mapping[str, int]:
-        """Table -> rows, of all clusters together."""
+        """Returns table -> rows, of all clusters together."""
         with self._begin(reading=True) as connection:
             return {
                 name: connection.execute(select(func.count()).select_from(table)).scalar_one()
                 for name, table in tables.metadata.tables.items()
             }
 
-    @contextmanager
-    def transaction(self, cluster: str) -> Iterator[Transaction]:
-        """Reads and changes a cluster's rows; commits at the end, undoes all on an exception.
-
-        Writers wait for each other at the start, up to 5 s on SQLite. Database errors turn into
-        StoreErrors at the end, so catch them around the ``with``.
-        """
-        with self._begin() as connection:
-            yield Transaction(connection, cluster)
-
-    @contextmanager
-    def reading(self, cluster: str) -> Iterator[View]:
-        """Reads a cluster's rows as they are at one moment, without waiting for a writer."""
-        with self._begin(reading=True) as connection:
-            yield View(connection, cluster)
+    def cluster(self, name: str) -> ClusterStore:
+        """Returns one cluster's rows, which need not be there yet."""
+        return ClusterStore(self._begin, self._name, name)
 
     @contextmanager
     def _begin(self, *, reading: bool = False) -> Iterator[Connection]:
-        """The one place where transactions begin and end and errors get their names."""
+        """Begins and ends every transaction, and gives errors their names, in this one place."""
         with store_errors(self._name), self._engine.connect() as plain:
             connection = for_reading(plain) if reading else plain
             with connection.begin():
@@ -160,14 +230,33 @@ class Store:
         if file is not None:
             check_place(file, create=create)
 
+    def _has_tables(self) -> bool:
+        """Returns whether there are tables, which must be those of this release."""
+        if self._engine.dialect.name == "sqlite":
+            file = file_of(self._engine)
+            if file is None or not is_there(file):
+                return False
+        revision = self._origin()
+        if revision is not None:
+            self._check_revision(revision)
+        return revision is not None
+
     def _check(self, *, create: bool) -> None:
         self._check_place(create=create)
-        with self._begin(reading=True) as connection:
-            self._check_origin(connection)
-            revision = migrations.current(connection)
+        revision = self._origin()
         if revision is None and create:
             self.upgrade()
-        elif revision != migrations.head():
+        else:
+            self._check_revision(revision)
+
+    def _origin(self) -> str | None:
+        """Returns the tables' revision, None if there are no tables at all."""
+        with self._begin(reading=True) as connection:
+            self._check_origin(connection)
+            return migrations.current(connection)
+
+    def _check_revision(self, revision: str | None) -> None:
+        if revision != migrations.head():
             raise StoreSchemaError(
                 f"store {self._name}: its tables are at revision {revision or 'none'}, this release"
                 f" works with {migrations.head()}; run `shapleyprio db upgrade`"

@@ -26,7 +26,6 @@ from sqlalchemy import (
 from sqlalchemy.dialects.mysql import MEDIUMTEXT
 from sqlalchemy.types import TypeEngine
 
-from shapleyprio.slurm.port import Channel
 from shapleyprio.store.rows import PushState
 
 # MariaDB would take names that differ in case for the same
@@ -127,6 +126,7 @@ def _optional(name: str, kind: TypeEngine[Any]) -> Column[Any]:
 
 _ORGANIZATION = String(64)
 _NAME = String(255)
+_CHANNEL = String(32)
 _SECOND = BigInteger()
 _COUNT = BigInteger()
 
@@ -146,8 +146,8 @@ run = _table(
     Index("run_by_end", "cluster", "end"),
 )
 
-placement = _table(
-    "placement",
+allocation = _table(
+    "allocation",
     _key("job_id", BigInteger()),
     _key("submit", _SECOND),
     _key("start", _SECOND),
@@ -160,11 +160,11 @@ placement = _table(
     ForeignKeyConstraint(
         ["cluster", "job_id", "submit", "start"],
         ["run.cluster", "run.job_id", "run.submit", "run.start"],
-        name="placement_of_run",
+        name="allocation_of_run",
         ondelete="CASCADE",
     ),
-    Index("placement_by_begin", "cluster", "begin"),
-    Index("placement_by_end", "cluster", "end"),
+    Index("allocation_by_begin", "cluster", "begin"),
+    Index("allocation_by_end", "cluster", "end"),
 )
 
 ledger = _table(
@@ -189,8 +189,8 @@ tenure = _table(
     _optional("until", _SECOND),
 )
 
-progress = _table(
-    "progress",
+watermark = _table(
+    "watermark",
     _required("weight", String(64)),
     _required("opened", _SECOND),
     _required("observed_until", _SECOND),
@@ -213,6 +213,9 @@ cycle = _table(
     _required("written", _COUNT),
     _required("message", Words(500)),
     _required("seconds", JsonMapping()),
+    Column("slurm_version", Words(32), nullable=False, server_default=""),
+    Column("rule", Words(32), nullable=False, server_default=""),
+    Column("quarantined", _COUNT, nullable=False, server_default="0"),
     Index("cycle_by_started", "cluster", "started"),
 )
 
@@ -228,6 +231,8 @@ standing = _table(
     _required("pending", _COUNT),
     _required("running", _COUNT),
     _required("processors", _COUNT),
+    Column("reason", Words(500), nullable=False, server_default=""),
+    Column("score", ExactInteger(), nullable=False, server_default="0"),
     Index("standing_by_t", "cluster", "t"),
 )
 
@@ -245,24 +250,20 @@ drift = _table(
 )
 
 
-def _words(kind: type[Channel] | type[PushState]) -> TypeEngine[Any]:
-    return Enum(kind, native_enum=False, length=32, values_callable=list)
-
-
 push = _table(
     "push",
     _key("number", BigInteger()),
     _required("cycle", BigInteger()),
-    _required("channel", _words(Channel)),
+    _required("channel", _CHANNEL),
     _required("target", Text()),
     _required("key", _NAME),
     _required("organization", _ORGANIZATION),
     _required("label", Words(255)),
-    _required("asked", BigInteger()),
+    _required("original", BigInteger()),
     _required("old", BigInteger()),
     _required("new", BigInteger()),
     _required("reason", Words(500)),
-    _required("state", _words(PushState)),
+    _required("state", Enum(PushState, native_enum=False, length=32, values_callable=list)),
     _required("note", Words(500)),
     _required("at", _SECOND),
     Index("push_by_key", "cluster", "key", "number"),
@@ -270,16 +271,16 @@ push = _table(
     Index("push_by_at", "cluster", "at"),
 )
 
-mark = _table(
-    "mark",
-    _key("channel", _words(Channel)),
+managed_value = _table(
+    "managed_value",
+    _key("channel", _CHANNEL),
     _key("key", _NAME),
-    _required("asked", BigInteger()),
+    _required("original", BigInteger()),
     _required("written", Numbers()),
 )
 
-refused = _table(
-    "refused",
+quarantined_line = _table(
+    "quarantined_line",
     _key("digest", String(64)),
     _required("source", String(64)),
     _required("text", Words(2000)),
@@ -287,7 +288,7 @@ refused = _table(
     _required("first_seen", _SECOND),
     _required("last_seen", _SECOND),
     _required("times", _COUNT),
-    Index("refused_by_last_seen", "cluster", "last_seen"),
+    Index("quarantined_line_by_last_seen", "cluster", "last_seen"),
 )
 
 lease = _table(

@@ -14,16 +14,16 @@ import sys
 import threading
 import time
 
-LOOK_SECONDS = 1.0  # of the accelerated clock, between two looks at the event
+CHECK_SECONDS = 1.0  # of the accelerated clock, from one check of the event to the next
 
 
-def wait_by_looking(event: threading.Event, timeout: float | None = None) -> bool:
-    """Wait for the event by short sleeps, which do follow the accelerated clock."""
+def wait_by_sleeping(event: threading.Event, timeout: float | None = None) -> bool:
+    """Waits for the event by short sleeps, which do follow the accelerated clock."""
     if timeout is None:
         return _wait_forever(event)
     deadline = time.monotonic() + timeout
     while not event.is_set() and (left := deadline - time.monotonic()) > 0:
-        time.sleep(min(left, LOOK_SECONDS))
+        time.sleep(min(left, CHECK_SECONDS))
     return event.is_set()
 
 
@@ -31,10 +31,10 @@ _wait_forever = threading.Event.wait
 
 
 def main() -> None:
-    """Run the module named on the command line."""
+    """Runs the module named on the command line."""
     if len(sys.argv) < 2:
         sys.exit("usage: python -m shapleyprio.testbed.accelerated MODULE [ARGUMENT...]")
-    threading.Event.wait = wait_by_looking  # type: ignore[method-assign, assignment]
+    threading.Event.wait = wait_by_sleeping  # type: ignore[method-assign, assignment]
     sys.argv = sys.argv[1:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 

@@ -9,28 +9,30 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from shapleyprio.testbed import machine
 from shapleyprio.testbed.configuration import (
+    ACCOUNTING_DATABASE,
     EVERYTHING,
+    ClusterPaths,
     ClusterSpec,
-    Place,
+    cgroup_conf,
     slurm_conf,
     slurmdbd_conf,
     steps_script,
 )
+from shapleyprio.testbed.detached import start_detached
 from shapleyprio.testbed.errors import TestbedError
 from shapleyprio.testbed.guarding import Guard
-from shapleyprio.testbed.packages import SEARCH_PATH, program
-from shapleyprio.testbed.processes import MARKER, Daemon, end_all, wait_until
+from shapleyprio.testbed.packages import SEARCH_PATH, program, slurm_release
+from shapleyprio.testbed.processes import MARKER, SlurmDaemon, end_all, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
 
 Restartable = Literal["slurmctld", "slurmdbd"]
 
@@ -46,60 +48,48 @@ MARIADB_OPTIONS = (  # small files, no waiting for the disk: the data is thrown 
 # a caller's own Slurm or clock must not leak in
 FOREIGN = ("SLURM", "SBATCH_", "SACCT_", "SQUEUE_", "SINFO_", "SALLOC_", "FAKETIME", "LD_PRELOAD")
 
-CGROUP_CONF = b"CgroupPlugin=cgroup/v1\n"
-"""Keeps slurmd 22.05 from looking for cgroups, which it does even where nothing uses them."""
-
 
 class PrivateSlurm:
     """A real Slurm whose whole state is one directory and which nobody else can reach.
 
-    directory: created if need be; a short path, for it holds UNIX sockets.
-    prepared: a database made by prepare_database, which saves 2 seconds.
+    Args:
+        directory: created if need be; a short path, for it holds UNIX sockets.
+        spec: what it shall look like.
+        prepared: a database made by prepare_database, which saves 2 seconds.
     """
 
     def __init__(self, directory: Path, spec: ClusterSpec, *, prepared: Path | None = None) -> None:
         self.directory = directory.resolve()
         self.spec = spec
         self._prepared = prepared
-        self._place: Place | None = None
+        self._paths: ClusterPaths | None = None
         self._environment: dict[str, str] = {}
-        self._daemons: dict[str, Daemon] = {}
-        self._guard: Guard | None = None
-        self._ports: machine.ReservedPorts | None = None
+        self._daemons: dict[str, SlurmDaemon] = {}
+        self._life: ExitStack | None = None
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.stop()
 
     # -- its life
 
     def start(self) -> None:
-        """Boot everything and wait until the nodes are idle."""
-        if self._guard is not None:
+        """Boots everything and waits until the nodes are idle."""
+        if self._life is not None:
             return
-        try:
-            self._start_accounting()
+        with ExitStack() as life:
+            self._start_accounting(life)
             self._start_scheduling()
-        except BaseException:
-            self.stop()
-            raise
+            self._life = life.pop_all()
 
     def stop(self) -> None:
-        """End everything, jobs too; the files stay."""
-        if self._guard is not None:
-            self._end_everything(self._guard)
-            self._guard = None
-        if self._ports is not None:
-            self._ports.release()
-            self._ports = None
+        """Ends everything, jobs too; the files stay."""
+        if self._life is not None:
+            self._life.close()
+            self._life = None
 
     def _end_everything(self, guard: Guard) -> None:
         scheduling = ("slurmctld", *self._node_daemons())
@@ -109,12 +99,12 @@ class PrivateSlurm:
         self._daemons.clear()
 
     def kill(self, daemon: Restartable) -> None:
-        """Kill a daemon with SIGKILL."""
+        """Kills a daemon with SIGKILL."""
         self._daemons[daemon].signal(signal.SIGKILL)
         self._daemons[daemon].wait(10)
 
     def restart(self, daemon: Restartable) -> None:
-        """Start a daemon again and wait until it answers."""
+        """Starts a daemon again and waits until it answers."""
         end_all([self._daemons[daemon]], seconds=8)
         self._daemons[daemon].start()
         self._await_daemon(
@@ -122,11 +112,11 @@ class PrivateSlurm:
         )
 
     def freeze(self, daemon: Restartable) -> None:
-        """Stop a daemon in its tracks: it lives, but does not answer."""
+        """Suspends a daemon: it lives, but does not answer."""
         self._daemons[daemon].signal(signal.SIGSTOP)
 
     def thaw(self, daemon: Restartable) -> None:
-        """Let a frozen daemon go on."""
+        """Resumes a frozen daemon."""
         self._daemons[daemon].signal(signal.SIGCONT)
 
     # -- its use
@@ -139,16 +129,16 @@ class PrivateSlurm:
         return self._environment
 
     @property
-    def place(self) -> Place:
+    def paths(self) -> ClusterPaths:
         """Its files and ports."""
-        if self._place is None:
+        if self._paths is None:
             raise TestbedError("the private Slurm has not been started")
-        return self._place
+        return self._paths
 
     def run(
         self, *argv: str, stdin: str | None = None, check: bool = True, timeout: float = 60
     ) -> str:
-        """Run a client command and return its standard output.
+        """Runs a client command and returns its standard output.
 
         Args:
             argv: the command, found on the cluster's PATH.
@@ -162,17 +152,17 @@ class PrivateSlurm:
         return done.stdout
 
     def now(self) -> int:
-        """Return the cluster's clock in seconds since the epoch."""
+        """Returns the cluster's clock in seconds since the epoch."""
         return int(self.run("date", "+%s"))
 
     def wait_until(self, predicate: Callable[[], bool], *, real_seconds: float, what: str) -> None:
-        """Wait until something is true, else raise TestbedError naming what was awaited."""
+        """Waits until something is true, else raises TestbedError naming what was awaited."""
         wait_until(predicate, real_seconds=real_seconds, what=what)
 
     def add_accounts(
         self, accounts: Mapping[str, str | None], *, shares: Mapping[str, int] | None = None
     ) -> None:
-        """Add accounts and the current user to each of them.
+        """Adds accounts and the current user to each of them.
 
         Args:
             accounts: name -> parent, or None.
@@ -184,14 +174,14 @@ class PrivateSlurm:
             under = [f"parent={parent}"] if parent else []
             self.run("sacctmgr", "-i", "add", "account", names, *under, tail)
         self.run(
-            "sacctmgr", "-i", "add", "user", self.place.user, f"account={','.join(accounts)}", tail
+            "sacctmgr", "-i", "add", "user", self.paths.user, f"account={','.join(accounts)}", tail
         )
         for name, share in (shares or {}).items():
             where = ("where", f"name={name}", tail, "set", f"fairshare={share}")
             self.run("sacctmgr", "-i", "modify", "account", *where)
 
     def add_qos(self, accounts: Sequence[str]) -> None:
-        """Add a QOS for each account, of its name and the only one that it may use."""
+        """Adds a QOS for each account, of its name and the only one that it may use."""
         self.run("sacctmgr", "-i", "add", "qos", ",".join(accounts))
         for account in accounts:
             where = ("where", f"name={account}", f"cluster={self.spec.name}")
@@ -205,23 +195,47 @@ class PrivateSlurm:
         *,
         processors: int = 1,
         partition: str = EVERYTHING,
-        nice: int | None = None,
-        array: str | None = None,
-        name: str | None = None,
         extra: Sequence[str] = (),
+        **options: str | int | None,
     ) -> int:
-        """Submit a job that sleeps and return its id."""
-        options = [f"--account={account}", f"--partition={partition}", f"--ntasks={processors}"]
-        options += [f"--time={seconds // 30 + 10}", "--output=/dev/null"]
-        options += [f"--nice={nice}"] if nice is not None else []
-        options += [f"--array={array}"] if array is not None else []
-        options += [f"--job-name={name}"] if name is not None else []
+        """Submits a job that sleeps and returns its id.
+
+        Args:
+            account: that it counts for.
+            seconds: for which it sleeps.
+            processors: that it needs.
+            partition: that it may run in.
+            extra: arguments of sbatch.
+            options: of sbatch, such as ``nice=5`` or ``job_name="a"``; None leaves one out.
+        """
+        words = [f"--account={account}", f"--partition={partition}", f"--ntasks={processors}"]
+        words += [f"--time={seconds // 30 + 10}", "--output=/dev/null"]
+        words += [
+            f"--{name.replace('_', '-')}={value}"
+            for name, value in options.items()
+            if value is not None
+        ]
         wrap = f"--wrap=exec {program('sleep')} {seconds}"
-        answer = self.run("sbatch", "--parsable", *options, *extra, wrap)
+        answer = self.run("sbatch", "--parsable", *words, *extra, wrap)
         return int(answer.split(";")[0])
 
+    def starts_again(self, job: int) -> bool:
+        """Returns whether a requeued job has started again, or may now start at once.
+
+        Slurm may let it wait until the credential of its first start has expired, which takes two
+        hours on an accelerated clock, and for a moment it refuses updates ("try again in a bit").
+        From 26.05 on, the job may have started by itself.
+        """
+        shown = self.run("scontrol", "show", "job", "-o", str(job))
+        if "JobState=PENDING " not in shown:
+            return "JobState=COMPLETING " not in shown and "Restarts=0 " not in shown
+        with suppress(TestbedError):
+            self.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+            return True
+        return False
+
     def start_python(self, module: str, *arguments: str, log: Path) -> subprocess.Popen[bytes]:
-        """Start one of our modules beside the cluster, on its clock.
+        """Starts one of our modules beside the cluster, on its clock.
 
         Args:
             module: run as with ``python -m``.
@@ -230,43 +244,42 @@ class PrivateSlurm:
         """
         imports = os.pathsep.join(path for path in sys.path if path)
         marked = {MARKER: str(self.directory), "PYTHONPATH": imports}
-        with log.open("wb") as output:
-            return subprocess.Popen(
-                [sys.executable, "-m", "shapleyprio.testbed.accelerated", module, *arguments],
-                env={**self.environment, **marked},
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+        log.write_bytes(b"")
+        return start_detached(
+            [sys.executable, "-m", "shapleyprio.testbed.accelerated", module, *arguments],
+            environment={**self.environment, **marked},
+            log=log,
+            directory=self.directory,
+        )
 
     # -- booting
 
-    def _start_accounting(self) -> None:
-        self._ports = machine.reserve_ports(self.spec.port_count)
-        place = self._place = Place(
+    def _start_accounting(self, life: ExitStack) -> None:
+        """Starts all but slurmctld and the nodes' daemons; closing `life` ends everything."""
+        paths = self._paths = ClusterPaths(
             directory=self.directory,
-            base_port=self._ports.base,
+            base_port=life.enter_context(machine.reserved_ports(self.spec.port_count)),
             user=machine.user_name(),
             host=machine.loopback_host_name(),
         )
-        machine.check_socket_path(place.munge_socket)
-        machine.check_socket_path(place.database_socket)
+        machine.check_socket_path(paths.munge_socket)
+        machine.check_socket_path(paths.database_socket)
         self._write_files()
         base = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
-        base |= {"PATH": SEARCH_PATH, "SLURM_CONF": str(place.slurm_conf)}
-        base["MYSQL_UNIX_PORT"] = str(place.database_socket)
+        base |= {"PATH": SEARCH_PATH, "SLURM_CONF": str(paths.slurm_conf)}
+        base["MYSQL_UNIX_PORT"] = str(paths.database_socket)
         spec = self.spec
-        self._guard = Guard(self.directory, base, speed=spec.speed, epoch=spec.epoch)
-        self._environment = base | self._guard.clock
+        guard = Guard(self.directory, base, speed=spec.speed, epoch=spec.epoch)
+        life.callback(self._end_everything, guard)
+        self._environment = base | guard.clock
         self._start_daemon("munged", *self._munged(), environment=base)
         data = self.directory / "mysql"
         if not data.exists():
             self._fill_database(data)
         self._start_daemon("mariadbd", *self._mariadbd(data), environment=base)
-        self._await_daemon("munged", place.munge_socket.exists)
-        self._await_daemon("mariadbd", lambda: _accepts(place.database_socket))
+        self._await_daemon("munged", paths.munge_socket.exists)
+        self._await_daemon("mariadbd", lambda: _accepts(paths.database_socket))
+        self._create_accounting_database()
         self._start_daemon("slurmdbd", "slurmdbd", "-D", "-s")
         self._await_daemon("slurmdbd", self._accounting_answers)
 
@@ -274,9 +287,10 @@ class PrivateSlurm:
         name = self.spec.name
         if not self.run("sacctmgr", "-nP", "show", "cluster", name, "format=cluster").strip():
             self.run("sacctmgr", "-i", "add", "cluster", name)
-        self._start_daemon("slurmctld", "slurmctld", "-D", "-s")
+        # -i: from 26.05 on, one that was killed before its first checkpoint does not start without
+        self._start_daemon("slurmctld", "slurmctld", "-D", "-s", "-i")
         for node in self.spec.nodes:
-            steps = ["-d", str(self.place.steps)] if self.spec.speed > 1 else []
+            steps = ["-d", str(self.paths.steps)] if self.spec.speed > 1 else []
             self._start_daemon(f"slurmd-{node}", "slurmd", "-D", "-s", "-N", node, *steps)
         self._await_daemon("slurmctld", self._controller_answers)
         wait_until(self._nodes_idle, real_seconds=PATIENCE, what="idle nodes")
@@ -284,14 +298,15 @@ class PrivateSlurm:
         wait_until(self._controller_registered, real_seconds=PATIENCE, what="registration")
 
     def _write_files(self) -> None:
-        place = self.place
+        paths = self.paths
         for folder in ("", "etc", "run", "log", "state", "spool"):
             (self.directory / folder).mkdir(parents=True, exist_ok=True)
         self.directory.chmod(0o755)
-        _write(place.slurm_conf, slurm_conf(self.spec, place).encode(), 0o644)
-        _write(place.slurmdbd_conf, slurmdbd_conf(self.spec, place).encode(), 0o600)
-        _write(place.slurm_conf.with_name("cgroup.conf"), CGROUP_CONF, 0o644)
-        _write(place.steps, steps_script(program("slurmstepd")).encode(), 0o755)
+        _write(paths.slurm_conf, slurm_conf(self.spec, paths).encode(), 0o644)
+        _write(paths.slurmdbd_conf, slurmdbd_conf(self.spec, paths).encode(), 0o600)
+        cgroups = cgroup_conf(slurm_release())
+        _write(paths.slurm_conf.with_name("cgroup.conf"), cgroups.encode(), 0o644)
+        _write(paths.steps, steps_script(program("slurmstepd")).encode(), 0o755)
         key = self.directory / "etc" / "munge.key"
         if not key.exists():
             _write(key, secrets.token_bytes(128), 0o600)
@@ -299,7 +314,7 @@ class PrivateSlurm:
     def _munged(self) -> list[str]:
         run, log = self.directory / "run", self.directory / "log"
         return [
-            *("munged", "--foreground", "--force", f"--socket={self.place.munge_socket}"),
+            *("munged", "--foreground", "--force", f"--socket={self.paths.munge_socket}"),
             f"--key-file={self.directory / 'etc' / 'munge.key'}",
             f"--pid-file={run / 'munged.pid'}",
             f"--seed-file={run / 'munged.seed'}",
@@ -308,8 +323,8 @@ class PrivateSlurm:
 
     def _mariadbd(self, data: Path) -> list[str]:
         return [
-            *("mariadbd", "--no-defaults", f"--datadir={data}", f"--user={self.place.user}"),
-            *(f"--socket={self.place.database_socket}", "--skip-networking", *MARIADB_OPTIONS),
+            *("mariadbd", "--no-defaults", f"--datadir={data}", f"--user={self.paths.user}"),
+            *(f"--socket={self.paths.database_socket}", "--skip-networking", *MARIADB_OPTIONS),
             *(f"--pid-file={self._run}/mariadbd.pid", f"--tmpdir={self._run}"),
         ]
 
@@ -321,19 +336,26 @@ class PrivateSlurm:
         if self._prepared is not None:
             shutil.copytree(self._prepared, data)
             return
-        user = self.place.user
+        user = self.paths.user
         self.run(
             *("mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={user}"),
             *("--auth-root-authentication-method=socket", f"--auth-root-socket-user={user}"),
             *("--skip-test-db", f"--tmpdir={self._run}", *MARIADB_OPTIONS),
         )
 
+    def _create_accounting_database(self) -> None:
+        """Creates the database: slurmdbd 26.05 would check the server's settings before it does."""
+        statement = f"CREATE DATABASE IF NOT EXISTS {ACCOUNTING_DATABASE}"
+        options = (f"--socket={self.paths.database_socket}", f"--user={self.paths.user}")
+        # a certificate made today is not valid on a clock that starts in the past
+        self.run("mariadb", "--no-defaults", "--skip-ssl", *options, f"--execute={statement}")
+
     def _start_daemon(
         self, name: str, command: str, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> None:
         marked = {**(environment or self.environment), MARKER: str(self.directory)}
         log = self.directory / "log" / f"{name}.output"
-        daemon = Daemon(name, [program(command), *arguments], marked, log)
+        daemon = SlurmDaemon(name, [program(command), *arguments], marked, log)
         self._daemons[name] = daemon
         daemon.start()
 
@@ -367,12 +389,12 @@ class PrivateSlurm:
             raise TestbedError(f"{' '.join(argv)}: no answer within {timeout:g} s") from error
 
     def _accounting_answers(self) -> bool:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.place.base_port)):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.paths.base_port)):
             return self._command("sacctmgr", "-nP", "show", "cluster").returncode == 0
         return False
 
     def _controller_answers(self) -> bool:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.place.controller_port)):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.paths.controller_port)):
             return self._command("scontrol", "ping").returncode == 0
         return False
 
@@ -389,12 +411,10 @@ class PrivateSlurm:
 
 
 def prepare_database(directory: Path) -> Path:
-    """Make an accounting database that new clusters start from, and return its folder."""
+    """Makes an accounting database that new clusters start from, and returns its folder."""
     maker = PrivateSlurm(directory, ClusterSpec())
-    try:
-        maker._start_accounting()  # noqa: SLF001 - a friend: half a cluster is enough
-    finally:
-        maker.stop()
+    with ExitStack() as life:
+        maker._start_accounting(life)  # noqa: SLF001 - a friend: half a cluster is enough
     return maker.directory / "mysql"
 
 

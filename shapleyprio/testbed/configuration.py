@@ -1,4 +1,4 @@
-"""The configuration files of a private Slurm 22.05, as text."""
+"""The configuration files of a private Slurm, as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from shapleyprio.slurm.releases import Release
+
 EVERYTHING = "all"  # the default partition, over all nodes
+ACCOUNTING_DATABASE = "slurm_acct_db"
 LONGEST_GUARD = 60_000  # seconds; Slurm keeps most of them in 16 bits
 
 
@@ -18,12 +21,14 @@ LONGEST_GUARD = 60_000  # seconds; Slurm keeps most of them in 16 bits
 class ClusterSpec:
     """What a private cluster shall look like.
 
-    partitions: partition -> its nodes; a default partition "all" is always added.
-    cpus_per_node: of every node that cpus does not name.
-    cpus: node -> its CPUs.
-    speed: cluster seconds per real second.
-    epoch: where the accelerated clock starts; None means now.
-    extra: slurm.conf settings that replace or add to ours.
+    Attributes:
+        name: of the cluster.
+        partitions: partition -> its nodes; a default partition "all" is always added.
+        cpus_per_node: of every node that cpus does not name.
+        cpus: node -> its CPUs.
+        speed: cluster seconds per real second.
+        epoch: second at which the accelerated clock starts; None means now.
+        extra: slurm.conf settings that replace or add to ours.
     """
 
     name: str = "testbed"
@@ -58,8 +63,15 @@ class ClusterSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a private cluster runs: its directory, first port, user and host."""
+class ClusterPaths:
+    """Where a private cluster runs.
+
+    Attributes:
+        directory: of its whole state.
+        base_port: its first port.
+        user: that its daemons run as.
+        host: short name of the machine.
+    """
 
     directory: Path
     base_port: int
@@ -88,7 +100,7 @@ class Place:
 
     @property
     def steps(self) -> Path:
-        """What slurmd starts for each job of a cluster on an accelerated clock."""
+        """The script that slurmd starts for each job of a cluster on an accelerated clock."""
         return self.directory / "etc" / "slurmstepd"
 
     @property
@@ -98,7 +110,7 @@ class Place:
 
 
 def steps_script(slurmstepd: str) -> str:
-    """What starts slurmstepd on the machine's own clock; the jobs stay on the cluster's.
+    """Returns the script that runs slurmstepd on the machine's clock; jobs stay on the cluster's.
 
     It wakes up once in a second of its clock, so that hundreds of running jobs would keep a machine
     busy on an accelerated one; and nobody asks it what time it is.
@@ -106,9 +118,9 @@ def steps_script(slurmstepd: str) -> str:
     return f'#!/bin/sh\nunset LD_PRELOAD\nexec {slurmstepd} "$@"\n'
 
 
-def slurm_conf(spec: ClusterSpec, place: Place) -> str:
-    """Return the text of slurm.conf."""
-    settings = _slurm_settings(spec, place) | _slurm_guards(spec.speed)
+def slurm_conf(spec: ClusterSpec, paths: ClusterPaths) -> str:
+    """Returns the text of slurm.conf."""
+    settings = _slurm_settings(spec, paths) | _slurm_guards(spec.speed)
     ours = {name.lower(): name for name in settings}
     for name, value in spec.extra.items():
         settings[ours.get(name.lower(), name)] = value
@@ -116,8 +128,8 @@ def slurm_conf(spec: ClusterSpec, place: Place) -> str:
     for number, node in enumerate(spec.nodes):
         cpus = spec.cpus.get(node, spec.cpus_per_node)
         lines.append(
-            f"NodeName={node} NodeHostname={place.host} NodeAddr=127.0.0.1"
-            f" Port={place.controller_port + 1 + number} CPUs={cpus} Sockets=1"
+            f"NodeName={node} NodeHostname={paths.host} NodeAddr=127.0.0.1"
+            f" Port={paths.controller_port + 1 + number} CPUs={cpus} Sockets=1"
             f" CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN"
         )
     limits = "State=UP MaxTime=INFINITE DefaultTime=60"
@@ -127,25 +139,25 @@ def slurm_conf(spec: ClusterSpec, place: Place) -> str:
     return "\n".join(lines) + "\n"
 
 
-def slurmdbd_conf(spec: ClusterSpec, place: Place) -> str:
-    """Return the text of slurmdbd.conf."""
-    run, log = place.directory / "run", place.directory / "log"
+def slurmdbd_conf(spec: ClusterSpec, paths: ClusterPaths) -> str:
+    """Returns the text of slurmdbd.conf."""
+    run, log = paths.directory / "run", paths.directory / "log"
     settings = {
         "AuthType": "auth/munge",
-        "AuthInfo": f"socket={place.munge_socket}",
+        "AuthInfo": f"socket={paths.munge_socket}",
         "DbdHost": "localhost",
-        "DbdPort": str(place.base_port),
+        "DbdPort": str(paths.base_port),
         "CommunicationParameters": "NoInAddrAny",
-        "SlurmUser": place.user,
+        "SlurmUser": paths.user,
         "PidFile": str(run / "slurmdbd.pid"),
         "LogFile": str(log / "slurmdbd.log"),
         "StorageType": "accounting_storage/mysql",
         "StorageHost": "localhost",
-        "StorageUser": place.user,
-        "StorageLoc": "slurm_acct_db",
+        "StorageUser": paths.user,
+        "StorageLoc": ACCOUNTING_DATABASE,
     }
     if spec.speed > 1:
-        settings["AuthInfo"] = _munge_info(place, spec.speed)
+        settings["AuthInfo"] = _munge_info(paths, spec.speed)
         settings |= {
             "MessageTimeout": _guard(10, spec.speed),
             "TCPTimeout": _guard(2, spec.speed),
@@ -153,16 +165,24 @@ def slurmdbd_conf(spec: ClusterSpec, place: Place) -> str:
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
-def _slurm_settings(spec: ClusterSpec, place: Place) -> dict[str, str]:
-    directory = place.directory
+def cgroup_conf(release: Release) -> str:
+    """Returns the text of cgroup.conf, which keeps slurmd from looking for cgroups.
+
+    It does so even where nothing uses them; CgroupPlugin=disabled exists since Slurm 23.11.
+    """
+    return f"CgroupPlugin={'disabled' if release.series >= '23.11' else 'cgroup/v1'}\n"
+
+
+def _slurm_settings(spec: ClusterSpec, paths: ClusterPaths) -> dict[str, str]:
+    directory = paths.directory
     return {
         "ClusterName": spec.name,
-        "SlurmctldHost": f"{place.host}(127.0.0.1)",
-        "SlurmctldPort": str(place.controller_port),
-        "SlurmUser": place.user,
-        "SlurmdUser": place.user,
+        "SlurmctldHost": f"{paths.host}(127.0.0.1)",
+        "SlurmctldPort": str(paths.controller_port),
+        "SlurmUser": paths.user,
+        "SlurmdUser": paths.user,
         "AuthType": "auth/munge",
-        "AuthInfo": _munge_info(place, spec.speed),
+        "AuthInfo": _munge_info(paths, spec.speed),
         "CredType": "cred/munge",
         "CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny",
         "StateSaveLocation": str(directory / "state"),
@@ -193,9 +213,9 @@ def _slurm_settings(spec: ClusterSpec, place: Place) -> dict[str, str]:
         "PriorityWeightQOS": "0",
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": "localhost",
-        "AccountingStoragePort": str(place.base_port),
-        # the link to slurmdbd does not look at AuthInfo
-        "AccountingStoragePass": str(place.munge_socket),
+        "AccountingStoragePort": str(paths.base_port),
+        # the link to slurmdbd does not use AuthInfo
+        "AccountingStoragePass": str(paths.munge_socket),
         "AccountingStorageEnforce": "associations,qos,limits",
         "KillWait": "2",
         "MinJobAge": "300",
@@ -208,7 +228,7 @@ def _slurm_settings(spec: ClusterSpec, place: Place) -> dict[str, str]:
 
 
 def _slurm_guards(speed: int) -> dict[str, str]:
-    """Guards against real slowness count cluster seconds, so they grow with the speed."""
+    """Sets guards against real slowness, which grow with the speed: they count cluster seconds."""
     if speed == 1:
         return {}
     return {
@@ -223,8 +243,8 @@ def _slurm_guards(speed: int) -> dict[str, str]:
     }
 
 
-def _munge_info(place: Place, speed: int) -> str:
-    socket = f"socket={place.munge_socket}"
+def _munge_info(paths: ClusterPaths, speed: int) -> str:
+    socket = f"socket={paths.munge_socket}"
     if speed == 1:
         return socket
     # munge itself refuses credentials that live longer than an hour

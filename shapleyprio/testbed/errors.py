@@ -1,4 +1,4 @@
-"""What can go wrong with the private Slurm."""
+"""Errors of the private Slurm."""
 
 
 class TestbedError(RuntimeError):

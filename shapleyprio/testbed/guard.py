@@ -15,7 +15,7 @@ from shapleyprio.testbed.processes import kill_leftovers
 
 
 def main() -> None:
-    """Guard the directory named on the command line."""
+    """Guards the directory named on the command line."""
     print(os.environ.get("FAKETIME_SHARED", ""), flush=True)
     sys.stdin.read()
     kill_leftovers(Path(sys.argv[1]))

@@ -21,12 +21,14 @@ CLEARING_SECONDS = 60  # real ones, on a busy machine with thousands of job step
 class Guard:
     """Clears up after the cluster, whatever becomes of this process, and owns its clock.
 
-    directory: the cluster's, which exists.
-    base: environment for the daemons.
-    speed: cluster seconds per real second.
-    epoch: second at which an accelerated clock begins; None for now.
+    Args:
+        directory: the cluster's, which exists.
+        base: environment for the daemons.
+        speed: cluster seconds per real second.
+        epoch: second at which an accelerated clock begins; None for now.
 
-    clock: what the accelerated clock adds to the environment; empty if it is the machine's.
+    Attributes:
+        clock: what the accelerated clock adds to the environment; empty if it is the machine's.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class Guard:
             self.clock["FAKETIME_SHARED"] = self._shared
 
     def end(self) -> None:
-        """Have it clear up, which it does when its input closes, and remove the clock."""
+        """Makes it clear up, which it does when its input closes, and removes the clock."""
         try:
             self._process.communicate(timeout=CLEARING_SECONDS)
         except subprocess.TimeoutExpired:

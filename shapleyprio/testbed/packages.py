@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shapleyprio.slurm.releases import Release
 from shapleyprio.testbed.errors import SlurmUnavailableHere
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 SEARCH_PATH = os.pathsep.join(
     dict.fromkeys(
@@ -26,7 +27,7 @@ SEARCH_PATH = os.pathsep.join(
 PROGRAMS = (
     *("slurmctld", "slurmd", "slurmdbd"),
     *("sacct", "sacctmgr", "sbatch", "scancel", "scontrol", "sdiag", "sinfo", "sprio", "squeue"),
-    *("munged", "mariadbd", "mariadb-install-db", "faketime"),
+    *("munged", "mariadb", "mariadbd", "mariadb-install-db", "faketime"),
 )
 FAKETIME_LIBRARY = "libfaketimeMT.so.1"
 
@@ -40,22 +41,35 @@ POLICY = Path("/usr/sbin/policy-rc.d")
 
 
 def program(name: str) -> str:
-    """Return the absolute path of a program."""
+    """Returns the absolute path of a program."""
     found = shutil.which(name, path=SEARCH_PATH)
     if found is None:
         raise SlurmUnavailableHere(f"the program {name} is not installed")
     return found
 
 
+def slurm_release() -> Release:
+    """Returns the release of the installed Slurm.
+
+    Raises:
+        SlurmUnavailableHere: slurmctld is missing, or names no release.
+    """
+    done = subprocess.run([program("slurmctld"), "-V"], capture_output=True, text=True, check=False)
+    release = Release.parse(done.stdout)
+    if release is None:
+        raise SlurmUnavailableHere(f"slurmctld -V names no release: {done.stdout.strip()[:80]!r}")
+    return release
+
+
 def faketime_library() -> Path | None:
-    """Return the preload library of the accelerated clock, if it is installed."""
+    """Returns the preload library of the accelerated clock, if it is installed."""
     folders = [*Path("/usr/lib").glob("*/faketime"), Path("/usr/lib/faketime")]
     folders.append(Path("/usr/local/lib/faketime"))
     return next((f / FAKETIME_LIBRARY for f in folders if (f / FAKETIME_LIBRARY).exists()), None)
 
 
 def missing_programs() -> list[str]:
-    """Name every program (or library) that a private Slurm needs and this machine lacks."""
+    """Names every program (or library) that a private Slurm needs and this machine lacks."""
     missing = [name for name in PROGRAMS if shutil.which(name, path=SEARCH_PATH) is None]
     if faketime_library() is None:
         missing.append(FAKETIME_LIBRARY)
@@ -63,10 +77,10 @@ def missing_programs() -> list[str]:
 
 
 def ensure_installed(report: Callable[[str], None]) -> None:
-    """Install what is missing, starting no service on this machine.
+    """Installs what is missing, starting no service on this machine.
 
     Args:
-        report: told in one line what is about to be installed.
+        report: called with a line that names what is about to be installed.
 
     Raises:
         SlurmUnavailableHere: something is missing and cannot be installed.
@@ -80,16 +94,25 @@ def ensure_installed(report: Callable[[str], None]) -> None:
     if os.geteuid() != 0:
         raise SlurmUnavailableHere(f"{lack}: as root, apt-get install {' '.join(PACKAGES)}")
     report(f"installing {' '.join(PACKAGES)}; no service will be started")
-    with _services_stay_off():
-        _apt_get("update")
-        _apt_get("install", "-y", "--no-install-recommends", *PACKAGES)
+    install(PACKAGES)
     if missing := missing_programs():
         raise SlurmUnavailableHere(f"apt-get succeeded but {', '.join(missing)} are still missing")
 
 
+def install(packages: Sequence[str]) -> None:
+    """Installs Debian packages as root, starting no service on this machine.
+
+    Raises:
+        SlurmUnavailableHere: apt-get failed.
+    """
+    with _services_stay_off():
+        _apt_get("update")
+        _apt_get("install", "-y", "--no-install-recommends", *packages)
+
+
 @contextmanager
 def _services_stay_off() -> Iterator[None]:
-    """Debian asks policy-rc.d before it starts a service: 101 forbids it."""
+    """Keeps services from starting: Debian asks policy-rc.d first, and 101 forbids it."""
     try:
         with POLICY.open("x") as policy:
             policy.write("#!/bin/sh\nexit 101\n")

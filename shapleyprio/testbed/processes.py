@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from shapleyprio.testbed.detached import start_detached, wait_or_kill
 from shapleyprio.testbed.errors import TestbedError
 
 if TYPE_CHECKING:
@@ -22,8 +23,15 @@ POLL_SECONDS = 0.03
 KILL_SECONDS = 5
 
 
-class Daemon:
-    """A daemon in the foreground of its own session, its output in a file."""
+class SlurmDaemon:
+    """A daemon of the private Slurm in the foreground of its own session.
+
+    Args:
+        name: for messages.
+        argv: command and arguments.
+        environment: the complete one.
+        log: file for its output.
+    """
 
     def __init__(
         self, name: str, argv: Sequence[str], environment: Mapping[str, str], log: Path
@@ -35,44 +43,31 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; Ctrl-C in our terminal does not reach its session."""
-        with self._log.open("ab") as output:
-            self._process = subprocess.Popen(
-                self._argv,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+        """Starts it; Ctrl-C in our terminal does not reach its session."""
+        self._process = start_detached(self._argv, environment=self._environment, log=self._log)
 
     def alive(self) -> bool:
-        """Tell whether it was started and has not ended."""
+        """Returns whether it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the living daemon."""
+        """Sends a signal to the living daemon."""
         if self._process is not None:
             self._process.send_signal(number)  # does nothing once the daemon has ended
 
     def wait(self, seconds: float) -> None:
-        """Wait for its end, at last by killing it."""
-        if self._process is None:
-            return
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        """Waits for its end, at last by killing it."""
+        if self._process is not None:
+            wait_or_kill(self._process, seconds)
 
     def complaint(self) -> str:
-        """Return its last words, for error messages."""
+        """Returns its last words, for error messages."""
         words = self._log.read_text(errors="replace").strip() if self._log.exists() else ""
         return "\n".join(words.splitlines()[-5:])
 
 
-def end_all(daemons: Sequence[Daemon], seconds: float) -> None:
-    """End daemons together: all are told first, then waited for."""
+def end_all(daemons: Sequence[SlurmDaemon], seconds: float) -> None:
+    """Ends daemons together: all get the signal before the first is waited for."""
     for daemon in daemons:
         daemon.signal(signal.SIGCONT)
         daemon.signal(signal.SIGTERM)
@@ -81,7 +76,11 @@ def end_all(daemons: Sequence[Daemon], seconds: float) -> None:
 
 
 def wait_until(predicate: Callable[[], bool], *, real_seconds: float, what: str) -> None:
-    """Wait for something to become true, on this process's clock."""
+    """Waits for something to become true, on this process's clock.
+
+    Raises:
+        TestbedError: it did not within `real_seconds`; `what` names it.
+    """
     deadline = time.monotonic() + real_seconds
     while not predicate():
         if time.monotonic() > deadline:
@@ -90,7 +89,7 @@ def wait_until(predicate: Callable[[], bool], *, real_seconds: float, what: str)
 
 
 def kill_leftovers(directory: Path) -> None:
-    """Kill every daemon, job step and job process of the cluster in this directory."""
+    """Kills every daemon, job step and job process of the cluster in this directory."""
     for _ in range(20):  # a process found may have started another meanwhile
         leftovers = _leftovers(directory)
         if not leftovers:
@@ -102,7 +101,7 @@ def kill_leftovers(directory: Path) -> None:
 
 
 def end_clients(directory: Path) -> list[str]:
-    """Kill clients that still ask the stopped cluster; return the processes that survive."""
+    """Kills clients that still ask the stopped cluster; returns the processes that survive."""
     for process in processes_of(directory):
         with suppress(psutil.Error):
             process.kill()
@@ -129,7 +128,7 @@ def _leftovers(directory: Path) -> list[psutil.Process]:
 
 
 def processes_of(directory: Path) -> list[psutil.Process]:
-    """Every process of the cluster in this directory and every client of it, but for this one."""
+    """Returns every process of the cluster in this directory and every client, but for this one."""
     found = []
     for process in _everybody():
         with suppress(psutil.Error, OSError):
@@ -143,7 +142,7 @@ def processes_of(directory: Path) -> list[psutil.Process]:
 
 
 def _everybody() -> Iterator[psutil.Process]:
-    """All processes, each with its parent in `info`."""
+    """Returns all processes, each with its parent in `info`."""
     psutil.process_iter.cache_clear()  # a number may be another process's by now
     yield from psutil.process_iter(["ppid"])
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Self
 
 from shapleyprio.testbed.cluster import PrivateSlurm
+from shapleyprio.testbed.detached import last_words
 from shapleyprio.testbed.errors import TestbedError
-from shapleyprio.testbed.logs import last_words
 
 LAST_CYCLE_SECONDS = 60  # real ones
 
 
 class SteeringDaemon:
-    """The running daemon.
+    """The running daemon, killed at the end of its context if it still runs.
 
     Args:
         cluster: that it steers.
@@ -26,6 +27,12 @@ class SteeringDaemon:
         self._process = cluster.start_python(
             "shapleyprio", "daemon", "--config", str(config_file), log=log
         )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.kill()
 
     def check(self) -> None:
         """Raises TestbedError if it has ended."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from shapleyprio.slurm.port import Channel
+from shapleyprio.slurm.channels import CHANNELS
 
 LEAST_LOADED = MappingProxyType({"SelectTypeParameters": "CR_Core,CR_LLN"})
 """A job goes to the least loaded node, as near as Slurm comes to the papers' random processors.
@@ -38,7 +38,7 @@ FAIR_SHARE = MappingProxyType(
         "PriorityDecayHalfLife": "7-00:00:00",
     }
 )
-"""Fair Tree, the algorithm that Slurm uses unless told otherwise."""
+"""Fair Tree, the algorithm that Slurm uses by default."""
 
 QOS = MappingProxyType(
     {
@@ -64,7 +64,12 @@ class Arm:
     name: str
     settings: Mapping[str, str]
     model: str = "directcontr"
-    channel: Channel | None = None
+    channel: str | None = None
+
+    @property
+    def needs_qos(self) -> bool:
+        """Whether every organization needs a QOS of its own."""
+        return self.channel is not None and CHANNELS[self.channel].needs_qos
 
 
 ARMS: Mapping[str, Arm] = {
@@ -79,10 +84,10 @@ ARMS: Mapping[str, Arm] = {
         Arm(
             name="shapleyprio-site-factor",
             settings=MULTIFACTOR,
-            channel=Channel.SITE_FACTOR,
+            channel="site_factor",
         ),
-        Arm(name="shapleyprio-nice", settings=MULTIFACTOR, channel=Channel.NICE),
-        Arm(name="shapleyprio-qos", settings=QOS, channel=Channel.QOS),
+        Arm(name="shapleyprio-nice", settings=MULTIFACTOR, channel="nice"),
+        Arm(name="shapleyprio-qos", settings=QOS, channel="qos"),
     )
 }
 """By name."""

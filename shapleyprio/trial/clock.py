@@ -1,4 +1,4 @@
-"""The cluster's accelerated clock, told from ours."""
+"""The cluster's accelerated clock, computed from ours."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class ClusterClock:
     speed: int
 
     def now(self) -> float:
-        """The cluster's seconds since the epoch."""
+        """Returns the cluster's seconds since the epoch."""
         return self.theirs + (time.time() - self.ours) * self.speed
 
     def real_seconds_until(self, second: float) -> float:
-        """How long we must wait for a second of the cluster's; negative if it has passed."""
+        """Returns the real seconds until a second of the cluster's; negative if it has passed."""
         return (second - self.now()) / self.speed
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedTrial:
     """What is compared of one trial; unfairness is Δψ/p_tot in seconds.
 
     Attributes:
@@ -29,30 +29,30 @@ class Compared:
     mean_lag: float
 
     @classmethod
-    def taken_from(cls, name: str, told: Mapping[str, Any]) -> Self:
-        """Takes it out of a trial's JSON."""
+    def from_json(cls, name: str, report: Mapping[str, Any]) -> Self:
+        """Reads it from a trial's JSON."""
         return cls(
             name=name,
-            jobs=sum(one["jobs"] for one in told["organizations"]),
-            simulated={one["policy"]: one["unfairness"] for one in told["policies"]},
-            arms={one["arm"]: one["unfairness"] for one in told["arms"]},
-            models={one["arm"]: one["model"]["unfairness"] for one in told["arms"]},
-            mean_lag=max(one["submission_lag"]["mean"] for one in told["arms"]),
+            jobs=sum(row["jobs"] for row in report["organizations"]),
+            simulated={row["policy"]: row["unfairness"] for row in report["policies"]},
+            arms={arm["arm"]: arm["unfairness"] for arm in report["arms"]},
+            models={arm["arm"]: arm["model"]["unfairness"] for arm in report["arms"]},
+            mean_lag=max(arm["submission_lag"]["mean"] for arm in report["arms"]),
         )
 
 
-def mean_of(compared: Sequence[Compared]) -> Compared:
-    """The means, over those trials that ran an arm or simulated a policy."""
+def mean_of(compared: Sequence[ComparedTrial]) -> ComparedTrial:
+    """Returns the means, over those trials that ran an arm or simulated a policy."""
 
     def means(columns: Sequence[Mapping[str, float]]) -> dict[str, float]:
         names = dict.fromkeys(name for column in columns for name in column)
         return {name: fmean(column[name] for column in columns if name in column) for name in names}
 
-    return Compared(
+    return ComparedTrial(
         name="mean",
-        jobs=round(fmean(one.jobs for one in compared)),
-        simulated=means([one.simulated for one in compared]),
-        arms=means([one.arms for one in compared]),
-        models=means([one.models for one in compared]),
-        mean_lag=fmean(one.mean_lag for one in compared),
+        jobs=round(fmean(trial.jobs for trial in compared)),
+        simulated=means([trial.simulated for trial in compared]),
+        arms=means([trial.arms for trial in compared]),
+        models=means([trial.models for trial in compared]),
+        mean_lag=fmean(trial.mean_lag for trial in compared),
     )

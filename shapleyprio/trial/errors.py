@@ -1,4 +1,4 @@
-"""What can go wrong with a trial."""
+"""Errors of a trial."""
 
 from __future__ import annotations
 

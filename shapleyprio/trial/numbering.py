@@ -1,4 +1,4 @@
-"""Which of the workload's jobs a record of Slurm's accounting is about."""
+"""The numbers of the workload's jobs that records of Slurm's accounting are about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be run: a workload as jobs of a private Slurm that its organizations own."""
+"""The plan of a trial: a workload as jobs of a private Slurm that its organizations own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from shapleyprio.errors import Remedy
+from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.log import UNKNOWN
-from shapleyprio.replay.workload import Workload, WorkloadError
+from shapleyprio.replay.workload import Workload
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.trial.arms import Arm
 
@@ -26,7 +28,7 @@ MOST_JOBS = 20_000
 
 
 def as_slurm_runs_it(workload: Workload) -> Workload:
-    """The workload with each job of q processors as q jobs of one, on the least loaded nodes.
+    """Returns the workload with q jobs of one processor for one of q, on the least loaded nodes.
 
     The former is how the papers have it; the latter is how all arms are set up.
 
@@ -37,8 +39,8 @@ def as_slurm_runs_it(workload: Workload) -> Workload:
     count = int(copies.sum())
     if count > MOST_JOBS:
         raise WorkloadError(
-            f"the window has {count:,} jobs of one processor; a trial takes {MOST_JOBS:,} at "
-            "most, choose a shorter --window"
+            f"the window has {count:,} jobs of one processor; a trial takes {MOST_JOBS:,} at most",
+            Remedy.SHORTER_WINDOW,
         )
     ones = np.ones(count, dtype=np.int64)
     position = np.empty(count, dtype=np.int64)
@@ -59,7 +61,7 @@ def as_slurm_runs_it(workload: Workload) -> Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TrialMember:
     """An organization as the private Slurm knows it.
 
     Attributes:
@@ -73,22 +75,22 @@ class Member:
     processors: int
 
 
-def members_of(workload: Workload) -> tuple[Member, ...]:
-    """The organizations in their order."""
+def members_of(workload: Workload) -> tuple[TrialMember, ...]:
+    """Returns the organizations in their order."""
     return tuple(
-        Member(f"o{u + 1}", f"n{u + 1}" if owned else None, owned)
+        TrialMember(f"o{u + 1}", f"n{u + 1}" if owned else None, owned)
         for u, owned in enumerate(workload.owned.tolist())
     )
 
 
 def owners_of(workload: Workload) -> Mapping[str, int]:
-    """Node -> index of its organization."""
+    """Maps nodes to the indices of their organizations."""
     members = members_of(workload)
     return {member.node: u for u, member in enumerate(members) if member.node is not None}
 
 
 def spec_for(workload: Workload, arm: Arm, *, speed: int) -> ClusterSpec:
-    """The cluster: a partition of its own for each organization that brings a node."""
+    """Returns the cluster: a partition of its own for each organization that brings a node."""
     members = [member for member in members_of(workload) if member.node is not None]
     return ClusterSpec(
         name=CLUSTER,
@@ -100,6 +102,6 @@ def spec_for(workload: Workload, arm: Arm, *, speed: int) -> ClusterSpec:
 
 
 def limit_minutes(workload: Workload) -> int:
-    """A time limit for every job that tells the scheduler nothing."""
+    """Returns a time limit for every job, so generous that the scheduler learns nothing from it."""
     longest = int(workload.processing_time.max())
     return -(-max(4 * longest, longest + 3600) // 60)

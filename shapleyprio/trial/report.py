@@ -1,4 +1,4 @@
-"""What a trial found out: each arm's measures beside those of simulated policies."""
+"""The results of a trial: each arm's measures beside those of simulated policies."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import numpy as np
 
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import drifts, measure, unfairness
-from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.results import REFERENCE, Result, as_json, results_of
+from shapleyprio.replay.policies import REFERENCE, run_policy
+from shapleyprio.replay.results import Result, as_json, results_of
 from shapleyprio.replay.workload import Workload
-from shapleyprio.trial.outcome import Outcome, outcome_of
-from shapleyprio.trial.plan import owners_of
+from shapleyprio.trial.executed import ExecutedWorkload, executed_workload
 from shapleyprio.trial.running import Conditions, Trace
 
 SIMULATED = (REFERENCE, "directcontr", "fairshare", "fcfs")
@@ -27,42 +26,42 @@ class ArmResult:
 
     Attributes:
         trace: what was seen.
-        outcome: what that means.
+        executed: what that means.
         result: held against Ref's schedule of the jobs as Slurm got them.
         model: what the policy that decides alike makes of these jobs when it is simulated.
     """
 
     trace: Trace
-    outcome: Outcome
+    executed: ExecutedWorkload
     result: Result
     model: Result
 
     @property
     def mean_lag(self) -> float:
         """Seconds from release to submission."""
-        lags = self.outcome.lags
+        lags = self.executed.lags
         return float(lags.mean()) if len(lags) else 0.0
 
     @property
     def lag_95th_percentile(self) -> int:
         """Seconds from release to submission that 95 % of the jobs do not exceed."""
-        lags = np.sort(self.outcome.lags)
+        lags = np.sort(self.executed.lags)
         return int(lags[-(-95 * len(lags) // 100) - 1]) if len(lags) else 0
 
     def faults(self) -> list[str]:
-        """What makes the numbers doubtful, in words."""
+        """Returns what makes the numbers doubtful, in words."""
         cycles = self.trace.cycles.outcomes if self.trace.cycles is not None else {}
         failed = [f"{n} cycles are {o}" for o, n in cycles.items() if o != "ok"]
         unreadable = self.trace.unreadable
         unread = [f"{unreadable} lines of sacct could not be read"] if unreadable else []
         name = self.trace.arm.name
-        return [f"{name}: {fault}" for fault in [*self.outcome.faults(), *unread, *failed]]
+        return [f"{name}: {fault}" for fault in [*self.executed.faults(), *unread, *failed]]
 
 
 def simulated(
     workload: Workload, *, seed: int, cores: int, policies: Sequence[str] = SIMULATED
 ) -> tuple[Result, ...]:
-    """What Ref and some other policies make of the workload, Ref first.
+    """Simulates Ref and some other policies on the workload, and returns Ref's result first.
 
     Raises:
         ReplayError: it cannot be simulated exactly.
@@ -86,25 +85,24 @@ def arm_result(workload: Workload, trace: Trace, *, seed: int, cores: int = 1) -
         seed: of the workload.
         cores: that Ref may use.
     """
-    outcome = outcome_of(
+    executed = executed_workload(
         workload,
         trace.records,
         policy=trace.arm.name,
         submitted=trace.submitted,
         begin=trace.begin,
-        owners=owners_of(workload),
         seed=seed,
     )
     policies = (REFERENCE, trace.arm.model)
-    fair, model = simulated(outcome.given, seed=seed, cores=cores, policies=policies)
-    measures = measure(outcome.workload, outcome.schedule)
+    fair, model = simulated(executed.given, seed=seed, cores=cores, policies=policies)
+    measures = measure(executed.workload, executed.schedule)
     result = Result(
-        schedule=outcome.schedule,
+        schedule=executed.schedule,
         measures=measures,
         unfairness=unfairness(measures, fair.measures),
         drifts=drifts(measures, fair.measures),
     )
-    return ArmResult(trace=trace, outcome=outcome, result=result, model=model)
+    return ArmResult(trace=trace, executed=executed, result=result, model=model)
 
 
 def report_as_json(
@@ -115,7 +113,7 @@ def report_as_json(
     *,
     with_jobs: bool,
 ) -> dict[str, Any]:
-    """Everything, as values that JSON knows; policies are told as by `shapleyprio replay`.
+    """Returns everything as values that JSON knows; policies as `shapleyprio replay` writes them.
 
     Args:
         log: that the workload was taken from.
@@ -126,11 +124,11 @@ def report_as_json(
     """
     workload = conditions.workload
     names = workload.organizations
-    told = as_json(log, workload, policies)
-    for policy, result in zip(told["policies"], policies, strict=True):
+    report = as_json(log, workload, policies)
+    for policy, result in zip(report["policies"], policies, strict=True):
         policy["drifts"] = _drifts(names, result)
     return {
-        **told,
+        **report,
         "versions": {
             "shapleyprio": version("shapleyprio"),
             "slurm": arms[0].trace.slurm_version if arms else None,
@@ -145,27 +143,27 @@ def report_as_json(
 def _arm_as_json(
     log: Log, arm: ArmResult, names: Sequence[str], *, with_jobs: bool
 ) -> dict[str, Any]:
-    trace, outcome = arm.trace, arm.outcome
-    (told,) = as_json(log, outcome.workload, [arm.result])["policies"]
-    told["arm"] = told.pop("policy")
-    del told["seconds"]  # nobody measures how long Slurm's decisions take
+    trace, executed = arm.trace, arm.executed
+    (row,) = as_json(log, executed.workload, [arm.result])["policies"]
+    row["arm"] = row.pop("policy")
+    del row["seconds"]  # nobody measures how long Slurm's decisions take
     cycles = trace.cycles
     return {
-        **told,
+        **row,
         "drifts": _drifts(names, arm.result),
         "model": {"policy": trace.arm.model, "unfairness": float(arm.model.unfairness or 0)},
         "mean_wait": float(arm.result.measures.mean_wait),
         "wait_95th_percentile": arm.result.measures.wait_95th_percentile,
         "settings": dict(trace.arm.settings),
-        "started": len(outcome.schedule.job),
-        "missing": outcome.missing,
-        "requeued": outcome.requeued,
-        "states": dict(outcome.states),
+        "started": len(executed.schedule.job),
+        "missing": executed.missing,
+        "requeued": executed.requeued,
+        "states": dict(executed.states),
         "submission_lag": {"mean": arm.mean_lag, "95th_percentile": arm.lag_95th_percentile},
         "cycles": None if cycles is None else dict(cycles.outcomes),
         "written": None if cycles is None else cycles.written,
         "real_seconds": round(trace.real_seconds, 1),
-        **({"jobs": _jobs(outcome)} if with_jobs else {}),
+        **({"jobs": _jobs(executed)} if with_jobs else {}),
     }
 
 
@@ -174,13 +172,13 @@ def _drifts(names: Sequence[str], result: Result) -> Mapping[str, float]:
     return {name: float(drift) for name, drift in zip(names, drifts, strict=True)}
 
 
-def _jobs(outcome: Outcome) -> list[dict[str, Any]]:
-    """A row for each job; seconds count from the window's begin, null is not known."""
-    workload = outcome.workload
+def _jobs(executed: ExecutedWorkload) -> list[dict[str, Any]]:
+    """Returns a row for each job; seconds count from the window's begin, null is not known."""
+    workload = executed.workload
     names = dict(enumerate(workload.organizations))
     columns = zip(
-        *(workload.job.tolist(), workload.organization.tolist(), outcome.owner.tolist()),
-        *(workload.release.tolist(), outcome.submitted.tolist(), outcome.started.tolist()),
+        *(workload.job.tolist(), workload.organization.tolist(), executed.owner.tolist()),
+        *(workload.release.tolist(), executed.submitted.tolist(), executed.started.tolist()),
         workload.processing_time.tolist(),
         strict=True,
     )

@@ -6,38 +6,27 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from shapleyprio.trial.arms import Arm
-from shapleyprio.trial.running import Conditions, Stage, Trace, run_arm
+from shapleyprio.trial.running import ArmRun, Trace, run_arm
 
-LOOK_SECONDS = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One arm of one trial.
-
-    Attributes:
-        name: of its directory; short, for UNIX sockets are below it.
-        arm: how.
-        conditions: what.
-        stage: how far it is.
-    """
-
-    name: str
-    arm: Arm
-    conditions: Conditions
-    stage: Stage
+WATCH_SECONDS = 0.5
 
 
-Watch = Callable[[Sequence[Run]], None]
-Finished = Callable[[Run, Trace], None]
+ArmsWatch = Callable[[Sequence[ArmRun]], None]
+"""Called now and then; the runs' progress says how far each is."""
+
+ArmFinished = Callable[[ArmRun, Trace], None]
+"""Called when an arm has come to its end."""
 
 
 def run_side_by_side(
-    runs: Sequence[Run], *, directory: Path, at_once: int, watch: Watch, finished: Finished
+    runs: Sequence[ArmRun],
+    *,
+    directory: Path,
+    at_once: int,
+    watch: ArmsWatch,
+    finished: ArmFinished,
 ) -> None:
     """Runs each in a directory and on ports of its own.
 
@@ -45,8 +34,8 @@ def run_side_by_side(
         runs: in the order in which they begin.
         directory: each one's is below it, under its name.
         at_once: how many run beside each other at most.
-        watch: is told now and then how far each is.
-        finished: is told of each that came to its end.
+        watch: called now and then.
+        finished: called after each that came to its end.
 
     Raises:
         TrialError: an arm failed; the others were ended.
@@ -54,16 +43,11 @@ def run_side_by_side(
     """
     stopped = threading.Event()
     with ThreadPoolExecutor(at_once) as pool:
-        futures = {
-            pool.submit(
-                run_arm, run.arm, run.conditions, directory / run.name, run.stage, stopped
-            ): run
-            for run in runs
-        }
+        futures = {pool.submit(run_arm, run, directory / run.name, stopped): run for run in runs}
         waiting = set(futures)
         try:
             while waiting:
-                done, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
+                done, waiting = wait(waiting, WATCH_SECONDS, FIRST_COMPLETED)
                 for future in done:
                     finished(futures[future], future.result())
                 watch(runs)

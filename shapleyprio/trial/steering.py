@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from shapleyprio.replay.workload import Workload
-from shapleyprio.slurm.port import Channel
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.store import Store
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.processes import wait_until
@@ -22,7 +22,7 @@ FIRST_CYCLE_SECONDS = 60  # real ones, on a busy machine
 
 
 @dataclass(frozen=True, slots=True)
-class Cycles:
+class CycleCounts:
     """What the daemon did.
 
     Attributes:
@@ -36,18 +36,18 @@ class Cycles:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often the daemon looks at Slurm, in seconds of the cluster's clock.
+    """How often the daemon asks Slurm, in seconds of the cluster's clock.
 
     Attributes:
         poll_seconds: from one cycle to the next.
-        new_jobs_seconds: from one look for new jobs to the next; None for never.
+        new_jobs_seconds: from one new-job poll to the next; None for never.
     """
 
     poll_seconds: int
     new_jobs_seconds: int | None
 
 
-class Daemon(SteeringDaemon):
+class TrialDaemon(SteeringDaemon):
     """The running daemon, and what it has done so far.
 
     Args:
@@ -72,18 +72,18 @@ class Daemon(SteeringDaemon):
             succeeded, real_seconds=FIRST_CYCLE_SECONDS, what="the first cycle of the daemon"
         )
 
-    def cycles(self) -> Cycles:
-        """All cycles so far."""
-        with Store.open(self._url) as store, store.reading(CLUSTER) as view:
+    def cycles(self) -> CycleCounts:
+        """Counts all cycles so far."""
+        with Store.open(self._url) as store, store.cluster(CLUSTER).reading() as view:
             rows = view.cycles(limit=1_000_000)
-        return Cycles(Counter(row.outcome for row in rows), sum(row.written for row in rows))
+        return CycleCounts(Counter(row.outcome for row in rows), sum(row.written for row in rows))
 
 
 @contextmanager
 def steering(
-    cluster: PrivateSlurm, workload: Workload, channel: Channel, pace: Pace
-) -> Iterator[Daemon]:
-    """The daemon, after its first cycle; killed in the end if it still runs."""
+    cluster: PrivateSlurm, workload: Workload, channel: str, pace: Pace
+) -> Iterator[TrialDaemon]:
+    """Starts the daemon, waits for its first cycle, and kills it in the end if it still runs."""
     config_file = cluster.directory / "shapleyprio.toml"
     url = f"sqlite:///{cluster.directory / 'shapleyprio.db'}"
     config_file.write_text(
@@ -97,32 +97,29 @@ def steering(
         ),
         encoding="utf-8",
     )
-    Store.open(url, create=True).close()  # we look into it while the daemon starts
+    Store.open(url, create=True).close()  # we read it while the daemon starts
     log = cluster.directory / "log" / "shapleyprio.log"
-    daemon = Daemon(cluster, config_file, log, url)
-    try:
+    with TrialDaemon(cluster, config_file, log, url) as daemon:
         daemon.await_first_cycle()
         yield daemon
-    finally:
-        daemon.kill()
 
 
 def configuration(
-    workload: Workload, channel: Channel, *, url: str, pace: Pace, since: int, speed: int
+    workload: Workload, channel: str, *, url: str, pace: Pace, since: int, speed: int
 ) -> str:
-    """The daemon's configuration; its time limits run on the cluster's clock, too."""
+    """Returns the daemon's configuration; its time limits run on the cluster's clock, too."""
     moment = datetime.fromtimestamp(since, UTC).isoformat()
-    looks = "off" if pace.new_jobs_seconds is None else f"{pace.new_jobs_seconds}s"
+    new_jobs = "off" if pace.new_jobs_seconds is None else f"{pace.new_jobs_seconds}s"
     lines = [
         f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS * speed}s"',
         f'[fairness]\nhorizon = "unlimited"\nsince = "{moment}"',
-        f'[push]\nchannel = "{channel.value}"',
-        f'[service]\npoll_interval = "{pace.poll_seconds}s"\nnew_jobs_interval = "{looks}"',
+        f'[push]\nchannel = "{channel}"',
+        f'[service]\npoll_interval = "{pace.poll_seconds}s"\nnew_jobs_interval = "{new_jobs}"',
         f'[store]\nurl = "{url}"',
         '[metrics]\naddress = "off"',
     ]
     for member in members_of(workload):
         lines.append(f'[[organization]]\nname = "{member.handle}"\naccounts = ["{member.handle}"]')
         lines += [f'nodes = ["{member.node}"]'] if member.node is not None else []
-        lines += [f'qos = "{member.handle}"'] if channel is Channel.QOS else []
+        lines += [f'qos = "{member.handle}"'] if CHANNELS[channel].needs_qos else []
     return "\n".join(lines) + "\n"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
 from shapleyprio.replay.workload import Workload
-from shapleyprio.slurm.port import Channel
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import EVERYTHING
 from shapleyprio.testbed.errors import TestbedError
@@ -20,16 +18,19 @@ from shapleyprio.trial.clock import ClusterClock
 from shapleyprio.trial.plan import limit_minutes, members_of
 
 LATE_SECONDS = 0.5
-"""Of the cluster's clock, so that an error in comparing clocks submits no job too early."""
+"""Seconds of the cluster's clock by which jobs are submitted late.
 
-LOOK_SECONDS = 0.1
+So an error in comparing clocks submits no job too early.
+"""
+
+CHECK_SECONDS = 0.1
 
 LARGEST_ARRAY = 1000
 """Slurm's own limit, unless MaxArraySize says otherwise, is 1,001."""
 
 
 def script(seconds: Sequence[int]) -> str:
-    """What every task of an array runs, each for its own time."""
+    """Returns what every task of an array runs, each for its own time."""
     return f"set -- {' '.join(map(str, seconds))}\n" + (
         f'shift "$SLURM_ARRAY_TASK_ID"\nexec {program("sleep")} "$1"'
     )
@@ -50,6 +51,7 @@ class Submitter:
 
     Attributes:
         submitted: what Slurm knows the workload's jobs as.
+        clock, begin: as given.
     """
 
     def __init__(
@@ -58,33 +60,35 @@ class Submitter:
         self.submitted: dict[int, Sequence[int]] = {}
         self._cluster = cluster
         self._workload = workload
-        self._clock = clock
-        self._begin = begin
+        self.clock = clock
+        self.begin = begin
         self._stopped = threading.Event()
         self._failure: TestbedError | None = None
         self._limit = f"--time={limit_minutes(workload)}"
         self._threads = []
         for u, member in enumerate(members_of(workload)):
             options = [f"--account={member.handle}"]
-            options += [f"--qos={member.handle}"] if arm.channel is Channel.QOS else []
+            options += [f"--qos={member.handle}"] if arm.needs_qos else []
             jobs = np.flatnonzero(workload.organization == u).tolist()
             self._threads.append(threading.Thread(target=self._submit, args=(jobs, options)))
 
-    def __enter__(self) -> Self:
+    @contextmanager
+    def submitting(self) -> Iterator[None]:
+        """Submits meanwhile; at the end it waits for all that is due, unless there is an error."""
         for thread in self._threads:
             thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is not None:
+        try:
+            yield
+        except BaseException:
             self._stopped.set()
-        for thread in self._threads:  # at the window's end all that is left is due
-            thread.join()
+            raise
+        finally:
+            for thread in self._threads:
+                thread.join()
+
+    def second(self) -> float:
+        """Returns the second of the window on the cluster's clock; negative before it begins."""
+        return self.clock.now() - self.begin
 
     @property
     def count(self) -> int:
@@ -104,10 +108,10 @@ class Submitter:
         seconds = self._workload.processing_time
         begun = 0
         while begun < len(jobs):
-            while (left := self._clock.real_seconds_until(self._due(jobs[begun]))) > 0:
-                if self._stopped.wait(min(left, LOOK_SECONDS)):
+            while (left := self.clock.real_seconds_until(self._due(jobs[begun]))) > 0:
+                if self._stopped.wait(min(left, CHECK_SECONDS)):
                     return
-            now, end = self._clock.now(), begun
+            now, end = self.clock.now(), begun
             while end < min(len(jobs), begun + LARGEST_ARRAY) and self._due(jobs[end]) <= now:
                 end += 1
             if self._stopped.is_set():
@@ -121,8 +125,8 @@ class Submitter:
             begun = end
 
     def _due(self, job: int) -> float:
-        """When to submit a job, on the cluster's clock."""
-        return self._begin + int(self._workload.release[job]) + LATE_SECONDS
+        """Returns when to submit a job, on the cluster's clock."""
+        return self.begin + int(self._workload.release[job]) + LATE_SECONDS
 
     def _sbatch(self, seconds: list[int], options: list[str]) -> int:
         """Submits a job, or an array of jobs whose tasks last as long as each should."""

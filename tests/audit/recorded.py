@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from shapleyprio.replay.log import Labels, Placed
+from shapleyprio.replay.log import Labels, RecordedProcessors
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workload import Workload
 from tests.replay.strategies import Job, workload_of_jobs, workloads
@@ -47,7 +47,7 @@ def _with_starts(
     return replace(
         workload,
         start=start.astype(np.int64),
-        placed=Placed(
+        placed=RecordedProcessors(
             first=np.arange(count + 1),
             owners=Labels(owner.astype(np.int32), workload.organizations),
             processors=np.ones(count, dtype=np.int64),

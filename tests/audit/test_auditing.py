@@ -13,6 +13,7 @@ from shapleyprio.audit import auditing
 from shapleyprio.audit.auditing import audit
 from shapleyprio.errors import ReplayError
 from shapleyprio.replay.log import UNKNOWN
+from shapleyprio.replay.policies import ORDERINGS
 from shapleyprio.replay.results import results_of
 from shapleyprio.replay.workload import Workload
 from tests.audit.recorded import recorded, recorded_workloads
@@ -66,7 +67,7 @@ def test_with_many_organizations_coalitions_are_sampled_and_that_is_said(
     assert audit(WAITED).orderings is None
     monkeypatch.setattr(auditing, "MOST_FOR_ALL", 1)
     found = audit(WAITED)
-    assert found.orderings == auditing.ORDERINGS
+    assert found.orderings == ORDERINGS
     assert found.reference.result.schedule.policy == "rand"
 
 
@@ -83,7 +84,7 @@ def test_without_owners_nobody_is_said_to_carry_anybody() -> None:
 
 
 def test_a_log_without_starts_is_refused() -> None:
-    with pytest.raises(ReplayError, match="does not tell when jobs started"):
+    with pytest.raises(ReplayError, match="does not say when jobs started"):
         audit(workload_of_jobs([1], [Job(0, 0, 5)], 10))
 
 

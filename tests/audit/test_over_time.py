@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.audit.over_time import MOST_PERIODS, carried, periods
-from shapleyprio.errors import ReplayError
+from shapleyprio.errors import Remedy, ReplayError
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workload import Workload
@@ -38,7 +38,7 @@ def seconds_worked(workload: Workload) -> list[tuple[int, int, int]]:
     ]
 
 
-def test_the_matrix_tells_whose_nodes_worked_for_whom() -> None:
+def test_the_matrix_shows_whose_nodes_worked_for_whom() -> None:
     assert carried(LENT, run_policy(LENT, "recorded")) == ((6, 4, 0), (2, 6, 0))
 
 
@@ -55,11 +55,11 @@ def test_the_matrix_counts_every_second_of_work(workload: Workload) -> None:
 @given(recorded_workloads(), st.integers(1, 12))
 def test_periods_count_every_second_of_work(workload: Workload, seconds: int) -> None:
     parts, k = seconds_worked(workload), len(workload.organizations)
-    told = periods(workload, run_policy(workload, "recorded"), seconds)
-    assert [one.start for one in told] == list(range(0, workload.window.length, seconds))
-    assert [one.end for one in told[:-1]] == [one.start for one in told[1:]]
-    assert told[-1].end == workload.window.length
-    for one in told:
+    answer = periods(workload, run_policy(workload, "recorded"), seconds)
+    assert [one.start for one in answer] == list(range(0, workload.window.length, seconds))
+    assert [one.end for one in answer[:-1]] == [one.start for one in answer[1:]]
+    assert answer[-1].end == workload.window.length
+    for one in answer:
         now = [part for part in parts if one.start <= part[2] < one.end]
         assert one.used == tuple(sum(u == x for u, _, _ in now) for x in range(k))
         assert one.contributed == tuple(sum(o == x for _, o, _ in now) for x in range(k))
@@ -93,7 +93,7 @@ def test_a_period_longer_than_the_window_is_the_window() -> None:
     assert only.contributed == (8, 10)
 
 
-def test_without_owners_only_use_is_told() -> None:
+def test_without_owners_only_use_is_reported() -> None:
     workload = workload_of_jobs([1], [Job(0, 0, 5)], 10)
     workload.start[:] = 2
     (only,) = periods(workload, run_policy(workload, "recorded"), 10)
@@ -106,6 +106,7 @@ def test_too_many_periods_are_refused_with_the_shortest_that_is_possible() -> No
     workload = workload_of_jobs([1], [Job(0, 0, 5)], 2 * MOST_PERIODS + 1)
     workload.start[:] = 2
     schedule = run_policy(workload, "recorded")
-    with pytest.raises(ReplayError, match="choose a --period of 3 s at least"):
+    with pytest.raises(ReplayError, match="an audit takes 10000 at most") as caught:
         periods(workload, schedule, 1)
+    assert caught.value.remedy is Remedy.PERIOD_AT_LEAST
     assert len(periods(workload, schedule, 3)) <= MOST_PERIODS

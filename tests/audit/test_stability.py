@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.audit.alone import with_singles, workload_alone
 from shapleyprio.audit.auditing import audit
 from shapleyprio.audit.stability import stability
+from shapleyprio.replay.alone import with_singles, workload_alone
+from shapleyprio.replay.choices import Wide
 from shapleyprio.replay.measures import Measures, measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.schedule import CoalitionValues, Schedule
-from shapleyprio.replay.workload import Wide, Workload
+from shapleyprio.replay.workload import Workload
 from tests.audit.recorded import recorded
 from tests.replay import literal
 from tests.replay.strategies import Job, workload_of_jobs, workloads
@@ -124,7 +125,7 @@ def test_with_jobs_of_a_second_sampled_values_are_exact(workload: Workload) -> N
 
 
 @given(workloads())
-def test_policies_that_keep_no_coalitions_tell_no_values(workload: Workload) -> None:
+def test_policies_that_keep_no_coalitions_have_no_values(workload: Workload) -> None:
     assert run_policy(workload, "fcfs").coalitions is None
 
 

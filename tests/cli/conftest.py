@@ -44,14 +44,22 @@ class CommandLine:
 
     def configure(self, **sections: Mapping[str, Any]) -> None:
         """Writes the configuration."""
+        self.write(self.file, PHYSICS, BIOLOGY, **sections)
+
+    def write(
+        self, file: Path, *organizations: Mapping[str, Any], **sections: Mapping[str, Any]
+    ) -> None:
+        """Writes a configuration of these organizations."""
         tables = {"store": {"url": self.url}, **sections}
         text = "".join(f"[{name}]\n{_lines(keys)}\n" for name, keys in tables.items()) + "".join(
-            f"[[organization]]\n{_lines(one)}\n" for one in (PHYSICS, BIOLOGY)
+            f"[[organization]]\n{_lines(one)}\n" for one in organizations
         )
-        self.file.write_text(text, encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
 
     def run(self, *arguments: str) -> Result:
-        return CliRunner().invoke(main, [*arguments, "--config", str(self.file)])
+        """A command; with the configuration that was written, unless another is named."""
+        own = [] if "--config" in arguments else ["--config", str(self.file)]
+        return CliRunner().invoke(main, [*arguments, *own])
 
     def store(self) -> Store:
         return Store.open(self.url)

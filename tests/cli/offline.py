@@ -24,9 +24,9 @@ class OfflineCommand:
         assert result.exit_code == 0, result.output
         return result
 
-    def told(self, *arguments: str) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.succeeds(*arguments, "--json", "-").stdout)
-        return told
+    def answer(self, *arguments: str) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self.succeeds(*arguments, "--json", "-").stdout)
+        return answer
 
     def fails(self, message: str, *arguments: str) -> None:
         """In one line, before anything is computed."""

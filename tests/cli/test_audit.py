@@ -17,7 +17,7 @@ from shapleyprio.cli import main
 from shapleyprio.cli.audit import command
 from shapleyprio.store import Store
 from tests.replay.traces import trace
-from tests.store.examples import BEGIN, placed_run, progress
+from tests.store.examples import BEGIN, placed_run, watermark
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLES = DOCS / "examples"
@@ -65,9 +65,9 @@ def lent(*arguments: str) -> Result:
     return result
 
 
-def told(*arguments: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(lent(*arguments, "--json", "-").stdout)
-    return told
+def answer(*arguments: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(lent(*arguments, "--json", "-").stdout)
+    return answer
 
 
 def write_swf(wait: int = 5, users: int = 2) -> None:
@@ -84,7 +84,7 @@ def rows(output: str) -> list[list[str]]:
     return [line.split() for line in output.splitlines()]
 
 
-# what it tells
+# what it shows
 
 
 def test_the_verdict_names_who_was_served_late_and_who_would_have_left() -> None:
@@ -110,7 +110,7 @@ def test_the_matrix_shows_processor_hours_on_each_others_nodes() -> None:
     ]
 
 
-def test_contribution_against_use_is_told_for_each_period() -> None:
+def test_contribution_against_use_is_reported_for_each_period() -> None:
     output = rows(lent("--period", "7h").stdout)
     begin = output.index(["from", "physics", "biology"])
     assert output[begin + 1 : begin + 4] == [
@@ -121,8 +121,8 @@ def test_contribution_against_use_is_told_for_each_period() -> None:
     assert output[begin + 4] == ["in", "all", "+10.0", "−10.0"]
 
 
-def test_json_tells_the_same_exactly() -> None:
-    found = told("--period", "7h")
+def test_json_shows_the_same_exactly() -> None:
+    found = answer("--period", "7h")
     assert [one["policy"] for one in found["policies"]] == [
         *("recorded", "ref", "directcontr", "fairshare")
     ]
@@ -163,7 +163,7 @@ def test_without_nodes_the_matrix_is_left_out_with_the_reason() -> None:
     assert result.exit_code == 0, result.output
     assert "Who carried whom" not in result.stdout
     assert "Used, processor-hours" in result.stdout
-    assert "the log does not tell on whose nodes its jobs ran" in result.stdout
+    assert "the log does not say on whose nodes its jobs ran" in result.stdout
     found = json.loads(audit(*DEALT, "--json", "-").stdout)
     assert found["carried"] is None
     assert found["owners_unknown"]
@@ -202,8 +202,8 @@ def test_the_same_input_and_seed_give_the_same_bytes() -> None:
 
 def test_the_daemons_store_can_be_audited() -> None:
     url = "sqlite:///store.db"
-    with Store.open(url, create=True) as store, store.transaction("c") as rows_of:
-        rows_of.save_progress(progress())
+    with Store.open(url, create=True) as store, store.cluster("c").transaction() as rows_of:
+        rows_of.save_watermark(watermark())
         rows_of.put_runs(
             [
                 placed_run(7, end=BEGIN + 7200, owners=("biology",), submit=BEGIN),
@@ -244,7 +244,7 @@ def test_a_log_without_starts_cannot_be_audited() -> None:
     result = audit(*DEALT)
     assert result.exit_code == 2
     assert result.stderr == (
-        "shapleyprio: the log does not tell when jobs started, and an audit is about that; "
+        "shapleyprio: the log does not say when jobs started, and an audit is about that; "
         "`shapleyprio replay` does without\n"
     )
 
@@ -269,7 +269,7 @@ def test_the_audit_document_names_every_option_and_no_other() -> None:
 
 
 def test_the_audit_document_names_every_key_that_is_written() -> None:
-    found = told()
+    found = answer()
     shared = json.loads(
         CliRunner()
         .invoke(main, ["replay", "lent.sacct", "--organizations", "organizations.toml", "--json=-"])

@@ -23,7 +23,8 @@ from shapleyprio.bench.workloads import NOW, day_of_records
 from shapleyprio.cli import main
 from shapleyprio.cli.bench import render
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.replay.policies import ALONE
+from shapleyprio.replay.policies import ONE_SCHEDULE
+from shapleyprio.slurm.text import SEPARATOR
 from shapleyprio.slurm.text_accounting import accounting_line
 
 MADE_UP_ROWS = ["s < 0.02", "s < 80", "MB < 1000", "times > 1.6", "s < 0.3"]
@@ -51,7 +52,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "machine", lambda: TWO_CORES)
 
 
-def told(*arguments: str) -> list[dict[str, Any]]:
+def measure(*arguments: str) -> list[dict[str, Any]]:
     result = CliRunner().invoke(main, ["bench", *arguments, "--json"])
     assert result.exit_code == 0, result.output
     measurements: list[dict[str, Any]] = json.loads(result.stdout)["measurements"]
@@ -60,22 +61,22 @@ def told(*arguments: str) -> list[dict[str, Any]]:
 
 def targets(measurements: list[dict[str, Any]]) -> Iterator[str]:
     """Unit and target of each, which has one and not two."""
-    for one in measurements:
-        assert (one["below"] is None) != (one["above"] is None), one
-        sign, target = ("<", one["below"]) if one["above"] is None else (">", one["above"])
-        yield f"{one['unit']} {sign} {target:.15g}"
+    for row in measurements:
+        assert (row["below"] is None) != (row["above"] is None), row
+        sign, target = ("<", row["below"]) if row["above"] is None else (">", row["above"])
+        yield f"{row['unit']} {sign} {target:.15g}"
 
 
 def test_all_parts_are_measured() -> None:
     result = CliRunner().invoke(main, ["bench", "--records", "100", "--json"])
     assert result.exit_code == 0
-    told = json.loads(result.stdout)
-    assert told["machine"].keys() == {"cores", "cpu", "python"}
-    parts = [one["name"] for one in told["measurements"]]
-    parts_of_service = ["cycle", "cycle", "ingest", "ingest", "steady", "steady", "steady"]
+    report = json.loads(result.stdout)
+    assert report["machine"].keys() == {"cores", "cpu", "python"}
+    parts = [row["name"] for row in report["measurements"]]
+    parts_of_service = ["cycle", "cycle", *["ingest"] * 3, "steady", "steady", "steady"]
     assert parts == [*parts_of_service, *["replay"] * len(MADE_UP_ROWS)]
-    assert all(one["value"] > 0 for one in told["measurements"])
-    assert [one["below"] for one in told["measurements"][:4]] == [1.0, 1.0, None, None]
+    assert all(row["value"] > 0 for row in report["measurements"])
+    assert [row["below"] for row in report["measurements"][:4]] == [1.0, 1.0, None, None]
 
 
 def test_a_table_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,16 +151,16 @@ def write_logs(folder: Path) -> None:
 
 def test_every_measurement_of_a_replay_has_its_target(tmp_path: Path) -> None:
     write_logs(tmp_path)
-    measured = told("replay", "--logs", str(tmp_path))
+    measured = measure("replay", "--logs", str(tmp_path))
     assert list(targets(measured)) == [
         *MADE_UP_ROWS,
         *("s < 60", "MB < 4000", "s < 1"),
-        *["jobs/s > 1000000"] * len(ALONE),
+        *["jobs/s > 1000000"] * len(ONE_SCHEDULE),
         *["lines/s > 1000000"] * 2,
         "lines/s > 200000",
     ]
-    assert all(one["value"] > 0 for one in measured)
-    assert all(f"{policy}," in str(measured) for policy in ALONE)
+    assert all(row["value"] > 0 for row in measured)
+    assert all(f"{policy}," in str(measured) for policy in ONE_SCHEDULE)
     assert "40 lines of SWF, decompression included" in measured[-2]["what"]
     assert "reading 10 lines of text of sacct" in measured[-1]["what"]
 
@@ -167,22 +168,22 @@ def test_every_measurement_of_a_replay_has_its_target(tmp_path: Path) -> None:
 def test_the_dear_ones_can_be_left_out(tmp_path: Path) -> None:
     write_logs(tmp_path)
     most = ("--most-organizations", "1")
-    whats = [one["what"] for one in told("replay", "--logs", str(tmp_path), *most)]
+    whats = [row["what"] for row in measure("replay", "--logs", str(tmp_path), *most)]
     assert whats
     assert not [what for what in whats if "ref" in what]
 
 
-def test_logs_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_logs_that_are_not_there_are_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["bench", "replay", "--json"])
     (line,) = [line for line in result.stderr.splitlines() if "left out" in line]
     assert all(name in line for name in replay.LOGS)
-    assert "their place is told with --logs DIRECTORY" in line
+    assert "name their place with --logs DIRECTORY" in line
     write_logs(tmp_path)
     (tmp_path / replay.RICC).unlink()
     result = CliRunner().invoke(main, ["bench", "replay", "--logs", str(tmp_path), "--json"])
     (line,) = [line for line in result.stderr.splitlines() if "left out" in line]
     assert line == f"shapleyprio: left out: RICC's whole log ({replay.RICC}): not in {tmp_path}"
-    assert not [one for one in json.loads(result.stdout)["measurements"] if "RICC" in one["what"]]
+    assert not [row for row in json.loads(result.stdout)["measurements"] if "RICC" in row["what"]]
 
 
 def test_one_core_alone_is_not_held_against_two(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +192,7 @@ def test_one_core_alone_is_not_held_against_two(monkeypatch: pytest.MonkeyPatch)
     result = CliRunner().invoke(main, ["bench", "replay", "--json"])
     assert result.exit_code == 0
     assert "left out: one core against two" in result.stderr
-    units = [one["unit"] for one in json.loads(result.stdout)["measurements"]]
+    units = [row["unit"] for row in json.loads(result.stdout)["measurements"]]
     assert units == ["s", "s", "MB", "s"]
 
 
@@ -208,7 +209,7 @@ def test_one_core_and_two_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "_start_up", lambda bar: of_runs("replay", "", [1.0], unit="s"))
     case = Case(organizations=3, below=10.0, megabytes_below=1000.0, runs=3)
     monkeypatch.setattr(replay, "LARGE", (case,))
-    _, seconds, megabytes, times, _ = told("replay")
+    _, seconds, megabytes, times, _ = measure("replay")
     assert turns == ["1", "2"] * 3
     assert (seconds["value"], seconds["worst"], seconds["met"]) == (18.0, 18.0, False)
     assert megabytes["value"] == 3
@@ -216,11 +217,12 @@ def test_one_core_and_two_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("part", ["replay", "all"])
-def test_missing_packages_are_told_before_anything_is_measured(part: str) -> None:
+def test_missing_packages_are_reported_before_anything_is_measured(part: str) -> None:
     done = without_packages(part)
     assert done.returncode == 2
     assert done.stderr == (
-        "shapleyprio: bench needs more packages: pip install 'shapleyprio[replay]'\n"
+        "shapleyprio: bench needs more packages: install the package "
+        "shapleyprio-replay, or pip install 'shapleyprio[replay]'\n"
     )
 
 
@@ -243,7 +245,7 @@ def without_packages(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_program_run_apart_tells_its_time_memory_and_progress() -> None:
+def test_a_program_run_apart_shows_its_time_memory_and_progress() -> None:
     program = "x = bytearray(300_000_000); print(1); print(2); print('the end')"
     seen: list[int] = []
     ran = run_apart([sys.executable, "-c", program], seen.append)
@@ -252,7 +254,7 @@ def test_a_program_run_apart_tells_its_time_memory_and_progress() -> None:
     assert ran.megabytes > 300
 
 
-def test_a_program_that_fails_apart_is_told_with_its_last_line() -> None:
+def test_a_program_that_fails_apart_is_reported_with_its_last_line() -> None:
     with pytest.raises(RuntimeError, match="ended with 1: ValueError: why"):
         run_apart([sys.executable, "-c", "raise ValueError('why')"])
 
@@ -281,15 +283,15 @@ def test_what_is_made_up_is_the_same_everywhere_and_as_the_targets_want_it(
 
 
 def test_another_seed_makes_up_other_jobs() -> None:
-    one, other = (replay_workloads.made_up(3, seed=seed) for seed in (1, 2))
-    assert (one.release != other.release).any()
+    first, other = (replay_workloads.made_up(3, seed=seed) for seed in (1, 2))
+    assert (first.release != other.release).any()
 
 
 # the past
 
 
 def test_every_record_of_the_past_can_be_read() -> None:
-    records = [accounting_line(line, "cpu") for line in day_of_records(3, 500)]
+    records = [accounting_line(line, "cpu", SEPARATOR) for line in day_of_records(3, 500)]
     for record in records:
         assert isinstance(record, JobRecord)
         assert record.start is not None

@@ -1,4 +1,4 @@
-"""What the daemon costs a real Slurm is measured and told; how much it is is not for tests."""
+"""What the daemon costs a real Slurm is measured; how much it is is not for tests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.real_slurm
-def test_the_cost_on_a_real_slurm_is_told(
+def test_the_cost_on_a_real_slurm_is_reported(
     private_slurm_programs: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slurm, "RUNS", 1)
@@ -64,19 +64,22 @@ def test_the_cost_on_a_real_slurm_is_told(
         ],
     )
     assert result.exit_code == 0, result.output
-    told = {one["what"]: one for one in json.loads(result.stdout)["measurements"]}
-    assert all(one["name"] == "slurm" and one["met"] is None for one in told.values())
-    calls = [what for what in told if "calls to slurmctld" in what]
+    measured = {row["what"]: row for row in json.loads(result.stdout)["measurements"]}
+    assert all(row["name"] == "slurm" and row["met"] is None for row in measured.values())
+    calls = [what for what in measured if "calls to slurmctld" in what]
     assert [what.split(",")[0] for what in calls] == ["site_factor"] * 2 + ["qos"] * 2
     writes = [re.findall(r"(\d+) REQUEST_UPDATE_JOB\b", what) for what in calls]
     assert writes == [[], [str(PENDING)], [], []]
-    assert all(told[what]["value"] > 0 for what in calls)
-    (reaction,) = (one for what, one in told.items() if "from submission to priority" in what)
+    assert all(measured[what]["value"] > 0 for what in calls)
+    (reaction,) = (row for what, row in measured.items() if "from submission to priority" in what)
     assert reaction["runs"] == 3
     assert reaction["worst"] > 0
-    answers = [one for what, one in told.items() if "squeue -j" in what]
+    answers = [row for what, row in measured.items() if "squeue -j" in what]
     assert len(answers) == 2 * 3 * 2
-    assert all(0 < one["value"] <= one["worst"] for one in answers)
+    assert all(0 < row["value"] <= row["worst"] for row in answers)
+    reading = [row for what, row in measured.items() if what.startswith("reading")]
+    assert len(reading) == 2
+    assert all(0 < row["value"] <= row["worst"] for row in reading)
     assert list(folder.iterdir()) == []
 
 
@@ -101,7 +104,7 @@ def test_ctrl_c_leaves_nothing(private_slurm_programs: None, folder: Path) -> No
     wait_until(probing, real_seconds=200, what="the probe")
     running.send_signal(signal.SIGINT)
     output, errors = running.communicate(timeout=100)
-    assert (running.returncode, output, errors) == (130, "", "")
+    assert (running.returncode, output, errors) == (130, "", "shapleyprio: interrupted\n")
     assert processes_of(found[0].parents[1]) == []
     assert list(folder.iterdir()) == []
 

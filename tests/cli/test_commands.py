@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,8 +50,8 @@ def test_help_loads_no_command() -> None:
         "try: main(['--help'])\n"
         "except SystemExit: print('sqlalchemy' in sys.modules, 'rich' in sys.modules)"
     )
-    told = subprocess.check_output([sys.executable, "-c", script], text=True)
-    assert told.splitlines()[-1] == "False False"
+    answer = subprocess.check_output([sys.executable, "-c", script], text=True)
+    assert answer.splitlines()[-1] == "False False"
 
 
 def test_version() -> None:
@@ -66,28 +67,30 @@ def test_one_cycle(shell: CommandLine) -> None:
     assert result.exit_code == 0
     assert "written=1" in result.stderr
     assert shell.slurm.job(2).site_factor == FIRST
-    with shell.store() as store, store.reading(NAME) as view:
+    with shell.store() as store, store.cluster(NAME).reading() as view:
         assert view.lease() is None
 
 
 def test_one_cycle_logs_json_if_so_configured(shell: CommandLine) -> None:
     shell.configure(service={"log_format": "json"})
-    line = json.loads(shell.run("daemon", "--once").stderr)
+    opening, slurm, line = map(json.loads, shell.run("daemon", "--once").stderr.splitlines())
+    assert (opening["event"], slurm["event"]) == ("a new ledger is open", "Slurm")
     assert (line["event"], line["number"], line["written"]) == ("cycle", 1, 1)
     assert line["timestamp"].endswith("Z")
 
 
-def test_a_dry_run_shows_what_would_be_written(shell: CommandLine) -> None:
-    result = shell.run("daemon", "--once", "--dry-run")
-    assert result.exit_code == 0
-    assert shell.slurm.job(2).site_factor == 0
-    row = next(line for line in result.stdout.splitlines() if "site_factor" in line)
-    for cell in ("2", "physics", "0", str(FIRST), "planned", "place 1 of 2, balance 440"):
-        assert cell in row
-
-
-def test_a_dry_run_with_nothing_to_do(steered: CommandLine) -> None:
-    assert steered.run("daemon", "--once", "--dry-run").stdout == "nothing to write\n"
+def test_the_first_cycle_says_once_what_counts_from_when_and_who_holds_what(
+    shell: CommandLine,
+) -> None:
+    opening = next(
+        line for line in shell.run("daemon", "--once").stderr.splitlines() if "new ledger" in line
+    )
+    horizon = 30 * 86_400
+    counting_from = datetime.fromtimestamp(NOW + 10 - horizon, UTC).isoformat()
+    assert f"counting_from={counting_from}" in opening
+    assert "accounts='physics 1, biology 1, nobody 1'" in opening
+    assert "nodes='physics 2, biology 1, nobody 0'" in opening
+    assert "new ledger" not in shell.run("daemon", "--once").stderr
 
 
 # -- status
@@ -97,18 +100,18 @@ def test_status_shows_a_row_for_every_organization(steered: CommandLine) -> None
     result = steered.run("status")
     assert result.exit_code == 0
     rows = [line.split() for line in result.stdout.splitlines()]
-    assert ["physics", "66.7%", "440", "0", "440", "-4", "s", str(FIRST), "1", "0"] in rows
-    assert ["biology", "33.3%", "220", "660", "-440", "+4", "s", str(LAST), "0", "1"] in rows
+    assert ["physics", "66.7%", "440", "0", "440", "+3.7", "s", str(FIRST), "1", "0"] in rows
+    assert ["biology", "33.3%", "220", "660", "−440", "−3.7", "s", str(LAST), "0", "1"] in rows
     assert "last cycle 1: ok, 2 records read, 1 priorities written" in result.stdout
 
 
 def test_status_as_json(steered: CommandLine) -> None:
-    told = as_json(steered, "status")
-    assert (told["cluster"], told["t"], told["cycle"]) == (NAME, NOW + 10, 1)
-    assert [row["organization"] for row in told["organizations"]] == ["physics", "biology"]
-    assert told["organizations"][0].keys() == {
+    answer = as_json(steered, "status")
+    assert (answer["cluster"], answer["t"], answer["cycle"]) == (NAME, NOW + 10, 1)
+    assert [row["organization"] for row in answer["organizations"]] == ["physics", "biology"]
+    assert answer["organizations"][0].keys() == {
         *("organization", "share", "contribution", "utility", "balance"),
-        *("drift_seconds", "priority", "pending", "running"),
+        *("balance_per_part", "score", "reason", "priority", "pending", "running"),
     }
 
 
@@ -128,13 +131,13 @@ def test_explain(steered: CommandLine) -> None:
     result = steered.run("explain", "2")
     assert result.exit_code == 0
     assert result.stdout.startswith("Job 2 of account physics waits with priority ")
-    assert f"That is place 1 of 2 and gives its jobs {FIRST} points." in result.stdout
+    assert f"That is rank 1 of 2 and gives its jobs {FIRST} points." in result.stdout
 
 
 def test_explain_as_json(steered: CommandLine) -> None:
-    told = as_json(steered, "explain", "2")
-    assert (told["organization"], told["place"], told["points"]) == ("physics", 1, FIRST)
-    assert told["pushes"] == [
+    answer = as_json(steered, "explain", "2")
+    assert (answer["organization"], answer["rank"], answer["points"]) == ("physics", 1, FIRST)
+    assert answer["pushes"] == [
         {"cycle": 1, "at": NOW + 10, "old": 0, "new": FIRST, "state": "applied"}
     ]
 
@@ -186,7 +189,7 @@ def test_rollback(steered: CommandLine) -> None:
     assert result.exit_code == 0
     assert result.stdout.startswith("1 priorities put back, 0 put back unseen")
     assert steered.slurm.job(2).site_factor == 0
-    with steered.store() as store, store.reading(NAME) as view:
+    with steered.store() as store, store.cluster(NAME).reading() as view:
         assert view.lease() is None
 
 
@@ -201,17 +204,38 @@ def test_db_upgrade_makes_a_store_and_then_finds_it(shell: CommandLine) -> None:
 
 
 def test_db_status(steered: CommandLine) -> None:
-    told = as_json(steered, "db", "status")
-    assert told["revision"] == told["head"]
-    assert told["clusters"] == [NAME]
-    assert told["rows"]["cycle"] == 1
+    answer = as_json(steered, "db", "status")
+    assert answer["revision"] == answer["head"]
+    assert answer["clusters"] == [NAME]
+    assert answer["rows"]["cycle"] == 1
     result = steered.run("db", "status")
     assert f"clusters: {NAME}" in result.stdout
     assert re.search(r"cycle\W+1\b", result.stdout)
 
 
 def test_db_status_of_a_store_that_is_not_there(shell: CommandLine) -> None:
-    told = as_json(shell, "db", "status")
-    assert told["revision"] is None
-    assert (told["clusters"], told["rows"]) == ([], {})
+    answer = as_json(shell, "db", "status")
+    assert answer["revision"] is None
+    assert (answer["clusters"], answer["rows"]) == ([], {})
     assert "run `shapleyprio db upgrade`" in shell.run("db", "status").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--cycles --pushes", "--cycles and --pushes exclude each other"),
+        ("--drift --cycles --pushes", "--cycles and --pushes and --drift exclude each other"),
+        ("--job 2 --cycles", "--job goes with --pushes"),
+        ("--job 2 --drift", "--job goes with --pushes"),
+        ("--organization physics --job 2", "--organization goes with standings and --drift"),
+        ("--organization physics --pushes", "--organization goes with standings and --drift"),
+        ("--organization physics --cycles", "--organization goes with standings and --drift"),
+    ],
+)
+def test_a_history_of_two_things_is_refused(
+    steered: CommandLine, options: str, message: str
+) -> None:
+    result = steered.run("history", *options.split())
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in " ".join(result.stderr.split())

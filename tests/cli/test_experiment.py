@@ -6,14 +6,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from shapleyprio.cli import experimenting
 from shapleyprio.experiment import general
-from shapleyprio.experiment.cells import Experiment, Table
+from shapleyprio.experiment.cells import Experiment, ExperimentTable, PresetParameters
+from shapleyprio.experiment.parameters import WindowsParameters
 from tests.cli.offline import OfflineCommand
 from tests.experiment.examples import Failing, experiment_of, write_log
 
@@ -28,15 +28,15 @@ def _in_a_folder_with_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 COMMAND = OfflineCommand("experiment")
-experiment, succeeds, told, fails = (
+experiment, succeeds, answer, fails = (
     COMMAND.run,
     COMMAND.succeeds,
-    COMMAND.told,
+    COMMAND.answer,
     COMMAND.fails,
 )
 
 
-# what it tells
+# what it shows
 
 
 def test_a_table_for_each_group() -> None:
@@ -72,7 +72,7 @@ def test_groups_of_shares_and_numbers_of_organizations() -> None:
 
 
 def test_json_has_the_rows_the_summary_and_what_reproduces_them() -> None:
-    output = told("busy.swf", *SMALL, "--policy", "rand-2", "--policy", "fcfs")
+    output = answer("busy.swf", *SMALL, "--policy", "rand-2", "--policy", "fcfs")
     assert len(output["rows"]) == 6
     values = [row["unfairness"] for row in output["rows"] if row["policy"] == "fcfs"]
     (line,) = (line for line in output["summary"] if line["group"]["policy"] == "fcfs")
@@ -86,7 +86,7 @@ def test_results_are_tidy_rows(ending: str) -> None:
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     file = f"rows.{ending}"
-    rows = told("busy.swf", *SMALL, "--results", file)["rows"]
+    rows = answer("busy.swf", *SMALL, "--results", file)["rows"]
     frame = pd.read_csv(file) if ending == "csv" else pd.read_parquet(file)
     assert list(frame.columns) == list(rows[0])
     assert frame["policy"].tolist() == [row["policy"] for row in rows]
@@ -102,20 +102,18 @@ def test_finished_cells_are_kept_and_other_parameters_refused() -> None:
     fails("is not empty", "busy.swf", *SMALL, "--keep", ".")
 
 
-def test_on_two_cores_it_tells_the_same() -> None:
+def test_on_two_cores_it_finds_the_same() -> None:
     alone = succeeds("busy.swf", *SMALL)
     assert succeeds("busy.swf", *SMALL[:-1], "2").stdout == alone.stdout
 
 
-def test_what_could_not_be_had_is_counted_and_told() -> None:
+def test_what_could_not_be_had_is_counted_and_reported() -> None:
     result = experiment("busy.swf", *SMALL, "--policy", "fcfs", "--processors", str(10**18))
     assert "failed" in result.stdout
     assert "3 values could not be had, such as: " in result.stdout
     assert "choose a shorter --length" in result.stdout
     assert result.exit_code == 2
-    assert result.stderr == (
-        "shapleyprio: not one value could be had, for the reason that is told above\n"
-    )
+    assert result.stderr == ("shapleyprio: no value could be computed, for the reason above\n")
 
 
 def test_windows_that_are_all_the_same_are_refused() -> None:
@@ -126,11 +124,12 @@ def test_windows_that_are_all_the_same_are_refused() -> None:
 
 
 def test_the_json_has_all_parameters() -> None:
-    parameters = told("busy.swf", *SMALL, "--policy", "fcfs", "--seed", "7")["parameters"]
+    parameters = answer("busy.swf", *SMALL, "--policy", "fcfs", "--seed", "7")["parameters"]
     assert parameters == {
         "policies": ["fcfs"],
         "windows": 3,
         "length": 15,
+        "contended": None,
         "deals": 1,
         "organizations": [2],
         "shares": ["zipf"],
@@ -142,26 +141,24 @@ def test_the_json_has_all_parameters() -> None:
 
 
 def test_a_preset_takes_its_logs_and_shows_its_own_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, Any] = {}
+    asked: list[PresetParameters] = []
 
-    def preset(logs: object, **options: object) -> Experiment:
-        asked.update(options, logs=logs)
-        made = general.experiment_of(["busy.swf"], windows=1, length=15, organizations=[2])
-        own = Table("Table 1", ["policy", "ours"], [["x", 1.25], ["y", None]])
+    def preset(_name: str, parameters: PresetParameters) -> Experiment:
+        asked.append(parameters)
+        made = general.windows_experiment(
+            ["busy.swf"], WindowsParameters(windows=1, length=15, organizations=[2])
+        )
+        own = ExperimentTable("Table 1", ["policy", "ours"], [["x", 1.25], ["y", None]])
         return replace(made, tables=lambda _: [own], notes=["nothing is absent"])
 
-    monkeypatch.setattr(experimenting, "PRESETS", {"skowron-2013": preset})
+    monkeypatch.setattr(experimenting, "preset_experiment", preset)
     output = succeeds(
         *("--preset", "skowron-2013", ".", "--exhibit", "table-1", "--windows", "7"),
         *("--seed", "3", "--cores", "1"),
     ).stdout
-    assert asked == {
-        "logs": {"busy.swf": Path("busy.swf").resolve()},
-        "windows": 7,
-        "seed": 3,
-        "exhibits": ("table-1",),
-    }
-    assert "\nTable 1\npolicy  ours\nx       1.25\ny          -\n" in output
+    logs = {"busy.swf": Path("busy.swf").resolve()}
+    assert asked == [PresetParameters(logs, windows=7, seed=3, exhibits=("table-1",))]
+    assert "\nTable 1\npolicy  ours\nx       1.25\ny          –\n" in output  # noqa: RUF001  # the dash of tables
     assert output.endswith("nothing is absent\n")
 
 

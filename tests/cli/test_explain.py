@@ -12,11 +12,16 @@ from click.testing import CliRunner
 
 from shapleyprio.cli import main
 from shapleyprio.cli.explain import command
+from shapleyprio.fairness.rule import Ranking, Trajectory
+from shapleyprio.fairness.rules import RULES
 from tests.service.consortium import FIRST, LAST, NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from click.testing import Result
 
+    from shapleyprio.fairness.ledger import Ledger
     from tests.cli.conftest import CommandLine
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "explain.md").read_text(encoding="utf-8")
@@ -52,27 +57,27 @@ def refused(result: Result, code: int, line: str) -> None:
 
 
 def test_the_owed_organizations_user_reads_that_it_received_less(queue: CommandLine) -> None:
-    told = text(queue, "2")
-    assert told.startswith("Job 2 of account physics waits with priority ")
-    assert "physics had received 22.2 processor-hours' worth less than it had contributed" in told
-    assert f"That is place 1 of 2 and gives its jobs {FIRST} points." in told
-    assert "No jobs of organizations with a higher balance are ahead.\n" in told
-    assert "it would be place 1 of 2, because its jobs used 0 hours of each processor" in told
-    assert "no jobs of other organizations would be ahead.\n" in told
-    assert "In all no jobs have a higher priority; Slurm says it waits for Priority." in told
-    assert "Its nice of 3 takes as many points away from it." in told
+    output = text(queue, "2")
+    assert output.startswith("Job 2 of account physics waits with priority ")
+    assert "physics had received 22.2 processor-hours' worth less than it had contributed" in output
+    assert f"That is rank 1 of 2 and gives its jobs {FIRST} points." in output
+    assert "No jobs of organizations with a better rank are ahead.\n" in output
+    assert "it would be rank 1 of 2, because its jobs used 0 hours of each processor" in output
+    assert "no jobs of other organizations would be ahead.\n" in output
+    assert "In all no jobs have a higher priority; Slurm says it waits for Priority." in output
+    assert "Its nice of 3 takes as many points away from it." in output
 
 
 def test_the_owing_organizations_user_reads_that_it_received_more(queue: CommandLine) -> None:
-    told = text(queue, "3")
-    assert "biology had received 22.2 processor-hours' worth more than it had contributed" in told
-    assert "counts, up to an age of 30 days" in told
-    assert f"That is place 2 of 2 and gives its jobs {LAST} points." in told
-    assert "1 job of organizations with a higher balance is ahead (physics 1)." in told
-    assert "used 8.33 hours of each processor it owns in the last 30 days: 1 job of other" in told
-    assert "1 job of biology itself has a higher priority." in told
-    assert "The order of organizations is strict" in told
-    assert "In all 2 jobs have a higher priority" in told
+    output = text(queue, "3")
+    assert "biology had received 22.2 processor-hours' worth more than it had contributed" in output
+    assert "counts, up to an age of 30 days" in output
+    assert f"That is rank 2 of 2 and gives its jobs {LAST} points." in output
+    assert "1 job of organizations with a better rank is ahead (physics 1)." in output
+    assert "used 8.33 hours of each processor it owns in the last 30 days: 1 job of other" in output
+    assert "1 job of biology itself has a higher priority." in output
+    assert "The order of organizations is strict" in output
+    assert "In all 2 jobs have a higher priority" in output
 
 
 @pytest.mark.parametrize(
@@ -82,19 +87,19 @@ def test_the_owing_organizations_user_reads_that_it_received_more(queue: Command
         ("unlimited", "the earlier work was done, the more it counts.", "it owns so far:"),
     ],
 )
-def test_the_horizon_is_told(shell: CommandLine, horizon: str, age: str, usage: str) -> None:
+def test_the_horizon_is_reported(shell: CommandLine, horizon: str, age: str, usage: str) -> None:
     shell.configure(fairness={"horizon": horizon})
     shell.run("daemon", "--once")
-    told = text(shell, "2")
-    assert age in told
-    assert usage in told
+    output = text(shell, "2")
+    assert age in output
+    assert usage in output
 
 
 def test_nobodys_user_reads_that_there_are_no_points(queue: CommandLine) -> None:
-    told = text(queue, "5")
-    assert "No organization claims account guest, so it gets no points from us." in told
-    assert "strict" not in told
-    assert "In all 3 jobs have a higher priority" in told
+    output = text(queue, "5")
+    assert "No organization claims account guest, so it gets no points from us." in output
+    assert "strict" not in output
+    assert "In all 3 jobs have a higher priority" in output
 
 
 def test_a_held_job(queue: CommandLine) -> None:
@@ -104,64 +109,98 @@ def test_a_held_job(queue: CommandLine) -> None:
 
 def test_with_influence_the_others_wait_but_need_not_be_ahead(queue: CommandLine) -> None:
     queue.configure(push={"influence": 500})
-    told = text(queue, "3")
-    assert "1 job of organizations with a higher balance waits (physics 1)." in told
-    assert "weighs 500 points" in told
+    output = text(queue, "3")
+    assert "1 job of organizations with a better rank waits (physics 1)." in output
+    assert "weighs 500 points" in output
     assert facts(queue, "3")["influence"] == 500
 
 
 def test_json_has_the_same_facts_and_the_text(queue: CommandLine) -> None:
-    told = facts(queue, "3")
-    assert told["sentences"] == text(queue, "3").splitlines()
-    assert told["received_processor_hours"] == pytest.approx(8 * 10_000 / 3600)
-    assert (told["before"], told["own_ahead"], told["ahead"]) == ({"physics": 1}, 1, 2)
-    assert told["fair_share"]["before"] == {"physics": 1}
-    assert told["influence"] == "strict"
+    output = facts(queue, "3")
+    assert output["sentences"] == text(queue, "3").splitlines()
+    assert output["received_processor_hours"] == pytest.approx(8 * 10_000 / 3600)
+    assert (output["before"], output["own_ahead"], output["ahead"]) == ({"physics": 1}, 1, 2)
+    assert output["fair_share"]["before"] == {"physics": 1}
+    assert output["influence"] == "strict"
+
+
+class ByName:
+    """The last of the configuration comes first."""
+
+    name = "by_name"
+    criterion = "the reverse order of the configuration"
+    dynamics = "No rank ever changes."
+
+    def rank(self, ledger: Ledger, t: int, organizations: Sequence[str]) -> Ranking:
+        return Ranking(
+            rule=self.name,
+            trajectories={name: Trajectory(n, 0, 0) for n, name in enumerate(organizations)},
+            reasons={name: f"number {n}" for n, name in enumerate(organizations)},
+        )
+
+
+def test_another_rule_is_explained_in_its_own_words(
+    monkeypatch: pytest.MonkeyPatch, queue: CommandLine
+) -> None:
+    monkeypatch.setitem(RULES, ByName.name, ByName)
+    queue.configure(fairness={"rule": "by_name"})
+    assert queue.run("daemon", "--once").exit_code == 0
+    output = text(queue, "3")
+    assert "the rule by_name gave biology rank 1 of 2 (number 1).\n" in output
+    assert f"That gives its jobs {FIRST} points.\n" in output
+    assert "\nNo rank ever changes.\n" in output
+    assert "received" not in output
+    assert "nodes work for others" not in output
+    assert (facts(queue, "3")["rule"], facts(queue, "3")["score"]) == ("by_name", 1)
+    assert facts(queue, "3")["balance"] < 0
+    table = queue.run("status").stdout
+    assert "score" in table.splitlines()[1]
+    assert "score" in queue.run("history").stdout
 
 
 # -- all jobs of a user or an account
 
 
 def test_an_accounts_jobs(queue: CommandLine) -> None:
-    told = text(queue, "--account", "biology")
-    assert told.startswith("Account biology has 2 jobs waiting and 1 running.\n")
-    assert "Waiting longest is job 3, submitted at " in told
-    assert "Next in line is job 4 with priority 100000. 1 job has a higher one." in told
-    assert "1 job of organizations with a higher balance is ahead (physics 1)." in told
-    assert told == text(queue, "-A", "biology")
+    output = text(queue, "--account", "biology")
+    assert output.startswith("Account biology has 2 jobs waiting and 1 running.\n")
+    assert "Waiting longest is job 3, submitted at " in output
+    assert "Next in line is job 4 with priority 100000. 1 job has a higher one." in output
+    assert "1 job of organizations with a better rank is ahead (physics 1)." in output
+    assert output == text(queue, "-A", "biology")
 
 
 def test_an_account_all_of_whose_jobs_are_held(queue: CommandLine) -> None:
     queue.slurm.hold(2)
-    told = text(queue, "--account", "physics")
-    assert told.startswith("Account physics has 1 job waiting, 1 of them held, and 0 running.\n")
-    assert "Next in line" not in told
+    output = text(queue, "--account", "physics")
+    assert output.startswith("Account physics has 1 job waiting, 1 of them held, and 0 running.\n")
+    assert "Next in line" not in output
 
 
 def test_a_users_jobs_of_every_organization(queue: CommandLine) -> None:
-    told = text(queue, "--user", "user")
-    starts = re.findall("^User user has .*", told, flags=re.MULTILINE)
+    output = text(queue, "--user", "user")
+    starts = re.findall("^User user has .*", output, flags=re.MULTILINE)
     assert starts == [
         "User user has 1 job of account physics waiting and 0 running.",
         "User user has 1 job of account biology waiting and 1 running.",
         "User user has 1 job of account guest waiting and 0 running.",
     ]
-    assert told == text(queue, "-u", "user")
-    told = facts(queue, "--user", "ann")
-    assert (told["user"], len(told["organizations"])) == ("ann", 1)
-    assert told["sentences"] == text(queue, "--user", "ann").splitlines()
+    assert output == text(queue, "-u", "user")
+    output = facts(queue, "--user", "ann")
+    assert (output["user"], len(output["organizations"])) == ("ann", 1)
+    assert output["sentences"] == text(queue, "--user", "ann").splitlines()
 
 
 # -- what is missing
 
 
-def test_without_slurm_the_store_is_told_and_that_it_is(queue: CommandLine) -> None:
+def test_without_slurm_the_store_is_shown_and_that_it_is(queue: CommandLine) -> None:
     queue.slurm.take_down("slurmctld")
-    away = "Slurm does not tell who waits: slurmctld does not answer."
+    away = "Slurm does not show who waits: slurmctld does not answer."
     for arguments in (["3"], ["--user", "user"], ["--account", "biology"]):
-        told = text(queue, *arguments)
-        assert told.startswith(away)
-        assert f"That is place 2 of 2 and gives its jobs {LAST} points." in told
+        output = text(queue, *arguments)
+        assert output.startswith(away)
+        assert f"That is rank 2 of 2 and gives its jobs {LAST} points." in output
         assert facts(queue, *arguments)["slurm_away"] == "slurmctld does not answer"
     assert "Whether job 3 still waits is not known" in text(queue, "3")
     assert "had 1 job of account biology running; who waits is not" in text(queue, "-u", "user")
@@ -175,9 +214,9 @@ def test_without_slurm_and_unknown_to_the_store(queue: CommandLine) -> None:
 
 def test_the_daemon_runs_and_no_cycle_has_succeeded(shell: CommandLine) -> None:
     shell.run("db", "upgrade")
-    with shell.store() as store, store.transaction(NAME) as transaction:
+    with shell.store() as store, store.cluster(NAME).transaction() as transaction:
         transaction.take_lease("daemon", "here", 1, now=0, ttl=1)
-    assert "No cycle has succeeded yet, so balances are not known." in text(shell, "2")
+    assert "No cycle has succeeded yet, so ranks are not known." in text(shell, "2")
 
 
 def test_an_unknown_user_or_account(queue: CommandLine) -> None:

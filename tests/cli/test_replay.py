@@ -8,12 +8,13 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 
 import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import main
-from shapleyprio.replay.policies import POLICIES
+from shapleyprio.replay.policies import POLICIES, PREDICTORS
 from shapleyprio.replay.utilities import UTILITIES
 from tests.cli.offline import OfflineCommand
 
@@ -41,15 +42,15 @@ def write_log(*extra_lines: str, header: str = HEADER) -> None:
 
 
 COMMAND = OfflineCommand("replay", "log.swf")
-replay, succeeds, told, fails = (
+replay, succeeds, answer, fails = (
     COMMAND.run,
     COMMAND.succeeds,
-    COMMAND.told,
+    COMMAND.answer,
     COMMAND.fails,
 )
 
 
-# what it tells
+# what it shows
 
 
 def test_tables_for_people() -> None:
@@ -78,7 +79,7 @@ def test_tables_are_whole_however_narrow_the_terminal(monkeypatch: pytest.Monkey
 
 def test_drifts_add_up_to_the_unfairness() -> None:
     write_log()
-    output = told(*DEAL, "--window", "0:30")
+    output = answer(*DEAL, "--window", "0:30")
     fair = [one["utility"] for one in output["policies"][0]["organizations"]]
     for policy in output["policies"]:
         utilities = [one["utility"] for one in policy["organizations"]]
@@ -93,7 +94,7 @@ def test_without_ref_there_is_no_drift_to_show() -> None:
     assert output.count("fcfs") == 1
 
 
-def test_what_was_left_out_and_malformed_is_told_with_its_line() -> None:
+def test_what_was_left_out_and_malformed_is_reported_with_its_line() -> None:
     write_log(swf_line(98, 20, 1, 0, 1), swf_line(99, 20, 1, -1, 1), "100 20 x\n")
     result = succeeds(*DEAL)
     assert "1 malformed" in result.stdout
@@ -136,10 +137,10 @@ def test_json_on_standard_output_is_what_the_file_holds() -> None:
 
 def test_the_window_counts_from_the_first_release() -> None:
     write_log()
-    assert told(*DEAL, "--window", "2:5")["window"] == {"start": 2, "length": 5}
-    assert told(*DEAL, "--window", "0s:1m")["window"] == {"start": 0, "length": 60}
-    assert told(*DEAL)["window"] == {"start": 0, "length": 11}
-    jobs = sum(one["jobs"] for one in told(*DEAL, "--window", "2:5")["organizations"])
+    assert answer(*DEAL, "--window", "2:5")["window"] == {"start": 2, "length": 5}
+    assert answer(*DEAL, "--window", "0s:1m")["window"] == {"start": 0, "length": 60}
+    assert answer(*DEAL)["window"] == {"start": 0, "length": 11}
+    jobs = sum(one["jobs"] for one in answer(*DEAL, "--window", "2:5")["organizations"])
     assert jobs == sum(12 <= submit < 17 for _, submit, *_ in BUSY)
 
 
@@ -177,44 +178,61 @@ def test_processors_may_be_those_of_who_has_the_most_free() -> None:
 
     placed = ("--placement", "least-loaded")
     assert schedule("1") == schedule("1", "--placement", "random") != schedule("1", *placed)
-    assert told(*DEAL, *placed)["placement"] == "least-loaded"
-    assert told(*DEAL)["placement"] == "random"
+    assert answer(*DEAL, *placed)["placement"] == "least-loaded"
+    assert answer(*DEAL)["placement"] == "random"
 
 
 def test_a_policy_named_twice_runs_once() -> None:
     write_log()
-    output = told(*DEAL, "--policy", "fcfs", "--policy", "ref", "--policy", "fcfs")
+    output = answer(*DEAL, "--policy", "fcfs", "--policy", "ref", "--policy", "fcfs")
     assert [one["policy"] for one in output["policies"]] == ["fcfs", "ref"]
 
 
-def test_what_really_happened_is_shown_only_if_the_log_tells() -> None:
+def test_what_really_happened_is_shown_only_if_the_log_shows() -> None:
     Path("log.swf").write_text(HEADER + swf_line(1, 0, 1, 5, 1).replace(" 0 2 5 ", " 0 -1 5 "))
-    output = told("--deal-users", "1")
+    output = answer("--deal-users", "1")
     assert [one["policy"] for one in output["policies"]] == ["ref", "directcontr", "fairshare"]
 
 
 def test_many_organizations_get_rand_unless_ref_is_asked_for() -> None:
     write_log()
     many = ("--deal-users", "13", "--processors", "20")
-    output = told(*many)
+    output = answer(*many)
     assert output["policies"][0]["policy"] == "rand"
     assert output["policies"][0]["unfairness"] is None
 
 
 def test_ref_for_another_utility() -> None:
     write_log()
-    output = told(*DEAL, "--policy", "ref:flow-time", "--policy", "ref")
+    output = answer(*DEAL, "--policy", "ref:flow-time", "--policy", "ref")
     assert [one["policy"] for one in output["policies"]] == ["ref:flow-time", "ref"]
     fails("did you mean 'flow-time'", *DEAL, "--policy", "ref:flowtime")
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("directcont", "did you mean directcontr?"), ("xyz", "take one of ref, rand, directcontr")],
+    [("directcont", "did you mean directcontr?"), ("xyz", "take one of ref, rand, shapley, live")],
 )
 def test_an_unknown_policy_names_the_nearest(name: str, message: str) -> None:
     write_log()
     fails(f"unknown policy '{name}'; {message}", *DEAL, "--policy", name)
+
+
+def test_a_policy_of_ones_own(tmp_path: Path) -> None:
+    write_log()
+    (tmp_path / "queues.py").write_text(
+        "def shortest(state):\n"
+        "    return sorted(state.waiting, key=lambda organization: organization.waiting)\n"
+        "def broken(state):\n"
+        "    return state.nothing\n"
+    )
+    output = answer(*DEAL, "--policy", "queues:shortest", "--policy", "ref")
+    assert [one["policy"] for one in output["policies"]] == ["queues:shortest", "ref"]
+    assert output["policies"][0]["unfairness"] is not None
+    result = replay(*DEAL, "--policy", "queues:broken")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert "policy 'queues:broken' failed at second" in result.stderr
 
 
 def test_the_help_names_every_policy_and_utility() -> None:
@@ -227,11 +245,47 @@ def test_theorem_5_6_sets_the_orderings() -> None:
     """N = ⌈k²/ε²·ln(k/(1 − λ))⌉ = ⌈4/0.25·ln 20⌉ = 48."""
     write_log()
     rand = (*DEAL, "--policy", "rand")
-    by_theorem = told(*rand, "--epsilon", "0.5", "--confidence", "0.9")
-    by_number = told(*rand, "--orderings", "48")
+    by_theorem = answer(*rand, "--epsilon", "0.5", "--confidence", "0.9")
+    by_number = answer(*rand, "--orderings", "48")
     for output in (by_theorem, by_number):
         output["policies"][0]["seconds"] = 0
     assert by_theorem == by_number
+
+
+def test_live_predicts_as_it_is_asked_to() -> None:
+    """A log found by trying: predictions seldom change what is decided."""
+    random = Random(14)
+    jobs = [(n, 20 * n, random.randrange(5), random.choice((2, 400)), 1) for n in range(1, 120)]
+    Path("log.swf").write_text("; MaxProcs: 5\n" + "".join(swf_line(*job) for job in jobs))
+
+    def by(*options: str) -> object:
+        live = ("--deal-users", "3", "--policy", "live", "--recompute", "9s")
+        (policy,) = answer(*live, *options)["policies"]
+        return policy | {"seconds": 0}
+
+    found = [by("--predictor", name) for name in PREDICTORS]
+    assert by() == found[0]
+    assert any(policy != found[0] for policy in found)
+
+
+def test_shapley_values_few_coalitions_of_many_organizations() -> None:
+    write_log(header="; MaxProcs: 12\n")
+    policy = ("--deal-users", "12", "--policy", "shapley", "--coalitions", "40")
+    (first,), (again,) = (answer(*policy)["policies"] for _ in range(2))
+    first["seconds"] = again["seconds"] = 0
+    assert first == again
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--policy", "fcfs", "--recompute", "9s"), "--recompute is for shapley and live"),
+        (("--policy", "shapley", "--predictor", "limit"), "add --policy live"),
+    ],
+)
+def test_options_that_no_policy_heeds_are_refused(options: tuple[str, ...], complaint: str) -> None:
+    write_log()
+    fails(complaint, *DEAL, *options)
 
 
 # organizations
@@ -243,7 +297,7 @@ def test_organizations_from_a_file() -> None:
         '[[organization]]\nname = "odd"\nusers = ["1", "3", "5"]\nprocessors = 2\n'
         '[[organization]]\nname = "even"\nusers = ["2", "4"]\nprocessors = 1\n'
     )
-    output = told("--organizations", "organizations.toml")
+    output = answer("--organizations", "organizations.toml")
     assert output["organizations"] == [
         {"name": "odd", "processors": 2, "jobs": 18},
         {"name": "even", "processors": 1, "jobs": 12},
@@ -252,10 +306,10 @@ def test_organizations_from_a_file() -> None:
 
 def test_the_number_of_processors_comes_from_the_command_line_or_the_log() -> None:
     write_log()
-    dealt = told(*DEAL, "--processor-shares", "uniform", "--processors", "8")["organizations"]
+    dealt = answer(*DEAL, "--processor-shares", "uniform", "--processors", "8")["organizations"]
     assert [one["processors"] for one in dealt] == [4, 4]
     write_log(header="")
-    fails("does not tell how many processors the system had; say --processors N", *DEAL)
+    fails("does not say how many processors the system had; say --processors N", *DEAL)
 
 
 # usage
@@ -299,7 +353,7 @@ def test_no_such_log() -> None:
     [
         ("replay", "numba", "replay"),
         ("audit", "numba", "replay"),
-        ("experiment", "pandas", "experiment"),
+        ("experiment", "numpy", "experiment"),
     ],
 )
 def test_missing_packages_are_named_in_one_line(command: str, missing: str, extra: str) -> None:
@@ -314,7 +368,8 @@ def test_missing_packages_are_named_in_one_line(command: str, missing: str, extr
     )
     assert done.returncode == 2
     assert done.stderr == (
-        f"shapleyprio: {command} needs more packages: pip install 'shapleyprio[{extra}]'\n"
+        f"shapleyprio: {command} needs more packages: install the package "
+        f"shapleyprio-replay, or pip install 'shapleyprio[{extra}]'\n"
     )
 
 
@@ -351,3 +406,12 @@ def test_the_papers_first_workload() -> None:
         total = sum(one["utility"] for one in policy["organizations"])
         contributions = [one["contribution"] for one in policy["organizations"]]
         assert sum(map(Fraction, contributions)) == total
+
+
+def test_pandas_is_imported_for_frames_only() -> None:
+    program = (
+        "import sys; import shapleyprio.cli.replaying, shapleyprio.cli.experimenting; "
+        "assert 'pandas' not in sys.modules; "
+        "from shapleyprio.replay import starts_frame; assert 'pandas' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

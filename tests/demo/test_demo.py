@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -18,11 +17,12 @@ from shapleyprio.config.values import Address
 from shapleyprio.demo import collector
 from shapleyprio.demo.collector import collecting, reserved
 from shapleyprio.demo.consortium import CLUSTER, MEMBERS, write_configuration
-from shapleyprio.demo.summary import Result, conclusion
+from shapleyprio.demo.summary import DemoResult, conclusion
 from shapleyprio.service.status import read_status
 from shapleyprio.store import Store
 from shapleyprio.testbed import packages
 from shapleyprio.testbed.processes import wait_until
+from tests.processes import processes_mentioning
 
 if TYPE_CHECKING:
     from click.testing import Result as Ended
@@ -41,8 +41,8 @@ def waits(output: str) -> dict[str, float]:
     return {name: float(wait) for name, wait in rows}
 
 
-def result(name: str, balance: int, wait: float) -> Result:
-    return Result(
+def result(name: str, balance: int, wait: float) -> DemoResult:
+    return DemoResult(
         name=name,
         submitted=10,
         started=9,
@@ -50,6 +50,7 @@ def result(name: str, balance: int, wait: float) -> Result:
         wait_without=1800,
         contribution=balance,
         utility=0,
+        balance=balance,
     )
 
 
@@ -109,13 +110,13 @@ def test_a_directory_keeps_the_store_for_a_look_afterwards(tmp_path: Path) -> No
     assert ended.exit_code == 0, ended.output
     config = load_config(tmp_path / "kept" / "shapleyprio.toml")
     with Store.open(config.store.url) as store:
-        assert read_status(store, CLUSTER).cycle.outcome == "ok"
+        assert read_status(store.cluster(CLUSTER)).cycle.outcome == "ok"
     again = demo("--simulated", "--directory", str(tmp_path / "kept"))
-    assert again.exit_code == 1
+    assert again.exit_code == 2
     assert "is not empty" in again.output
     (tmp_path / "file").touch()
     below_a_file = demo("--simulated", "--directory", str(tmp_path / "file" / "kept"))
-    assert below_a_file.exit_code == 1
+    assert below_a_file.exit_code == 2
     assert "cannot be made (Not a directory); name another" in below_a_file.output
 
 
@@ -124,6 +125,14 @@ def test_the_last_screen_becomes_a_picture(tmp_path: Path) -> None:
     ended = demo("--simulated", "--hours", "0.2", "--svg", str(picture))
     assert ended.exit_code == 0, ended.output
     assert "rollback" in picture.read_text()
+
+
+def test_a_picture_that_cannot_be_written_is_one_line() -> None:
+    ended = demo("--simulated", "--hours", "0.2", "--svg", "/proc/demo.svg")
+    assert ended.exit_code == 2
+    line = ended.stderr.removesuffix("\n")
+    assert line.startswith("shapleyprio: /proc/demo.svg: cannot be written (")
+    assert "\n" not in line
 
 
 def test_without_slurm_and_without_root_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,17 +199,3 @@ def test_ctrl_c_and_sigterm_stop_everything(
 
 
 DEMO = [sys.executable, "-m", "shapleyprio", "demo"]
-
-
-def processes_mentioning(directory: Path) -> list[str]:
-    """Every process with the directory in its environment, arguments or open files."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            words = [*process.environ().values(), *process.cmdline()]
-            words += [str(file.path) for file in process.open_files()]
-        except psutil.Error:
-            continue
-        if process.pid != os.getpid() and any(str(directory) in word for word in words):
-            found.append(f"{process.pid} {process.name()}")
-    return found

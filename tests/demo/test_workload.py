@@ -6,7 +6,7 @@ from itertools import islice
 
 from shapleyprio.demo.consortium import MEMBERS, PROCESSORS
 from shapleyprio.demo.simulated import first_come_first_served
-from shapleyprio.demo.waits import Job, mean_wait
+from shapleyprio.demo.waits import DemoJob, mean_wait
 from shapleyprio.demo.workload import rounds, workload
 
 HOUR = 3600
@@ -50,8 +50,8 @@ def test_without_us_who_comes_late_waits_behind_the_flood() -> None:
 
 
 def test_a_waiting_job_counts_with_its_wait_so_far() -> None:
-    started = Job(account="a", submit=0, start=100)
-    waiting = Job(account="a", submit=100, start=None)
+    started = DemoJob(account="a", submit=0, start=100)
+    waiting = DemoJob(account="a", submit=100, start=None)
     assert mean_wait([started, waiting], until=400) == 200
     assert mean_wait([], until=400) == 0
 

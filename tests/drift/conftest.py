@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shapleyprio.fairness.runs import Run, RunKey
-from shapleyprio.fairness.tenure import Placement
-from shapleyprio.store import PlacedRun, Store
+from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.store import AllocatedRun, Store
 from tests.service.consortium import NAME
-from tests.store.examples import BEGIN, progress, standing
+from tests.store.examples import BEGIN, standing, watermark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def run(
     owner: str = "biology",
     processors: int = 1,
     paused_at: int | None = None,
-) -> PlacedRun:
+) -> AllocatedRun:
     """A run, its seconds counted from BEGIN."""
     stop = None if end is None else BEGIN + end
     item = Run(
@@ -46,7 +46,7 @@ def run(
         processors={f"{owner}1": processors},
     )
     placed_until = stop if item.paused_at is None else item.paused_at
-    place = Placement(organization, owner, processors, BEGIN + start, placed_until)
+    place = Allocation(organization, owner, processors, BEGIN + start, placed_until)
     return item, (place,)
 
 
@@ -61,12 +61,12 @@ FLOOD = (
 
 
 def remember(
-    store: Store, *runs: PlacedRun, opened: int = 0, until: int = 300, pruned: int = 0
+    store: Store, *runs: AllocatedRun, opened: int = 0, until: int = 300, pruned: int = 0
 ) -> None:
     """Puts runs into the store, whose accounting is complete up to then."""
-    with store.transaction(NAME) as rows:
-        rows.save_progress(
-            progress(
+    with store.cluster(NAME).transaction() as rows:
+        rows.save_watermark(
+            watermark(
                 opened=BEGIN + opened,
                 pruned_until=BEGIN + pruned,
                 observed_until=BEGIN + until,

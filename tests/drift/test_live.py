@@ -18,7 +18,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from shapleyprio.service.drift import WORKER, LiveDrift
+from shapleyprio.drift.live import WORKER, LiveDrift
 from shapleyprio.service.metrics import Metrics
 from tests.drift.conftest import END, FLOOD, remember
 from tests.service.consortium import NAME, config
@@ -46,7 +46,7 @@ class Live:
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(NAME)
-        self.drift = LiveDrift(self.store, NAME, self.url, self.metrics, self.worker)
+        self.drift = LiveDrift(self.store.cluster(NAME), self.url, self.metrics, self.worker)
 
     def replay(self) -> list[Mapping[str, object]]:
         """Replays once; what was logged."""
@@ -54,7 +54,7 @@ class Live:
             self.drift.replay(self.config)
         return list(lines)
 
-    def told(self) -> dict[str, float]:
+    def answer(self) -> dict[str, float]:
         """Metric, with the values of its labels but for the cluster -> its value."""
         text = generate_latest(self.metrics.registry).decode()
         return {
@@ -77,12 +77,12 @@ def program(text: str) -> tuple[str, ...]:
 
 
 def failure(store: Store, url: str, worker: str, **drift: str) -> tuple[object, str]:
-    """Outcome and reason of a replay that comes to nothing, which is told nowhere else."""
+    """Outcome and reason of a replay that comes to nothing, which is shown nowhere else."""
     live = Live(store, url, program(worker), config(drift={**DRIFT, **drift}))
     (line,) = live.replay()
     assert (line["event"], line["log_level"]) == ("drift not replayed", "warning")
-    assert live.told() == {f"drift_runs_total {line['outcome']}": 1}
-    with store.reading(NAME) as view:
+    assert live.answer() == {f"drift_runs_total {line['outcome']}": 1}
+    with store.cluster(NAME).reading() as view:
         assert view.drifts() == []
     return line["outcome"], str(line["why"])
 
@@ -92,11 +92,11 @@ def test_a_replay_is_published_stored_and_logged(store: Store, url: str) -> None
     live = Live(store, url)
     (line,) = live.replay()
     assert line["event"] == "drift"
-    told = live.told()
-    assert told.pop("drift_duration_seconds") > 0
-    assert told.pop("organization_alone_gain_ratio biology") == pytest.approx(45_150 / 80_200 - 1)
-    assert told.pop("organization_alone_gain_ratio physics") == pytest.approx(24_050 / 5_050 - 1)
-    assert told == {
+    answer = live.answer()
+    assert answer.pop("drift_duration_seconds") > 0
+    assert answer.pop("organization_alone_gain_ratio biology") == pytest.approx(45_150 / 80_200 - 1)
+    assert answer.pop("organization_alone_gain_ratio physics") == pytest.approx(24_050 / 5_050 - 1)
+    assert answer == {
         "organization_drift_seconds biology recorded": 20,
         "organization_drift_seconds physics recorded": -20,
         **{
@@ -112,20 +112,20 @@ def test_a_replay_is_published_stored_and_logged(store: Store, url: str) -> None
         "drift_timestamp_seconds": END,
         "drift_runs_total ok": 1,
     }
-    with store.reading(NAME) as view:
-        rows = view.latest_drifts()
+    with store.cluster(NAME).reading() as view:
+        rows = view.drifts()
     assert len(rows) == 8
     assert {(row.begin, row.t) for row in rows} == {(BEGIN, END)}
 
 
-def test_what_an_empty_window_cannot_tell_is_absent(store: Store, url: str) -> None:
+def test_what_an_empty_window_cannot_show_is_absent(store: Store, url: str) -> None:
     remember(store, *FLOOD)
     live = Live(store, url)
     live.replay()
     remember(store, until=10_000)
     (line,) = live.replay()
     assert (line["outcome"], line["why"]) == ("no_jobs", "no job was executed in the window")
-    assert live.told() == {
+    assert live.answer() == {
         "drift_timestamp_seconds": END,
         "drift_runs_total ok": 1,
         "drift_runs_total no_jobs": 1,
@@ -140,7 +140,7 @@ def test_what_nobody_foresaw_is_counted_and_logged_too(
     defect, line = live.replay()
     assert (defect["log_level"], defect["exc_info"]) == ("error", True)
     assert (line["outcome"], line["why"]) == ("failed", "ZeroDivisionError('division by zero')")
-    assert live.told() == {"drift_runs_total failed": 1}
+    assert live.answer() == {"drift_runs_total failed": 1}
 
 
 def test_without_the_packages_there_is_no_replay(store: Store, url: str) -> None:
@@ -150,7 +150,7 @@ def test_without_the_packages_there_is_no_replay(store: Store, url: str) -> None
     )
     outcome, why = failure(store, url, worker)
     assert outcome == "unavailable"
-    assert "the Python package numba is missing; pip install 'shapleyprio[replay]'" in why
+    assert "the Python package numba is missing; install the package shapleyprio-replay, or" in why
 
 
 def test_a_replay_that_takes_too_long_is_given_up(store: Store, url: str) -> None:
@@ -212,7 +212,7 @@ def gone(pid: int) -> bool:
 
 
 def replaying_for_ever(file: Path) -> str:
-    """A worker that tells who it is and never comes to an end."""
+    """A worker that writes who it is and never comes to an end."""
     return (
         f"{WORKER_WITH}import os, time\n"
         "def replay_window(request):\n"
@@ -235,17 +235,17 @@ def test_a_stopping_daemon_does_not_wait_for_a_replay(
     thread.join()
     assert gone(pid)
     assert live.replay() == lines == []
-    assert live.told() == {}
+    assert live.answer() == {}
 
 
 def test_a_worker_does_not_outlive_a_killed_daemon(url: str, store: Store, tmp_path: Path) -> None:
     daemon = (
-        "from shapleyprio.service.drift import LiveDrift\n"
+        "from shapleyprio.drift.live import LiveDrift\n"
         "from shapleyprio.service.metrics import Metrics\n"
         "from shapleyprio.store import Store\n"
         "from tests.service.consortium import config\n"
         f"worker = {program(replaying_for_ever(tmp_path / 'pid'))!r}\n"
-        f"LiveDrift(Store.open({url!r}), {NAME!r}, {url!r}, Metrics({NAME!r}), worker)"
+        f"LiveDrift(Store.open({url!r}).cluster({NAME!r}), {url!r}, Metrics({NAME!r}), worker)"
         ".replay(config())"
     )
     root = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from shapleyprio.drift.figures import alone_gains_of, drifts_of, unfairness_of
-from shapleyprio.drift.messages import Answer, Outcome, Request
+from shapleyprio.drift.messages import DriftAnswer, DriftRequest, DriftResult
 from shapleyprio.drift.replaying import replay_window
 from shapleyprio.service.metrics import Metrics
 from tests.drift.conftest import END, FLOOD, PROCESSORS, remember, run
@@ -26,8 +26,8 @@ WORTH = {0: 25_050, 10: 24_050, 100: 15_050, 200: 5_050}
 
 
 @pytest.fixture
-def request_(url: str) -> Request:
-    return Request(
+def request_(url: str) -> DriftRequest:
+    return DriftRequest(
         url=url,
         cluster=NAME,
         organizations=("biology", "physics"),
@@ -38,10 +38,12 @@ def request_(url: str) -> Request:
     )
 
 
-def test_who_flooded_the_others_processors_came_too_early(store: Store, request_: Request) -> None:
+def test_who_flooded_the_others_processors_came_too_early(
+    store: Store, request_: DriftRequest
+) -> None:
     remember(store, *FLOOD)
     answer = replay_window(request_)
-    assert answer.outcome is Outcome.OK
+    assert answer.result is DriftResult.OK
     drifts = drifts_of(answer.rows)
     assert drifts["biology", "recorded"] == Fraction(WORTH[100] - WORTH[200], 500) == 20
     assert drifts["physics", "recorded"] == -20
@@ -52,7 +54,7 @@ def test_who_flooded_the_others_processors_came_too_early(store: Store, request_
 
 
 def test_directcontr_and_fair_share_are_held_against_ref_too(
-    store: Store, request_: Request
+    store: Store, request_: DriftRequest
 ) -> None:
     remember(store, *FLOOD)
     drifts = drifts_of(replay_window(request_).rows)
@@ -62,7 +64,7 @@ def test_directcontr_and_fair_share_are_held_against_ref_too(
 
 
 def test_alone_is_what_an_organization_has_with_its_own_jobs_on_its_own_processors(
-    store: Store, request_: Request
+    store: Store, request_: DriftRequest
 ) -> None:
     remember(store, *FLOOD)
     rows = replay_window(request_).rows
@@ -76,14 +78,16 @@ def test_alone_is_what_an_organization_has_with_its_own_jobs_on_its_own_processo
     }
 
 
-def test_of_who_has_nothing_either_way_no_ratio_is_told(store: Store, request_: Request) -> None:
+def test_of_who_has_nothing_either_way_no_ratio_is_reported(
+    store: Store, request_: DriftRequest
+) -> None:
     remember(store, *FLOOD[:4])
     rows = replay_window(request_).rows
     assert alone_gains_of(rows).keys() == {"biology"}
 
 
 def test_who_got_nothing_but_would_have_alone_is_infinitely_worse_off(
-    store: Store, request_: Request
+    store: Store, request_: DriftRequest
 ) -> None:
     remember(store, *FLOOD)
     rows = [
@@ -95,11 +99,13 @@ def test_who_got_nothing_but_would_have_alone_is_infinitely_worse_off(
     assert alone_gains_of(rows)["physics"] == inf
     metrics = Metrics(NAME)
     metrics.publish_drifts(rows, 1.0)
-    told = generate_latest(metrics.registry).decode()
-    assert f'alone_gain_ratio{{cluster="{NAME}",organization="physics"}} +Inf' in told
+    output = generate_latest(metrics.registry).decode()
+    assert f'alone_gain_ratio{{cluster="{NAME}",organization="physics"}} +Inf' in output
 
 
-def test_with_many_organizations_coalitions_are_sampled(store: Store, request_: Request) -> None:
+def test_with_many_organizations_coalitions_are_sampled(
+    store: Store, request_: DriftRequest
+) -> None:
     remember(store, *FLOOD)
     few = replace(request_, most_organizations=1)
     rows = replay_window(few).rows
@@ -110,7 +116,7 @@ def test_with_many_organizations_coalitions_are_sampled(store: Store, request_: 
 
 
 def test_organizations_that_the_past_does_not_know_count_with_nothing(
-    store: Store, request_: Request
+    store: Store, request_: DriftRequest
 ) -> None:
     remember(store, *FLOOD)
     more = replace(request_, organizations=("chemistry", "biology", "physics"))
@@ -119,59 +125,59 @@ def test_organizations_that_the_past_does_not_know_count_with_nothing(
     assert drifts["physics", "recorded"] == -20
 
 
-def test_a_window_without_jobs_is_no_failure(store: Store, request_: Request) -> None:
+def test_a_window_without_jobs_is_no_failure(store: Store, request_: DriftRequest) -> None:
     remember(store)
     answer = replay_window(request_)
-    assert (answer.outcome, answer.rows) == (Outcome.NO_JOBS, ())
+    assert (answer.result, answer.rows) == (DriftResult.NO_JOBS, ())
     assert answer.why == "no job was executed in the window"
 
 
-def test_a_window_with_guests_only_has_no_jobs(store: Store, request_: Request) -> None:
+def test_a_window_with_guests_only_has_no_jobs(store: Store, request_: DriftRequest) -> None:
     remember(store, run(1, "guests", 10, 20))
     answer = replay_window(request_)
-    assert answer.outcome is Outcome.NO_JOBS
+    assert answer.result is DriftResult.NO_JOBS
     assert answer.why == "no job of an organization was executed in the window"
 
 
 def test_where_nobody_brings_processors_nothing_can_be_fair(
-    store: Store, request_: Request, monkeypatch: pytest.MonkeyPatch
+    store: Store, request_: DriftRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in list(PROCESSORS):
         monkeypatch.setitem(PROCESSORS, name, 0)
     remember(store, run(1, "physics", 10, 20, owner="guests"))
     answer = replay_window(request_)
-    assert answer.outcome is Outcome.FAILED
+    assert answer.result is DriftResult.FAILED
     assert answer.why == "no organization brings processors; see `shapleyprio check`"
 
 
 def test_so_many_organizations_that_not_even_rand_can_are_too_large(
-    store: Store, request_: Request
+    store: Store, request_: DriftRequest
 ) -> None:
     remember(store, *FLOOD)
     many = ("physics", "biology", *(f"o{number}" for number in range(68)))
     answer = replay_window(replace(request_, organizations=many))
-    assert answer.outcome is Outcome.TOO_LARGE
+    assert answer.result is DriftResult.TOO_LARGE
     assert answer.why == ("70 organizations; a replay takes 62 at most, put some of them together")
 
 
-def test_ref_takes_only_so_many(store: Store, request_: Request) -> None:
+def test_ref_takes_only_so_many(store: Store, request_: DriftRequest) -> None:
     remember(store, *FLOOD)
     many = ("physics", "biology", *(f"o{number}" for number in range(28)))
     answer = replay_window(replace(request_, organizations=many, most_organizations=40))
-    assert answer.outcome is Outcome.TOO_LARGE
+    assert answer.result is DriftResult.TOO_LARGE
     assert answer.why.endswith("k = 30 is more than 18; lower drift.most_organizations")
 
 
-def test_numbers_beyond_64_bits_are_too_large(store: Store, request_: Request) -> None:
+def test_numbers_beyond_64_bits_are_too_large(store: Store, request_: DriftRequest) -> None:
     remember(store, run(1, "physics", 10, 2**31 - 10), until=2**31)
     answer = replay_window(replace(request_, window=2**31))
-    assert answer.outcome is Outcome.TOO_LARGE
+    assert answer.result is DriftResult.TOO_LARGE
     assert answer.why.endswith(" choose a drift.window of 1518500248 s at most")
 
 
-def test_messages_arrive_as_they_were_sent(store: Store, request_: Request) -> None:
+def test_messages_arrive_as_they_were_sent(store: Store, request_: DriftRequest) -> None:
     remember(store, *FLOOD)
-    assert Request.from_json(request_.as_json()) == request_
+    assert DriftRequest.from_json(request_.as_json()) == request_
     answer = replay_window(request_)
     huge = replace(answer, rows=(replace(answer.rows[0], utility=10**30), *answer.rows[1:]))
-    assert Answer.from_json(huge.as_json()) == huge
+    assert DriftAnswer.from_json(huge.as_json()) == huge

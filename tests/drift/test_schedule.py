@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from shapleyprio.drift.live import LiveDrift
 from shapleyprio.service.cycle import Cycle
-from shapleyprio.service.daemon import Daemon
-from shapleyprio.service.drift import LiveDrift
+from shapleyprio.service.daemon import Daemon, DaemonParts
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.metrics import Metrics
 from tests.service.consortium import NAME, Cluster, config
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Replays:
-    """Takes until it is stopped; tells when it begins."""
+    """Takes until it is stopped; shows when it begins."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
@@ -51,12 +51,14 @@ class Stage:
         slurm = Cluster()
         self.daemon = Daemon(
             file,
-            read_config=lambda: self.file,
-            make_cycle=lambda new: Cycle(new, slurm, store, NAME),
-            metrics=Metrics(NAME),
-            site=Site(),
-            lease=Lease(store, NAME, seconds=300),
-            drift=cast("LiveDrift", self.replays),
+            DaemonParts(
+                read_config=lambda: self.file,
+                make_cycle=lambda new: Cycle(new, slurm, store.cluster(NAME)),
+                metrics=Metrics(NAME),
+                site=Site(),
+                lease=Lease(store.cluster(NAME), seconds=300),
+                drift=cast("LiveDrift", self.replays),
+            ),
         )
         scheduler = self.daemon._scheduler
         scheduler.start(paused=True)
@@ -91,7 +93,7 @@ def test_a_replay_does_not_delay_the_cycle(stage: Stage, store: Store) -> None:
     scheduler.add_job(cycle)
     assert done.wait(60)
     assert not stage.replays.stopped.is_set()
-    with store.reading(NAME) as view:
+    with store.cluster(NAME).reading() as view:
         assert [row.outcome for row in view.cycles()] == ["ok"]
 
 

@@ -18,12 +18,12 @@ from tests.service.consortium import NAME
 from tests.store.examples import BEGIN
 
 if TYPE_CHECKING:
-    from shapleyprio.store import PlacedRun, Store
+    from shapleyprio.store import AllocatedRun, Store
 
 LENGTH = 100
 
 
-def cut(placed: PlacedRun, begin: int = 0, end: int = LENGTH) -> list[tuple[int, int, int]]:
+def cut(placed: AllocatedRun, begin: int = 0, end: int = LENGTH) -> list[tuple[int, int, int]]:
     """Release, begin and end of what is left, counted from BEGIN."""
     return [
         (left.key.submit - BEGIN, left.begin - BEGIN, (left.end or 0) - BEGIN)
@@ -83,7 +83,7 @@ RUNS = st.lists(
 )
 
 
-def workload(runs: list[PlacedRun], owned: int) -> Workload | None:
+def workload(runs: list[AllocatedRun], owned: int) -> Workload | None:
     begin, end = BEGIN, BEGIN + LENGTH
     log = log_of_runs("-", (one for placed in runs for one in executed_between(placed, begin, end)))
     if not len(log.job):
@@ -94,7 +94,7 @@ def workload(runs: list[PlacedRun], owned: int) -> Workload | None:
     )
 
 
-def drawn(values: list[tuple[str, int, int | None, int, int]]) -> list[PlacedRun]:
+def drawn(values: list[tuple[str, int, int | None, int, int]]) -> list[AllocatedRun]:
     return [
         run(
             number,
@@ -161,9 +161,9 @@ def test_in_the_fair_schedule_what_ran_at_the_begin_goes_on() -> None:
 def test_only_the_window_is_read(url: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     old = [run(job, "physics", job, job + 1) for job in range(500)]
     remember(store, *old, run(900, "biology", 990, None), run(901, "physics", 950, 970), until=1000)
-    seen: list[PlacedRun] = []
+    seen: list[AllocatedRun] = []
 
-    def spy(placed: PlacedRun, begin: int, end: int) -> list[PlacedRun]:
+    def spy(placed: AllocatedRun, begin: int, end: int) -> list[AllocatedRun]:
         seen.append(placed)
         return list(executed_between(placed, begin, end))
 

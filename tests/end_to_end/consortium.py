@@ -10,15 +10,17 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from shapleyprio.fairness.ranking import leading
-from shapleyprio.slurm.command_line import CommandLineSlurm
-from shapleyprio.slurm.port import PendingJob
+from shapleyprio.config import load_config
+from shapleyprio.fairness.rule import by_score
+from shapleyprio.service.cycle import Cycle
+from shapleyprio.slurm.adapters import connect
+from shapleyprio.slurm.port import Connection, PendingJob
 from shapleyprio.store import CycleRow, Push, Store, View
 from shapleyprio.testbed import machine
 from shapleyprio.testbed.cluster import PrivateSlurm
@@ -49,7 +51,7 @@ SETTINGS = MappingProxyType(
 )
 """Priorities that stand still as long as nobody writes any, and well above the floor."""
 
-PATIENCE_SECONDS = 45.0  # real ones
+PATIENCE_SECONDS = 120.0  # real ones; three clusters beside each other share two cores in CI
 COMMAND_SECONDS = 60.0  # real ones
 
 
@@ -66,7 +68,7 @@ def spec(speed: int) -> ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What stands in Slurm at one job; the site factor is told of some waiting jobs only."""
+    """What stands in Slurm at one job; the site factor is known of some waiting jobs only."""
 
     nice: int
     priority: int
@@ -109,9 +111,10 @@ class Consortium:
         self.directory = directory
         self.config_file = directory / "shapleyprio.toml"
         self.since = cluster.now()
-        self.metrics_port = machine.free_base_port(1)
-        self.slurm = CommandLineSlurm(
-            environment=cluster.environment, timeout_seconds=COMMAND_SECONDS
+        self._reserved = ExitStack()
+        self.metrics_port = self._reserved.enter_context(machine.reserved_ports(1))
+        self.slurm = connect(
+            Connection(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
         )
         self._daemons: list[RunningDaemon] = []
 
@@ -213,6 +216,7 @@ class Consortium:
         """Kill daemons that are left."""
         for daemon in self._daemons:
             daemon.kill()
+        self._reserved.close()
 
     def await_cycles(self, count: int = 2) -> None:
         """Wait for so many more good cycles; from the second on they began after this call."""
@@ -236,8 +240,12 @@ class Consortium:
 
     @contextmanager
     def reading(self, store: str = "store.db") -> Iterator[View]:
-        with Store.open(self.url(store)) as opened, opened.reading(CLUSTER) as view:
+        with Store.open(self.url(store)) as opened, opened.cluster(CLUSTER).reading() as view:
             yield view
+
+    def has_store(self) -> bool:
+        """Whether there is a file of the store, or one beside it."""
+        return any(self.directory.glob("store.db*"))
 
     def points(self, store: str = "store.db") -> dict[str, int]:
         """Organization -> priority points after the last cycle."""
@@ -246,7 +254,7 @@ class Consortium:
 
     def order(self, store: str = "store.db") -> list[str]:
         """The organizations after the last cycle, the first to be served first."""
-        return leading(self.points(store))
+        return by_score(self.points(store))
 
     def pushes(self) -> list[Push]:
         """Every write there was, the oldest first."""
@@ -267,17 +275,42 @@ class Consortium:
         """Read all of accounting into a new store, write nothing; returns the store's name."""
         name = "from-scratch.db"
         (self.directory / name).unlink(missing_ok=True)
-        text = self.config_file.read_text().replace("/store.db", f"/{name}")
-        config = self.directory / "from-scratch.toml"
-        config.write_text(text)
-        done = self.run("daemon", "--once", "--dry-run", config=config)
-        assert done.returncode == 0, done.stderr
+        with Store.open(self.url(name), create=True) as store:
+            Cycle(load_config(self.config_file), self.slurm, store.cluster(CLUSTER)).run(
+                dry_run=True
+            )
         return name
 
     # -- the cluster
 
+    def await_settled(self) -> None:
+        """Wait until accounting knows all ends of jobs."""
+
+        def settled() -> bool:
+            rows = self.accounted("State", "End")
+            queue = self.cluster.run("squeue", "-h", "-o", "%T").split()
+            # a completing job has ended for accounting, though the queue still lists it
+            without_end = len(queue) - queue.count("COMPLETING")
+            backlog = self.slurm.controller().accounting_backlog
+            unfinished = [state for state, end in rows if state == "RUNNING" or not end.isdigit()]
+            return backlog == 0 and len(unfinished) == without_end
+
+        self.until(settled, what="accounting to know all ends")
+
     def until(self, predicate: Callable[[], bool], *, what: str) -> None:
-        wait_until(predicate, real_seconds=PATIENCE_SECONDS, what=what)
+        try:
+            wait_until(predicate, real_seconds=PATIENCE_SECONDS, what=what)
+        except TestbedError as error:
+            raise TestbedError(f"{error}; the cluster then:\n{self.picture()}") from error
+
+    def picture(self) -> str:
+        """Every node and job with why it stands still, for the message of a failed wait."""
+        commands = (
+            ("sinfo", "-N", "-o", "%N %T %C %E"),
+            ("squeue", "-o", "%i %a %T %Q %S %r %N"),
+            ("sdiag",),
+        )
+        return "\n".join(self.cluster.run(*command, check=False) for command in commands)
 
     def wait(self, seconds: float) -> None:
         """Let cluster seconds pass."""
@@ -285,7 +318,7 @@ class Consortium:
 
     def waiting(self) -> dict[int, PendingJob]:
         """Job id -> the waiting job."""
-        return {job.job_id: job for job in self.slurm.pending() if isinstance(job, PendingJob)}
+        return {job.job_id: job for job in self.slurm.pending().jobs}
 
     def state(self, job: int) -> str:
         return self.cluster.run("squeue", "-h", "-j", str(job), "-o", "%T", check=False).strip()
@@ -312,16 +345,9 @@ class Consortium:
 
     def let_start(self, job: int) -> None:
         """Let a requeued job start as soon as there is room."""
-
-        def updated() -> bool:
-            if self.state(job) != "PENDING":
-                return False
-            with suppress(TestbedError):  # "try again in a bit"
-                self.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
-                return True
-            return False
-
-        self.until(updated, what=f"the requeued job {job} to be updated")
+        self.until(
+            lambda: self.cluster.starts_again(job), what=f"the requeued job {job} to be updated"
+        )
 
     def accounted(self, *fields: str) -> list[list[str]]:
         """Fields of every row of accounting since this consortium began, times in seconds."""
@@ -344,7 +370,7 @@ class Consortium:
             )
             return len(begun) == len(jobs)
 
-        self.until(all_known, what="accounting to tell all starts")
+        self.until(all_known, what="accounting to know all starts")
         return sorted(begun, key=lambda job: begun[job])
 
     def found(self) -> dict[str, Found]:
@@ -370,7 +396,7 @@ def clear(cluster: PrivateSlurm) -> None:
 
     def empty() -> bool:
         with suppress(TestbedError):  # a daemon that just came back needs another moment
-            cluster.run("scancel", f"--user={cluster.place.user}")
+            cluster.run("scancel", f"--user={cluster.paths.user}")
             return not cluster.run("squeue", "-h").strip()
         return False
 

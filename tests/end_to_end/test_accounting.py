@@ -10,7 +10,7 @@ import pytest
 from shapleyprio.fairness.ledger import Ledger, Standing
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.fairness.utility import Moments
-from shapleyprio.store import PlacedRun
+from shapleyprio.store import AllocatedRun
 from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, NODES, Consortium, clear
 
 pytestmark = pytest.mark.real_slurm
@@ -23,16 +23,16 @@ OVERLAP = "60s"
 """Shorter than what happens below takes, so that what is late must not be missed for good."""
 
 
-def books(consortium: Consortium, store: str) -> tuple[Ledger, list[PlacedRun], int]:
+def stored_ledger(consortium: Consortium, store: str) -> tuple[Ledger, list[AllocatedRun], int]:
     """The ledger and the runs of a store, and the second at which they stand."""
     with consortium.reading(store) as view:
-        progress = view.progress()
-        assert progress is not None
+        watermark = view.watermark()
+        assert watermark is not None
         ledger = Ledger(
-            progress.horizon, folded_to=progress.folded_to, entries=view.ledger_entries()
+            watermark.horizon, folded_to=watermark.folded_to, entries=view.ledger_entries()
         )
         runs = sorted(view.all_runs(), key=lambda placed: placed[0].key)
-        return ledger, runs, progress.accounted_to
+        return ledger, runs, watermark.accounted_to
 
 
 def moments(ledger: Ledger) -> dict[tuple[str, str], Moments]:
@@ -69,17 +69,10 @@ def standings_by_hand(consortium: Consortium, t: int) -> dict[str, Standing]:
 
 
 def assert_the_ledger_equals_a_read_from_scratch(consortium: Consortium) -> None:
-    def settled() -> bool:
-        rows = consortium.accounted("State", "End")
-        queue = consortium.cluster.run("squeue", "-h", "-o", "%T").split()
-        backlog = consortium.slurm.controller().accounting_backlog
-        unfinished = [state for state, end in rows if state == "RUNNING" or not end.isdigit()]
-        return backlog == 0 and len(unfinished) == len(queue)
-
-    consortium.until(settled, what="accounting to know all ends")
+    consortium.await_settled()
     consortium.await_cycles()
-    ledger, runs, t = books(consortium, "store.db")
-    afresh, runs_afresh, _ = books(consortium, consortium.from_scratch())
+    ledger, runs, t = stored_ledger(consortium, "store.db")
+    afresh, runs_afresh, _ = stored_ledger(consortium, consortium.from_scratch())
     assert runs == runs_afresh
     assert moments(ledger) == moments(afresh)
 

@@ -30,12 +30,12 @@ def steered(
     return consortium, jobs
 
 
-def test_status_tells_every_organizations_standing(
+def test_status_shows_every_organizations_standing(
     steered: tuple[Consortium, dict[str, int]],
 ) -> None:
     consortium, _ = steered
     status = json.loads(consortium.succeed("status", "--json"))
-    assert (status["outcome"], status["failure"], status["kept_aside"]) == ("ok", None, 0)
+    assert (status["outcome"], status["failure"], status["quarantined"]) == ("ok", None, 0)
     rows = status["organizations"]
     assert [row["organization"] for row in rows] == list(MEMBERS)
     for row in rows:
@@ -46,17 +46,17 @@ def test_status_tells_every_organizations_standing(
     assert all(name in printed for name in MEMBERS)
 
 
-def test_explain_tells_the_organizations_place_and_the_users_nice(
+def test_explain_shows_the_organizations_rank_and_the_users_nice(
     steered: tuple[Consortium, dict[str, int]],
 ) -> None:
     consortium, jobs = steered
-    told = json.loads(consortium.succeed("explain", str(jobs["beta"]), "--json"))
-    assert (told["organization"], told["place"], told["organizations"]) == ("beta", 2, 3)
-    assert told["points"] == consortium.points()["beta"]
-    assert told["ahead"] == 1
-    assert [push["new"] for push in told["pushes"]] == [told["points"]]
+    output = json.loads(consortium.succeed("explain", str(jobs["beta"]), "--json"))
+    assert (output["organization"], output["rank"], output["organizations"]) == ("beta", 2, 3)
+    assert output["points"] == consortium.points()["beta"]
+    assert output["ahead"] == 1
+    assert [push["new"] for push in output["pushes"]] == [output["points"]]
     printed = consortium.succeed("explain", str(jobs["beta"]))
-    assert "place 2 of 3" in printed
+    assert "rank 2 of 3" in printed
     assert "nice of 20" in printed
     assert "No organization claims" in consortium.succeed("explain", str(jobs[GUESTS]))
     of_account = json.loads(consortium.succeed("explain", "--account", "beta", "--json"))
@@ -74,7 +74,7 @@ def test_explain_of_a_job_that_does_not_wait_is_a_usage_error(
     assert refused.stderr.startswith("shapleyprio: no job 4000000 waits")
 
 
-def test_history_and_the_stores_status_are_told(
+def test_history_and_the_stores_status_are_reported(
     steered: tuple[Consortium, dict[str, int]],
 ) -> None:
     consortium, jobs = steered

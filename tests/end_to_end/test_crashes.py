@@ -1,4 +1,4 @@
-"""Whatever is killed or told to stop, nothing is lost and the next cycle goes on."""
+"""Whatever is killed or asked to stop, nothing is lost and the next cycle goes on."""
 
 from __future__ import annotations
 

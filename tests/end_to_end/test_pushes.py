@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -52,7 +53,7 @@ def test_users_order_their_jobs_by_nice_and_every_write_is_kept_with_its_reason(
         (1, 50, 50 - points),
     ]
     for push in history:
-        assert push["reason"].startswith("place 2 of 3, balance ")
+        assert push["reason"].startswith("rank 2 of 3, balance ")
         assert push["state"] == "applied"
 
     consortium.succeed("rollback")
@@ -69,7 +70,7 @@ def test_the_site_factor_takes_over_from_nice_and_leaves_users_nice_alone(
     consortium.configure(channel="nice")
     assert consortium.once() == 2
     consortium.configure(channel="site_factor")
-    assert consortium.once() == 4  # what was added to the nice is taken back
+    assert consortium.once() == 4  # what was added to the nice is subtracted
     consortium.set_nice(high, 70)
     assert consortium.once() == 0
     points = consortium.points()["beta"]
@@ -84,11 +85,16 @@ def test_an_array_gets_one_write_and_stays_in_one_piece(
     consortium: Consortium, busy: int, channel: str
 ) -> None:
     def pieces() -> list[str]:
-        return consortium.cluster.run(
-            *("squeue", "-h", "--array-unique", "-t", "PD", "-o", "%i")
-        ).split()
+        answer = consortium.cluster.run("scontrol", "show", "job", "-o")
+        waiting = [line for line in answer.splitlines() if " JobState=PENDING " in line]
+        found = re.findall(r" ArrayJobId=(\d+) ArrayTaskId=(\S+)", "\n".join(waiting))
+        return [f"{number}_[{tasks}]" for number, tasks in found]
 
     array = consortium.cluster.submit("beta", 600, array="0-29", nice=20)
+    consortium.until(
+        lambda: consortium.waiting()[array].site_factor is not None,
+        what="Slurm's scheduler to look at the array",
+    )
     consortium.configure(channel=channel)
     assert consortium.once() == 1
     assert pieces() == [f"{array}_[0-29]"]
@@ -100,7 +106,7 @@ def test_an_array_gets_one_write_and_stays_in_one_piece(
     assert consortium.once() == 1
     assert pieces() == [rest]
     assert [push.label for push in consortium.pushes()] == [f"{array}_[0-29]", rest]
-    assert {push.asked for push in consortium.pushes()} == {20 if channel == "nice" else 0}
+    assert {push.original for push in consortium.pushes()} == {20 if channel == "nice" else 0}
 
 
 def test_a_dry_run_prints_its_plan_and_changes_nothing(consortium: Consortium) -> None:
@@ -108,17 +114,74 @@ def test_a_dry_run_prints_its_plan_and_changes_nothing(consortium: Consortium) -
     before = consortium.found(), consortium.slurm.qos_priorities()
     for channel in ("nice", "qos"):
         consortium.configure(channel=channel)
-        printed = consortium.succeed("daemon", "--once", "--dry-run")
+        dry = ("daemon", "--once", "--dry-run", "--verbose")
+        answer = json.loads(consortium.succeed(*dry, "--json"))
+        points = {one["organization"]: one["priority"] for one in answer["organizations"]}
+        words = [row.replace("│", " ").split() for row in consortium.succeed(*dry).splitlines()]
+        assert [row[0] for row in words[3:6]] == list(MEMBERS)
         for name, job in zip(MEMBERS, jobs, strict=True):
-            new = consortium.points()[name] * (-1 if channel == "nice" else 1)
+            new = points[name] * (-1 if channel == "nice" else 1)
             target = name if channel == "qos" else str(job)
-            words = [row.replace("│", " ").split()[:5] for row in printed.splitlines()]
-            assert [channel, target, name] in [row[:3] for row in words]
-            assert str(new) in next(row for row in words if row[1:2] == [target])
+            row = next(row for row in words if row[:3] == [channel, target, name])
+            assert str(new) in row
     assert (consortium.found(), consortium.slurm.qos_priorities()) == before
-    assert consortium.pushes() == []
-    with consortium.reading() as view:
-        assert {row.outcome for row in view.cycles()} == {"dry_run"}
+    assert not consortium.has_store()
+
+
+def test_a_mistake_in_a_first_dry_run_is_forgotten_when_it_is_corrected(
+    consortium: Consortium, busy: int
+) -> None:
+    consortium.cluster.submit("alpha", 60, processors=ALL_CPUS)
+    consortium.configure()
+    good = consortium.config_file.read_text()
+    mistaken = good.replace('accounts = ["alpha"]', "accounts = []").replace(
+        'partitions = ["alpha"]', "partitions = []"
+    )
+    consortium.config_file.write_text(mistaken)
+    dry = ("daemon", "--once", "--dry-run", "--json")
+    (alpha,) = (
+        one
+        for one in json.loads(consortium.succeed(*dry))["organizations"]
+        if one["organization"] == "alpha"
+    )
+    assert (alpha["contribution"], alpha["share"]) == (0, 0)
+    assert not consortium.has_store()
+
+    consortium.config_file.write_text(good)
+    consortium.cancel(busy)
+    consortium.await_settled()
+    consortium.once()
+    afresh = consortium.from_scratch()
+    with consortium.reading() as view, consortium.reading(afresh) as other:
+        assert list(view.all_runs()) == list(other.all_runs())
+        assert set(view.tenures()) == set(other.tenures())
+        assert view.ledger_entries() == other.ledger_entries()
+        assert view.ledger_entries()["", "alpha"].total.first != 0
+
+
+def test_a_dry_run_of_another_configuration_does_not_disturb_the_daemon(
+    consortium: Consortium,
+) -> None:
+    jobs = [consortium.cluster.submit(name, 60, processors=ALL_CPUS) for name in MEMBERS]
+    consortium.configure()
+    new = consortium.directory / "new.toml"
+    consortium.configure(organizations=MEMBERS[::-1], file=new)
+    with consortium.daemon() as daemon:
+        consortium.until(lambda: len(consortium.pushes()) == len(jobs), what="the first writes")
+        for _ in range(3):
+            done = consortium.run("daemon", "--once", "--dry-run", "--json", config=new)
+            assert done.returncode == 0, done.stderr
+            answer = json.loads(done.stdout)
+            ranks = {one["organization"]: one["rank"] for one in answer["organizations"]}
+            assert ranks == {"gamma": 1, "beta": 2, "alpha": 3}
+            before = {one["organization"]: one["before"] for one in answer["organizations"]}
+            assert before["alpha"]["rank"] == 1
+            assert answer["writes"] == 2  # beta keeps its points
+        consortium.await_cycles()
+        assert daemon.end() == 0
+        assert "failed" not in daemon.log()
+    assert {row.outcome for row in consortium.cycles()} == {"ok"}
+    assert len(consortium.pushes()) == len(jobs)
 
 
 @pytest.mark.parametrize("channel", ["site_factor", "nice"])
@@ -135,10 +198,10 @@ def test_rollback_leaves_everything_as_it_was_found(
     for nice, name in enumerate((*MEMBERS, GUESTS)):
         cluster.submit(name, 600, processors=ALL_CPUS, nice=10 * nice)
     array = cluster.submit("beta", 600, processors=ALL_CPUS, array="0-9", nice=40)
-    favoured = cluster.submit("alpha", 600, processors=ALL_CPUS)
-    cluster.run("scontrol", "update", f"JobId={favoured}", "SiteFactor=777")
+    favored = cluster.submit("alpha", 600, processors=ALL_CPUS)
+    cluster.run("scontrol", "update", f"JobId={favored}", "SiteFactor=777")
     found = consortium.found()
-    assert found[str(favoured)].site_factor == 777
+    assert found[str(favored)].site_factor == 777
 
     consortium.configure(channel=channel, organizations=MEMBERS[::-1])
     with consortium.daemon() as daemon:
@@ -150,7 +213,7 @@ def test_rollback_leaves_everything_as_it_was_found(
         consortium.let_start(runs)
         consortium.await_cycles()
         changed = {label for label, now in consortium.found().items() if now != found[label]}
-        expected = {str(job) for job in (runs, starts, favoured)} | {f"{array}_[0-9]"}
+        expected = {str(job) for job in (runs, starts, favored)} | {f"{array}_[0-9]"}
         assert expected <= changed
         refused = consortium.run("rollback")
         assert refused.returncode == 6

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shapleyprio.experiment.cells import Cell, Experiment, Row
-from shapleyprio.replay.limits import PolicyError
+from shapleyprio.replay.errors import PolicyError
 
 
 @dataclass(frozen=True, slots=True)

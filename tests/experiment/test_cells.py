@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from shapleyprio.errors import Remedy
+from shapleyprio.experiment import windows
 from shapleyprio.experiment.cells import ExperimentError, Row
-from shapleyprio.experiment.general import experiment_of
+from shapleyprio.experiment.general import windows_experiment
 from shapleyprio.experiment.logs import checksum, log_of, logs_among
+from shapleyprio.experiment.parameters import WindowsParameters
 from shapleyprio.experiment.windows import WindowCell, check_policies
 from shapleyprio.replay import Window, deal, measure, run_policy, unfairness, workload_of
-from shapleyprio.replay.limits import PolicyError
+from shapleyprio.replay.errors import PolicyError, WorkloadError
 from tests.experiment.examples import BUSY, write_log
 
 POLICIES = ("ref", "rand-3", "fcfs")
@@ -81,7 +84,7 @@ def test_all_deals_shares_and_numbers_of_organizations_see_the_same_windows(
         replace(cell, organizations=3),
         replace(cell, policies=("fcfs",)),
     ]
-    assert {started(one) for one in others} == {started(cell)}
+    assert {started(other) for other in others} == {started(cell)}
 
 
 def test_windows_differ_by_number_and_by_seed(cell: WindowCell) -> None:
@@ -93,7 +96,24 @@ def test_windows_differ_by_number_and_by_seed(cell: WindowCell) -> None:
 def test_deals_differ_by_number(cell: WindowCell) -> None:
     log = log_of(cell.source)
     dealt = [replace(cell, deal=number)._dealt(log).organization.tolist() for number in range(8)]
-    assert len({tuple(one) for one in dealt}) > 3
+    assert len({tuple(owners) for owners in dealt}) > 3
+
+
+def test_a_contended_window_has_something_to_compare(
+    cell: WindowCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def worst(window: int, contended: int | None) -> float:
+        drawn = replace(
+            cell, policies=("directcontr", "fairshare"), window=window, contended=contended
+        )
+        return max(float(str(row["unfairness"])) for row in drawn.run())
+
+    (first, *_) = (window for window in range(200) if 0 < worst(window, None) < 1)
+    (second, *_) = (window for window in range(200) if worst(window, None) >= 1)
+    assert worst(second, 1) == worst(second, None)
+    monkeypatch.setattr(windows, "MOST_DRAWS", 20)
+    with pytest.raises(ExperimentError, match="directcontr or fairshare 5000 s away from ref"):
+        worst(first, 5000)
 
 
 def test_every_window_has_a_job(tmp_path: Path) -> None:
@@ -101,7 +121,10 @@ def test_every_window_has_a_job(tmp_path: Path) -> None:
     late = file.read_text().splitlines()[1:]
     shifted = [" ".join(["1", "5000", *line.split()[2:]]) for line in late]
     file.write_text(file.read_text() + "\n".join(shifted) + "\n")
-    made = experiment_of([str(file)], policies=["fcfs"], windows=20, length=400, organizations=[2])
+    made = windows_experiment(
+        [str(file)],
+        WindowsParameters(policies=["fcfs"], windows=20, length=400, organizations=[2]),
+    )
     for cell in made.cells:
         (row,) = cell.run()
         assert isinstance(row["jobs"], int)
@@ -113,36 +136,41 @@ def test_a_window_longer_than_the_log_is_all_of_it(cell: WindowCell) -> None:
     assert row["jobs"] == len(BUSY)
 
 
-def test_what_cannot_be_told_apart_exactly_is_told_and_not_hidden(cell: WindowCell) -> None:
+def test_what_cannot_be_distinguished_exactly_is_reported_and_not_hidden(cell: WindowCell) -> None:
     rows = replace(cell, processors=1_000_000, length=10_000_000).run()
     assert [row["unfairness"] for row in rows] == [None] * 3
     assert all("64 bits" in str(row["problem"]) for row in rows)
 
 
-def test_where_only_ref_cannot_be_had_the_rest_is_told(cell: WindowCell) -> None:
+def test_where_only_ref_cannot_be_had_the_rest_is_reported(cell: WindowCell) -> None:
     (row,) = replace(cell, organizations=19, processors=19, policies=("fcfs",)).run()
     assert row["unfairness"] is None
     assert row["mean_wait"] is not None
     assert str(row["problem"]).startswith("ref: ref keeps a schedule for each of 2^k coalitions")
+    assert row["remedy"] == Remedy.SAMPLE
 
 
 def test_a_log_without_a_number_of_processors_needs_one(cell: WindowCell, tmp_path: Path) -> None:
     source = str(write_log(tmp_path / "none.swf", header=""))
-    with pytest.raises(ExperimentError, match="say --processors N"):
+    with pytest.raises(WorkloadError, match="does not say how many processors") as caught:
         replace(cell, source=source).run()
+    assert caught.value.remedy is Remedy.NAME_PROCESSORS
 
 
 def test_names_of_cells_are_unique(tmp_path: Path) -> None:
     file = str(write_log(tmp_path / "busy.swf"))
-    made = experiment_of(
-        [file], windows=3, deals=2, organizations=[2, 3], shares=["zipf", "uniform"]
+    parameters = WindowsParameters(
+        windows=3, deals=2, organizations=[2, 3], shares=["zipf", "uniform"]
     )
+    made = windows_experiment([file], parameters)
     assert len({cell.name for cell in made.cells}) == len(made.cells) == 24
 
 
 def test_a_longer_experiment_begins_with_the_shorter_one(tmp_path: Path) -> None:
     file = str(write_log(tmp_path / "busy.swf"))
-    short, long = (experiment_of([file], windows=count).cells for count in (3, 5))
+    short, long = (
+        windows_experiment([file], WindowsParameters(windows=count)).cells for count in (3, 5)
+    )
     assert list(long)[:3] == list(short)
 
 
@@ -155,7 +183,7 @@ def test_unknown_policies_are_refused_before_anything_is_read() -> None:
 
 def test_logs_of_the_same_name_are_refused() -> None:
     with pytest.raises(ExperimentError, match="same name"):
-        experiment_of(["one/log.swf", "two/log.swf.gz"])
+        windows_experiment(["one/log.swf", "two/log.swf.gz"], WindowsParameters())
 
 
 def test_logs_are_found_in_directories_and_by_name(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_workers_are_started_as_jobs_of_slurm(
     assert len((tmp_path / "pids").read_text().split()) == 1
 
 
-def test_what_slurm_refuses_is_told_in_one_line(
+def test_what_slurm_refuses_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("dask_jobqueue", reason="the extra `cluster` is not installed")
@@ -65,7 +65,7 @@ def test_what_slurm_refuses_is_told_in_one_line(
     refusing.write_text("#!/bin/sh\necho 'allocation failure: Invalid account' >&2\nexit 1\n")
     refusing.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    expected = r"--dask slurm: a worker's job is refused \(allocation failure: Invalid account\)"
+    expected = r"Dask on Slurm: a worker's job is refused \(allocation failure: Invalid account\)"
     with pytest.raises(ExperimentError, match=expected):
         run(squares(tmp_path / "trail", 3), on_dask("slurm", workers=1))
     refusing.unlink()
@@ -76,7 +76,7 @@ def test_what_slurm_refuses_is_told_in_one_line(
 
 def test_without_a_scheduler_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
-    with pytest.raises(ExperimentError, match=r"--dask tcp://127\.0\.0\.1:9: no scheduler"):
+    with pytest.raises(ExperimentError, match=r"answers at tcp://127\.0\.0\.1:9 "):
         run(experiment_of([Failing()]), on_dask("tcp://127.0.0.1:9", workers=1))
 
 

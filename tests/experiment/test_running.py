@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shapleyprio.errors import ReplayError
+from shapleyprio.errors import Remedy, ReplayError
 from shapleyprio.experiment.cells import ExperimentError, Row
-from shapleyprio.experiment.keeping import Kept
+from shapleyprio.experiment.keeping import ResultCache
 from shapleyprio.experiment.running import on_cores, run
 from tests.experiment.examples import Dying, Failing, experiment_of, runs_in, squares
 
@@ -24,13 +24,13 @@ ROOT = Path(__file__).parents[2]
 SLOW = """
 import sys
 from pathlib import Path
-from shapleyprio.experiment.keeping import Kept
+from shapleyprio.experiment.keeping import ResultCache
 from shapleyprio.experiment.running import on_cores, run
 from tests.experiment.slow import slow_experiment
 
 if __name__ == "__main__":
     made = slow_experiment()
-    run(made, on_cores(2), kept=Kept.of(Path(sys.argv[1]), made))
+    run(made, on_cores(2), kept=ResultCache.of(Path(sys.argv[1]), made))
 """
 
 
@@ -44,39 +44,39 @@ def rows_of(count: int) -> list[Row]:
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_rows_come_in_the_order_of_the_cells_however_many_cores(tmp_path: Path, cores: int) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     rows = run(
         squares(tmp_path / "trail", 4),
         on_cores(cores),
-        progress=lambda finished, kept: told.append((finished, kept)),
+        progress=lambda finished, kept: reported.append((finished, kept)),
     )
     assert rows == rows_of(4)
-    assert told == [(finished, 0) for finished in range(5)]
+    assert reported == [(finished, 0) for finished in range(5)]
     assert runs_in(tmp_path / "trail") == [0, 1, 2, 3]
 
 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     trail, directory = tmp_path / "trail", tmp_path / "kept"
     made = squares(trail, 3)
-    first = run(made, on_cores(1), kept=Kept.of(directory, made))
+    first = run(made, on_cores(1), kept=ResultCache.of(directory, made))
     (directory / "cells" / "square-1.json").unlink()
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     again = run(
         made,
         on_cores(1),
-        kept=Kept.of(directory, made),
-        progress=lambda finished, kept: told.append((finished, kept)),
+        kept=ResultCache.of(directory, made),
+        progress=lambda finished, kept: reported.append((finished, kept)),
     )
     assert again == first == rows_of(3)
     assert runs_in(trail) == [0, 1, 1, 2]
-    assert told == [(2, 2), (3, 2)]
+    assert reported == [(2, 2), (3, 2)]
 
 
 def test_more_cells_of_the_same_experiment_go_on_where_it_ended(tmp_path: Path) -> None:
     trail, directory = tmp_path / "trail", tmp_path / "kept"
     for count in (2, 4):
         made = squares(trail, count)
-        run(made, on_cores(1), kept=Kept.of(directory, made))
+        run(made, on_cores(1), kept=ResultCache.of(directory, made))
     assert runs_in(trail) == [0, 1, 2, 3]
 
 
@@ -84,7 +84,7 @@ def test_a_cell_that_fails_ends_the_run_and_leaves_what_was_finished(tmp_path: P
     trail, directory = tmp_path / "trail", tmp_path / "kept"
     made = experiment_of([*squares(trail, 2).cells, Failing()])
     with pytest.raises(ReplayError, match="nobody can run this"):
-        run(made, on_cores(1), kept=Kept.of(directory, made))
+        run(made, on_cores(1), kept=ResultCache.of(directory, made))
     assert len(list((directory / "cells").iterdir())) == 2
 
 
@@ -93,9 +93,10 @@ def test_an_error_comes_back_from_another_process() -> None:
         run(experiment_of([Failing("one"), Failing("two")]), on_cores(2))
 
 
-def test_a_process_that_dies_is_told_in_one_line() -> None:
-    with pytest.raises(ExperimentError, match="fewer --cores"):
+def test_a_process_that_dies_is_reported_in_one_line() -> None:
+    with pytest.raises(ExperimentError, match="ended from outside") as caught:
         run(experiment_of([Dying(1), Dying(2)]), on_cores(2))
+    assert caught.value.remedy is Remedy.FEWER_CORES
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
@@ -125,46 +126,46 @@ def test_after_a_kill_no_process_is_left_and_finished_cells_are_kept(
 
 
 def test_another_experiment_is_refused(tmp_path: Path) -> None:
-    Kept.of(tmp_path / "kept", experiment_of([], name="one"))
+    ResultCache.of(tmp_path / "kept", experiment_of([], name="one"))
     with pytest.raises(ExperimentError, match="cells of experiment one, not two"):
-        Kept.of(tmp_path / "kept", experiment_of([], name="two"))
+        ResultCache.of(tmp_path / "kept", experiment_of([], name="two"))
 
 
 def test_another_seed_is_refused(tmp_path: Path) -> None:
     trail = tmp_path / "trail"
     made = squares(trail, 1)
-    run(made, on_cores(1), kept=Kept.of(tmp_path / "kept", made))
+    run(made, on_cores(1), kept=ResultCache.of(tmp_path / "kept", made))
     other = squares(trail, 1, seed=1)
     with pytest.raises(ExperimentError, match=r"square-0\.json: .* other parameters"):
-        run(other, on_cores(1), kept=Kept.of(tmp_path / "kept", other))
+        run(other, on_cores(1), kept=ResultCache.of(tmp_path / "kept", other))
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
-    Kept.of(tmp_path / "kept", experiment_of([]))
+    ResultCache.of(tmp_path / "kept", experiment_of([]))
     manifest = tmp_path / "kept" / "experiment.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"version": "0.0.9"}))
     with pytest.raises(ExperimentError, match=r"cells of version 0\.0\.9"):
-        Kept.of(tmp_path / "kept", experiment_of([]))
+        ResultCache.of(tmp_path / "kept", experiment_of([]))
 
 
 def test_a_log_that_has_changed_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
     log.write_text("before")
-    Kept.of(tmp_path / "kept", experiment_of([], inputs=[log]))
+    ResultCache.of(tmp_path / "kept", experiment_of([], inputs=[log]))
     log.write_text("after")
     with pytest.raises(ExperimentError, match=r"another log\.swf"):
-        Kept.of(tmp_path / "kept", experiment_of([], inputs=[log]))
+        ResultCache.of(tmp_path / "kept", experiment_of([], inputs=[log]))
 
 
 def test_somebody_elses_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(ExperimentError, match="is not empty"):
-        Kept.of(tmp_path, experiment_of([]))
+        ResultCache.of(tmp_path, experiment_of([]))
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     made = squares(tmp_path / "trail", 1)
-    kept = Kept.of(tmp_path / "kept", made)
+    kept = ResultCache.of(tmp_path / "kept", made)
     damaged = tmp_path / "kept" / "cells" / "square-0.json"
     damaged.write_text("{")
     with pytest.raises(ExperimentError, match=f"{damaged}: .*remove it to go on"):

@@ -81,8 +81,10 @@ def test_every_contest_has_one_winner_or_several_ties(
     held = [[value for value in values if value is not None] for values in contests]
     best = [[value for value in values if value == min(values)] for values in held if values]
     lines = summary_of(MADE, rows)
-    assert sum(line.wins for line in lines) == sum(len(one) == 1 for one in best)
-    assert sum(line.ties for line in lines) == sum(len(one) for one in best if len(one) > 1)
+    assert sum(line.wins for line in lines) == sum(len(winners) == 1 for winners in best)
+    assert sum(line.ties for line in lines) == sum(
+        len(winners) for winners in best if len(winners) > 1
+    )
 
 
 # the bootstrap

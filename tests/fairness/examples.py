@@ -1,4 +1,4 @@
-"""Records, runs and placements to test with, and the definitions spelled out part by part."""
+"""Records, runs and allocations to test with, and the definitions spelled out part by part."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.ledger import Ledger, Standing
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
-from shapleyprio.fairness.tenure import Kind, Placement
+from shapleyprio.fairness.tenure import NOBODY, Allocation, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+NAMES = ["physics", "biology", NOBODY]
+LAST_EVENT = 80
 HORIZONS = st.none() | st.integers(1, 60)
 
-PLACEMENTS = st.builds(
-    lambda organization, owner, processors, begin, length: Placement(
+ALLOCATIONS = st.builds(
+    lambda organization, owner, processors, begin, length: Allocation(
         organization, owner, processors, begin, None if length is None else begin + length
     ),
     st.sampled_from(["physics", "biology", ""]),
@@ -25,7 +27,7 @@ PLACEMENTS = st.builds(
     st.integers(0, 50),
     st.none() | st.integers(0, 30),
 )
-"""Placements with no event after second 80."""
+"""Allocations with no event after second 80."""
 
 
 def job_record(
@@ -119,22 +121,32 @@ def standings_by_parts(
     return {name: Standing(contribution[name], utility[name], parts[name]) for name in names}
 
 
-def events_between(placements: Iterable[Placement], one: int, other: int) -> list[Placement]:
-    """Placements that begin or end after the earlier and not after the later of two seconds."""
+def expected_standings(
+    allocations: list[Allocation], t: int, horizon: int | None
+) -> dict[str, Standing]:
+    """Each allocation as a run of one node, whose account and node hold its two names."""
+    runs = [
+        a_run(p.begin, p.end, {p.owner: p.processors}, account=p.organization) for p in allocations
+    ]
+    return standings_by_parts(runs, lambda _kind, name, _second: name, NAMES, t, horizon)
+
+
+def events_between(allocations: Iterable[Allocation], one: int, other: int) -> list[Allocation]:
+    """Allocations that begin or end after the earlier and not after the later of two seconds."""
     low, high = sorted((one, other))
     return [
-        placement
-        for placement in placements
-        if low < placement.begin <= high
-        or (placement.end is not None and low < placement.end <= high)
+        allocation
+        for allocation in allocations
+        if low < allocation.begin <= high
+        or (allocation.end is not None and low < allocation.end <= high)
     ]
 
 
-def ledger_of(placements: Iterable[Placement], t: int, horizon: int | None = None) -> Ledger:
-    """The ledger of these placements, folded for time t."""
-    placements = list(placements)
+def ledger_of(allocations: Iterable[Allocation], t: int, horizon: int | None = None) -> Ledger:
+    """The ledger of these allocations, folded for time t."""
+    allocations = list(allocations)
     ledger = Ledger(horizon)
-    ledger.add(placements)
+    ledger.add(allocations)
     if horizon is not None:
-        ledger.fold(t - horizon, events_between(placements, 0, t - horizon))
+        ledger.fold(t - horizon, events_between(allocations, 0, t - horizon))
     return ledger

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.ledger import Entry, Ledger, Standing
 from shapleyprio.fairness.runs import Run
-from shapleyprio.fairness.tenure import NOBODY, Placement, Tenures
+from shapleyprio.fairness.tenure import Allocation, Tenures
 from tests.fairness.examples import (
+    ALLOCATIONS,
     HORIZONS,
-    PLACEMENTS,
+    LAST_EVENT,
+    NAMES,
     a_run,
     events_between,
+    expected_standings,
     ledger_of,
-    standings_by_parts,
     worth_by_parts,
 )
 
 if TYPE_CHECKING:
     from random import Random
 
-NAMES = ["physics", "biology", NOBODY]
-LAST_EVENT = 80
 RUNS = st.lists(
     st.builds(
         lambda begin, length, processors, account: a_run(
@@ -46,31 +46,21 @@ def entries(ledger: Ledger) -> dict[tuple[str, str], Entry]:
     return {pair: entry for pair, entry in ledger.entries.items() if entry != Entry()}
 
 
-def expected_standings(
-    placements: list[Placement], t: int, horizon: int | None
-) -> dict[str, Standing]:
-    """Each placement as a run of one node, whose account and node hold its two names."""
-    runs = [
-        a_run(p.begin, p.end, {p.owner: p.processors}, account=p.organization) for p in placements
-    ]
-    return standings_by_parts(runs, lambda _kind, name, _second: name, NAMES, t, horizon)
-
-
 @given(
-    placements=st.lists(PLACEMENTS, max_size=8),
+    allocations=st.lists(ALLOCATIONS, max_size=8),
     later=st.integers(0, 60),
     horizon=HORIZONS,
 )
 def test_standings_are_the_sum_over_the_parts(
-    placements: list[Placement], later: int, horizon: int | None
+    allocations: list[Allocation], later: int, horizon: int | None
 ) -> None:
     t = LAST_EVENT + later
-    standings = ledger_of(placements, t, horizon).standings(t, NAMES)
-    assert standings == expected_standings(placements, t, horizon)
+    standings = ledger_of(allocations, t, horizon).standings(t, NAMES)
+    assert standings == expected_standings(allocations, t, horizon)
 
 
 def test_the_owner_of_the_job_gains_utility_and_that_of_the_processor_contribution() -> None:
-    standings = ledger_of([Placement("physics", "biology", 2, 0, 3)], 3).standings(3, NAMES)
+    standings = ledger_of([Allocation("physics", "biology", 2, 0, 3)], 3).standings(3, NAMES)
     worth = 2 * (3 + 2 + 1)
     assert standings["physics"] == Standing(contribution=0, utility=worth, parts=6)
     assert standings["biology"] == Standing(contribution=worth, utility=0, parts=0)
@@ -78,71 +68,51 @@ def test_the_owner_of_the_job_gains_utility_and_that_of_the_processor_contributi
     assert standings["biology"].balance == worth
 
 
-@given(
-    placements=st.lists(PLACEMENTS, max_size=8),
-    later=st.integers(0, 60),
-    horizon=HORIZONS,
-    seconds=st.integers(0, 40),
-)
-def test_a_course_tells_later_balances_if_nothing_starts_or_ends(
-    placements: list[Placement], later: int, horizon: int | None, seconds: int
-) -> None:
-    t = LAST_EVENT + later
-    if horizon is not None:  # nor may anything have done so a horizon ago
-        passing = events_between(placements, t - horizon, t + seconds - horizon)
-        placements = [placement for placement in placements if placement not in passing]
-    courses = ledger_of(placements, t, horizon).courses(t, NAMES)
-    at_last = expected_standings(placements, t + seconds, horizon)
-    assert {name: course.after(seconds) for name, course in courses.items()} == {
-        name: standing.balance for name, standing in at_last.items()
-    }
-
-
 # a sum
 
 
 @given(
-    placements=st.lists(PLACEMENTS, max_size=6),
-    extra=st.lists(PLACEMENTS, max_size=6),
+    allocations=st.lists(ALLOCATIONS, max_size=6),
+    extra=st.lists(ALLOCATIONS, max_size=6),
     order=st.randoms(use_true_random=False),
     fold=st.integers(-10, 90),
 )
 def test_any_order_and_any_detour_gives_the_same_entries(
-    placements: list[Placement], extra: list[Placement], order: Random, fold: int
+    allocations: list[Allocation], extra: list[Allocation], order: Random, fold: int
 ) -> None:
     straight = Ledger(None, folded_to=fold)
-    straight.add(placements)
-    steps = [(placement, +1) for placement in placements]
-    steps += [(placement, sign) for placement in extra for sign in (+1, -1)]
+    straight.add(allocations)
+    steps = [(allocation, +1) for allocation in allocations]
+    steps += [(allocation, sign) for allocation in extra for sign in (+1, -1)]
     order.shuffle(steps)
     detour = Ledger(None, folded_to=fold)
-    for placement, sign in steps:
-        (detour.add if sign > 0 else detour.take_back)([placement])
+    for allocation, sign in steps:
+        (detour.add if sign > 0 else detour.subtract)([allocation])
     assert entries(detour) == entries(straight)
 
 
 @given(
-    steps=st.lists(st.tuples(PLACEMENTS, st.sampled_from([+1, -1])), max_size=12),
+    steps=st.lists(st.tuples(ALLOCATIONS, st.sampled_from([+1, -1])), max_size=12),
     repetitions=st.integers(1, 4),
 )
-def test_only_how_often_each_placement_was_added_and_taken_back_counts(
-    steps: list[tuple[Placement, int]], repetitions: int
+def test_only_how_often_each_allocation_was_added_and_subtracted_counts(
+    steps: list[tuple[Allocation, int]], repetitions: int
 ) -> None:
-    ledger, net = Ledger(None), Counter[Placement]()
-    for placement, sign in steps * repetitions:
-        (ledger.add if sign > 0 else ledger.take_back)([placement])
-        net[placement] += sign
+    ledger, net = Ledger(None), Counter[Allocation]()
+    for allocation, sign in steps * repetitions:
+        (ledger.add if sign > 0 else ledger.subtract)([allocation])
+        net[allocation] += sign
     expected = Ledger(None)
-    for placement, times in net.items():
-        (expected.add if times > 0 else expected.take_back)([placement] * abs(times))
+    for allocation, times in net.items():
+        (expected.add if times > 0 else expected.subtract)([allocation] * abs(times))
     assert entries(ledger) == entries(expected)
 
 
-@given(placements=st.lists(PLACEMENTS, max_size=8), fold=st.integers(-10, 90))
-def test_taking_everything_back_leaves_nothing(placements: list[Placement], fold: int) -> None:
+@given(allocations=st.lists(ALLOCATIONS, max_size=8), fold=st.integers(-10, 90))
+def test_subtracting_everything_leaves_nothing(allocations: list[Allocation], fold: int) -> None:
     ledger = Ledger(None, folded_to=fold)
-    ledger.add(placements)
-    ledger.take_back(reversed(placements))
+    ledger.add(allocations)
+    ledger.subtract(reversed(allocations))
     assert entries(ledger) == {}
 
 
@@ -150,35 +120,35 @@ def test_taking_everything_back_leaves_nothing(placements: list[Placement], fold
 
 
 @given(
-    placements=st.lists(PLACEMENTS, max_size=8),
+    allocations=st.lists(ALLOCATIONS, max_size=8),
     path=st.lists(st.integers(-20, 100), min_size=1, max_size=6),
     everything=st.booleans(),
 )
 def test_folding_forwards_and_backwards_is_the_same_as_counting_anew(
-    placements: list[Placement], path: list[int], everything: bool
+    allocations: list[Allocation], path: list[int], everything: bool
 ) -> None:
     ledger = Ledger(None)
-    ledger.add(placements)
+    ledger.add(allocations)
     for to in path:
-        crossing = events_between(placements, ledger.folded_to, to)
-        ledger.fold(to, placements if everything else crossing)
+        crossing = events_between(allocations, ledger.folded_to, to)
+        ledger.fold(to, allocations if everything else crossing)
     anew = Ledger(None, folded_to=path[-1])
-    anew.add(placements)
+    anew.add(allocations)
     assert ledger.folded_to == anew.folded_to
     assert entries(ledger) == entries(anew)
 
 
 @given(
-    early=st.lists(PLACEMENTS, max_size=6),
-    late=st.lists(PLACEMENTS, max_size=6),
-    corrected=st.lists(PLACEMENTS, max_size=3),
+    early=st.lists(ALLOCATIONS, max_size=6),
+    late=st.lists(ALLOCATIONS, max_size=6),
+    corrected=st.lists(ALLOCATIONS, max_size=3),
     horizon=st.integers(1, 60),
     laters=st.lists(st.integers(0, 60), min_size=1, max_size=4),
 )
 def test_records_that_come_after_the_fold_count_as_if_they_had_come_before(
-    early: list[Placement],
-    late: list[Placement],
-    corrected: list[Placement],
+    early: list[Allocation],
+    late: list[Allocation],
+    corrected: list[Allocation],
     horizon: int,
     laters: list[int],
 ) -> None:
@@ -192,24 +162,24 @@ def test_records_that_come_after_the_fold_count_as_if_they_had_come_before(
             ledger.add([late[-1]])
             held.append(late.pop())
         if corrected:
-            ledger.take_back([corrected[-1]])
+            ledger.subtract([corrected[-1]])
             held.remove(corrected.pop())
         assert ledger.standings(t, NAMES) == expected_standings(held, t, horizon)
 
 
 @given(
-    placements=st.lists(PLACEMENTS, max_size=8),
+    allocations=st.lists(ALLOCATIONS, max_size=8),
     horizon=st.integers(1, 40),
     laters=st.lists(st.integers(0, 60), min_size=2, max_size=2).map(sorted),
 )
-def test_what_ended_before_the_fold_needs_no_placement_any_more(
-    placements: list[Placement], horizon: int, laters: list[int]
+def test_what_ended_before_the_fold_needs_no_allocation_any_more(
+    allocations: list[Allocation], horizon: int, laters: list[int]
 ) -> None:
     first, then = (LAST_EVENT + later for later in laters)
-    ledger = ledger_of(placements, first, horizon)
-    kept = [p for p in placements if p.end is None or p.end > ledger.folded_to]
+    ledger = ledger_of(allocations, first, horizon)
+    kept = [p for p in allocations if p.end is None or p.end > ledger.folded_to]
     ledger.fold(then - horizon, events_between(kept, ledger.folded_to, then - horizon))
-    assert ledger.standings(then, NAMES) == expected_standings(placements, then, horizon)
+    assert ledger.standings(then, NAMES) == expected_standings(allocations, then, horizon)
 
 
 def test_a_ledger_folded_elsewhere_does_not_answer() -> None:
@@ -221,7 +191,7 @@ def test_a_ledger_folded_elsewhere_does_not_answer() -> None:
 
 def test_without_a_horizon_the_fold_does_not_matter() -> None:
     ledger = Ledger(None, folded_to=50)
-    ledger.add([Placement("physics", "biology", 2, 0, 3)])
+    ledger.add([Allocation("physics", "biology", 2, 0, 3)])
     assert ledger.standings(100, NAMES)["physics"].utility == 2 * (100 + 99 + 98)
 
 
@@ -238,8 +208,8 @@ def test_contributions_sum_to_utilities_once_everything_is_owned_and_claimed(
     tenures.observe("node", {"b1": "physics"}, moved_at)
     tenures.observe("account", {"bio": "chemistry"}, moved_at + 1)
     t = LAST_EVENT + 1 + later
-    placements = [placement for run in runs for placement in tenures.placements(run)]
-    ledger = ledger_of(placements, t, horizon)
+    allocations = [allocation for run in runs for allocation in tenures.allocations(run)]
+    ledger = ledger_of(allocations, t, horizon)
     standings = ledger.standings(t, ["physics", "biology", "chemistry"]).values()
     total = sum(
         sum(run.processors.values()) * worth_by_parts(run.begin, run.end, t, horizon)
@@ -250,12 +220,12 @@ def test_contributions_sum_to_utilities_once_everything_is_owned_and_claimed(
     assert sum(standing.balance for standing in standings) == 0
 
 
-@given(placements=st.lists(PLACEMENTS, max_size=8), later=st.integers(0, 40), horizon=HORIZONS)
+@given(allocations=st.lists(ALLOCATIONS, max_size=8), later=st.integers(0, 40), horizon=HORIZONS)
 def test_with_nobody_counted_in_contributions_sum_to_utilities_whoever_owns_what(
-    placements: list[Placement], later: int, horizon: int | None
+    allocations: list[Allocation], later: int, horizon: int | None
 ) -> None:
     t = LAST_EVENT + later
-    standings = ledger_of(placements, t, horizon).standings(t, NAMES).values()
+    standings = ledger_of(allocations, t, horizon).standings(t, NAMES).values()
     assert sum(standing.balance for standing in standings) == 0
 
 
@@ -276,12 +246,12 @@ def test_ten_years_of_a_hundred_thousand_processors_are_exact_to_the_unit(
     horizon: int | None,
 ) -> None:
     t = EPOCH + TEN_YEARS
-    always = [Placement("physics", "biology", PROCESSORS, EPOCH, None)]
+    always = [Allocation("physics", "biology", PROCESSORS, EPOCH, None)]
     in_days = [
-        Placement("biology", "physics", PROCESSORS, day, day + 86_400)
+        Allocation("biology", "physics", PROCESSORS, day, day + 86_400)
         for day in range(EPOCH, t, 86_400)
     ]
-    one_part_more = Placement("biology", "physics", 1, t - 1, t)
+    one_part_more = Allocation("biology", "physics", 1, t - 1, t)
     standings = ledger_of([*always, *in_days, one_part_more], t, horizon).standings(t, NAMES)
     if horizon is None:
         worth = PROCESSORS * arithmetic_sum(1, TEN_YEARS)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import UNFINISHED_STATES, JobRecord, RunKey, run_of
-from shapleyprio.fairness.tenure import NOBODY, Placement, Tenures
+from shapleyprio.fairness.tenure import NOBODY, Allocation, Tenures
 from shapleyprio.fairness.utility import worth
 from tests.fairness.examples import HORIZONS, job_record, parts_of, worth_by_parts
 
@@ -171,26 +171,26 @@ def test_no_record_makes_a_run_that_ends_before_it_begins(
 # where it ran
 
 
-def placements(record: JobRecord) -> tuple[Placement, ...]:
+def allocations(record: JobRecord) -> tuple[Allocation, ...]:
     tenures = Tenures()
     tenures.observe("account", {"phys": "physics", "nobodys": NOBODY}, 0)
     tenures.observe("node", {"p1": "physics", "p2": "physics", "b1": "biology", "x": NOBODY}, 0)
     run = run_of(record)
     assert run is not None
-    return tenures.placements(run)
+    return tenures.allocations(run)
 
 
 def test_a_job_across_the_nodes_of_several_owners_is_shared_by_processors() -> None:
     record = job_record(start=100, end=160, processors={"p1": 4, "b1": 2, "p2": 3})
-    assert placements(record) == (
-        Placement("physics", "biology", 2, 100, 160),
-        Placement("physics", "physics", 7, 100, 160),
+    assert allocations(record) == (
+        Allocation("physics", "biology", 2, 100, 160),
+        Allocation("physics", "physics", 7, 100, 160),
     )
 
 
 def test_nodes_nobody_owns_earn_nobody_a_contribution_but_their_parts_count_as_utility() -> None:
     record = job_record(start=100, end=160, processors={"x": 4, "never-heard-of": 2})
-    assert placements(record) == (Placement("physics", NOBODY, 6, 100, 160),)
+    assert allocations(record) == (Allocation("physics", NOBODY, 6, 100, 160),)
 
 
 @pytest.mark.parametrize("account", ["nobodys", "never-heard-of"])
@@ -198,9 +198,9 @@ def test_jobs_of_accounts_nobody_claims_still_earn_the_owner_its_contribution(
     account: str,
 ) -> None:
     record = replace(job_record(start=100, end=160, processors={"b1": 4}), account=account)
-    assert placements(record) == (Placement(NOBODY, "biology", 4, 100, 160),)
+    assert allocations(record) == (Allocation(NOBODY, "biology", 4, 100, 160),)
 
 
 def test_a_node_without_processors_in_the_configured_weight_is_left_out() -> None:
     record = job_record(start=100, end=160, processors={"p1": 0, "b1": 2})
-    assert placements(record) == (Placement("physics", "biology", 2, 100, 160),)
+    assert allocations(record) == (Allocation("physics", "biology", 2, 100, 160),)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.runs import Run
-from shapleyprio.fairness.tenure import NOBODY, Kind, Placement, Tenure, Tenures
+from shapleyprio.fairness.tenure import NOBODY, Allocation, Kind, Tenure, Tenures
 from tests.fairness.examples import a_run, ledger_of, standings_by_parts
 
 if TYPE_CHECKING:
@@ -145,24 +145,24 @@ def test_tenures_can_be_stored_and_read_back_in_any_order(
             assert again.holder("node", node, second) == tenures.holder("node", node, second)
 
 
-# placements partition the run
+# allocations partition the run
 
 
-def processors_by_second(placements: Iterable[Placement]) -> dict[tuple[int, str, str], int]:
+def processors_by_second(allocations: Iterable[Allocation]) -> dict[tuple[int, str, str], int]:
     """(second, organization, owner) -> processors that worked."""
     found: dict[tuple[int, str, str], int] = {}
-    for placement in placements:
-        end = END_OF_TIME if placement.end is None else placement.end
-        assert placement.begin < end
-        assert placement.processors > 0
-        for second in range(placement.begin, end):
-            key = (second, placement.organization, placement.owner)
-            found[key] = found.get(key, 0) + placement.processors
+    for allocation in allocations:
+        end = END_OF_TIME if allocation.end is None else allocation.end
+        assert allocation.begin < end
+        assert allocation.processors > 0
+        for second in range(allocation.begin, end):
+            key = (second, allocation.organization, allocation.owner)
+            found[key] = found.get(key, 0) + allocation.processors
     return found
 
 
 @given(history=HISTORIES, run=RUNS)
-def test_placements_give_every_part_to_those_who_held_job_and_node_then(
+def test_allocations_give_every_part_to_those_who_held_job_and_node_then(
     history: list[Sighting], run: Run
 ) -> None:
     expected: dict[tuple[int, str, str], int] = {}
@@ -173,17 +173,17 @@ def test_placements_give_every_part_to_those_who_held_job_and_node_then(
             if processors:
                 key = (second, organization, owner)
                 expected[key] = expected.get(key, 0) + processors
-    assert processors_by_second(tenures_of(history).placements(run)) == expected
+    assert processors_by_second(tenures_of(history).allocations(run)) == expected
 
 
 @given(history=HISTORIES, run=RUNS)
-def test_placements_neither_add_nor_lose_a_part(history: list[Sighting], run: Run) -> None:
-    placements = tenures_of(history).placements(run)
+def test_allocations_neither_add_nor_lose_a_part(history: list[Sighting], run: Run) -> None:
+    allocations = tenures_of(history).allocations(run)
     length = (END_OF_TIME if run.end is None else run.end) - run.begin
-    parts: int = sum(processors_by_second(placements).values())
+    parts: int = sum(processors_by_second(allocations).values())
     assert parts == length * sum(run.processors.values())
     if run.end is None and any(run.processors.values()):
-        assert any(placement.end is None for placement in placements)
+        assert any(allocation.end is None for allocation in allocations)
 
 
 # moving a node
@@ -221,7 +221,7 @@ def test_moving_a_node_leaves_what_it_earned_where_it_was(
 
 
 def standings(run: Run, tenures: Tenures, t: int, horizon: int | None) -> dict[str, Standing]:
-    return ledger_of(tenures.placements(run), t, horizon).standings(t, NAMES)
+    return ledger_of(tenures.allocations(run), t, horizon).standings(t, NAMES)
 
 
 def test_a_moved_node_earns_its_new_owner_only_what_runs_from_then_on() -> None:
@@ -229,10 +229,10 @@ def test_a_moved_node_earns_its_new_owner_only_what_runs_from_then_on() -> None:
     tenures.observe("account", {"phys": "physics"}, 0)
     tenures.observe("node", {"n1": "biology"}, 0)
     run = a_run(10, None)
-    before = ledger_of(tenures.placements(run), 20).standings(20, NAMES)
+    before = ledger_of(tenures.allocations(run), 20).standings(20, NAMES)
     tenures.observe("node", {"n1": "chemistry"}, 20)
-    at_once = ledger_of(tenures.placements(run), 20).standings(20, NAMES)
-    later = ledger_of(tenures.placements(run), 23).standings(23, NAMES)
+    at_once = ledger_of(tenures.allocations(run), 20).standings(20, NAMES)
+    later = ledger_of(tenures.allocations(run), 23).standings(23, NAMES)
     assert at_once == before
     assert before["biology"].contribution == 55  # 10 + 9 + ... + 1
     assert later["biology"].contribution == 55 + 10 * 3  # ten parts, three seconds older
@@ -245,7 +245,7 @@ def test_what_the_owners_gain_is_the_worth_of_the_run(
     history: list[Sighting], run: Run, later: int
 ) -> None:
     t = END_OF_TIME + later
-    standings = ledger_of(tenures_of(history).placements(run), t).standings(t, NAMES)
-    alone = ledger_of(Tenures().placements(run), t).standings(t, [NOBODY])[NOBODY]
+    standings = ledger_of(tenures_of(history).allocations(run), t).standings(t, NAMES)
+    alone = ledger_of(Tenures().allocations(run), t).standings(t, [NOBODY])[NOBODY]
     assert sum(standing.contribution for standing in standings.values()) == alone.contribution
     assert sum(standing.utility for standing in standings.values()) == alone.utility

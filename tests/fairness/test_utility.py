@@ -169,20 +169,20 @@ EPOCH = 1_700_000_000
 
 
 def utility(records: list[JobRecord], t: int, horizon: int | None = None) -> int:
-    """ψ of the account's organization, the way accounting goes: record, run, placements, ledger."""
+    """ψ of the account's organization, the way accounting goes: record to ledger."""
     tenures = Tenures()
     tenures.observe("account", {"phys": "O(1)", "chem": "O(2)"}, 0)
     tenures.observe("node", {"n1": "O(1)"}, 0)
-    placements = [
-        placement
+    allocations = [
+        allocation
         for record in records
         if (run := run_of(record)) is not None
-        for placement in tenures.placements(run)
+        for allocation in tenures.allocations(run)
     ]
     ledger = Ledger(horizon)
-    ledger.add(placements)
+    ledger.add(allocations)
     if horizon is not None:
-        ledger.fold(t - horizon, placements)
+        ledger.fold(t - horizon, allocations)
     return ledger.standings(t, ["O(1)", "O(2)"])["O(1)"].utility
 
 

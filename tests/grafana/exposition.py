@@ -1,4 +1,4 @@
-"""Everything that the daemon ever tells Prometheus."""
+"""Every metric that the daemon serves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from shapleyprio.service.metrics import Metrics
-from shapleyprio.service.report import Report
+from shapleyprio.service.report import CycleReport
 from shapleyprio.store import DriftRow, StandingRow
 
 SUFFIXES = {"counter": "_total", "info": "_info"}
@@ -16,8 +16,8 @@ def everything() -> str:
     """What is served after a cycle and a replay that succeeded."""
     metrics = Metrics("c")
     standing = StandingRow(
-        cycle=1, organization="a", t=1, contribution=1, utility=1, priority=1, pending=1,
-        running=1, processors=1, parts=1,
+        cycle=1, organization="a", t=1, contribution=1, utility=1, score=0, priority=1,
+        pending=1, running=1, processors=1, parts=1,
     )  # fmt: skip
     drifts = [
         DriftRow(
@@ -26,13 +26,13 @@ def everything() -> str:
         )
         for schedule in ("recorded", "directcontr", "fairshare", "alone")
     ]  # fmt: skip
-    metrics.publish(Report(number=1, standings=[standing], seconds={"push": 1.0}))
+    metrics.publish(CycleReport(number=1, standings=[standing], seconds={"push": 1.0}))
     metrics.publish_drifts(drifts, seconds=1.5)
     return generate_latest(metrics.registry).decode()
 
 
 def metrics_and_labels() -> dict[str, set[str]]:
-    """Metric -> its labels, without those that only tell when counting began."""
+    """Metric -> its labels, without those that only say when counting began."""
     exposed = {}
     for family in text_string_to_metric_families(everything()):
         if not family.name.endswith("_created"):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
-import pytest
-
+from tests.grafana.conftest import Promtool
 from tests.grafana.exposition import everything, metrics_and_labels
 
 FOLDER = Path(__file__).parents[2] / "grafana" / "alerts"
@@ -16,36 +13,18 @@ RULES = FOLDER / "shapleyprio.rules.yml"
 CASES = sorted(FOLDER.glob("*.test.yml"))
 
 
-@pytest.fixture
-def promtool() -> str:
-    found = shutil.which("promtool")
-    if found is None:
-        pytest.skip("promtool is not installed (Debian's package prometheus has it)")
-    return found
-
-
-def test_prometheus_finds_nothing_wrong_with_the_metrics(promtool: str) -> None:
-    checked = subprocess.run(
-        [promtool, "check", "metrics"],
-        input=everything(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_prometheus_finds_nothing_wrong_with_the_metrics(promtool: Promtool) -> None:
+    checked = promtool("check", "metrics", stdin=everything())
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
-def test_prometheus_accepts_the_rules(promtool: str) -> None:
-    checked = subprocess.run(
-        [promtool, "check", "rules", RULES], capture_output=True, text=True, check=False
-    )
+def test_prometheus_accepts_the_rules(promtool: Promtool) -> None:
+    checked = promtool("check", "rules", RULES)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_alerts_fire_when_they_should_and_only_then(promtool: str) -> None:
-    tested = subprocess.run(
-        [promtool, "test", "rules", *CASES], capture_output=True, text=True, check=False
-    )
+def test_alerts_fire_when_they_should_and_only_then(promtool: Promtool) -> None:
+    tested = promtool("test", "rules", *CASES)
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 

@@ -41,7 +41,7 @@ def test_a_panel_explains_itself(name: str, panel: dict[str, Any]) -> None:
     assert defaults["unit"]
     assert defaults["thresholds"]["steps"][0]["value"] is None
     assert [target["refId"] for target in panel["targets"]] == list(
-        "ABCDEF"[: len(panel["targets"])]
+        "ABCDEFG"[: len(panel["targets"])]
     )
 
 
@@ -50,12 +50,12 @@ def test_panels_have_their_own_number_and_place(name: str) -> None:
     panels = committed(name)["panels"]
     numbers = [panel["id"] for panel in panels]
     assert len(set(numbers)) == len(numbers)
-    for one, other in combinations([panel["gridPos"] for panel in panels], 2):
+    for first, other in combinations([panel["gridPos"] for panel in panels], 2):
         assert (
-            one["x"] + one["w"] <= other["x"]
-            or other["x"] + other["w"] <= one["x"]
-            or one["y"] + one["h"] <= other["y"]
-            or other["y"] + other["h"] <= one["y"]
+            first["x"] + first["w"] <= other["x"]
+            or other["x"] + other["w"] <= first["x"]
+            or first["y"] + first["h"] <= other["y"]
+            or other["y"] + other["h"] <= first["y"]
         )
     assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels)
 

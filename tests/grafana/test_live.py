@@ -23,9 +23,10 @@ import pytest
 from grafana.generate import DASHBOARDS
 from shapleyprio.demo.consortium import CLUSTER, MEMBERS
 from shapleyprio.testbed.processes import wait_until
-from tests.demo.test_demo import DEMO, processes_mentioning
+from tests.demo.test_demo import DEMO
 from tests.grafana.asked import Asked, all_asked, committed
 from tests.grafana.exposition import metrics_and_labels
+from tests.processes import processes_mentioning
 
 pytestmark = pytest.mark.real_slurm
 
@@ -67,7 +68,7 @@ class Watched:
         return answer["data"]
 
     def knows(self, metric: str) -> bool:
-        """Whether it has two values of the metric at least, so that it can tell a rate."""
+        """Whether it has two values of the metric at least, so that it can show a rate."""
         counted = self.ask("query", query=f"count_over_time({metric}[{RANGE_SECONDS}s]) > 1")
         return bool(counted["result"])
 
@@ -124,18 +125,18 @@ def test_a_query_returns_data(watched: Watched, asked: Asked) -> None:
     expression = filled_in(asked.expression)
     if asked.instant:
         series = watched.ask("query", query=expression)["result"]
-        points = [[one["value"]] for one in series]
+        points = [[row["value"]] for row in series]
     else:
         now = time.time()
         span = {"start": str(now - RANGE_SECONDS), "end": str(now), "step": "1"}
         series = watched.ask("query_range", query=expression, **span)["result"]
-        points = [one["values"] for one in series]
+        points = [row["values"] for row in series]
     assert series
     assert any(not math.isnan(float(value)) for values in points for _, value in values)
     if "by (organization)" in expression and "alone_gain" not in expression:
         one_alone = 'organization="$organization"' in asked.expression
         expected = {min(ORGANIZATIONS)} if one_alone else ORGANIZATIONS
-        assert {one["metric"]["organization"] for one in series} == expected
+        assert {row["metric"]["organization"] for row in series} == expected
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
@@ -146,7 +147,7 @@ def test_the_variables_offer_what_there_is(watched: Watched, name: str) -> None:
             asked = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"])
             assert asked is not None
             series = watched.ask("series", **{"match[]": filled_in(asked[1])})
-            assert {one[asked[2]] for one in series} == offered[variable["name"]]
+            assert {row[asked[2]] for row in series} == offered[variable["name"]]
 
 
 def test_the_status_page_answers_where_it_is_said_to(watched: Watched) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from grafana.generate import DASHBOARDS
 from shapleyprio.cli.demo import command as demo
+from shapleyprio.cli.files import command as files
 from tests.grafana.exposition import metrics_and_labels
 
 ROOT = Path(__file__).parents[2]
@@ -34,8 +35,9 @@ def test_every_alert_is_listed_with_its_severity() -> None:
     assert listed == rules
 
 
-def test_the_options_of_the_demo_that_are_named_exist() -> None:
-    known = {option for parameter in demo.params for option in parameter.opts}
+def test_the_options_that_are_named_exist() -> None:
+    parameters = [*demo.params, *files.params]
+    known = {option for parameter in parameters for option in parameter.opts}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXT)) <= known
 
 

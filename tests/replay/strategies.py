@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from shapleyprio.replay.choices import Backfill, Wide
 from shapleyprio.replay.log import UNKNOWN
-from shapleyprio.replay.workload import Backfill, Wide, Window, Workload
+from shapleyprio.replay.workload import Window, Workload
 
 UP_TO_FOUR = st.integers(1, 4)
 WINDOWS = st.integers(1, 30)

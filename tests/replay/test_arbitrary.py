@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shapleyprio.errors import Remedy
 from shapleyprio.replay.arbitrary import ref_for
+from shapleyprio.replay.errors import UtilityError
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.utilities import (
     UTILITIES,
-    PlacedJob,
+    JobTimes,
     Utility,
-    UtilityError,
     flow_time,
     strategy_proof,
     turnaround,
@@ -37,15 +38,15 @@ NINE_JOBS = [(0, 3), (0, 4), (0, 3), (3, 6), (3, 3), (4, 6), (6, 3), (9, 3), (10
 """Start and processing time of O(1)'s jobs in the example of the SPAA paper, all released at 0."""
 
 
-def placed(jobs: Sequence[tuple[int, int]]) -> list[PlacedJob]:
-    return [PlacedJob(0, start, processing_time) for start, processing_time in jobs]
+def placed(jobs: Sequence[tuple[int, int]]) -> list[JobTimes]:
+    return [JobTimes(0, start, processing_time) for start, processing_time in jobs]
 
 
 def started(schedule: Schedule) -> list[tuple[int, int]]:
     return sorted(zip(schedule.job.tolist(), schedule.start.tolist(), strict=True))
 
 
-def promised(jobs: Sequence[PlacedJob], t: int) -> Fraction:
+def promised(jobs: Sequence[JobTimes], t: int) -> Fraction:
     """Counts a job as soon as it starts, so that starts change values: Distance decides."""
     worth = [Fraction(job.processing_time, 1 + t - job.release) for job in jobs if job.start == t]
     return strategy_proof(jobs, t) + sum(worth, Fraction(0))
@@ -60,12 +61,12 @@ def fig_1(workload: Workload, utility: Utility) -> literal.Outcome:
     tasks = literal.tasks_of(workload)
     v: dict[Coalition, int] = {}
 
-    def jobs_in(coalition: Coalition, u: int, t: int) -> list[PlacedJob]:
+    def jobs_in(coalition: Coalition, u: int, t: int) -> list[JobTimes]:
         """Also of a coalition that has no processors for them."""
         starts = [one.start for one in schedules[coalition].starts if one.task.organization == u]
         released = [task for task in tasks if task.organization == u and task.release <= t]
         return [
-            PlacedJob(task.release, start, task.processing_time)
+            JobTimes(task.release, start, task.processing_time)
             for task, start in zip_longest(released, starts)
         ]
 
@@ -178,7 +179,7 @@ def test_the_papers_example() -> None:
 
 @pytest.mark.parametrize("utility", UTILITIES.values())
 def test_nothing_that_happens_later_counts(utility: Utility) -> None:
-    waits, runs, long = PlacedJob(0, None, 9), PlacedJob(0, 4, 9), PlacedJob(0, 4, 99)
+    waits, runs, long = JobTimes(0, None, 9), JobTimes(0, 4, 9), JobTimes(0, 4, 99)
     assert utility([waits], 4) == utility([runs], 4)
     assert utility([runs], 13) == utility([long], 13)
 
@@ -195,7 +196,7 @@ def test_a_utility_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "late_jobs.py").write_text("def on_time(jobs, t):\n    return len(jobs)\n")
     monkeypatch.chdir(tmp_path)
     utility = utility_named("late_jobs:on_time")
-    assert utility([PlacedJob(0, None, 1)], 1) == 1
+    assert utility([JobTimes(0, None, 1)], 1) == 1
     with pytest.raises(UtilityError, match=r"late_jobs\.py has no function 'tardy'"):
         utility_named("late_jobs:tardy")
 
@@ -225,12 +226,14 @@ def test_a_float_decides_nothing() -> None:
 
 def test_rigid_jobs_are_refused() -> None:
     workload = workload_of_jobs([2], [Job(0, 0, 2, 2)], 9, wide="rigid")
-    with pytest.raises(UtilityError, match="use --wide expand"):
+    with pytest.raises(UtilityError, match="needs sequential jobs") as caught:
         ref_for(workload, flow_time, name="flow-time")
+    assert caught.value.remedy is Remedy.SEQUENTIAL_JOBS
 
 
 @pytest.mark.parametrize("owned", [[1] * 40, [1] * 4])
 def test_what_would_never_end_is_refused(owned: list[int]) -> None:
     workload = workload_of_jobs(owned, [Job(0, 0, 2, 10**9)], 9)
-    with pytest.raises(UtilityError, match="choose a shorter --window or fewer organizations"):
+    with pytest.raises(UtilityError, match="they ask for") as caught:
         ref_for(workload, flow_time, name="flow-time")
+    assert caught.value.remedy is Remedy.SHORTER_WINDOW

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.errors import ReplayError
+from shapleyprio.errors import Remedy, ReplayError
+from shapleyprio.replay.choices import Wide
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
 from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Wide, Workload
+from shapleyprio.replay.workload import Workload
 from tests.fairness.examples import parts_of, worth_by_parts
 from tests.replay.strategies import Job, workload_of_jobs, workloads
 
@@ -134,8 +135,9 @@ def test_sums_beyond_64_bits_are_exact() -> None:
 
 def test_what_cannot_be_summed_exactly_is_refused() -> None:
     long = workload_of_jobs([1], [Job(0, 0, 1)], 2**31)
-    with pytest.raises(ReplayError, match="choose a shorter --window"):
+    with pytest.raises(ReplayError, match="exact for less than") as caught:
         measure(long, schedule_of([(0, 0, 1)]))
+    assert caught.value.remedy is Remedy.SHORTER_WINDOW
     wide = workload_of_jobs([1], [Job(0, 0, 1, 2**62), Job(0, 0, 1, 2**62)], 10)
     with pytest.raises(ReplayError, match=r"the jobs ask for 9\.22e\+18 processors"):
         measure(wide, schedule_of([(0, 0, 1)]))

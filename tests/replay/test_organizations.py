@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.config import ConfigError, Organization, load_config
-from shapleyprio.replay.deal import deal
-from shapleyprio.replay.log import UNKNOWN, Log, LogError
+from shapleyprio.errors import Remedy
+from shapleyprio.replay.dealing import deal
+from shapleyprio.replay.errors import LogError, WorkloadError
+from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.organizations import consortium_of, load_organizations, most_in_use
 from shapleyprio.replay.reading import read_log
-from shapleyprio.replay.workload import Consortium, WorkloadError
+from shapleyprio.replay.workload import Consortium
 from shapleyprio.slurm.text import hosts
 from shapleyprio.slurm.text_accounting import equal_parts
 from tests.replay.test_workload import log_of, owners_in, placed_on
@@ -88,7 +90,7 @@ def test_in_a_stored_log_the_stored_organization_decides() -> None:
 
 def test_organizations_without_any_job_are_refused() -> None:
     log = log_of([0], account=["a"], user=["u"])
-    expected = r"jobs\.log: none of its jobs belongs .* it tells accounts and users; compare"
+    expected = r"jobs\.log: none of its jobs belongs .* it has accounts and users; compare"
     with pytest.raises(WorkloadError, match=expected):
         applied(log, physics={"accounts": ["physics"]} | P)
 
@@ -152,7 +154,7 @@ def test_naming_a_node_outranks_the_partition() -> None:
     assert brought(log, b={"partitions": ["p"]}, c={"nodes": ["n2"]}) == {"b": 2, "c": 2}
 
 
-def test_what_an_organization_says_outranks_what_nodes_tell() -> None:
+def test_what_an_organization_says_outranks_what_nodes_show() -> None:
     log = on_nodes(["n[1-2]"], [4])
     claims: Claims = {
         "b": {"nodes": ["n1"], "processors": 0},
@@ -174,12 +176,12 @@ def test_the_owners_of_the_nodes_are_those_whose_processors_were_got() -> None:
     assert owners_in(consortium.placed) == [{"a": 5, "b": 3}, {None: 2}, {"b": 1}, {None: 1}]
 
 
-def test_a_list_of_nodes_that_cannot_be_read_is_told() -> None:
+def test_a_list_of_nodes_that_cannot_be_read_is_reported() -> None:
     with pytest.raises(LogError, match=r"jobs\.log: NodeList: 'n\[1-' is not a list of hosts; cor"):
         applied(on_nodes(["n[1-"], [1]), a={"accounts": ["a"]})
 
 
-def test_the_store_tells_owners_and_their_processors() -> None:
+def test_the_store_shows_owners_and_their_processors() -> None:
     log = log_of(
         [0, 5, 30],
         format="store",
@@ -205,7 +207,7 @@ def test_without_nodes_it_is_not_known_whose_processors_were_got() -> None:
     ("system_processors", "expected"),
     [
         (None, r"so the processors of b, c are unknown; add `processors = N` to"),
-        (70, r"so the processors of b, c are unknown \(all together have 70\); add .*--deal-users"),
+        (70, r"so the processors of b, c are unknown \(all together have 70\); add `processors"),
     ],
 )
 def test_without_nodes_every_organization_must_say_what_it_brings(
@@ -216,9 +218,9 @@ def test_without_nodes_every_organization_must_say_what_it_brings(
         applied(log, a={"users": [1], "processors": 3}, b={}, c={"users": [2]})
 
 
-def test_nodes_without_any_start_tell_no_processors() -> None:
+def test_nodes_without_any_start_show_no_processors() -> None:
     log = on_nodes(["n1"], [4], start=[UNKNOWN])
-    with pytest.raises(WorkloadError, match="does not tell on which nodes"):
+    with pytest.raises(WorkloadError, match="does not say on which nodes"):
         applied(log, a={"accounts": ["a"], "nodes": ["n1"]})
 
 
@@ -286,9 +288,10 @@ def test_other_tables_of_the_file_are_held_to_the_rules_of_the_daemon(tmp_path: 
         load_organizations(file)
 
 
-def test_a_missing_file_of_organizations_tells_the_other_way(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"o\.toml: no such file; .* --deal-users"):
+def test_a_missing_file_of_organizations_shows_the_other_way(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match=r"o\.toml: no such file") as caught:
         load_organizations(tmp_path / "o.toml")
+    assert caught.value.remedy is Remedy.DEAL_USERS
 
 
 def test_the_daemon_pays_no_attention_to_what_only_replays_read() -> None:

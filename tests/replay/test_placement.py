@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.replay.deal import deal
-from shapleyprio.replay.log import UNKNOWN, Labels, Placed
+from shapleyprio.errors import Remedy
+from shapleyprio.replay.dealing import deal
+from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.log import UNKNOWN, Labels, RecordedProcessors
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload, WorkloadError, workload_of
+from shapleyprio.replay.workload import Workload, workload_of
 from tests.replay.certificate import certify
 from tests.replay.strategies import Job, workload_of_jobs, workloads
 
@@ -101,7 +103,7 @@ def placed_workloads(draw: st.DrawFn) -> Workload:
     parts = st.lists(st.tuples(owners, st.integers(1, 3)), max_size=3, unique_by=lambda p: p[0])
     of_jobs = [draw(parts) for _ in workload.job]
     flat = [part for of_job in of_jobs for part in of_job]
-    placed = Placed(
+    placed = RecordedProcessors(
         first=np.cumsum([0, *map(len, of_jobs)], dtype=np.int64),
         owners=Labels(
             np.array([owner for owner, _ in flat], dtype=np.int32), workload.organizations
@@ -132,8 +134,9 @@ def test_who_got_what_must_be_known(tmp_path: Path) -> None:
     file.write_text("1 0 0 5 1 -1 -1 1 -1 -1 1 1 1 -1 1 -1 -1 -1\n")
     log = read_log(str(file))
     dealt = deal(log, 1, shares="uniform", processors=1, seed=0)
-    with pytest.raises(WorkloadError, match=r"does not tell whose processors.*--placement"):
+    with pytest.raises(WorkloadError, match=r"does not say whose processors") as caught:
         workload_of(log, dealt, placement="recorded")
+    assert caught.value.remedy is Remedy.OTHER_PLACEMENT
 
 
 @pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare"])

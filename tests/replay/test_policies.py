@@ -13,14 +13,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.replay.deal import deal
-from shapleyprio.replay.limits import PolicyError
+from shapleyprio.replay.choices import Backfill, Wide
+from shapleyprio.replay.dealing import deal
+from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import POLICIES, run_policy
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Backfill, Wide, Window, Workload, workload_of
+from shapleyprio.replay.workload import Window, Workload, workload_of
 from tests.replay import literal
 from tests.replay.certificate import KEYS, NotCertified, certify, processors_started, rows
 from tests.replay.strategies import Job, workload_of_jobs, workloads
@@ -134,7 +135,7 @@ def test_a_processor_runs_one_job_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("policy", DECIDED)
-def test_policies_are_told_apart(policy: str) -> None:
+def test_policies_are_distinguished(policy: str) -> None:
     """What one policy decides is certified for others only where they agree."""
     random = np.random.default_rng(1)
     jobs = [Job(int(u), int(r), int(p)) for u, r, p in random.integers(1, 9, (60, 3)) % (3, 9, 9)]
@@ -224,7 +225,7 @@ def test_a_policy_that_does_not_exist_is_refused_with_those_that_do() -> None:
 
 
 def test_every_policy_has_a_description() -> None:
-    assert set(POLICIES) == {*DECIDED, "ref", "rand", "recorded"}
+    assert set(POLICIES) == {*DECIDED, "ref", "rand", "shapley", "live", "recorded"}
     assert all(POLICIES.values())
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.replay.limits import PolicyError
+from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workload import Workload

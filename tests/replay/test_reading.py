@@ -1,4 +1,4 @@
-"""Which file is read as what, and what is told about one that cannot be read."""
+"""Which file is read as what, and what is said about one that cannot be read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.replay.log import LogError
+from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.reading import read_log
 from tests.replay.traces import trace
 
@@ -65,13 +65,13 @@ def test_the_format_is_found_out(tmp_path: Path, name: str, text: bytes, found: 
     assert len(log.job) == 1
 
 
-def test_a_folders_name_tells_nothing_about_the_format(tmp_path: Path) -> None:
+def test_a_folders_name_says_nothing_about_the_format(tmp_path: Path) -> None:
     (tmp_path / "logs.swf").mkdir()
     (tmp_path / "logs.swf" / "jobs").write_bytes(SACCT)
     assert read_log(str(tmp_path / "logs.swf" / "jobs")).format == "sacct"
 
 
-def test_the_format_can_be_told(tmp_path: Path) -> None:
+def test_the_format_can_be_given(tmp_path: Path) -> None:
     (tmp_path / "jobs.swf").write_bytes(SACCT)
     assert read_log(str(tmp_path / "jobs.swf"), format="sacct").job.tolist() == [42]
     with pytest.raises(LogError, match=r"jobs.swf:1: .*is the format another one"):
@@ -122,7 +122,7 @@ def test_a_folder_is_no_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [gzip.compress, lzma.compress])
-def test_compressed_data_cut_short_or_damaged_are_told(
+def test_compressed_data_cut_short_or_damaged_are_reported(
     file: Path, packed: Callable[[bytes], bytes]
 ) -> None:
     whole = packed(SWF * 100)
@@ -154,12 +154,12 @@ def test_a_url_is_a_store(url: str, reason: str) -> None:
 
 
 def test_progress_ends_at_the_files_size(file: Path) -> None:
-    told: list[int] = []
+    answer: list[int] = []
     file.write_bytes(gzip.compress(SWF * 100_000, compresslevel=0))
-    read_log(str(file), progress=told.append)
-    assert len(told) > 1
-    assert told == sorted(told)
-    assert told[-1] == file.stat().st_size
+    read_log(str(file), progress=answer.append)
+    assert len(answer) > 1
+    assert answer == sorted(answer)
+    assert answer[-1] == file.stat().st_size
 
 
 def test_a_real_log_is_the_same_however_it_is_packed(tmp_path: Path) -> None:

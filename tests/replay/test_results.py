@@ -1,30 +1,25 @@
-"""Results as JSON and schedules as CSV: complete, exact, and never half a file."""
+"""Results as JSON and schedules as CSV: complete and exact."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.errors import ReplayError
 from shapleyprio.replay import results as module
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.results import (
     SCHEDULE_COLUMNS,
     as_json,
     results_of,
-    whole_file,
     write_schedules,
 )
 from shapleyprio.replay.schedule import Schedule
@@ -76,15 +71,15 @@ def rows(workload: Workload, *schedules: Schedule) -> list[dict[str, str]]:
 # JSON
 
 
-def test_everything_is_told_in_this_order() -> None:
+def test_everything_is_shown_in_this_order() -> None:
     workload = example()
     late = schedule([(2, 0, 0, 1), (0, 10, 1, 3)], policy="recorded", contribution=None)
-    told = as_json(
+    answer = as_json(
         log_with_first_release(workload.window.start - 500),
         workload,
         results_of(workload, [schedule(FAIR), late]),
     )
-    assert json.dumps(told, indent=1) == json.dumps(
+    assert json.dumps(answer, indent=1) == json.dumps(
         {
             "log": "some.swf",
             "window": {"start": 500, "length": LENGTH},
@@ -157,16 +152,16 @@ def test_without_ref_nobody_knows_what_was_fair() -> None:
     (result,) = results_of(workload, [schedule(FAIR, policy="directcontr")])
     assert result.unfairness is None
     assert result.drifts is None
-    told = as_json(log_with_first_release(0), workload, [result])
-    assert told["policies"][0]["unfairness"] is None
+    answer = as_json(log_with_first_release(0), workload, [result])
+    assert answer["policies"][0]["unfairness"] is None
 
 
 def test_an_organization_without_jobs_has_no_mean_wait() -> None:
     workload = workload_of_jobs([1, 1], [Job(0, 0, 1)], LENGTH)
     results = results_of(workload, [schedule([(0, 0, 0, 1)])])
-    told = as_json(log_with_first_release(0), workload, results)
-    assert [one["mean_wait"] for one in told["policies"][0]["organizations"]] == [0.0, None]
-    assert [one["jobs"] for one in told["organizations"]] == [1, 0]
+    answer = as_json(log_with_first_release(0), workload, results)
+    assert [one["mean_wait"] for one in answer["policies"][0]["organizations"]] == [0.0, None]
+    assert [one["jobs"] for one in answer["organizations"]] == [1, 0]
 
 
 # schedules
@@ -209,59 +204,3 @@ def test_copies_of_a_job_are_numbered_through_in_the_order_of_starts(
         patch.setattr(module, "BATCHES_AT_ONCE", at_once)
         table = rows(workload, ordered)
     assert [(row["job"], row["copy"]) for row in table] == expected
-
-
-# files
-
-
-def test_a_file_appears_whole(tmp_path: Path) -> None:
-    path = tmp_path / "out.json"
-    with whole_file(path) as file:
-        file.write("half")
-        file.flush()
-        assert not path.exists()
-    assert path.read_text() == "half"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_what_fails_leaves_the_old_file_and_no_rest(tmp_path: Path) -> None:
-    path = tmp_path / "out.json"
-    path.write_text("old")
-
-    def fail_halfway() -> None:
-        with whole_file(path) as file:
-            file.write("half")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail_halfway()
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("target")
-    with whole_file(tmp_path / "link") as file:
-        file.write("text")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "target").read_text() == "text"
-
-
-def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    read: list[str] = []
-    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
-    reader.start()
-    with whole_file(pipe) as file:
-        file.write("text")
-    reader.join()
-    assert read == ["text"]
-    assert pipe.is_fifo()
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    path = tmp_path / "file" / "out.csv"
-    with pytest.raises(ReplayError, match=r"out\.csv: cannot be written \(Not a directory\)"):
-        whole_file(path).__enter__()

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.replay.log import UNKNOWN, Labels, Log, LogError
+from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.log import UNKNOWN, Labels, Log
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.sacct import ASK, XDMOD_FIELDS, read_sacct
 from tests.replay.traces import trace
@@ -60,7 +61,7 @@ def moment(second: int) -> str:
 # -- columns
 
 
-def test_a_job_comes_back_with_all_it_tells() -> None:
+def test_a_job_comes_back_with_all_it_holds() -> None:
     log = read({})
     assert log.job.tolist() == [42]
     assert log.release.tolist() == [SUBMIT]
@@ -130,7 +131,7 @@ def test_the_last_column_may_hold_separators_if_it_is_the_jobs_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "told"),
+    ("missing", "answer"),
     [
         ("JobIDRaw", r"the job's number \(jobidraw or jobid\)"),
         ("Submit Eligible", r"when it was submitted \(submit or eligible\)"),
@@ -140,13 +141,13 @@ def test_the_last_column_may_hold_separators_if_it_is_the_jobs_name() -> None:
         ("Start Elapsed End", r"when it started \(start\), nor how long it ran"),
     ],
 )
-def test_a_missing_column_is_named_and_how_to_ask_for_it(missing: str, told: str) -> None:
-    with pytest.raises(LogError, match=rf"^jobs.txt: no column tells {told}") as raised:
+def test_a_missing_column_is_named_and_how_to_ask_for_it(missing: str, answer: str) -> None:
+    with pytest.raises(LogError, match=rf"^jobs.txt: no column has {answer}") as raised:
         read({}, without=missing)
     assert str(raised.value).endswith(ASK)
 
 
-def test_what_we_tell_to_ask_for_can_be_read() -> None:
+def test_what_we_say_to_ask_for_can_be_read() -> None:
     header = ASK.partition("--format=")[2].replace(",", "|")
     fields = {**USUAL, "ElapsedRaw": "3600"}
     row = "|".join(fields[name] for name in header.split("|"))
@@ -161,7 +162,7 @@ def test_tasks_of_arrays_and_components_are_jobs(written: str) -> None:
     assert read({"JobID": written}, without="JobIDRaw").job.tolist() == [12]
 
 
-def test_the_raw_number_counts_where_both_are_told() -> None:
+def test_the_raw_number_counts_where_both_are_given() -> None:
     assert read({"JobID": "12_3", "JobIDRaw": "15"}).job.tolist() == [15]
 
 
@@ -231,7 +232,7 @@ def test_durations_are_read_as_slurm_writes_them(elapsed: str, seconds: int) -> 
     assert read({"Elapsed": elapsed}).processing_time.tolist() == [seconds]
 
 
-def test_without_the_duration_the_end_tells_it() -> None:
+def test_without_the_duration_the_end_shows_it() -> None:
     log = read({}, {"End": "Unknown"}, {"End": "2017-01-01T10:05:00"}, without="Elapsed")
     assert log.processing_time.tolist() == [HOUR]
     assert log.left_out == {"unknown_processing_time": 1, "zero_processing_time": 1}
@@ -268,7 +269,7 @@ def test_processors_are_the_allocated_cpus(column: str) -> None:
     assert read({column: "2K"}, without=without).processors.tolist() == [2048]
 
 
-def test_processors_may_be_told_among_other_resources() -> None:
+def test_processors_may_be_given_among_other_resources() -> None:
     log = read(
         {"AllocTRES": "billing=8,cpu=6,mem=22400M,node=1"},
         {"AllocTRES": ""},
@@ -369,12 +370,12 @@ def test_a_malformed_line_is_counted_and_explained(changes: dict[str, str], reas
     assert bad.reason.startswith(reason)
 
 
-def test_an_end_before_the_start_is_malformed_where_it_tells_the_duration() -> None:
+def test_an_end_before_the_start_is_malformed_where_it_shows_the_duration() -> None:
     log = read({}, {"End": "2017-01-01T10:00:00"}, without="Elapsed")
     assert [line.reason for line in log.malformed] == ["end: lies before start"]
 
 
-def test_a_separator_in_a_name_amid_the_line_is_malformed_and_told_how_to_avoid() -> None:
+def test_a_separator_in_a_name_amid_the_line_is_malformed_and_how_to_avoid_it_is_shown() -> None:
     log = read({}, {"Account": "a|b"})
     (bad,) = log.malformed
     assert bad.reason.startswith("16 fields instead of 15; ask sacct for JobName as the last")
@@ -436,6 +437,6 @@ def test_elapsed_and_end_agree_where_nothing_was_suspended() -> None:
     place = XDMOD_FIELDS.index("elapsed")
     without = [("" if name == "elapsed" else name) for name in XDMOD_FIELDS]
     text = gzip.decompress(file.read_bytes())
-    told, computed = read_sacct("a", text), read_sacct("b", text, fields=without)
+    answer, computed = read_sacct("a", text), read_sacct("b", text, fields=without)
     assert without[place] == ""
-    assert told.processing_time.tolist() == computed.processing_time.tolist()
+    assert answer.processing_time.tolist() == computed.processing_time.tolist()

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shapleyprio.fairness.runs import Run, RunKey
-from shapleyprio.fairness.tenure import NOBODY, Placement
-from shapleyprio.replay.log import UNKNOWN, Labels, Log, LogError
+from shapleyprio.fairness.tenure import NOBODY, Allocation
+from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.log import UNKNOWN, Labels, Log
 from shapleyprio.replay.reading import read_log
-from shapleyprio.store import PlacedRun, Store
+from shapleyprio.store import AllocatedRun, Store
 from tests.service.consortium import NAME, NOW, Cluster, Service
-from tests.store.examples import BEGIN, placed_run, progress
+from tests.store.examples import BEGIN, placed_run, watermark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +31,9 @@ def store(url: str) -> Iterator[Store]:
         yield store
 
 
-def put(store: Store, *runs: PlacedRun, cluster: str = NAME) -> None:
-    with store.transaction(cluster) as rows:
-        rows.save_progress(progress())
+def put(store: Store, *runs: AllocatedRun, cluster: str = NAME) -> None:
+    with store.cluster(cluster).transaction() as rows:
+        rows.save_watermark(watermark())
         rows.put_runs(runs)
 
 
@@ -118,8 +119,8 @@ def test_a_run_across_a_change_of_hands_counts_as_it_began(url: str, store: Stor
         end=BEGIN + 10,
         processors={"n1": 16},
     )
-    before = Placement("physics", "biology", 16, BEGIN, BEGIN + 4)
-    after = Placement("chemistry", "physics", 16, BEGIN + 4, BEGIN + 10)
+    before = Allocation("physics", "biology", 16, BEGIN, BEGIN + 4)
+    after = Allocation("chemistry", "physics", 16, BEGIN + 4, BEGIN + 10)
     put(store, (run, (before, after)))
     log = read_log(url)
     assert log.processing_time.tolist() == [10]
@@ -186,8 +187,8 @@ def test_a_store_that_is_not_there_is_not_made(url: str, tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
-def test_progress_tells_how_many_runs_were_read(url: str, store: Store) -> None:
+def test_progress_shows_how_many_runs_were_read(url: str, store: Store) -> None:
     put(store, *(placed_run(job, end=BEGIN + 1) for job in range(1, 4)))
-    told: list[int] = []
-    read_log(url, progress=told.append)
-    assert told == [3]
+    answer: list[int] = []
+    read_log(url, progress=answer.append)
+    assert answer == [3]

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.replay.log import UNKNOWN, Log, LogError
+from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.swf import FIELDS, LOWEST, read_swf
 from tests.replay.traces import trace
@@ -98,7 +99,7 @@ def test_comments_empty_lines_and_odd_blanks_are_no_jobs() -> None:
     assert not log.left_out
 
 
-def test_the_header_tells_the_systems_processors() -> None:
+def test_the_header_shows_the_systems_processors() -> None:
     assert read("; Computer: x", ";\tMaxProcs:\t 240\r", job()).system_processors == 240
     assert read(";MaxProcs: 70", job()).system_processors == 70
 
@@ -106,7 +107,7 @@ def test_the_header_tells_the_systems_processors() -> None:
 @pytest.mark.parametrize(
     "header", ["; MaxNodes: 8", "; and MaxProcs fields.", "; MaxProcs: -1", "; MaxProcs: 0", ""]
 )
-def test_a_header_need_not_tell_the_processors(header: str) -> None:
+def test_a_header_need_not_state_the_processors(header: str) -> None:
     assert read(header, job()).system_processors is None
 
 

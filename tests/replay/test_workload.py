@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.replay.log import UNKNOWN, Format, Labels, Log, Placed
-from shapleyprio.replay.workload import (
-    Consortium,
-    Window,
-    WorkloadError,
-    parts_of,
-    whole_log,
-    workload_of,
-)
+from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.log import UNKNOWN, Format, Labels, Log, RecordedProcessors
+from shapleyprio.replay.workload import Consortium, Window, parts_of, whole_log, workload_of
 
 
 def labels(names: Sequence[str | None]) -> Labels:
@@ -25,16 +19,16 @@ def labels(names: Sequence[str | None]) -> Labels:
     return Labels(np.array(codes, dtype=np.int32), known)
 
 
-def placed_on(jobs: Sequence[Mapping[str | None, int]]) -> Placed:
+def placed_on(jobs: Sequence[Mapping[str | None, int]]) -> RecordedProcessors:
     """Each job's owner -> processors."""
-    return Placed(
+    return RecordedProcessors(
         np.cumsum([0, *map(len, jobs)]),
         labels([owner for job in jobs for owner in job]),
         np.array([n for job in jobs for n in job.values()], dtype=np.int64),
     )
 
 
-def owners_in(placed: Placed) -> list[dict[str | None, int]]:
+def owners_in(placed: RecordedProcessors) -> list[dict[str | None, int]]:
     """The opposite of `placed_on`."""
     names = [*placed.owners.names, None]
     parts = [
@@ -52,7 +46,7 @@ def log_of(
     start: Sequence[int] | None = None,
     processing_time: Sequence[int] | None = None,
     processors: Sequence[int] | None = None,
-    placed: Placed | None = None,
+    placed: RecordedProcessors | None = None,
     system_processors: int | None = None,
     left_out: Mapping[str, int] | None = None,
     **columns: Sequence[str | None],
@@ -76,7 +70,10 @@ def log_of(
 
 
 def consortium(
-    organization: Sequence[int], *, owned: Sequence[int] = (2, 2), placed: Placed | None = None
+    organization: Sequence[int],
+    *,
+    owned: Sequence[int] = (2, 2),
+    placed: RecordedProcessors | None = None,
 ) -> Consortium:
     return Consortium(
         organizations=tuple(f"o{index}" for index in range(len(owned))),
@@ -149,7 +146,7 @@ def test_a_consortium_without_processors_is_refused() -> None:
 
 
 def test_a_window_without_jobs_is_refused() -> None:
-    with pytest.raises(WorkloadError, match="from second 50 on for 5 s; choose another --window"):
+    with pytest.raises(WorkloadError, match="from second 50 on for 5 s"):
         workload_of(log_of([1]), consortium([0]), window=Window(start=50, length=5))
 
 
@@ -201,3 +198,23 @@ def test_the_parts_of_a_job_can_be_taken_more_than_once() -> None:
     placed = placed_on([{"a": 1}, {"a": 2, "b": 3}])
     twice = parts_of(placed, np.array([1, 0, 1]))
     assert owners_in(twice) == [{"a": 2, "b": 3}, {"a": 1}, {"a": 2, "b": 3}]
+
+
+def test_a_history_is_of_users_and_of_jobs_that_had_ended() -> None:
+    log = log_of(
+        [0, 0, 5, 20, 21, 22],
+        start=[0, 1, 5, 20, UNKNOWN, 23],
+        processing_time=[20, 4, 15, 9, 9, 9],
+        user=["ann", "bob", None, "ann", "bob", None],
+    )
+    work = workload_of(
+        log, consortium([0] * 6), window=Window(start=20, length=9), with_history=True
+    )
+    assert work.history is not None
+    ann, bob = 0, 1
+    assert work.history.user.tolist() == [ann, bob, UNKNOWN]
+    assert work.history.past_user.tolist() == [bob, ann]
+    assert work.history.past_processing_time.tolist() == [4, 20]
+    assert workload_of(log, consortium([0] * 6), window=Window(start=20, length=9)).history is None
+    nobody = workload_of(log_of([0]), consortium([0]), with_history=True)
+    assert nobody.history is None

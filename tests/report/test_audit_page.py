@@ -10,7 +10,7 @@ import pytest
 
 from shapleyprio.audit.auditing import Audit, audit
 from shapleyprio.audit.stability import Coalition
-from shapleyprio.replay.log import Labels, Placed
+from shapleyprio.replay.log import Labels, RecordedProcessors
 from shapleyprio.report import Page, Section, render
 from shapleyprio.report.audit_page import audit_page, verdict
 from tests.report.workloads import LENGTH, NAMES, log_in, workload_in
@@ -22,10 +22,10 @@ ENDING = ["standing", "waits", "utilization"]
 
 
 def audit_in(directory: Path, *, nodes: bool, orderings: int | None = None) -> Audit:
-    """Of a small log; with nodes all jobs ran on those of the first organization."""
+    """Returns the audit of a small log; with nodes all jobs ran on the first organization's."""
     workload = workload_in(log_in(directory))
     count = len(workload.job)
-    placed = Placed(
+    placed = RecordedProcessors(
         first=np.arange(count + 1),
         owners=Labels(np.zeros(count, dtype=np.int32), workload.organizations),
         processors=workload.processors,
@@ -77,23 +77,23 @@ def test_what_was_given_less_what_was_taken_adds_up(tmp_path: Path) -> None:
         assert sum(float(one or 0) for one in row[1:]) == pytest.approx(0)
 
 
-def test_without_nodes_use_alone_is_told(tmp_path: Path) -> None:
+def test_without_nodes_use_alone_is_reported(tmp_path: Path) -> None:
     exchange = section(page_in(tmp_path, nodes=False), "exchange")
     assert exchange.title == "Used"
-    assert "does not tell on whose processors" in exchange.note
+    assert "does not say on whose processors" in exchange.note
     assert all(float(one or 0) > 0 for one in exchange.table.rows[-1][1:])
 
 
 def test_the_verdict_is_two_sentences_on_fairness_and_on_stability(tmp_path: Path) -> None:
     found = audit_in(tmp_path, nodes=True)
-    told = verdict(found)
-    assert told.count(". ") == 1 + told.count("0. ")
+    answer = verdict(found)
+    assert answer.count(". ") == 1 + answer.count("0. ")
     stability = found.recorded.stability
     if stability.strongest is None:
-        assert "No organization" in told
+        assert "No organization" in answer
     else:
-        assert f"Of {stability.coalitions} coalitions {stability.gaining} would" in told
-        assert stability.strongest.named(NAMES) in told
+        assert f"Of {stability.coalitions} coalitions {stability.gaining} would" in answer
+        assert stability.strongest.named(NAMES) in answer
     stable = replace(
         found.recorded,
         stability=replace(stability, gaining=0, strongest=None, strongest_relative=None),
@@ -110,7 +110,7 @@ def test_a_sampled_audit_is_held_against_rand_and_says_so(tmp_path: Path) -> Non
     assert section(page, "drift").chart is not None
 
 
-def test_large_coalitions_are_told_by_whom_they_leave_behind() -> None:
+def test_large_coalitions_are_named_by_whom_they_leave_behind() -> None:
     def named(*members: int) -> str:
         names = ["a", "b", "c", "d"]
         coalition = Coalition(members=members, alone=1, got=0, fair=0, parts=1)

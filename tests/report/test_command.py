@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import main
-from shapleyprio.cli.reporting import ReportRequest, report_options
+from shapleyprio.cli.reporting import report_options, report_parameters
 from shapleyprio.cli.workloads import workload_options
 from tests.report.workloads import log_in
 
@@ -34,7 +34,7 @@ def typed(arguments: list[str]) -> str:
     @click.option("--policy", multiple=True)
     @report_options
     def command(**options: object) -> None:
-        found.append(ReportRequest.taken_from(options).command)
+        found.append(report_parameters(options).command)
 
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 0, result.output
@@ -81,7 +81,7 @@ def test_a_page_that_could_not_be_written_costs_no_computing(name: str) -> None:
     assert "there is no directory absent" in result.stderr
 
 
-def test_what_was_typed_is_told_as_it_can_be_typed_again() -> None:
+def test_what_was_typed_is_shown_as_it_can_be_typed_again() -> None:
     arguments = ["a log.swf", "--deal-users", "2", "--seed", "0", "--window", "0:50", "--strict"]
     policies = ["--policy", "ref", "--policy", "fcfs"]
     assert shlex.split(typed([*arguments, *policies])) == [
@@ -90,7 +90,17 @@ def test_what_was_typed_is_told_as_it_can_be_typed_again() -> None:
     ]
 
 
-def test_passwords_of_stores_are_not_told() -> None:
+@pytest.mark.parametrize("typed_json", [["--json"], ["--json=out"], ["--json", "out.json"]])
+def test_the_file_of_json_cannot_be_taken_for_another_word(typed_json: list[str]) -> None:
+    Path("small.json").touch()
+    result = CliRunner().invoke(main, [*ARGUMENTS, "--report", "r.html", *typed_json])
+    assert result.exit_code == 0, result.output
+    file = typed_json[-1].rpartition("=")[2]
+    shown = "-" if file == "--json" else file
+    assert f" --json={shown} " in unescape(Path("r.html").read_text())
+
+
+def test_passwords_of_stores_are_not_shown() -> None:
     url = "postgresql://me:secret@host/db"
     assert "secret" not in typed([url, "--deal-users", "2"])
     in_query = "postgresql://me@host/db?passWord=secret&sslmode=require"
@@ -104,7 +114,7 @@ def test_a_missing_directory_is_found_out_before_anything_is_computed() -> None:
     assert "there is no directory absent" in result.stderr
 
 
-def test_without_the_extra_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [name for name in sys.modules if name.startswith("shapleyprio.report")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "vl_convert", None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.experiment.cells import Experiment, Row, Table
+from shapleyprio.experiment.cells import Experiment, ExperimentTable, Row
 from shapleyprio.experiment.summary import Line, summary_of
 from shapleyprio.report import Page, render, write_pictures
 from shapleyprio.report.experiment_page import experiment_page, verdict
@@ -47,7 +47,7 @@ def groups_in(made: Experiment, rows: list[Row]) -> dict[str, list[Line]]:
     return groups
 
 
-def page_of(*logs: str, tables: tuple[Table, ...] = ()) -> Page:
+def page_of(*logs: str, tables: tuple[ExperimentTable, ...] = ()) -> Page:
     made, rows = made_of(), rows_of(*logs)
     return experiment_page(made, rows, groups_in(made, rows), tables=tables, options={"seed": "0"})
 
@@ -95,14 +95,14 @@ def test_wins_and_ties_are_counted() -> None:
     ]
 
 
-def test_the_windows_spread_is_told_by_percentiles() -> None:
+def test_the_windows_spread_is_reported_by_percentiles() -> None:
     table = page_of("one").sections[2].table
     assert table.rows[1] == ("one", "fairshare", 1.0, 1.0, 5.0, 9.0, 9.0, 9.0)
 
 
-def test_the_verdict_tells_who_is_best_and_worst_and_how_sure_that_is() -> None:
+def test_the_verdict_shows_who_is_best_and_worst_and_how_sure_that_is() -> None:
     assert verdict_of("one") == (
-        "Over 3 windows rand's 1.00 s is the best mean unfairness, and fcfs's 60 s the worst. "
+        "Over 3 windows rand's 1 s is the best mean unfairness, and fcfs's 60 s the worst. "
         "The 95 % interval of rand overlaps with that of fairshare, the second."
     )
     assert "The 95 % interval of fairshare is apart from that of rand" in verdict_of("two")
@@ -113,15 +113,17 @@ def test_the_verdict_tells_who_is_best_and_worst_and_how_sure_that_is() -> None:
 
 
 def test_the_verdict_names_nobody_where_all_are_alike() -> None:
-    told = "All have the same mean unfairness. More or longer windows might tell them apart."
-    assert verdict_of("idle") == told
+    verdict = "All have the same mean unfairness. More or longer windows might separate them."
+    assert verdict_of("idle") == verdict
     assert verdict_of("one", "idle", "two").endswith(
         "is that of fcfs in 2; all are alike in 1 more."
     )
 
 
 def test_the_papers_figures_stand_beside_ours() -> None:
-    table = Table("Table 1", ("policy", "ours", "paper"), [["rand", 1.0, 8.0]], ["as printed"])
+    table = ExperimentTable(
+        "Table 1", ("policy", "ours", "paper"), [["rand", 1.0, 8.0]], ["as printed"]
+    )
     last = page_of("one", tables=(table,)).sections[-1]
     assert (last.title, last.note, last.table.headings) == (
         "Table 1",

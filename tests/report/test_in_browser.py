@@ -60,7 +60,7 @@ def test_every_chart_is_drawn_without_a_word_on_the_console(shown: Chrome) -> No
     for chart, kind, fewest in [
         ("fairness", "rect", 6),
         ("drift", "line", 3),
-        ("standing", "line", 3),  # what is shown first is recorded, whose φ nobody can tell
+        ("standing", "line", 3),  # what is shown first is recorded, whose φ nobody can know
         ("lending", "rect", 3),
         ("waits", "rect", 3),
         ("utilization", "rect", 60),
@@ -121,13 +121,13 @@ def test_dragging_over_time_zooms_all_charts_and_the_button_ends_it(shown: Chrom
     assert not whole.is_displayed()
 
 
-def test_pointing_at_a_bar_tells_the_organization(shown: Chrome) -> None:
+def test_pointing_at_a_bar_shows_the_organization(shown: Chrome) -> None:
     bars = shown.find_elements(By.CSS_SELECTOR, "#fairness .role-mark.mark-rect path")
     bar = max(bars, key=lambda one: one.size["width"])
     shown.execute_script("arguments[0].scrollIntoView({block: 'center'})", bar)
     ActionChains(shown).move_to_element(bar).click().perform()
-    told = until(shown, "document.querySelector('#vg-tooltip-element')?.textContent")
-    assert any(name in told for name in NAMES)
+    answer = until(shown, "document.querySelector('#vg-tooltip-element')?.textContent")
+    assert any(name in answer for name in NAMES)
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])

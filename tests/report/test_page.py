@@ -26,7 +26,7 @@ from shapleyprio.report import (
 )
 from shapleyprio.report.page import Cell
 from shapleyprio.report.replay_page import replay_page, verdict
-from shapleyprio.report.wording import MISSING, cell, duration
+from shapleyprio.wording import MISSING, cell, duration
 from tests.report.workloads import LENGTH, NAMES, log_in, results_in, workload_in
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -85,7 +85,7 @@ def test_every_organization_has_one_color_in_all_charts(tmp_path: Path) -> None:
 
 def test_without_ref_nothing_is_said_about_fairness(tmp_path: Path) -> None:
     page = page_in(tmp_path, "fcfs", "recorded")
-    assert "only ref could tell" in page.verdict
+    assert "Only ref could say" in page.verdict
     names = [section.chart.name for section in page.sections if section.chart]
     assert names == ["standing", "lending", "waits", "utilization"]
 
@@ -97,13 +97,13 @@ def test_the_verdict_names_the_fairest_and_the_least_fair_policy(tmp_path: Path)
         (one for one in results if one.schedule.policy != "ref"),
         key=lambda one: one.unfairness or 0,
     )
-    told = verdict(workload, results)
+    answer = verdict(workload, results)
     fairest, least = (one.schedule.policy for one in ordered)
-    assert f"under {fairest}, the fairest" in told
-    assert f"under {least}, the least fair" in told
+    assert f"under {fairest}, the fairest" in answer
+    assert f"under {least}, the least fair" in answer
     drifts = ordered[-1].drifts
     assert drifts is not None
-    assert f"{NAMES[drifts.index(min(drifts))]} was held back most" in told
+    assert f"{NAMES[drifts.index(min(drifts))]} was held back most" in answer
 
 
 def test_a_verdict_on_one_policy_or_none(tmp_path: Path) -> None:

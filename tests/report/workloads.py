@@ -46,5 +46,5 @@ def workload_in(log: Log, *, length: int = LENGTH) -> Workload:
 
 
 def results_in(workload: Workload, *policies: str) -> tuple[Result, ...]:
-    """Of some policies."""
+    """Returns the results of some policies."""
     return results_of(workload, [run_policy(workload, policy) for policy in policies])

@@ -9,22 +9,22 @@ from shapleyprio.config import Config
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.rollback import roll_back
 from shapleyprio.slurm.port import (
-    Channel,
     Controller,
     Layout,
     Malformed,
     PendingJob,
+    PendingQueue,
     PrioritySettings,
 )
-from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm
-from shapleyprio.store import Mark, Push, Store
+from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm, SimulatedSpec
+from shapleyprio.store import ManagedValue, Push, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from shapleyprio.fairness.runs import JobRecord
-    from shapleyprio.service.push import Outcome
-    from shapleyprio.service.report import Report
+    from shapleyprio.service.push import PushCounts
+    from shapleyprio.service.report import CycleReport
 
 NOW = 1_800_000_000
 NAME = "c1"
@@ -66,22 +66,25 @@ class Cluster(SimulatedSlurm):
         accounting_delay: int = 0,
     ) -> None:
         super().__init__(
-            cluster=name,
-            nodes={"a1": 4, "a2": 4, "b1": 4},
-            partitions={"pa": ["a1", "a2"], "pb": ["b1"], "all": ["a1", "a2", "b1"]},
-            accounts={"physics": None, "biology": None, "guest": None},
+            SimulatedSpec(
+                cluster=name,
+                nodes={"a1": 4, "a2": 4, "b1": 4},
+                partitions={"pa": ["a1", "a2"], "pb": ["b1"], "all": ["a1", "a2", "b1"]},
+                accounts={"physics": None, "biology": None, "guest": None},
+                qos=qos,
+                settings=settings,
+            ),
             now=NOW,
-            qos=qos,
-            settings=settings,
             accounting_delay=accounting_delay,
         )
         self.skew = 0
         self.layout_changes: dict[str, Any] = {}
         self.deaf = False
+        self.unreadable: set[int] = set()
         self.before_write: Callable[[], object] | None = None
         self.after_write: Callable[[], object] | None = None
         self.windows: list[tuple[int, int]] = []
-        self.writes: list[tuple[Channel, dict[str, int]]] = []
+        self.writes: list[tuple[str, dict[str, int]]] = []
 
     # -- what users do
 
@@ -101,13 +104,13 @@ class Cluster(SimulatedSlurm):
 
     def jobs(self) -> list[PendingJob]:
         """All jobs that wait."""
-        return [job for job in super().pending() if isinstance(job, PendingJob)]
+        return list(super().pending().jobs)
 
     # -- the port
 
     def controller(self) -> Controller:
-        told = super().controller()
-        return replace(told, time=told.time + self.skew)
+        answer = super().controller()
+        return replace(answer, time=answer.time + self.skew)
 
     def layout(self) -> Layout:
         return replace(super().layout(), **self.layout_changes)
@@ -116,7 +119,13 @@ class Cluster(SimulatedSlurm):
         self.windows.append((since, until))
         return super().records(since, until)
 
-    def write(self, channel: Channel, values: Mapping[str, int]) -> Mapping[str, str]:
+    def pending(self) -> PendingQueue:
+        queue = super().pending()
+        readable = [job for job in queue.jobs if job.job_id not in self.unreadable]
+        lost = [Malformed("squeue", str(job_id), "cut off") for job_id in self.unreadable]
+        return PendingQueue(readable, [*queue.malformed, *lost])
+
+    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
         _once(self, "before_write")
         self.writes.append((channel, dict(values)))
         refused = {} if self.deaf else super().write(channel, values)
@@ -155,27 +164,27 @@ class Service:
         """Forgets what was only in memory."""
         self.config = config or self.config
         self.cycle = Cycle(
-            self.config, self.slurm, self.store, self.name, clock=lambda: self.slurm.now
+            self.config, self.slurm, self.store.cluster(self.name), clock=lambda: self.slurm.now
         )
 
-    def run(self, *, dry_run: bool = False) -> Report:
+    def run(self, *, dry_run: bool = False) -> CycleReport:
         """One cycle; what is written in it alone stays in `slurm.writes`."""
         self.slurm.writes.clear()
         return self.cycle.run(dry_run=dry_run)
 
-    def roll_back(self) -> Outcome:
-        return roll_back(self.store, self.name, self.slurm)
+    def roll_back(self) -> PushCounts:
+        return roll_back(self.store.cluster(self.name), self.slurm)
 
     def points(self) -> dict[str, int]:
         """Organization -> what the last cycle gave it."""
-        with self.store.reading(self.name) as view:
+        with self.store.cluster(self.name).reading() as view:
             return {row.organization: row.priority for row in view.latest_standings()}
 
     def pushes(self, job_id: int | str) -> list[Push]:
         """What was written to a job or QOS, the oldest first."""
-        with self.store.reading(self.name) as view:
+        with self.store.cluster(self.name).reading() as view:
             return view.pushes(key=str(job_id))[::-1]
 
-    def mark(self, channel: Channel, job_id: int | str) -> Mark | None:
-        with self.store.reading(self.name) as view:
-            return view.marks(channel).get(str(job_id))
+    def managed_value(self, channel: str, job_id: int | str) -> ManagedValue | None:
+        with self.store.cluster(self.name).reading() as view:
+            return view.managed_values(channel).get(str(job_id))

@@ -1,4 +1,4 @@
-"""A cluster whose accounting is told what to say, and the service's way of asking it."""
+"""A cluster whose accounting is scripted, and the service's way of asking it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from shapleyprio.fairness.runs import JobRecord, Run, run_of
-from shapleyprio.service.accounting import Account
+from shapleyprio.service.accounting import OpenLedger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -72,13 +72,13 @@ class Execution:
 
 @dataclass
 class ScriptedCluster:
-    """Executions as they are, as accounting was told of them so far, and what is on its way.
+    """Executions as they are, as accounting has heard of them so far, and what is on its way.
 
     Attributes:
         now: the controller's clock.
         holders: kind -> name -> organization, as Slurm's layout has it now.
         truth: row -> execution.
-        told: row -> the same, as far as accounting has heard.
+        heard: row -> the same, as far as accounting has heard.
         on_their_way: (due, row, state), in the order they were sent.
         down: whether accounting is away; the controller counts what it has not handed over.
     """
@@ -86,7 +86,7 @@ class ScriptedCluster:
     now: int
     holders: Holders
     truth: dict[int, Execution] = field(default_factory=dict)
-    told: dict[int, Execution] = field(default_factory=dict)
+    heard: dict[int, Execution] = field(default_factory=dict)
     on_their_way: list[tuple[int, int, Execution]] = field(default_factory=list)
     down: bool = False
 
@@ -107,20 +107,20 @@ class ScriptedCluster:
             return
         for due, row, state in self.on_their_way:
             if due <= self.now:
-                self.told[row] = state
+                self.heard[row] = state
         self.on_their_way = [item for item in self.on_their_way if item[0] > self.now]
 
     def withdraw(self, row: int) -> None:
         """Takes a row out of accounting, as if it had never been."""
         del self.truth[row]
-        self.told.pop(row, None)
+        self.heard.pop(row, None)
         self.on_their_way = [item for item in self.on_their_way if item[1] != row]
 
     def records(self, since: int, until: int) -> list[JobRecord]:
         """Records of the jobs that existed at some time in [since, until]."""
         return [
             execution.record(self.now)
-            for execution in self.told.values()
+            for execution in self.heard.values()
             if execution.submit <= until and (execution.end is None or execution.end >= since)
         ]
 
@@ -129,17 +129,17 @@ class ScriptedCluster:
         wanted = set(job_ids)
         return [
             execution.record(self.now)
-            for execution in self.told.values()
+            for execution in self.heard.values()
             if execution.job_id in wanted
         ]
 
 
 @dataclass
-class Book:
-    """The daemon, as far as accounts go: it opens the book, polls, and may die at any time.
+class StoredLedger:
+    """The daemon, as far as accounts go: it opens the ledger, polls, and may die at any time.
 
     Attributes:
-        store, name: where the book is kept.
+        store, name: where the ledger is kept.
         cluster: whom it asks.
         horizon: as configured.
         opens: as configured.
@@ -153,7 +153,7 @@ class Book:
     layout: Holders | None = None
     layout_read: int = 0
 
-    def poll(self, order: Random, crash_after: int | None = None) -> tuple[int, Account]:
+    def poll(self, order: Random, crash_after: int | None = None) -> tuple[int, OpenLedger]:
         """One round of accounting, the way the service does it.
 
         Args:
@@ -166,15 +166,15 @@ class Book:
         steps = _Countdown(crash_after)
         while True:
             now, backlog = self.cluster.now, self.cluster.backlog
-            with self.store.transaction(self.name) as transaction:
+            with self.store.cluster(self.name).transaction() as transaction:
                 account = self.open(transaction)
                 for kind, holders in self._holders(now, refresh=False).items():
                     account.observe_holders(kind, holders, now)
-                observed = account.progress.observed_until
+                observed = account.watermark.observed_until
                 until = now if backlog else min(now, observed + CATCH_UP)
-                start = max(account.progress.opened, observed - OVERLAP)
-                told = self.cluster.records(start, until)
-                account.take_in(steps.through(_as_they_come(told, order)), now)
+                start = max(account.watermark.opened, observed - OVERLAP)
+                heard = self.cluster.records(start, until)
+                account.ingest(steps.through(_as_they_come(heard, order)), now)
                 if until == now and (unmentioned := account.unmentioned()):
                     answer = self.cluster.records_of(key.job_id for key in unmentioned)
                     account.settle_unfinished(steps.through(_as_they_come(answer, order)), now)
@@ -185,15 +185,15 @@ class Book:
                 return t, account
 
     def prune(self) -> int:
-        with self.store.transaction(self.name) as transaction:
+        with self.store.cluster(self.name).transaction() as transaction:
             return self.open(transaction).prune(overlap=OVERLAP)
 
     def restart(self) -> None:
         """Forgets what was only in memory."""
         self.layout = None
 
-    def open(self, transaction: Transaction) -> Account:
-        return Account(
+    def open(self, transaction: Transaction) -> OpenLedger:
+        return OpenLedger(
             transaction,
             horizon=self.horizon,
             opens=self.opens,
@@ -237,22 +237,22 @@ def fed_once(
     opens: int,
     t: int,
 ) -> dict[str, Standing]:
-    """Standings at t of a fresh book that is told all records at once."""
+    """Standings at t of a fresh ledger that gets all records at once."""
 
     def nobody_asks() -> Mapping[Kind, Mapping[str, str]]:
         raise AssertionError("all holders are known")
 
-    with store.transaction(name) as transaction:
-        account = Account(transaction, horizon=horizon, opens=opens, ask_holders=nobody_asks)
+    with store.cluster(name).transaction() as transaction:
+        account = OpenLedger(transaction, horizon=horizon, opens=opens, ask_holders=nobody_asks)
         account.tenures = tenures
-        account.take_in(records, t)
+        account.ingest(records, t)
         stands_at = account.close(t, observed_until=t)
         assert stands_at == t
         return account.ledger.standings(t, NAMES)
 
 
 def runs_since(opened: int, records: Iterable[JobRecord]) -> list[Run]:
-    """The runs of records, without what was executed before the book was opened."""
+    """The runs of records, without what was executed before the ledger was opened."""
     return [
         replace(
             run,

@@ -1,4 +1,4 @@
-"""What becomes of each kind of record, and of the book when its settings change."""
+"""What becomes of each kind of record, and of the ledger when its settings change."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from shapleyprio.fairness.utility import worth
 from shapleyprio.service import accounting
 from shapleyprio.service.accounting import (
     CLOCK_TOLERANCE_SECONDS,
-    Account,
     AccountingError,
     ClockError,
+    OpenLedger,
     Tally,
 )
 from shapleyprio.slurm.port import Malformed
@@ -47,8 +47,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-class Books:
-    """A book in a store, opened anew for each step as the service does."""
+class StoredLedger:
+    """A ledger in a store, opened anew for each step as the service does."""
 
     def __init__(self, store: Store, *, horizon: int | None = None, opens: int = 0) -> None:
         self.store = store
@@ -58,8 +58,8 @@ class Books:
         self.times_asked = 0
         self.tally = Tally()
 
-    def open(self, transaction: Transaction) -> Account:
-        return Account(
+    def open(self, transaction: Transaction) -> OpenLedger:
+        return OpenLedger(
             transaction, horizon=self.horizon, opens=self.opens, ask_holders=self._ask_holders
         )
 
@@ -72,11 +72,11 @@ class Books:
         holders: Mapping[Kind, Mapping[str, str]] = HOLDERS,
     ) -> dict[str, Standing]:
         """Standings after a cycle; if there is an answer, all unfinished runs were asked about."""
-        with self.store.transaction(CLUSTER) as transaction:
+        with self.store.cluster(CLUSTER).transaction() as transaction:
             account = self.open(transaction)
             for kind, names in holders.items():
                 account.observe_holders(kind, names, now)
-            account.take_in(records, now)
+            account.ingest(records, now)
             if answer is not None:
                 account.settle_unfinished(answer, now)
             t = account.close(now, observed_until=now)
@@ -88,11 +88,11 @@ class Books:
         return self.cycle(now, records)["physics"].utility
 
     def prune(self, *, overlap: int = 0) -> int:
-        with self.store.transaction(CLUSTER) as transaction:
+        with self.store.cluster(CLUSTER).transaction() as transaction:
             return self.open(transaction).prune(overlap=overlap)
 
     def stored(self) -> list[RunKey]:
-        with self.store.reading(CLUSTER) as view:
+        with self.store.cluster(CLUSTER).reading() as view:
             return [run.key for run, _ in view.all_runs()]
 
     def _ask_holders(self) -> Mapping[Kind, Mapping[str, str]]:
@@ -101,103 +101,107 @@ class Books:
 
 
 @pytest.fixture
-def book(store: Store) -> Books:
-    return Books(store)
+def ledger(store: Store) -> StoredLedger:
+    return StoredLedger(store)
 
 
 # records
 
 
-def test_a_finished_run_is_accounted(book: Books) -> None:
-    standings = book.cycle(200, [job_record(start=100, end=160, processors={"n1": 2, "n2": 1})])
+def test_a_finished_run_is_accounted(ledger: StoredLedger) -> None:
+    standings = ledger.cycle(200, [job_record(start=100, end=160, processors={"n1": 2, "n2": 1})])
     assert standings["physics"].utility == 3 * worth(100, 160, 200)
     assert standings["physics"].contribution == 2 * worth(100, 160, 200)
     assert standings["biology"].contribution == worth(100, 160, 200)
     assert standings["physics"].parts == 180
 
 
-def test_a_record_told_again_changes_nothing_and_is_not_counted_as_kept(book: Books) -> None:
+def test_a_record_read_again_changes_nothing_and_is_not_counted_as_kept(
+    ledger: StoredLedger,
+) -> None:
     records = [job_record(1, start=100, end=160), job_record(2, start=150, state="RUNNING")]
-    once = book.cycle(200, records)
-    assert (book.tally.seen, book.tally.kept) == (2, 2)
-    assert book.cycle(200, [*records, *records]) == once
-    assert (book.tally.seen, book.tally.kept) == (4, 0)
+    once = ledger.cycle(200, records)
+    assert (ledger.tally.seen, ledger.tally.kept) == (2, 2)
+    assert ledger.cycle(200, [*records, *records]) == once
+    assert (ledger.tally.seen, ledger.tally.kept) == (4, 0)
 
 
-def test_a_run_ages_between_cycles_without_a_new_record(book: Books) -> None:
-    assert book.utility(200, [job_record(start=100, end=160)]) == worth(100, 160, 200)
-    assert book.utility(300) == worth(100, 160, 300)
+def test_a_run_ages_between_cycles_without_a_new_record(ledger: StoredLedger) -> None:
+    assert ledger.utility(200, [job_record(start=100, end=160)]) == worth(100, 160, 200)
+    assert ledger.utility(300) == worth(100, 160, 300)
 
 
-def test_the_last_word_on_a_run_counts(book: Books) -> None:
-    book.cycle(200, [job_record(start=100, state="RUNNING")])
-    assert book.utility(200, [job_record(start=100, end=190)]) == worth(100, 190, 200)
-    assert book.utility(200, [job_record(start=100, end=150)]) == worth(100, 150, 200)
-    assert len(book.stored()) == 1
+def test_the_last_word_on_a_run_counts(ledger: StoredLedger) -> None:
+    ledger.cycle(200, [job_record(start=100, state="RUNNING")])
+    assert ledger.utility(200, [job_record(start=100, end=190)]) == worth(100, 190, 200)
+    assert ledger.utility(200, [job_record(start=100, end=150)]) == worth(100, 150, 200)
+    assert len(ledger.stored()) == 1
 
 
-def test_a_job_that_waits_is_counted_and_nothing_else(book: Books) -> None:
+def test_a_job_that_waits_is_counted_and_nothing_else(ledger: StoredLedger) -> None:
     waiting = job_record(start=None, state="PENDING", processors={})
     cancelled = job_record(2, start=150, end=150, state="CANCELLED", processors={})
-    assert book.utility(200, [waiting, cancelled]) == 0
-    assert (book.tally.seen, book.tally.waiting, book.tally.kept) == (2, 2, 0)
-    assert book.stored() == []
+    assert ledger.utility(200, [waiting, cancelled]) == 0
+    assert (ledger.tally.seen, ledger.tally.waiting, ledger.tally.kept) == (2, 2, 0)
+    assert ledger.stored() == []
 
 
-def test_executions_of_a_requeued_job_count_each_for_itself(book: Books) -> None:
+def test_executions_of_a_requeued_job_count_each_for_itself(ledger: StoredLedger) -> None:
     records = [
         job_record(7, start=100, end=130, state="PREEMPTED"),
         job_record(7, start=150, end=160),
     ]
-    assert book.utility(200, records) == worth(100, 130, 200) + worth(150, 160, 200)
+    assert ledger.utility(200, records) == worth(100, 130, 200) + worth(150, 160, 200)
 
 
 def test_sums_stay_exact_in_the_store_over_ten_years_of_a_hundred_thousand_processors(
     store: Store,
 ) -> None:
     epoch, ten_years, processors = 1_700_000_000, 10 * 366 * 86_400, 100_000
-    book = Books(store, opens=epoch)
-    book.cycle(epoch + 1, [job_record(start=epoch, state="RUNNING", processors={"n1": processors})])
+    ledger = StoredLedger(store, opens=epoch)
+    ledger.cycle(
+        epoch + 1, [job_record(start=epoch, state="RUNNING", processors={"n1": processors})]
+    )
     now = epoch + ten_years
-    book.cycle(now - 1)
+    ledger.cycle(now - 1)
     part = job_record(2, start=now - 1, end=now, processors={"n2": 1})
-    standings = book.cycle(now, [part])
+    standings = ledger.cycle(now, [part])
     assert standings["physics"].contribution == processors * ten_years * (ten_years + 1) // 2
     assert standings["physics"].utility == standings["physics"].contribution + 1
 
 
 @pytest.mark.parametrize("horizon", [1, 7, 50])
 def test_a_cycle_every_second_gives_the_same_as_one_at_the_end(store: Store, horizon: int) -> None:
-    book = Books(store, horizon=horizon)
+    ledger = StoredLedger(store, horizon=horizon)
     records = [job_record(1, start=100, end=105), job_record(2, start=103, end=120)]
     for now in range(120, 190):
         expected = sum(worth(r.start or 0, r.end, now, horizon=horizon) for r in records)
-        assert book.utility(now, records if now == 120 else ()) == expected
-    assert book.cycle(190)["physics"].utility == 22 * horizon
+        assert ledger.utility(now, records if now == 120 else ()) == expected
+    assert ledger.cycle(190)["physics"].utility == 22 * horizon
 
 
-def test_the_watermark_stays_where_accounting_was_complete(book: Books) -> None:
-    with book.store.transaction(CLUSTER) as transaction:
-        assert book.open(transaction).close(200, observed_until=150) == 200
-    with book.store.transaction(CLUSTER) as transaction:
-        account = book.open(transaction)
-        assert account.progress.observed_until == 150
-        assert account.progress.accounted_to == 200
+def test_the_watermark_stays_where_accounting_was_complete(ledger: StoredLedger) -> None:
+    with ledger.store.cluster(CLUSTER).transaction() as transaction:
+        assert ledger.open(transaction).close(200, observed_until=150) == 200
+    with ledger.store.cluster(CLUSTER).transaction() as transaction:
+        account = ledger.open(transaction)
+        assert account.watermark.observed_until == 150
+        assert account.watermark.accounted_to == 200
         account.close(200, observed_until=140)
-        assert account.progress.observed_until == 150
+        assert account.watermark.observed_until == 150
 
 
 # lines that cannot be accounted
 
 
-def test_a_line_that_cannot_be_read_is_kept_aside_and_counted(book: Books) -> None:
+def test_a_line_that_cannot_be_read_is_quarantined_and_counted(ledger: StoredLedger) -> None:
     readable = job_record(start=100, end=160)
-    assert book.utility(200, [GARBLED, readable]) == worth(100, 160, 200)
-    assert (book.tally.seen, book.tally.refused, book.tally.kept) == (2, 1, 1)
-    book.cycle(230, [GARBLED])
-    assert book.tally.refused == 1
-    with book.store.reading(CLUSTER) as view:
-        (kept,) = view.kept_aside()
+    assert ledger.utility(200, [GARBLED, readable]) == worth(100, 160, 200)
+    assert (ledger.tally.seen, ledger.tally.quarantined, ledger.tally.kept) == (2, 1, 1)
+    ledger.cycle(230, [GARBLED])
+    assert ledger.tally.quarantined == 1
+    with ledger.store.cluster(CLUSTER).reading() as view:
+        (kept,) = view.quarantined()
     assert kept.line == GARBLED
     assert (kept.first_seen, kept.last_seen, kept.times) == (200, 230, 2)
 
@@ -211,49 +215,51 @@ def test_a_line_that_cannot_be_read_is_kept_aside_and_counted(book: Books) -> No
     ],
     ids=["start", "end", "both"],
 )
-def test_a_record_from_the_future_is_kept_aside_and_accounted_when_its_time_has_come(
-    book: Books, ahead: JobRecord
+def test_a_record_from_the_future_is_quarantined_and_accounted_when_its_time_has_come(
+    ledger: StoredLedger, ahead: JobRecord
 ) -> None:
     now = 1000 - CLOCK_TOLERANCE_SECONDS - 1
-    assert book.utility(now, [ahead]) == 0
-    assert book.tally.refused == 1
-    with book.store.reading(CLUSTER) as view:
-        (kept,) = view.kept_aside()
+    assert ledger.utility(now, [ahead]) == 0
+    assert ledger.tally.quarantined == 1
+    with ledger.store.cluster(CLUSTER).reading() as view:
+        (kept,) = view.quarantined()
     assert "future" in kept.line.reason
     assert "compare the hosts' clocks" in kept.line.reason
     assert ahead.start is not None
-    assert book.utility(2000, [ahead]) == worth(ahead.start, ahead.end, 2000)
-    assert book.utility(2000, [ahead]) == worth(ahead.start, ahead.end, 2000)
+    assert ledger.utility(2000, [ahead]) == worth(ahead.start, ahead.end, 2000)
+    assert ledger.utility(2000, [ahead]) == worth(ahead.start, ahead.end, 2000)
 
 
-def test_clocks_of_hosts_may_differ_a_little(book: Books) -> None:
+def test_clocks_of_hosts_may_differ_a_little(ledger: StoredLedger) -> None:
     ahead = job_record(start=200 + CLOCK_TOLERANCE_SECONDS, state="RUNNING")
-    with book.store.transaction(CLUSTER) as transaction:
-        account = book.open(transaction)
-        account.take_in([ahead], 200)
+    with ledger.store.cluster(CLUSTER).transaction() as transaction:
+        account = ledger.open(transaction)
+        account.ingest([ahead], 200)
         t = account.close(200, observed_until=200)
-        assert account.tally.refused == 0
+        assert account.tally.quarantined == 0
         assert t == ahead.start
         assert account.ledger.standings(t, NAMES)["physics"].utility == 0
     now = 210 + CLOCK_TOLERANCE_SECONDS
-    assert book.utility(now) == worth(200 + CLOCK_TOLERANCE_SECONDS, None, now)
+    assert ledger.utility(now) == worth(200 + CLOCK_TOLERANCE_SECONDS, None, now)
 
 
-def test_time_never_goes_back_in_the_book(book: Books) -> None:
-    book.cycle(1000, [job_record(start=100, end=160)])
-    with book.store.transaction(CLUSTER) as transaction:
-        account = book.open(transaction)
+def test_time_never_goes_back_in_the_ledger(ledger: StoredLedger) -> None:
+    ledger.cycle(1000, [job_record(start=100, end=160)])
+    with ledger.store.cluster(CLUSTER).transaction() as transaction:
+        account = ledger.open(transaction)
         account.check_clock(1000 - CLOCK_TOLERANCE_SECONDS)
         assert account.close(900, observed_until=900) == 1000
-        assert account.progress.observed_until == 1000
+        assert account.watermark.observed_until == 1000
         with pytest.raises(ClockError, match="301 s behind"):
             account.check_clock(1000 - CLOCK_TOLERANCE_SECONDS - 1)
 
 
-def test_no_change_of_hands_lies_after_the_time_at_which_the_ledger_stands(book: Books) -> None:
-    book.cycle(900, [job_record(start=100, state="RUNNING")])
-    with book.store.transaction(CLUSTER) as transaction:
-        account = book.open(transaction)
+def test_no_change_of_hands_lies_after_the_time_at_which_the_ledger_stands(
+    ledger: StoredLedger,
+) -> None:
+    ledger.cycle(900, [job_record(start=100, state="RUNNING")])
+    with ledger.store.cluster(CLUSTER).transaction() as transaction:
+        account = ledger.open(transaction)
         account.observe_holders("node", {"n1": "biology"}, 1000)
         t = account.close(995, observed_until=995)  # the clock was set back by 5 s meanwhile
         standings = account.ledger.standings(t, NAMES)
@@ -265,7 +271,7 @@ def test_no_change_of_hands_lies_after_the_time_at_which_the_ledger_stands(book:
 
 
 def test_unknown_names_are_asked_for_once_and_then_belong_to_nobody(
-    book: Books, monkeypatch: pytest.MonkeyPatch
+    ledger: StoredLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(accounting, "CHUNK", 1)
     records = [
@@ -273,29 +279,29 @@ def test_unknown_names_are_asked_for_once_and_then_belong_to_nobody(
         job_record(2, start=100, end=160, processors={"x2": 1}),
         job_record(3, start=100, end=160, account="guests"),
     ]
-    standings = book.cycle(200, records)
-    assert book.times_asked == 1
+    standings = ledger.cycle(200, records)
+    assert ledger.times_asked == 1
     assert standings["physics"].utility == 2 * worth(100, 160, 200)
     assert standings[NOBODY].contribution == 2 * worth(100, 160, 200)
     assert standings[NOBODY].utility == worth(100, 160, 200)
-    book.cycle(230, records)
-    assert book.times_asked == 1  # by now they are known to be nobody's
+    ledger.cycle(230, records)
+    assert ledger.times_asked == 1  # by now they are known to be nobody's
 
 
-def test_a_new_node_is_its_owners_from_the_first_run_on(book: Books) -> None:
-    book.cycle(100)
-    book.holders["node"]["n3"] = "biology"
-    standings = book.cycle(200, [job_record(start=110, end=160, processors={"n3": 1})])
-    assert book.times_asked == 1
+def test_a_new_node_is_its_owners_from_the_first_run_on(ledger: StoredLedger) -> None:
+    ledger.cycle(100)
+    ledger.holders["node"]["n3"] = "biology"
+    standings = ledger.cycle(200, [job_record(start=110, end=160, processors={"n3": 1})])
+    assert ledger.times_asked == 1
     assert standings["biology"].contribution == worth(110, 160, 200)
     assert standings[NOBODY].contribution == 0
 
 
-def test_nobodys_node_is_somebodys_from_when_it_is_claimed(book: Books) -> None:
-    book.cycle(200, [job_record(start=100, state="RUNNING", processors={"x1": 1})])
-    standings = book.cycle(300, holders={"node": {"x1": "biology"}})
+def test_nobodys_node_is_somebodys_from_when_it_is_claimed(ledger: StoredLedger) -> None:
+    ledger.cycle(200, [job_record(start=100, state="RUNNING", processors={"x1": 1})])
+    standings = ledger.cycle(300, holders={"node": {"x1": "biology"}})
     assert standings[NOBODY].contribution == worth(100, None, 300)
-    standings = book.cycle(400)
+    standings = ledger.cycle(400)
     assert standings[NOBODY].contribution == worth(100, 300, 400)
     assert standings["biology"].contribution == worth(300, None, 400)
 
@@ -303,21 +309,21 @@ def test_nobodys_node_is_somebodys_from_when_it_is_claimed(book: Books) -> None:
 @pytest.mark.parametrize("ended", [True, False])
 @pytest.mark.parametrize("stranger_first", [True, False])
 def test_asking_for_a_new_name_may_bring_news_of_other_nodes(
-    book: Books, *, ended: bool, stranger_first: bool
+    ledger: StoredLedger, *, ended: bool, stranger_first: bool
 ) -> None:
-    book.cycle(200, [job_record(1, start=100, state="RUNNING")])
-    book.holders["node"] |= {"n1": "biology", "n3": "biology"}
+    ledger.cycle(200, [job_record(1, start=100, state="RUNNING")])
+    ledger.holders["node"] |= {"n1": "biology", "n3": "biology"}
     known = (
         job_record(1, start=100, end=250) if ended else job_record(1, start=100, state="RUNNING")
     )
     stranger = job_record(2, start=290, end=300, processors={"n3": 1})
     records = [stranger, known] if stranger_first else [known, stranger]
-    standings = book.cycle(300, records)
+    standings = ledger.cycle(300, records)
     end = 250 if ended else None
     assert standings["physics"].utility == worth(100, end, 300) + worth(290, 300, 300)
     assert standings["physics"].contribution == worth(100, end, 300)
     assert standings["biology"].contribution == worth(290, 300, 300)
-    standings = book.cycle(400, records, holders={})
+    standings = ledger.cycle(400, records, holders={})
     assert standings["physics"].contribution == worth(100, end or 300, 400)
     late_parts = 0 if ended else worth(300, None, 400)
     assert standings["biology"].contribution == worth(290, 300, 400) + late_parts
@@ -326,49 +332,51 @@ def test_asking_for_a_new_name_may_bring_news_of_other_nodes(
 # changing hands
 
 
-def test_what_a_node_earned_stays_with_its_owner_of_then(book: Books) -> None:
+def test_what_a_node_earned_stays_with_its_owner_of_then(ledger: StoredLedger) -> None:
     running = job_record(1, start=100, state="RUNNING")
     finished = job_record(2, start=100, end=160)
-    book.cycle(200, [running, finished])
-    before = book.cycle(300)
-    moved = book.cycle(300, holders={"node": {"n1": "biology"}})
+    ledger.cycle(200, [running, finished])
+    before = ledger.cycle(300)
+    moved = ledger.cycle(300, holders={"node": {"n1": "biology"}})
     assert moved == before
-    standings = book.cycle(400, [running, finished], holders={})
+    standings = ledger.cycle(400, [running, finished], holders={})
     assert standings["physics"].contribution == worth(100, 300, 400) + worth(100, 160, 400)
     assert standings["biology"].contribution == worth(300, None, 400)
 
 
-def test_an_account_that_changes_its_organization_takes_nothing_with_it(book: Books) -> None:
-    book.cycle(200, [job_record(start=100, state="RUNNING", processors={"n2": 1})])
-    book.cycle(300, holders={"account": {"phys": "biology"}})
-    standings = book.cycle(400, holders={})
+def test_an_account_that_changes_its_organization_takes_nothing_with_it(
+    ledger: StoredLedger,
+) -> None:
+    ledger.cycle(200, [job_record(start=100, state="RUNNING", processors={"n2": 1})])
+    ledger.cycle(300, holders={"account": {"phys": "biology"}})
+    standings = ledger.cycle(400, holders={})
     assert standings["physics"].utility == worth(100, 300, 400)
     assert standings["biology"].utility == worth(300, None, 400)
     assert standings["biology"].contribution == worth(100, None, 400)
 
 
-def test_it_is_told_how_many_changed_hands(book: Books) -> None:
-    with book.store.transaction(CLUSTER) as transaction:
-        account = book.open(transaction)
+def test_it_is_reported_how_many_changed_hands(ledger: StoredLedger) -> None:
+    with ledger.store.cluster(CLUSTER).transaction() as transaction:
+        account = ledger.open(transaction)
         assert account.observe_holders("node", {"n1": "physics", "n2": "biology"}, 100) == 0
         assert account.observe_holders("node", {"n1": "biology", "n2": "biology"}, 200) == 1
         assert account.observe_holders("node", {"n1": "biology"}, 300) == 0
 
 
-def test_a_late_record_counts_for_those_who_held_the_node_when_it_ran(book: Books) -> None:
-    book.cycle(100)
-    book.cycle(300, holders={"node": {"n1": "biology"}})
-    standings = book.cycle(400, [job_record(start=200, end=350)], holders={})
+def test_a_late_record_counts_for_those_who_held_the_node_when_it_ran(ledger: StoredLedger) -> None:
+    ledger.cycle(100)
+    ledger.cycle(300, holders={"node": {"n1": "biology"}})
+    standings = ledger.cycle(400, [job_record(start=200, end=350)], holders={})
     assert standings["physics"].contribution == worth(200, 300, 400)
     assert standings["biology"].contribution == worth(300, 350, 400)
 
 
-def test_a_run_that_ends_ahead_of_the_clock_is_placed_anew_too(book: Books) -> None:
-    with book.store.transaction(CLUSTER) as transaction:
-        account = book.open(transaction)
+def test_a_run_that_ends_ahead_of_the_clock_is_placed_anew_too(ledger: StoredLedger) -> None:
+    with ledger.store.cluster(CLUSTER).transaction() as transaction:
+        account = ledger.open(transaction)
         for kind, names in HOLDERS.items():
             account.observe_holders(kind, names, 100)
-        account.take_in([job_record(start=100, end=260)], 200)
+        account.ingest([job_record(start=100, end=260)], 200)
         account.observe_holders("node", {"n1": "biology"}, 200)
         t = account.close(200, observed_until=200)
         standings = account.ledger.standings(t, NAMES)
@@ -381,63 +389,65 @@ def test_a_run_that_ends_ahead_of_the_clock_is_placed_anew_too(book: Books) -> N
 
 
 def test_an_unfinished_run_that_accounting_does_not_know_any_more_is_withdrawn(
-    book: Books,
+    ledger: StoredLedger,
 ) -> None:
-    book.cycle(200, [job_record(1, start=100, state="RUNNING"), job_record(2, start=100, end=160)])
-    standings = book.cycle(300, answer=[])
-    assert book.tally.withdrawn == 1
+    ledger.cycle(
+        200, [job_record(1, start=100, state="RUNNING"), job_record(2, start=100, end=160)]
+    )
+    standings = ledger.cycle(300, answer=[])
+    assert ledger.tally.withdrawn == 1
     assert standings["physics"].utility == worth(100, 160, 300)
-    assert book.stored() == [RunKey(2, 0, 100)]
+    assert ledger.stored() == [RunKey(2, 0, 100)]
 
 
 def test_a_suspended_run_that_accounting_does_not_know_any_more_is_withdrawn(
-    book: Books,
+    ledger: StoredLedger,
 ) -> None:
-    book.cycle(200, [job_record(start=100, state="SUSPENDED", elapsed=30)])
-    assert book.cycle(300, answer=[])["physics"].utility == 0
-    assert book.tally.withdrawn == 1
+    ledger.cycle(200, [job_record(start=100, state="SUSPENDED", elapsed=30)])
+    assert ledger.cycle(300, answer=[])["physics"].utility == 0
+    assert ledger.tally.withdrawn == 1
 
 
-def test_an_unfinished_run_whose_start_was_corrected_is_counted_once(book: Books) -> None:
-    book.cycle(200, [job_record(start=100, state="RUNNING")])
+def test_an_unfinished_run_whose_start_was_corrected_is_counted_once(ledger: StoredLedger) -> None:
+    ledger.cycle(200, [job_record(start=100, state="RUNNING")])
     corrected = job_record(start=120, state="RUNNING")
-    standings = book.cycle(300, [corrected], answer=[corrected])
+    standings = ledger.cycle(300, [corrected], answer=[corrected])
     assert standings["physics"].utility == worth(120, None, 300)
-    assert book.tally.withdrawn == 1
+    assert ledger.tally.withdrawn == 1
 
 
-def test_the_answer_about_an_unfinished_run_is_accounted(book: Books) -> None:
-    book.cycle(200, [job_record(1, start=100, state="RUNNING")])
-    standings = book.cycle(9000, answer=[job_record(1, start=100, end=210)])
+def test_the_answer_about_an_unfinished_run_is_accounted(ledger: StoredLedger) -> None:
+    ledger.cycle(200, [job_record(1, start=100, state="RUNNING")])
+    standings = ledger.cycle(9000, answer=[job_record(1, start=100, end=210)])
     assert standings["physics"].utility == worth(100, 210, 9000)
-    assert book.tally.withdrawn == 0
+    assert ledger.tally.withdrawn == 0
 
 
-def test_only_what_was_not_mentioned_is_asked_for(book: Books) -> None:
+def test_only_what_was_not_mentioned_is_asked_for(ledger: StoredLedger) -> None:
     records = [
         job_record(1, start=100, state="RUNNING"),
         job_record(2, start=100, state="RUNNING"),
         job_record(3, start=100, state="SUSPENDED", elapsed=30),
         job_record(4, start=100, end=160),
     ]
-    book.cycle(200, records)
-    with book.store.transaction(CLUSTER) as transaction:
-        account = book.open(transaction)
+    ledger.cycle(200, records)
+    with ledger.store.cluster(CLUSTER).transaction() as transaction:
+        account = ledger.open(transaction)
         assert [key.job_id for key in account.unmentioned()] == [1, 2, 3]
-        account.take_in([records[0]], 300)
+        account.ingest([records[0]], 300)
         assert [key.job_id for key in account.unmentioned()] == [2, 3]
-        account.take_in(records, 300)
+        account.ingest(records, 300)
         assert account.unmentioned() == []
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_an_unreadable_answer_withdraws_nothing_however_often_it_comes(
-    book: Books, times: int
+    ledger: StoredLedger, times: int
 ) -> None:
-    book.cycle(200, [job_record(1, start=100, state="RUNNING")])
+    ledger.cycle(200, [job_record(1, start=100, state="RUNNING")])
     for _ in range(times):
-        standings = book.cycle(300, [GARBLED], answer=[GARBLED])
-        assert book.tally.withdrawn == 0
+        standings = ledger.cycle(300, [GARBLED], answer=[GARBLED])
+        assert ledger.tally.withdrawn == 0
         assert standings["physics"].utility == worth(100, None, 300)
 
 
@@ -445,22 +455,22 @@ def test_an_unreadable_answer_withdraws_nothing_however_often_it_comes(
 
 
 def test_a_run_suspended_for_longer_than_the_horizon_is_not_counted_twice(store: Store) -> None:
-    book = Books(store, horizon=50)
+    ledger = StoredLedger(store, horizon=50)
     suspended = job_record(start=100, state="SUSPENDED", elapsed=30)
-    book.cycle(200, [suspended])
-    assert book.prune() == 0
-    assert book.utility(300, [suspended]) == 30 * 50
+    ledger.cycle(200, [suspended])
+    assert ledger.prune() == 0
+    assert ledger.utility(300, [suspended]) == 30 * 50
     resumed = job_record(start=100, state="RUNNING", elapsed=40, suspended=170)
-    assert book.utility(310, [resumed]) == worth(270, None, 310, horizon=50)
+    assert ledger.utility(310, [resumed]) == worth(270, None, 310, horizon=50)
     ended = job_record(start=100, end=320, suspended=170)
-    assert book.utility(400, [ended]) == 50 * 50
+    assert ledger.utility(400, [ended]) == 50 * 50
 
 
-# where the book opens
+# where the ledger opens
 
 
 def test_what_was_executed_before_the_book_was_opened_does_not_count(store: Store) -> None:
-    book = Books(store, opens=1000)
+    ledger = StoredLedger(store, opens=1000)
     records = [
         job_record(1, start=900, end=990),
         job_record(2, start=900, end=1000),
@@ -469,22 +479,22 @@ def test_what_was_executed_before_the_book_was_opened_does_not_count(store: Stor
         job_record(5, start=1000, end=1020),
     ]
     expected = worth(1000, 1010, 1100) + worth(1000, None, 1100) + worth(1000, 1020, 1100)
-    assert book.utility(1100, records) == expected
-    assert book.tally.late == 0
-    assert [key.job_id for key in book.stored()] == [3, 4, 5]
+    assert ledger.utility(1100, records) == expected
+    assert ledger.tally.late == 0
+    assert [key.job_id for key in ledger.stored()] == [3, 4, 5]
 
 
 def test_a_run_corrected_to_have_ended_before_the_book_was_opened_counts_nothing(
     store: Store,
 ) -> None:
-    book = Books(store, opens=1000)
-    book.cycle(1100, [job_record(start=900, state="RUNNING")])
-    assert book.utility(1200, [job_record(start=900, end=950)]) == 0
+    ledger = StoredLedger(store, opens=1000)
+    ledger.cycle(1100, [job_record(start=900, state="RUNNING")])
+    assert ledger.utility(1200, [job_record(start=900, end=950)]) == 0
 
 
 def test_the_book_stays_open_from_where_it_was_opened(store: Store) -> None:
-    Books(store, opens=1000).cycle(1100, [job_record(start=900, end=1010)])
-    reconfigured = Books(store, opens=0)
+    StoredLedger(store, opens=1000).cycle(1100, [job_record(start=900, end=1010)])
+    reconfigured = StoredLedger(store, opens=0)
     assert reconfigured.utility(1200, [job_record(start=900, end=1010)]) == worth(1000, 1010, 1200)
 
 
@@ -492,104 +502,106 @@ def test_the_book_stays_open_from_where_it_was_opened(store: Store) -> None:
 
 
 def test_pruning_changes_no_value(store: Store) -> None:
-    book = Books(store, horizon=50)
-    book.cycle(200, [job_record(1, start=100, end=150), job_record(2, start=100, end=151)])
-    assert book.prune() == 1
-    assert book.stored() == [RunKey(2, 0, 100)]
+    ledger = StoredLedger(store, horizon=50)
+    ledger.cycle(200, [job_record(1, start=100, end=150), job_record(2, start=100, end=151)])
+    assert ledger.prune() == 1
+    assert ledger.stored() == [RunKey(2, 0, 100)]
     expected = [worth(100, end, 210, horizon=50) for end in (150, 151)]
-    assert book.utility(210) == sum(expected)
-    assert book.prune() == 1
-    assert book.utility(1000) == 101 * 50
+    assert ledger.utility(210) == sum(expected)
+    assert ledger.prune() == 1
+    assert ledger.utility(1000) == 101 * 50
 
 
 def test_runs_that_will_be_read_again_are_not_pruned(store: Store) -> None:
-    book = Books(store, horizon=10)
+    ledger = StoredLedger(store, horizon=10)
     records = [job_record(number, start=100, end=end) for number, end in enumerate((139, 140, 190))]
-    standing = book.utility(200, records)
-    assert book.prune(overlap=60) == 1
-    assert [key.job_id for key in book.stored()] == [1, 2]
-    assert book.utility(200, records[1:]) == standing
-    assert (book.tally.late, book.tally.kept) == (0, 0)
+    standing = ledger.utility(200, records)
+    assert ledger.prune(overlap=60) == 1
+    assert [key.job_id for key in ledger.stored()] == [1, 2]
+    assert ledger.utility(200, records[1:]) == standing
+    assert (ledger.tally.late, ledger.tally.kept) == (0, 0)
 
 
-def test_without_a_horizon_nothing_is_pruned(book: Books) -> None:
-    book.cycle(200, [job_record(start=100, end=150)])
-    assert book.prune() == 0
-    assert len(book.stored()) == 1
+def test_without_a_horizon_nothing_is_pruned(ledger: StoredLedger) -> None:
+    ledger.cycle(200, [job_record(start=100, end=150)])
+    assert ledger.prune() == 0
+    assert len(ledger.stored()) == 1
 
 
-def test_a_pruned_run_told_again_is_counted_as_late_and_not_accounted_twice(
+def test_a_pruned_run_read_again_is_counted_as_late_and_not_accounted_twice(
     store: Store,
 ) -> None:
-    book = Books(store, horizon=50)
+    ledger = StoredLedger(store, horizon=50)
     record = job_record(start=100, end=120)
-    book.cycle(200, [record])
-    book.prune()
-    assert book.utility(300, [record]) == 20 * 50
-    assert (book.tally.late, book.tally.kept) == (1, 0)
+    ledger.cycle(200, [record])
+    ledger.prune()
+    assert ledger.utility(300, [record]) == 20 * 50
+    assert (ledger.tally.late, ledger.tally.kept) == (1, 0)
 
 
 def test_a_record_that_comes_only_after_its_run_would_have_been_pruned_is_counted_as_late(
     store: Store,
 ) -> None:
-    book = Books(store, horizon=50)
-    book.cycle(200, [job_record(1, start=100, end=120)])
-    book.prune()
+    ledger = StoredLedger(store, horizon=50)
+    ledger.cycle(200, [job_record(1, start=100, end=120)])
+    ledger.prune()
     late = job_record(2, start=100, end=150)
     in_time = job_record(3, start=100, end=151)
-    assert book.utility(200, [late, in_time]) == 20 * 50 + worth(100, 151, 200, horizon=50)
-    assert (book.tally.late, book.tally.kept) == (1, 1)
+    assert ledger.utility(200, [late, in_time]) == 20 * 50 + worth(100, 151, 200, horizon=50)
+    assert (ledger.tally.late, ledger.tally.kept) == (1, 1)
 
 
 @pytest.mark.parametrize("shorter", [1, 10, 49])
 def test_a_shorter_horizon_counts_as_if_it_had_always_been(store: Store, shorter: int) -> None:
-    book = Books(store, horizon=50)
-    book.cycle(200, [job_record(1, start=100, end=180), job_record(2, start=150, state="RUNNING")])
-    book.prune()
-    book.horizon = shorter
+    ledger = StoredLedger(store, horizon=50)
+    ledger.cycle(
+        200, [job_record(1, start=100, end=180), job_record(2, start=150, state="RUNNING")]
+    )
+    ledger.prune()
+    ledger.horizon = shorter
     expected = worth(100, 180, 210, horizon=shorter) + worth(150, None, 210, horizon=shorter)
-    assert book.utility(210) == expected
+    assert ledger.utility(210) == expected
 
 
 def test_a_longer_horizon_counts_as_if_it_had_always_been_while_nothing_is_pruned(
     store: Store,
 ) -> None:
-    book = Books(store, horizon=50)
-    book.cycle(200, [job_record(start=100, end=180)])
-    book.horizon = 80
-    assert book.utility(210) == worth(100, 180, 210, horizon=80)
+    ledger = StoredLedger(store, horizon=50)
+    ledger.cycle(200, [job_record(start=100, end=180)])
+    ledger.horizon = 80
+    assert ledger.utility(210) == worth(100, 180, 210, horizon=80)
 
 
 def test_an_unlimited_horizon_counts_as_if_it_had_always_been_even_after_pruning(
     store: Store,
 ) -> None:
-    book = Books(store, horizon=50)
-    book.cycle(200, [job_record(start=100, end=120)])
-    assert book.prune() == 1
-    book.horizon = None
-    assert book.utility(300) == worth(100, 120, 300)
+    ledger = StoredLedger(store, horizon=50)
+    ledger.cycle(200, [job_record(start=100, end=120)])
+    assert ledger.prune() == 1
+    ledger.horizon = None
+    assert ledger.utility(300) == worth(100, 120, 300)
 
 
 def test_a_horizon_lengthened_beyond_pruned_runs_is_refused_and_nothing_changes(
     store: Store,
 ) -> None:
-    book = Books(store, horizon=50)
-    book.cycle(200, [job_record(start=100, end=120)])
-    assert book.prune() == 1
-    book.horizon = 80
+    ledger = StoredLedger(store, horizon=50)
+    ledger.cycle(200, [job_record(start=100, end=120)])
+    assert ledger.prune() == 1
+    ledger.horizon = 80
     with pytest.raises(AccountingError, match=r"fairness\.horizon: runs that ended before 150"):
-        book.cycle(210, [job_record(2, start=200, end=205)])
-    book.horizon = 50
-    assert book.utility(210) == 20 * 50
-    book.horizon = 80
-    assert book.utility(230) == 20 * 80  # by now no part younger than that is missing
+        ledger.cycle(210, [job_record(2, start=200, end=205)])
+    ledger.horizon = 50
+    assert ledger.utility(210) == 20 * 50
+    ledger.horizon = 80
+    assert ledger.utility(230) == 20 * 80  # by now no part younger than that is missing
 
 
 def test_a_run_from_before_the_fold_is_exact_when_its_end_is_corrected(store: Store) -> None:
-    book = Books(store, horizon=50)
-    book.cycle(400, [job_record(start=100, state="RUNNING")])
-    book.prune()
+    ledger = StoredLedger(store, horizon=50)
+    ledger.cycle(400, [job_record(start=100, state="RUNNING")])
+    ledger.prune()
     corrected = job_record(start=100, end=130)
-    assert book.utility(500, [corrected]) == 30 * 50
-    book.prune()
-    assert book.utility(600) == 30 * 50
+    assert ledger.utility(500, [corrected]) == 30 * 50
+    ledger.prune()
+    assert ledger.utility(600) == 30 * 50

@@ -13,16 +13,16 @@ from click.testing import CliRunner
 from shapleyprio.cli import check as check_command
 from shapleyprio.cli import main
 from shapleyprio.config import Config
-from shapleyprio.service.check import Finding, Severity, check
+from shapleyprio.service.check import check
+from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import (
-    Channel,
     Controller,
     Layout,
     Malformed,
     PrioritySettings,
     SlurmRefusedError,
 )
-from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm
+from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm, SimulatedSpec
 
 QUIET = replace(DEFAULT_SETTINGS, weights={"Age": 0, "QOS": 0})
 NOW = 1_800_000_000
@@ -40,13 +40,15 @@ class Cluster(SimulatedSlurm):
 
     def __post_init__(self) -> None:
         super().__init__(
-            cluster="c1",
-            nodes={"a1": 4, "a2": 4, "b1": 4},
-            partitions={"pa": ["a1", "a2"], "pb": ["b1"], "all": ["a1", "a2", "b1"]},
-            accounts={"physics": None, "biology": None, "virus": "biology"},
+            SimulatedSpec(
+                cluster="c1",
+                nodes={"a1": 4, "a2": 4, "b1": 4},
+                partitions={"pa": ["a1", "a2"], "pb": ["b1"], "all": ["a1", "a2", "b1"]},
+                accounts={"physics": None, "biology": None, "virus": "biology"},
+                qos=self.qos,
+                settings=self.settings,
+            ),
             now=NOW,
-            qos=self.qos,
-            settings=self.settings,
         )
 
     def controller(self) -> Controller:
@@ -117,7 +119,7 @@ def test_a_long_list_of_accounts_is_cut() -> None:
     assert any(subject.endswith("x7 and 22 more") for subject in findings)
 
 
-def test_organizations_that_only_lend_or_only_borrow_are_told() -> None:
+def test_organizations_that_only_lend_or_only_borrow_are_reported() -> None:
     findings = found(config(PHYSICS | {"accounts": []}, BIOLOGY | {"nodes": []}))
     assert findings["organization physics"].severity is Severity.NOTICE
     assert findings["organization biology"].severity is Severity.WARNING
@@ -165,20 +167,20 @@ def test_weights_that_strict_order_cannot_outweigh_are_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "severity", "told"),
+    ("age", "severity", "shown"),
     [
         (400, Severity.NOTICE, "order the jobs within an organization only"),
-        (600, Severity.NOTICE, "put neighbours out of order"),
+        (600, Severity.NOTICE, "put neighbors out of order"),
         (1000, Severity.WARNING, "drown the whole order"),
     ],
 )
 def test_a_limited_influence_is_held_against_the_other_weights(
-    age: int, severity: Severity, told: str
+    age: int, severity: Severity, shown: str
 ) -> None:
     configured = config(PHYSICS, BIOLOGY, {"name": "third"}, push={"influence": 1000})
     finding = found(configured, Cluster(replace(QUIET, weights={"Age": age})))[WEIGHTS]
     assert finding.severity is severity
-    assert told in finding.message
+    assert shown in finding.message
 
 
 def test_a_site_factor_plugin_is_a_warning_for_that_channel_only() -> None:
@@ -222,7 +224,7 @@ def test_a_long_calculation_period_delays_qos() -> None:
     assert found(QOS, slurm)["PriorityCalcPeriod"].severity is Severity.WARNING
 
 
-def test_jobs_under_another_qos_are_told() -> None:
+def test_jobs_under_another_qos_are_reported() -> None:
     slurm = Cluster(EXACT, ALL_QOS)
     slurm.submit("physics", processing_time=5, qos="normal")
     slurm.submit("virus", processing_time=5, qos="b")
@@ -233,20 +235,20 @@ def test_jobs_under_another_qos_are_told() -> None:
 
 def test_missing_privileges_are_an_error() -> None:
     slurm = Cluster()
-    slurm.missing_privileges[Channel.SITE_FACTOR] = "needs Operator"
+    slurm.missing_privileges["site_factor"] = "needs Operator"
     finding = found(config(), slurm)["privileges"]
     assert finding.severity is Severity.ERROR
     assert "needs Operator" in finding.message
 
 
 @pytest.mark.parametrize(
-    ("skew", "told"),
+    ("skew", "shown"),
     [(6, "6 s ahead of"), (-60, "60 s behind")],
 )
-def test_clock_skew_is_a_warning(skew: int, told: str) -> None:
+def test_clock_skew_is_a_warning(skew: int, shown: str) -> None:
     finding = found(config(), Cluster(skew=skew))["clock"]
     assert finding.severity is Severity.WARNING
-    assert told in finding.message
+    assert shown in finding.message
 
 
 @pytest.mark.parametrize("skew", [5, -5])
@@ -311,7 +313,7 @@ BIOLOGY_FILE = '[[organization]]\nname = "b"\naccounts = ["biology"]\nnodes = ["
         (PHYSICS_FILE + "nonsense = 1", 2),
     ],
 )
-def test_exit_codes_tell_the_worst_finding(
+def test_exit_codes_show_the_worst_finding(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, code: int
 ) -> None:
     slurm = Cluster(skew=int(time.time()) - NOW)
@@ -320,10 +322,42 @@ def test_exit_codes_tell_the_worst_finding(
     file.write_text(text)
     done = CliRunner().invoke(main, ["check", "--config", str(file)])
     assert done.exit_code == code, done.output
-    told = CliRunner().invoke(main, ["check", "--json"], env={"SHAPLEYPRIO_CONFIG": str(file)})
-    assert told.exit_code == code
+    shown = CliRunner().invoke(main, ["check", "--json"], env={"SHAPLEYPRIO_CONFIG": str(file)})
+    assert shown.exit_code == code
     if code != 2:
-        read = json.loads(told.stdout)
+        read = json.loads(shown.stdout)
         assert (read["errors"] > 0) == (code == 3)
         for one in read["findings"]:
             assert f"{one['severity']}: {one['subject']}: {one['message']}" in done.stdout
+
+
+# -- Slurm itself
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [
+        ("21.08.8-2", "release 21.08.8-2 is older than 22.05, the oldest release"),
+        ("26.11.0", "release 26.11.0 is newer than 26.05, the newest release"),
+        ("", "release  is no release that is known here"),
+    ],
+)
+def test_a_release_outside_the_tested_ones_is_a_warning(version: str, shown: str) -> None:
+    finding = found(config(), Cluster(layout_changes={"version": version}))["Slurm"]
+    assert finding.severity is Severity.WARNING
+    assert finding.message.startswith(shown)
+
+
+@pytest.mark.parametrize("version", ["22.05.8", "23.11.10", "26.05.5"])
+def test_a_release_between_the_tested_ones_is_no_finding(version: str) -> None:
+    assert found(config(), Cluster(layout_changes={"version": version})) == {}
+
+
+def test_accounts_that_slurm_does_not_enforce_are_an_error() -> None:
+    slurm = Cluster(layout_changes={"enforces_accounts": False})
+    finding = found(config(), slurm)["AccountingStorageEnforce"]
+    assert finding.severity is Severity.ERROR
+    assert "the daemon writes no priorities" in finding.message
+    assert "AccountingStorageEnforce=associations" in finding.remedy
+    allowed = config(slurm={"allow_unenforced_accounts": True})
+    assert found(allowed, slurm)["AccountingStorageEnforce"].severity is Severity.WARNING

@@ -10,9 +10,13 @@ from sqlalchemy import event
 
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.service.accounting import ClockError
-from shapleyprio.service.cycle import CATCH_UP_SECONDS, LAYOUT_SECONDS
+from shapleyprio.service.cycle import (
+    CATCH_UP_SECONDS,
+    LAYOUT_SECONDS,
+    UnenforcedAccountsError,
+)
 from shapleyprio.service.status import read_status
-from shapleyprio.slurm.port import Channel, Malformed, Partition, SlurmUnavailableError
+from shapleyprio.slurm.port import Malformed, Partition, SlurmUnavailableError
 from shapleyprio.store import PushState, Store, StoreBusyError, StoreFullError
 from tests.service.consortium import (
     BIOLOGY,
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shapleyprio.fairness.ledger import Standing
-    from shapleyprio.store import CycleRow, Progress, StandingRow
+    from shapleyprio.store import CycleRow, StandingRow, Watermark
 
 DAY = 86_400
 HOUR = 3600
@@ -39,32 +43,32 @@ SHORT = {"horizon": "1d", "since": "2027-01-01"}
 
 
 def last_cycle(service: Service) -> CycleRow:
-    with service.store.reading(NAME) as view:
+    with service.store.cluster(NAME).reading() as view:
         row = view.last_cycle()
     assert row is not None
     return row
 
 
-def progress(service: Service) -> Progress:
-    with service.store.reading(NAME) as view:
-        found = view.progress()
+def watermark(service: Service) -> Watermark:
+    with service.store.cluster(NAME).reading() as view:
+        found = view.watermark()
     assert found is not None
     return found
 
 
 def standings(service: Service) -> dict[str, StandingRow]:
-    with service.store.reading(NAME) as view:
+    with service.store.cluster(NAME).reading() as view:
         return {row.organization: row for row in view.latest_standings()}
 
 
 def values_at(service: Service, t: int) -> dict[str, Standing]:
-    """What the stored book says of a time after its last event."""
+    """What the stored ledger says of a time after its last event."""
     horizon = service.config.fairness.horizon
-    with service.store.reading(NAME) as view:
-        folded_to = progress(service).folded_to
+    with service.store.cluster(NAME).reading() as view:
+        folded_to = watermark(service).folded_to
         ledger = Ledger(horizon, folded_to=folded_to, entries=view.ledger_entries())
         if horizon is not None:
-            crossing = view.placements_with_event_between(folded_to, t - horizon)
+            crossing = view.allocations_with_event_between(folded_to, t - horizon)
             ledger.fold(t - horizon, crossing)
     return ledger.standings(t, ["physics", "biology"])
 
@@ -86,7 +90,7 @@ def test_worth_follows_from_what_ran_where(service: Service) -> None:
 
 
 @pytest.mark.parametrize("waiting", [("physics", "biology"), ("physics", "guest"), ("biology",)])
-def test_a_cycle_tells_when_the_order_of_those_who_wait_turns(
+def test_a_cycle_shows_when_the_order_of_those_who_wait_turns(
     service: Service, waiting: tuple[str, ...]
 ) -> None:
     service.slurm.fill("physics", seconds=100)
@@ -96,14 +100,15 @@ def test_a_cycle_tells_when_the_order_of_those_who_wait_turns(
         service.slurm.submit(account, processing_time=9)
     report = service.run()
     if "guest" in waiting or len(waiting) == 1:
-        assert report.turn is None
+        assert report.seconds_until_reorder is None
         return
-    assert report.turn is not None
-    before, after = (values_at(service, report.t + report.turn - past) for past in (1, 0))
+    assert report.seconds_until_reorder is not None
+    reorder = report.t + report.seconds_until_reorder
+    before, after = (values_at(service, reorder - past) for past in (1, 0))
     assert before["physics"].balance < before["biology"].balance
     assert after["physics"].balance >= after["biology"].balance
     assert service.points() == {"physics": LAST, "biology": FIRST}
-    service.slurm.wait(report.turn)
+    service.slurm.wait(report.seconds_until_reorder)
     service.run()
     assert service.points() == {"physics": FIRST, "biology": LAST}
 
@@ -114,9 +119,9 @@ def test_a_turn_after_the_next_poll_is_its_business(service: Service) -> None:
     service.slurm.wait(110)
     for account in ("physics", "biology"):
         service.slurm.submit(account, processing_time=9)
-    assert service.run().turn is None
+    assert service.run().seconds_until_reorder is None
     service.restart(config(service={"poll_interval": "5m"}))
-    assert service.run().turn == 127
+    assert service.run().seconds_until_reorder == 127
 
 
 def test_a_dry_run_writes_nothing_into_slurm(service: Service) -> None:
@@ -128,7 +133,44 @@ def test_a_dry_run_writes_nothing_into_slurm(service: Service) -> None:
     assert service.slurm.job(job).site_factor == 0
     assert service.pushes(job) == []
     assert last_cycle(service).outcome == "dry_run"
-    assert progress(service).accounted_to == NOW
+    assert watermark(service).accounted_to == NOW
+
+
+def test_where_accounts_are_not_enforced_a_cycle_accounts_and_writes_nothing(
+    service: Service,
+) -> None:
+    service.slurm.layout_changes["enforces_accounts"] = False
+    service.slurm.fill("guest")
+    job = service.slurm.submit("physics", processing_time=9)
+    with pytest.raises(UnenforcedAccountsError, match=r"allow_unenforced_accounts = true"):
+        service.run()
+    assert service.slurm.writes == []
+    assert service.slurm.job(job).site_factor == 0
+    assert last_cycle(service).outcome == "accounts_not_enforced"
+    assert watermark(service).accounted_to == NOW
+    assert [push.target for push in service.run(dry_run=True).planned] == [str(job)]
+    service.restart(config(slurm={"allow_unenforced_accounts": True}))
+    assert service.run().pushed.applied == 1
+
+
+def test_what_was_written_is_put_back_where_accounts_are_no_longer_enforced(
+    service: Service,
+) -> None:
+    service.slurm.fill("guest")
+    job = service.slurm.submit("physics", processing_time=9)
+    service.run()
+    service.slurm.layout_changes["enforces_accounts"] = False
+    service.restart()
+    with pytest.raises(UnenforcedAccountsError):
+        service.run()
+    assert service.roll_back().applied == 1
+    assert service.slurm.job(job).site_factor == 0
+
+
+def test_a_cycle_shows_on_which_slurm_it_ran(service: Service) -> None:
+    service.slurm.layout_changes["version"] = "24.11.5"
+    service.run()
+    assert read_status(service.store.cluster(NAME)).as_json()["slurm_version"] == "24.11.5"
 
 
 def test_a_good_cycle_is_on_record(service: Service) -> None:
@@ -138,7 +180,7 @@ def test_a_good_cycle_is_on_record(service: Service) -> None:
     service.run()
     row = last_cycle(service)
     assert (row.number, row.outcome, row.t, row.message) == (1, "ok", NOW + 5, "")
-    assert (row.seen, row.kept, row.written, row.refused) == (2, 1, 1, 0)
+    assert (row.seen, row.kept, row.written, row.quarantined, row.refused) == (2, 1, 1, 0, 0)
     assert set(row.seconds) == {"account", "observe", "rank", "push"}
 
 
@@ -159,7 +201,7 @@ def test_a_failed_cycle_is_on_record(service: Service) -> None:
 def test_one_privilege_less_is_a_refusal_on_record(service: Service) -> None:
     service.slurm.fill("guest")
     service.slurm.submit("physics", processing_time=9)
-    service.slurm.missing_privileges = {Channel.SITE_FACTOR: "AdminLevel"}
+    service.slurm.missing_privileges = {"site_factor": "AdminLevel"}
     with pytest.raises(Exception, match="AdminLevel"):
         service.run()
     assert last_cycle(service).outcome == "slurm_refused"
@@ -173,7 +215,7 @@ def test_a_clock_that_goes_back_stops_everything_until_it_has_caught_up(service:
     slurm.fill("biology")
     slurm.wait(HOUR)
     service.run()
-    before = progress(service)
+    before = watermark(service)
     slurm.skew = -1000
     slurm.wait(30)
     waits = slurm.submit("physics", processing_time=9)
@@ -181,12 +223,12 @@ def test_a_clock_that_goes_back_stops_everything_until_it_has_caught_up(service:
     with pytest.raises(ClockError, match="970 s behind"):
         service.run()
     assert last_cycle(service).outcome == "clock_backwards"
-    assert progress(service) == before
+    assert watermark(service) == before
     assert slurm.windows == []
     assert slurm.job(waits).site_factor == 0
     slurm.skew = 0
     service.run()
-    assert progress(service).accounted_to == slurm.now
+    assert watermark(service).accounted_to == slurm.now
     assert slurm.job(waits).site_factor == FIRST
 
 
@@ -203,7 +245,7 @@ def test_a_small_step_backwards_is_tolerated(service: Service) -> None:
     assert {name: row.utility for name, row in after.items()} == {
         name: row.utility for name, row in before.items()
     }
-    assert progress(service).observed_until == slurm.now
+    assert watermark(service).observed_until == slurm.now
 
 
 # -- how far it has come
@@ -222,7 +264,7 @@ def test_days_are_caught_up_in_several_transactions(store: Store) -> None:
     assert slurm.windows == [
         (NOW + day * DAY - HOUR, NOW + (day + 1) * CATCH_UP_SECONDS) for day in range(3)
     ]
-    assert progress(service).observed_until == NOW + 3 * DAY
+    assert watermark(service).observed_until == NOW + 3 * DAY
     parts = 9 * 4 * HOUR
     assert standings(service)["physics"].parts == parts
 
@@ -244,7 +286,7 @@ def test_a_catch_up_that_breaks_off_goes_on_where_it_was(
         patch.setattr(slurm, "records", twice)
         with pytest.raises(SlurmUnavailableError):
             service.run()
-    assert progress(service).observed_until == NOW + 2 * DAY
+    assert watermark(service).observed_until == NOW + 2 * DAY
     slurm.windows.clear()
     service.run()
     assert [until for _, until in slurm.windows] == [NOW + 3 * DAY, NOW + 4 * DAY]
@@ -257,11 +299,11 @@ def test_the_watermark_stays_while_records_are_on_their_way(store: Store) -> Non
     slurm.fill("physics", seconds=20)
     slurm.wait(40)
     report = service.run()
-    assert progress(service).observed_until == NOW
+    assert watermark(service).observed_until == NOW
     assert report.lag_seconds == 40
     slurm.wait(60)
     report = service.run()
-    assert progress(service).observed_until == NOW + 100
+    assert watermark(service).observed_until == NOW + 100
     assert report.lag_seconds == 0
     assert standings(service)["physics"].parts == 12 * 20
 
@@ -367,7 +409,7 @@ def test_what_will_be_read_again_is_not_pruned(store: Store) -> None:
 # -- lines that cannot be read
 
 
-def test_lines_that_cannot_be_read_are_kept_aside_and_shown(service: Service) -> None:
+def test_lines_that_cannot_be_read_are_quarantined_and_shown(service: Service) -> None:
     service.slurm.fill("guest")
     service.run()
     job = service.slurm.submit("physics", processing_time=9)
@@ -376,13 +418,13 @@ def test_lines_that_cannot_be_read_are_kept_aside_and_shown(service: Service) ->
         Malformed("squeue", "nonsense", "1 field instead of 12"),
     ]
     report = service.run()
-    assert report.tally.refused == 2
-    assert last_cycle(service).refused == 2
+    assert report.tally.quarantined == 2
+    assert (last_cycle(service).quarantined, last_cycle(service).refused) == (2, 0)
     assert service.slurm.job(job).site_factor == FIRST
     service.run()
-    status = read_status(service.store, NAME)
-    assert status.kept_aside_count == 2
-    assert {line.line.text: line.times for line in status.kept_aside} == {
+    status = read_status(service.store.cluster(NAME))
+    assert status.quarantined_count == 2
+    assert {line.line.text: line.times for line in status.quarantined} == {
         "1|garbage": 2,
         "nonsense": 2,
     }
@@ -438,7 +480,7 @@ def test_a_full_disk_loses_nothing(service: Service) -> None:
     slurm.fill("biology")
     slurm.wait(10)
     service.run()
-    before = progress(service)
+    before = watermark(service)
     service.store.close()
 
     def limit(connection: sqlite3.Connection, _: object) -> None:
@@ -455,7 +497,7 @@ def test_a_full_disk_loses_nothing(service: Service) -> None:
     event.remove(service.store._engine, "connect", limit)
     slurm.wait(20)
     service.run()
-    assert progress(service).accounted_to == before.accounted_to + 20
+    assert watermark(service).accounted_to == before.accounted_to + 20
     assert {job.site_factor for job in slurm.jobs()} == {FIRST}
 
 

@@ -14,10 +14,10 @@ from structlog.testing import capture_logs
 
 from shapleyprio.config import Config, ConfigError
 from shapleyprio.service.cycle import Cycle
-from shapleyprio.service.daemon import Daemon
+from shapleyprio.service.daemon import Daemon, DaemonParts
 from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.service.metrics import Metrics
-from shapleyprio.service.report import Report
+from shapleyprio.service.report import CycleReport
 from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.store import Store
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS, Cluster, config
@@ -30,7 +30,7 @@ A_MOMENT = timedelta(minutes=2)
 
 @dataclass
 class Site:
-    """Serves nothing, and refuses a configuration if told to."""
+    """Serves nothing, and refuses a configuration if it is to."""
 
     refusal: Exception | None = None
     config: Config | None = None
@@ -65,11 +65,13 @@ class Stage:
         assert isinstance(self.file, Config)
         self.daemon = Daemon(
             self.file,
-            read_config=self.read,
-            make_cycle=lambda new: Cycle(new, self.slurm, self.store, NAME),
-            metrics=self.metrics,
-            site=self.site,
-            lease=Lease(self.store, NAME, seconds=300),
+            DaemonParts(
+                read_config=self.read,
+                make_cycle=lambda new: Cycle(new, self.slurm, self.store.cluster(NAME)),
+                metrics=self.metrics,
+                site=self.site,
+                lease=Lease(self.store.cluster(NAME), seconds=300),
+            ),
         )
         scheduler = self.daemon._scheduler
         scheduler.start(paused=True)
@@ -115,7 +117,8 @@ def logged(stage: Stage, action: str) -> list[Mapping[str, object]]:
 
 
 def test_a_good_cycle_is_logged_and_counted(stage: Stage) -> None:
-    (line,) = logged(stage, "_cycle_or_log")
+    slurm, line = logged(stage, "_cycle_or_log")
+    assert (slurm["event"], slurm["version"]) == ("Slurm", "26.05.0")
     assert (line["event"], line["number"], line["written"]) == ("cycle", 1, 1)
     assert stage.cycles("ok") == 1
 
@@ -123,32 +126,32 @@ def test_a_good_cycle_is_logged_and_counted(stage: Stage) -> None:
 def test_the_next_cycle_comes_when_the_order_turns(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = Report(number=1)
+    report = CycleReport(number=1)
     monkeypatch.setattr(stage.daemon, "_run_cycle", lambda: report)
     stage.file = config(service={"poll_interval": "1h"})
     stage.daemon._reload()
     now = stage.next_cycle() - timedelta(hours=1)
-    for turn, seconds in ((None, 3600), (9000, 3600), (1440, 1441), (2400, 1441), (1, 360)):
-        report.turn = turn
+    for reorder, seconds in ((None, 3600), (9000, 3600), (1440, 1441), (2400, 1441), (1, 360)):
+        report.seconds_until_reorder = reorder
         stage.daemon._cycle_or_log()
         assert abs(stage.next_cycle() - now - timedelta(seconds=seconds)) < A_MOMENT
 
 
-def test_a_cycle_comes_at_once_for_new_jobs_and_another_at_the_next_look(stage: Stage) -> None:
-    def look() -> bool:
+def test_a_cycle_comes_at_once_for_new_jobs_and_another_at_the_next_poll(stage: Stage) -> None:
+    def poll() -> bool:
         """Whether a cycle is due then."""
         stage.daemon._scheduler.reschedule_job("cycle", trigger="interval", hours=1)
-        stage.daemon._look_for_new_jobs()
+        stage.daemon._poll_new_jobs()
         return stage.next_cycle() - datetime.now(UTC) < A_MOMENT
 
-    assert [look(), look()] == [False, False]  # what was there before is the first cycle's
+    assert [poll(), poll()] == [False, False]  # what was there before is the first cycle's
     stage.slurm.submit("biology", processing_time=9)
-    assert [look(), look(), look()] == [True, True, False]
+    assert [poll(), poll(), poll()] == [True, True, False]
     stage.slurm.submit("biology", processing_time=9)
     stage.slurm.take_down("slurmctld")
-    assert not look()
+    assert not poll()
     stage.slurm.bring_up("slurmctld")
-    assert look()
+    assert poll()
 
 
 @pytest.mark.parametrize("during", ["_run_cycle", "_read_config"])
@@ -157,11 +160,11 @@ def test_who_stops_during_a_change_of_the_schedule_does_not_wait_forever(
 ) -> None:
     begun, stopping = Event(), Event()
 
-    def slow() -> Report | Config:
+    def slow() -> CycleReport | Config:
         begun.set()
         assert stopping.wait(30)
         time.sleep(0.2)  # so that the scheduler waits for us when we want to change it
-        report = Report(number=1, turn=5)
+        report = CycleReport(number=1, seconds_until_reorder=5)
         return report if during == "_run_cycle" else config(service={"poll_interval": "9s"})
 
     def stop() -> None:
@@ -186,9 +189,9 @@ def test_a_qos_has_its_priority_without_us(stage: Stage) -> None:
     assert stage.daemon._cycle.submitted() is None
 
 
-def test_looks_follow_the_configuration(stage: Stage) -> None:
+def test_the_new_job_poll_follows_the_configuration(stage: Stage) -> None:
     def interval() -> timedelta | None:
-        job = stage.daemon._scheduler.get_job("look")
+        job = stage.daemon._scheduler.get_job("new_job_poll")
         return None if job is None else job.trigger.interval
 
     for new, seconds in (("9s", 9), ("off", None), ("7s", 7)):
@@ -226,7 +229,7 @@ def test_a_cycle_that_failed_to_a_busy_store_is_logged(
     url = stage.store._engine.url.render_as_string()
     with Store.open(url) as impatient:
         other = Stage(slurm, impatient)
-        with stage.store.transaction(NAME):
+        with stage.store.cluster(NAME).transaction():
             (line,) = logged(other, "_cycle_or_log")
         other.daemon._scheduler.shutdown()
     assert line["outcome"] == "store_failed"
@@ -234,7 +237,7 @@ def test_a_cycle_that_failed_to_a_busy_store_is_logged(
 
 
 def test_who_loses_the_lease_writes_nothing(stage: Stage) -> None:
-    with stage.store.transaction(NAME) as transaction:
+    with stage.store.cluster(NAME).transaction() as transaction:
         assert transaction.take_lease("other", "elsewhere", 1, now=2**40, ttl=300) is None
     (line,) = logged(stage, "_cycle_or_log")
     assert line["outcome"] == "lease_lost"
@@ -247,7 +250,7 @@ def test_one_cycle_gives_the_lease_back_even_if_it_fails(stage: Stage) -> None:
     stage.slurm.take_down("slurmctld")
     with pytest.raises(SlurmUnavailableError):
         stage.daemon.run_once()
-    with stage.store.reading(NAME) as view:
+    with stage.store.cluster(NAME).reading() as view:
         assert view.lease() is None
 
 
@@ -277,7 +280,7 @@ def test_the_lease_outlasts_the_new_poll_interval(stage: Stage) -> None:
     stage.file = config(service={"poll_interval": "1h"})
     stage.daemon._reload()
     stage.daemon._cycle_or_log()
-    with stage.store.reading(NAME) as view:
+    with stage.store.cluster(NAME).reading() as view:
         lease = view.lease()
     assert lease is not None
     assert lease.ttl == 3 * 3600

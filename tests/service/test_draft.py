@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from shapleyprio.cli import init, main
 from shapleyprio.config import Config, load_config
+from shapleyprio.config.membership import membership
 from shapleyprio.config.reference import sections
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.service.draft import draft
-from shapleyprio.service.membership import membership
 from shapleyprio.slurm.port import Layout, Partition
-from shapleyprio.slurm.simulated import SimulatedSlurm
-from tests.service.test_membership import cluster
+from shapleyprio.slurm.simulated import SimulatedSlurm, SimulatedSpec
+from tests.config.test_membership import cluster
 
 
 def read(text: str) -> Config:
@@ -134,10 +134,12 @@ def test_every_draft_loads_and_agrees_with_its_cluster(
 
 
 SLURM = SimulatedSlurm(
-    cluster="c1",
-    nodes={"a1": 4, "b1": 4},
-    partitions={"physics": ["a1"], "all": ["a1", "b1"]},
-    accounts={"physics": None},
+    SimulatedSpec(
+        cluster="c1",
+        nodes={"a1": 4, "b1": 4},
+        partitions={"physics": ["a1"], "all": ["a1", "b1"]},
+        accounts={"physics": None},
+    ),
     now=0,
 )
 
@@ -174,7 +176,15 @@ def test_init_prints_to_standard_output(live: SimulatedSlurm) -> None:
 def test_init_without_slurm_points_to_the_example(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    slurm = SimulatedSlurm(cluster="c", nodes={}, partitions={}, accounts={}, now=0)
+    slurm = SimulatedSlurm(
+        SimulatedSpec(
+            cluster="c",
+            nodes={},
+            partitions={},
+            accounts={},
+        ),
+        now=0,
+    )
     slurm.take_down("slurmctld")
     monkeypatch.setattr(init, "connect", lambda _: slurm)
     target = tmp_path / "x.toml"

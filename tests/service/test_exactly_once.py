@@ -1,4 +1,4 @@
-"""However the records come, the book says what the final records say, to the unit."""
+"""However the records come, the ledger says what the final records say, to the unit."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from shapleyprio.fairness.tenure import Kind
 from shapleyprio.service import accounting
-from shapleyprio.service.accounting import Account, AccountingError
+from shapleyprio.service.accounting import AccountingError, OpenLedger
 from shapleyprio.store import Store
 from tests.fairness.examples import ledger_of, standings_by_parts
 from tests.service.scripted_accounting import (
     NAMES,
     OVERLAP,
-    Book,
     Crash,
     Execution,
     ScriptedCluster,
+    StoredLedger,
     fed_once,
     runs_since,
 )
@@ -60,7 +60,7 @@ def _one_store_for_all() -> Iterator[None]:
 
 
 class Life(RuleBasedStateMachine):
-    """A cluster lives, its accounting tells of it somehow, and the daemon keeps the book."""
+    """A cluster lives, its accounting records it somehow, and the daemon keeps the ledger."""
 
     @initialize(
         horizon=st.sampled_from(HORIZONS),
@@ -70,7 +70,7 @@ class Life(RuleBasedStateMachine):
             st.tuples(st.sampled_from(ACCOUNTS), PROCESSORS, st.integers(0, 150)), max_size=4
         ),
     )
-    def open_the_book(
+    def open_the_ledger(
         self,
         horizon: int | None,
         opened_before: int,
@@ -91,7 +91,9 @@ class Life(RuleBasedStateMachine):
                 "account": {"phys": "physics", "bio": "biology"},
             },
         )
-        self.book = Book(_shared[0], self.name, self.cluster, horizon, BEGIN - opened_before)
+        self.ledger = StoredLedger(
+            _shared[0], self.name, self.cluster, horizon, BEGIN - opened_before
+        )
         for account, processors, ran in running:
             row = self._submit(account, processors, BEGIN - ran - 10)
             self._start(row, BEGIN - ran, delay=0)
@@ -205,7 +207,7 @@ class Life(RuleBasedStateMachine):
         start = data.draw(st.integers(min(run.submit, run.start), max(run.start, latest)))
         if (run.job_id, run.submit, start) not in self.keys:
             self.keys.add((run.job_id, run.submit, start))
-            self.seen.discard(row)  # its start tells a run from others: this is a new one
+            self.seen.discard(row)  # its start distinguishes a run from others: this is a new one
             self._change(row, delay, start=start)
 
     @precondition(lambda self: self._some("RUNNING", "SUSPENDED"))
@@ -240,25 +242,25 @@ class Life(RuleBasedStateMachine):
     @rule(order=ORDERS, after=st.integers(0, 8), restarted=st.booleans())
     def the_daemon_dies_while_it_polls(self, order: Random, after: int, restarted: bool) -> None:
         with pytest.raises(Crash):
-            self.book.poll(order, crash_after=after)
+            self.ledger.poll(order, crash_after=after)
         if restarted:  # else only the transaction failed
-            self.book.restart()
+            self.ledger.restart()
 
     @rule()
     def the_daemon_prunes(self) -> None:
-        self.book.prune()
-        with self.book.store.reading(self.name) as view:
-            progress = view.progress()
-        self.pruned_until = self.book.opens if progress is None else progress.pruned_until
+        self.ledger.prune()
+        with self.ledger.store.cluster(self.name).reading() as view:
+            watermark = view.watermark()
+        self.pruned_until = self.ledger.opens if watermark is None else watermark.pruned_until
 
     @rule(horizon=st.sampled_from(HORIZONS), order=ORDERS)
     def the_horizon_is_configured_anew(self, horizon: int | None, order: Random) -> None:
-        old, self.book.horizon = self.book.horizon, horizon
+        old, self.ledger.horizon = self.ledger.horizon, horizon
         beyond = horizon is not None and self.cluster.now - horizon < self.pruned_until
-        if beyond and self.pruned_until > self.book.opens:
+        if beyond and self.pruned_until > self.ledger.opens:
             with pytest.raises(AccountingError, match="horizon"):
-                self.book.poll(order)
-            self.book.horizon = old
+                self.ledger.poll(order)
+            self.ledger.horizon = old
         else:
             self._poll(order)
 
@@ -267,49 +269,49 @@ class Life(RuleBasedStateMachine):
     def everything_agrees_in_the_end(self, order: Random) -> None:
         self.cluster.down = False
         self.time_passes(2 * OVERLAP)
-        self.book.restart()
+        self.ledger.restart()
         t, account = self._poll(order)
         assert not self.cluster.on_their_way
         for kind, holders in self.cluster.holders.items():
             for name, organization in holders.items():
                 assert account.tenures.holder(kind, name, t) == organization
         final = [execution.record(t) for execution in self.cluster.truth.values()]
-        told = account.ledger.standings(t, NAMES)
+        heard = account.ledger.standings(t, NAMES)
         order.shuffle(final)
-        assert told == fed_once(
-            self.book.store,
+        assert heard == fed_once(
+            self.ledger.store,
             f"{self.name} afresh {next(_numbers)}",
             final,
             tenures=account.tenures,
-            horizon=self.book.horizon,
-            opens=self.book.opens,
+            horizon=self.ledger.horizon,
+            opens=self.ledger.opens,
             t=t,
         )
-        assert told == standings_by_parts(
-            runs_since(self.book.opens, final),
+        assert heard == standings_by_parts(
+            runs_since(self.ledger.opens, final),
             account.tenures.holder,
             NAMES,
             t,
-            self.book.horizon,
+            self.ledger.horizon,
         )
-        assert sum(standing.balance for standing in told.values()) == 0
+        assert sum(standing.balance for standing in heard.values()) == 0
 
-    def _poll(self, order: Random) -> tuple[int, Account]:
-        """After every poll the book says what accounting has been told so far."""
-        t, account = self.book.poll(order)
+    def _poll(self, order: Random) -> tuple[int, OpenLedger]:
+        """After every poll the ledger says what accounting has heard so far."""
+        t, account = self.ledger.poll(order)
         assert t == self.cluster.now
         self.seen |= {
             row
-            for row, run in self.cluster.told.items()
+            for row, run in self.cluster.heard.items()
             if run.unfinished and run.start == self.cluster.truth[row].start
         }
-        records = [execution.record(t) for execution in self.cluster.told.values()]
-        placements = [
-            placement
-            for run in runs_since(self.book.opens, records)
-            for placement in account.tenures.placements(run)
+        records = [execution.record(t) for execution in self.cluster.heard.values()]
+        allocations = [
+            allocation
+            for run in runs_since(self.ledger.opens, records)
+            for allocation in account.tenures.allocations(run)
         ]
-        expected = ledger_of(placements, t, self.book.horizon).standings(t, NAMES)
+        expected = ledger_of(allocations, t, self.ledger.horizon).standings(t, NAMES)
         assert account.ledger.standings(t, NAMES) == expected
         return t, account
 

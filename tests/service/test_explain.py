@@ -35,37 +35,41 @@ def steered(slurm: Cluster, store: Store) -> Service:
 
 
 def job(service: Service, label: str) -> JobExplanation:
-    return explain_job(service.store, NAME, service.slurm, label)
+    return explain_job(service.store.cluster(NAME), service.slurm, label)
 
 
 def user(service: Service, name: str) -> JobsExplanation:
-    return explain_user(service.store, NAME, service.slurm, name)
+    return explain_user(service.store.cluster(NAME), service.slurm, name)
 
 
 def account(service: Service, name: str) -> JobsExplanation:
-    return explain_account(service.store, NAME, service.slurm, name)
+    return explain_account(service.store.cluster(NAME), service.slurm, name)
 
 
 # -- a job
 
 
 def test_the_first_organizations_job(steered: Service) -> None:
-    told = job(steered, "2")
-    assert told.place is not None
-    assert (told.place.organization, told.place.place, told.place.organizations) == (
+    output = job(steered, "2")
+    assert output.ranked is not None
+    assert (output.ranked.organization, output.ranked.rank, output.ranked.organizations) == (
         "physics",
         1,
         2,
     )
-    assert (told.place.contribution, told.place.utility, told.place.balance) == (440, 0, 440)
-    assert (told.place.points, told.place.before) == (FIRST, {})
-    assert (told.ahead, told.own_ahead) == (1, 1)
-    assert [(push.old, push.new) for push in told.pushes] == [(0, FIRST)]
+    assert (output.ranked.contribution, output.ranked.utility, output.ranked.balance) == (
+        440,
+        0,
+        440,
+    )
+    assert (output.ranked.points, output.ranked.before) == (FIRST, {})
+    assert (output.ahead, output.own_ahead) == (1, 1)
+    assert [(push.old, push.new) for push in output.pushes] == [(0, FIRST)]
 
 
 def test_the_worth_is_that_of_the_processor_seconds_lent(steered: Service) -> None:
     """One job ran on 12 processors for 10 s, on 8 of physics: all work is equally old."""
-    physics, biology = job(steered, "2").place, job(steered, "3").place
+    physics, biology = job(steered, "2").ranked, job(steered, "3").ranked
     assert physics is not None
     assert biology is not None
     assert (physics.received, biology.received) == (Fraction(-80), Fraction(80))
@@ -73,12 +77,16 @@ def test_the_worth_is_that_of_the_processor_seconds_lent(steered: Service) -> No
 
 
 def test_the_last_organizations_array_counts_once(steered: Service) -> None:
-    told = job(steered, "5_[0-1]")
-    assert told.place == job(steered, "5").place
-    assert told.place is not None
-    assert (told.place.organization, told.place.place, told.place.points) == ("biology", 2, LAST)
-    assert told.place.before == {"physics": 2}
-    assert (told.ahead, told.own_ahead) == (2, 0)
+    output = job(steered, "5_[0-1]")
+    assert output.ranked == job(steered, "5").ranked
+    assert output.ranked is not None
+    assert (output.ranked.organization, output.ranked.rank, output.ranked.points) == (
+        "biology",
+        2,
+        LAST,
+    )
+    assert output.ranked.before == {"physics": 2}
+    assert (output.ahead, output.own_ahead) == (2, 0)
     assert job(steered, "3").own_ahead == 1
 
 
@@ -94,29 +102,29 @@ def test_fair_share_would_serve_first_who_used_little_though_it_owes(
     slurm.wait(3600)
     service = Service(slurm, store)
     service.run()
-    physics, biology = job(service, "3").place, job(service, "4").place
+    physics, biology = job(service, "3").ranked, job(service, "4").ranked
     assert physics is not None
     assert biology is not None
-    assert (physics.place, physics.received, physics.before) == (1, Fraction(-3600), {})
+    assert (physics.rank, physics.received, physics.before) == (1, Fraction(-3600), {})
     assert (physics.used_each, physics.before_by_fair_share) == (
         Fraction(7 * 3600, 8),
         {"biology": 1},
     )
-    assert (biology.place, biology.received, biology.before) == (2, Fraction(3600), {"physics": 1})
+    assert (biology.rank, biology.received, biology.before) == (2, Fraction(3600), {"physics": 1})
     assert (biology.used_each, biology.before_by_fair_share) == (Fraction(3600, 4), {})
 
 
 def test_a_held_job_is_ahead_of_nobody_and_behind_all(steered: Service) -> None:
     steered.slurm.hold(2)
     assert job(steered, "2").ahead == 4
-    place = job(steered, "3").place
-    assert place is not None
-    assert place.before == {"physics": 1}
+    ranked = job(steered, "3").ranked
+    assert ranked is not None
+    assert ranked.before == {"physics": 1}
 
 
 def test_nobodys_job(steered: Service) -> None:
-    told = job(steered, "4")
-    assert (told.place, told.pushes, told.ahead, told.own_ahead) == (None, [], 4, 0)
+    output = job(steered, "4")
+    assert (output.ranked, output.pushes, output.ahead, output.own_ahead) == (None, [], 4, 0)
 
 
 @pytest.mark.parametrize("label", ["1", "99", "5_0", "nonsense"])
@@ -125,11 +133,17 @@ def test_a_job_that_does_not_wait(steered: Service, label: str) -> None:
         job(steered, label)
 
 
+def test_a_job_whose_line_cannot_be_read(steered: Service) -> None:
+    steered.slurm.unreadable.add(3)
+    with pytest.raises(NothingToExplainError, match="no job 3 waits, or its line could not be rea"):
+        job(steered, "3")
+
+
 def test_a_job_before_the_first_cycle(service: Service) -> None:
     service.slurm.fill("guest")
     service.slurm.submit("physics", processing_time=9)
-    told = job(service, "2")
-    assert (told.place, told.basis.t) == (None, None)
+    output = job(service, "2")
+    assert (output.ranked, output.basis.t) == (None, None)
 
 
 def test_an_account_that_changed_hands(steered: Service) -> None:
@@ -137,9 +151,9 @@ def test_an_account_that_changed_hands(steered: Service) -> None:
     biology = {"name": "biology", "accounts": ["physics"], "partitions": ["pb"]}
     steered.restart(config(physics, biology))
     steered.run()
-    place = job(steered, "2").place
-    assert place is not None
-    assert place.organization == "biology"
+    ranked = job(steered, "2").ranked
+    assert ranked is not None
+    assert ranked.organization == "biology"
 
 
 def test_a_line_of_the_queue_that_cannot_be_read_does_not_matter(steered: Service) -> None:
@@ -149,39 +163,47 @@ def test_a_line_of_the_queue_that_cannot_be_read_does_not_matter(steered: Servic
 
 
 def test_a_job_as_json(steered: Service) -> None:
-    told = json.loads(json.dumps(job(steered, "2").as_json()))
-    assert told.keys() == {
-        *("job", "organization", "place", "organizations", "contribution", "utility", "balance"),
-        *("received_processor_hours", "points", "before", "fair_share", "ahead", "own_ahead"),
-        *("t", "horizon", "slurm_away", "pushes"),
+    output = json.loads(json.dumps(job(steered, "2").as_json()))
+    assert output.keys() == {
+        *("job", "organization", "rank", "organizations", "contribution", "utility", "balance"),
+        *(
+            "received_processor_hours",
+            "reason",
+            "points",
+            "before",
+            "fair_share",
+            "ahead",
+            "own_ahead",
+        ),
+        *("score", "t", "rule", "horizon", "slurm_away", "pushes"),
     }
-    assert (told["job"]["job_id"], told["t"], told["slurm_away"]) == (2, NOW + 10, None)
-    assert told["received_processor_hours"] == pytest.approx(-80 / 3600)
-    assert told["pushes"] == [
+    assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
+    assert output["received_processor_hours"] == pytest.approx(-80 / 3600)
+    assert output["pushes"] == [
         {"cycle": 1, "at": NOW + 10, "old": 0, "new": FIRST, "state": "applied"}
     ]
     nobodys = json.loads(json.dumps(job(steered, "4").as_json()))
-    assert nobodys.keys() == told.keys()
+    assert nobodys.keys() == output.keys()
     assert nobodys["organization"] is None
 
 
 # -- all jobs of a user or an account
 
 
-def test_an_accounts_jobs_are_counted_and_the_oldest_and_the_next_are_told(
+def test_an_accounts_jobs_are_counted_and_the_oldest_and_the_next_are_reported(
     steered: Service,
 ) -> None:
     steered.slurm.submit("physics", processing_time=9)
     steered.slurm.hold(2)
-    told = account(steered, "physics")
-    (jobs,) = told.organizations
-    assert (told.whose, told.name, jobs.accounts) == ("account", "physics", ("physics",))
+    output = account(steered, "physics")
+    (jobs,) = output.organizations
+    assert (output.whose, output.name, jobs.accounts) == ("account", "physics", ("physics",))
     assert (jobs.waiting, jobs.held, jobs.running) == (3, 1, 0)
     assert jobs.oldest is not None
     assert jobs.oldest.job_id == 2
     assert jobs.next_job is not None
     assert (jobs.next_job.job_id, jobs.ahead, jobs.own_ahead) == (6, 0, 0)
-    assert jobs.place == job(steered, "6").place
+    assert jobs.ranked == job(steered, "6").ranked
 
 
 def test_of_jobs_with_equal_priority_the_one_submitted_first_is_next(steered: Service) -> None:
@@ -196,15 +218,15 @@ def test_of_jobs_with_equal_priority_the_one_submitted_first_is_next(steered: Se
 def test_a_user_of_several_organizations_gets_an_answer_for_each_in_order(
     steered: Service,
 ) -> None:
-    told = user(steered, "user").organizations
-    assert [jobs.accounts for jobs in told] == [("physics",), ("biology",), ("guest",)]
-    assert [(jobs.waiting, jobs.running) for jobs in told] == [(1, 0), (2, 1), (1, 0)]
-    assert [jobs.ahead for jobs in told] == [1, 2, 4]
-    assert [jobs.own_ahead for jobs in told] == [1, 0, 0]
-    assert told[2].place is None
+    output = user(steered, "user").organizations
+    assert [jobs.accounts for jobs in output] == [("physics",), ("biology",), ("guest",)]
+    assert [(jobs.waiting, jobs.running) for jobs in output] == [(1, 0), (2, 1), (1, 0)]
+    assert [jobs.ahead for jobs in output] == [1, 2, 4]
+    assert [jobs.own_ahead for jobs in output] == [1, 0, 0]
+    assert output[2].ranked is None
 
 
-def test_one_user_is_not_told_of_anothers_jobs(steered: Service) -> None:
+def test_one_user_does_not_see_anothers_jobs(steered: Service) -> None:
     (jobs,) = user(steered, "ann").organizations
     assert (jobs.accounts, jobs.waiting) == (("physics",), 1)
 
@@ -222,12 +244,12 @@ def test_a_user_without_jobs(steered: Service) -> None:
         user(steered, "eve")
 
 
-def test_an_account_without_jobs_still_has_its_place(steered: Service) -> None:
+def test_an_account_without_jobs_still_has_its_rank(steered: Service) -> None:
     for job_id in (2, 6):
         steered.slurm.cancel(job_id)
     (jobs,) = account(steered, "physics").organizations
-    assert jobs.place is not None
-    assert (jobs.waiting, jobs.running, jobs.place.place) == (0, 0, 1)
+    assert jobs.ranked is not None
+    assert (jobs.waiting, jobs.running, jobs.ranked.rank) == (0, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -239,9 +261,9 @@ def test_an_unknown_account(steered: Service, name: str, hint: str) -> None:
 
 
 def test_jobs_as_json(steered: Service) -> None:
-    told = json.loads(json.dumps(account(steered, "physics").as_json()))
-    assert told.keys() == {"account", "t", "horizon", "slurm_away", "organizations"}
-    (jobs,) = told["organizations"]
+    output = json.loads(json.dumps(account(steered, "physics").as_json()))
+    assert output.keys() == {"account", "t", "rule", "horizon", "slurm_away", "organizations"}
+    (jobs,) = output["organizations"]
     assert (jobs["organization"], jobs["oldest"]["job_id"]) == ("physics", 2)
     assert (jobs["waiting"], jobs["held"], jobs["next"]["job_id"]) == (2, 0, 6)
 
@@ -257,12 +279,12 @@ def alone(steered: Service) -> Service:
 
 @pytest.mark.parametrize("label", ["5", "5_[0-1]"])
 def test_a_job_that_was_written_to_is_explained_without_slurm(alone: Service, label: str) -> None:
-    told = job(alone, label)
-    assert told.basis.away == "slurmctld does not answer"
-    assert told.place is not None
-    assert (told.place.organization, told.place.before) == ("biology", {"physics": 2})
-    assert (told.job, told.ahead, told.own_ahead) == (None, None, None)
-    assert [push.new for push in told.pushes] == [LAST]
+    output = job(alone, label)
+    assert output.basis.away == "slurmctld does not answer"
+    assert output.ranked is not None
+    assert (output.ranked.organization, output.ranked.before) == ("biology", {"physics": 2})
+    assert (output.job, output.ahead, output.own_ahead) == (None, None, None)
+    assert [push.new for push in output.pushes] == [LAST]
 
 
 @pytest.mark.parametrize("label", ["99", "4", "phys"])
@@ -271,16 +293,16 @@ def test_a_job_that_was_never_written_to_needs_slurm(alone: Service, label: str)
         job(alone, label)
 
 
-def test_without_slurm_a_users_running_jobs_tell_its_organization(alone: Service) -> None:
+def test_without_slurm_a_users_running_jobs_show_its_organization(alone: Service) -> None:
     (jobs,) = user(alone, "user").organizations
     assert (jobs.accounts, jobs.waiting, jobs.held, jobs.running) == (("biology",), None, None, 1)
     with pytest.raises(SlurmUnavailableError):
         user(alone, "ann")
 
 
-def test_without_slurm_an_account_has_its_place(alone: Service) -> None:
+def test_without_slurm_an_account_has_its_rank(alone: Service) -> None:
     (jobs,) = account(alone, "biology").organizations
-    assert jobs.place is not None
-    assert jobs.place.before == {"physics": 2}
+    assert jobs.ranked is not None
+    assert jobs.ranked.before == {"physics": 2}
     with pytest.raises(NothingToExplainError):
         account(alone, "zz")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shapleyprio.service.lease import Lease, LeaseHeldError
-from shapleyprio.store import Lease as LeaseRow
-from shapleyprio.store import Store
+from shapleyprio.store import LeaseRow, Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,17 +33,17 @@ def clock() -> Clock:
 
 
 def lease(store: Store, clock: Clock, cluster: str = "c1") -> Lease:
-    return Lease(store, cluster, seconds=TTL, clock=clock)
+    return Lease(store.cluster(cluster), seconds=TTL, clock=clock)
 
 
 def held(store: Store) -> LeaseRow | None:
-    with store.reading("c1") as view:
+    with store.cluster("c1").reading() as view:
         return view.lease()
 
 
 def take(store: Store, clock: Clock, *, host: str, pid: int) -> None:
     """Another process takes the lease."""
-    with store.transaction("c1") as transaction:
+    with store.cluster("c1").transaction() as transaction:
         assert transaction.take_lease("other", host, pid, now=clock.now, ttl=TTL) is None
 
 
@@ -131,9 +130,9 @@ def test_giving_back_survives_a_store_that_is_away(
 ) -> None:
     monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
     with Store.open(f"sqlite:///{store_file}") as impatient:
-        ours = Lease(impatient, "c1", seconds=TTL)
+        ours = Lease(impatient.cluster("c1"), seconds=TTL)
         ours.renew()
-        with store.transaction("c1"):
+        with store.cluster("c1").transaction():
             ours.release()
         assert held(store) is not None
         ours.release()

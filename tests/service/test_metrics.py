@@ -11,10 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shapleyprio.service.accounting import Tally
 from shapleyprio.service.cycle import FAILURES
-from shapleyprio.service.metrics import BY_ORGANIZATION, PHASES, Metrics
-from shapleyprio.service.push import Outcome
-from shapleyprio.service.report import Report
+from shapleyprio.service.metrics import BY_ORGANIZATION, Metrics
+from shapleyprio.service.push import PushCounts
+from shapleyprio.service.report import CycleReport
 from tests.service.consortium import FIRST, LAST, NAME, NOW, Service
+
+PHASES = ("account", "observe", "rank", "push")
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +29,7 @@ NAMES = {
     "shapleyprio_cycle_phase_duration_seconds": "histogram",
     "shapleyprio_last_success_timestamp_seconds": "gauge",
     "shapleyprio_ledger_lag_seconds": "gauge",
+    "shapleyprio_ranking_rule_info": "gauge",
     "shapleyprio_drift_runs": "counter",
     "shapleyprio_drift_timestamp_seconds": "gauge",
     "shapleyprio_build_info": "gauge",
@@ -65,24 +68,25 @@ def test_names_and_kinds(metrics: Metrics, service: Service) -> None:
         assert family.name in created or family.documentation.endswith(".")
 
 
-def test_a_good_cycle_tells_every_organizations_standing(
+def test_a_good_cycle_shows_every_organizations_standing(
     metrics: Metrics, service: Service
 ) -> None:
     service.slurm.fill("biology")
     service.slurm.submit("physics", processing_time=9)
     service.slurm.wait(10)
     metrics.publish(service.run())
-    told = {
+    answer = {
         name: [
             value(metrics, f"organization_{name}", organization=organization)
             for organization in ("physics", "biology")
         ]
         for name in BY_ORGANIZATION
     }
-    assert told == {
+    assert answer == {
         "contribution_part_seconds": [8 * 55, 4 * 55],
         "utility_part_seconds": [0, 12 * 55],
         "balance_part_seconds": [8 * 55, -8 * 55],
+        "score": [8 * 55, -8 * 55],
         "priority_points": [FIRST, LAST],
         "pending_jobs": [1, 0],
         "running_jobs": [0, 1],
@@ -92,7 +96,9 @@ def test_a_good_cycle_tells_every_organizations_standing(
     assert value(metrics, "ledger_lag_seconds") == 0
 
 
-def test_what_a_failed_cycle_would_have_told_is_absent(metrics: Metrics, service: Service) -> None:
+def test_what_a_failed_cycle_would_have_reported_is_absent(
+    metrics: Metrics, service: Service
+) -> None:
     metrics.publish(service.run())
     metrics.publish_failure("slurm_unavailable")
     assert not [name for name, _ in exposed(metrics) if "organization" in name or "lag" in name]
@@ -106,9 +112,11 @@ def test_what_a_failed_cycle_would_have_told_is_absent(metrics: Metrics, service
 def test_nothing_but_that_nothing_was_done_is_claimed_before_the_first_cycle(
     metrics: Metrics,
 ) -> None:
-    told = {name: count for (name, _), count in exposed(metrics).items() if "_created" not in name}
-    assert {name for name, count in told.items() if count} == {"shapleyprio_build_info"}
-    assert told.keys() - {"shapleyprio_build_info"} == {
+    answer = {
+        name: count for (name, _), count in exposed(metrics).items() if "_created" not in name
+    }
+    assert {name for name, count in answer.items() if count} == {"shapleyprio_build_info"}
+    assert answer.keys() - {"shapleyprio_build_info"} == {
         f"shapleyprio_{what}_total" for what in ("records", "pushes", "cycles", "drift_runs")
     }
 
@@ -125,15 +133,15 @@ def test_a_dry_run_is_counted_as_one(metrics: Metrics, service: Service) -> None
 
 
 def test_counters_add_up(metrics: Metrics) -> None:
-    report = Report(
+    report = CycleReport(
         1,
-        tally=Tally(seen=9, kept=5, waiting=1, refused=1, late=1, withdrawn=1),
-        pushed=Outcome(applied=3, refused=2, unconfirmed=1),
+        tally=Tally(seen=9, kept=5, waiting=1, quarantined=1, late=1, withdrawn=1),
+        pushed=PushCounts(applied=3, refused=2, unconfirmed=1),
         seconds=dict.fromkeys(PHASES, 0.5),
     )
     metrics.publish(report)
     metrics.publish(replace(report, number=2))
-    results = {"seen": 18, "kept": 10, "waiting": 2, "refused": 2, "late": 2, "withdrawn": 2}
+    results = {"seen": 18, "kept": 10, "waiting": 2, "quarantined": 2, "late": 2, "withdrawn": 2}
     for result, count in results.items():
         assert value(metrics, "records_total", result=result) == count
     for state, count in {"applied": 6, "refused": 4, "unconfirmed": 2}.items():

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.port import Channel, PendingJob, SlurmRefusedError, SlurmUnavailableError
+from shapleyprio.slurm.port import PendingJob, SlurmRefusedError, SlurmUnavailableError
 from shapleyprio.slurm.simulated import SimulatedSlurm
-from shapleyprio.store import Mark, PushState, Store
+from shapleyprio.store import ManagedValue, PushState, Store
 from tests.service.consortium import (
     BIOLOGY,
     FIRST,
@@ -67,7 +67,7 @@ def test_a_new_job_alone_is_written(service: Service) -> None:
     service.run()
     new = service.slurm.submit("physics", processing_time=9)
     service.run()
-    assert service.slurm.writes == [(Channel.SITE_FACTOR, {str(new): FIRST})]
+    assert service.slurm.writes == [("site_factor", {str(new): FIRST})]
 
 
 def test_a_changed_order_is_written(service: Service) -> None:
@@ -87,7 +87,7 @@ def test_a_changed_order_is_written(service: Service) -> None:
     assert slurm.job(job).site_factor == LAST
 
 
-def test_a_site_factor_that_slurm_does_not_tell_is_passed_over(service: Service) -> None:
+def test_a_site_factor_that_slurm_does_not_show_is_passed_over(service: Service) -> None:
     service.slurm.fill("guest")
     job = service.slurm.submit("physics", processing_time=9)
     service.slurm.hold(job)
@@ -110,7 +110,7 @@ def test_ours_is_taken_off_the_nice_that_was_asked_for(nicely: Service) -> None:
     job = nicely.slurm.submit("physics", nice=70, processing_time=9)
     nicely.run()
     assert nicely.slurm.job(job).nice == 70 - FIRST
-    assert nicely.mark(Channel.NICE, job) == Mark(70, (70 - FIRST,))
+    assert nicely.managed_value("nice", job) == ManagedValue(70, (70 - FIRST,))
     nicely.run()
     assert nicely.slurm.job(job).nice == 70 - FIRST
 
@@ -121,7 +121,7 @@ def test_what_the_user_changes_later_is_the_new_asked(nicely: Service) -> None:
     nicely.slurm.set_nice(job, 30)
     nicely.run()
     assert nicely.slurm.job(job).nice == 30 - FIRST
-    assert nicely.mark(Channel.NICE, job) == Mark(30, (30 - FIRST,))
+    assert nicely.managed_value("nice", job) == ManagedValue(30, (30 - FIRST,))
     nicely.roll_back()
     assert nicely.slurm.job(job).nice == 30
 
@@ -201,9 +201,9 @@ def test_a_task_that_leaves_its_array_inherits_what_was_asked_for(nicely: Servic
     slurm = nicely.slurm
     array = slurm.submit("physics", nice=40, array=3, processing_time=9)
     nicely.run()
-    assert slurm.writes == [(Channel.NICE, {f"{array}_[0-2]": 40 - FIRST})]
+    assert slurm.writes == [("nice", {f"{array}_[0-2]": 40 - FIRST})]
     slurm.hold(array)
-    SimulatedSlurm.write(slurm, Channel.SITE_FACTOR, {f"{array}_1": 0})
+    SimulatedSlurm.write(slurm, "site_factor", {f"{array}_1": 0})
     slurm.release(array)
     assert len(slurm.jobs()) == 2
     nicely.run()
@@ -245,7 +245,7 @@ def test_what_slurm_refuses_is_on_record(service: Service) -> None:
 def test_a_missing_privilege_fails_the_cycle_and_is_made_good(service: Service) -> None:
     service.slurm.fill("guest")
     job = service.slurm.submit("physics", processing_time=9)
-    service.slurm.missing_privileges = {Channel.SITE_FACTOR: "AdminLevel"}
+    service.slurm.missing_privileges = {"site_factor": "AdminLevel"}
     with pytest.raises(SlurmRefusedError, match="AdminLevel"):
         service.run()
     service.slurm.missing_privileges = {}
@@ -280,6 +280,16 @@ def test_a_job_that_starts_meanwhile_is_unconfirmed(service: Service) -> None:
     service.run()
     (push,) = service.pushes(job)
     assert (push.state, push.note) == (PushState.UNCONFIRMED, "no longer pending")
+
+
+def test_a_job_whose_line_cannot_be_read_afterwards_is_unconfirmed(service: Service) -> None:
+    service.slurm.fill("guest")
+    job = service.slurm.submit("physics", processing_time=9)
+    service.slurm.after_write = lambda: service.slurm.unreadable.add(job)
+    service.run()
+    (push,) = service.pushes(job)
+    note = "no longer pending, or its line could not be read"
+    assert (push.state, push.note) == (PushState.UNCONFIRMED, note)
 
 
 # -- death between plan and write
@@ -361,7 +371,7 @@ def test_pruning_forgets_jobs_that_are_gone(nicely: Service) -> None:
         nicely.slurm.wait(3600)
         nicely.run()
         nicely.cycle.prune()
-    assert nicely.mark(Channel.NICE, job) is None
+    assert nicely.managed_value("nice", job) is None
 
 
 def test_a_job_that_started_since_the_last_cycle_may_be_requeued(nicely: Service) -> None:
@@ -438,12 +448,12 @@ Task = tuple[str, str]
 class Life(RuleBasedStateMachine):
     """Users and daemons do what they like; the model knows what each user asked for last."""
 
-    @initialize(channel=st.sampled_from([Channel.NICE, Channel.SITE_FACTOR]))
-    def begin(self, channel: Channel) -> None:
+    @initialize(channel=st.sampled_from(["nice", "site_factor"]))
+    def begin(self, channel: str) -> None:
         self.channel = channel
         name = f"c{next(_numbers)}"
         self.slurm = Cluster(name)
-        changed = config(push={"channel": channel.value})
+        changed = config(push={"channel": channel})
         self.service = Service(self.slurm, _shared[0], changed, name)
         self.asked: dict[Task, int] = {}
         self.unseen: set[Task] = set()
@@ -459,7 +469,7 @@ class Life(RuleBasedStateMachine):
         job_id = self.slurm.submit(
             account, processors=processors, processing_time=seconds, nice=nice, array=array
         )
-        asked = nice if self.channel is Channel.NICE else 0
+        asked = nice if self.channel == "nice" else 0
         for task in [str(n) for n in range(array)] or [""]:
             self.asked[str(job_id), task] = asked
 
@@ -520,7 +530,7 @@ class Life(RuleBasedStateMachine):
             asked = self.asked_of(job)
             if job.account == "guest":
                 assert self.value(job) == asked
-            elif self.channel is Channel.NICE:
+            elif self.channel == "nice":
                 assert self.value(job) == asked - points[job.account]
                 assert self.value(job) <= asked
             else:
@@ -543,7 +553,7 @@ class Life(RuleBasedStateMachine):
             base = str(job.array_id or job.job_id)
             for task in [(base, str(n)) for n in job.tasks] or [(base, "")]:
                 if task in self.unseen - seen:
-                    nice = self.channel is Channel.NICE
+                    nice = self.channel == "nice"
                     self.asked[task] = job.nice if nice else job.site_factor
         self.unseen.clear()
 
@@ -560,7 +570,7 @@ class Life(RuleBasedStateMachine):
         )
 
     def value(self, job: PendingJob) -> Any:
-        return job.nice if self.channel is Channel.NICE else job.site_factor
+        return job.nice if self.channel == "nice" else job.site_factor
 
     def asked_of(self, job: PendingJob) -> int:
         (asked,) = {self.asked[task] for task in tasks_of(job)}

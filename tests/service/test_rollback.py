@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from shapleyprio.service.rollback import plan_rollback
-from shapleyprio.slurm.port import Channel, SlurmUnavailableError
+from shapleyprio.service.push import Stamp
+from shapleyprio.service.rollback import UNSEEN_REASON, plan_rollback
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.slurm.simulated import SimulatedSlurm
 from shapleyprio.store import Store
 from tests.service.consortium import FIRST, NAME, Cluster, Crash, Service, config
 
-CHANNELS = ["site_factor", "nice"]
+JOB_CHANNELS = ["site_factor", "nice"]
 
 
-@pytest.fixture(params=CHANNELS)
+@pytest.fixture(params=JOB_CHANNELS)
 def waiting(request: pytest.FixtureRequest, slurm: Cluster, store: Store) -> Service:
     """Jobs of everybody wait, and one cycle has run."""
     slurm.fill("guest")
@@ -33,9 +35,10 @@ def test_everything_is_as_it_was(waiting: Service) -> None:
     assert values(waiting) == {2: (0, 0), 3: (1, 0), 4: (2, 0)}
     assert (outcome.applied, outcome.refused, outcome.unconfirmed) == (2, 0, 0)
     channel = waiting.config.push.channel
-    mark = waiting.mark(channel, 2)
-    assert mark is not None
-    assert mark.written[-1] == mark.asked  # remembered, for a task that may have left its array
+    managed = waiting.managed_value(channel, 2)
+    assert managed is not None
+    # remembered, for a task that may have left its array
+    assert managed.written[-1] == managed.original
 
 
 def test_twice_is_once(waiting: Service) -> None:
@@ -54,9 +57,9 @@ def test_without_any_cycle_there_is_nothing_to_put_back(service: Service) -> Non
 
 def test_the_plan_alone_changes_nothing(waiting: Service) -> None:
     before = values(waiting)
-    plan = plan_rollback(
-        waiting.store, NAME, waiting.slurm, Channel, cycle=0, now=waiting.slurm.now
-    )
+    stamp = Stamp(cycle=0, at=waiting.slurm.now)
+    store = waiting.store.cluster(NAME)
+    plan = plan_rollback(store, waiting.slurm, CHANNELS.values(), stamp)
     assert {push.target for push in plan} == {"2", "3"}
     assert values(waiting) == before
 
@@ -128,3 +131,13 @@ def test_a_held_job_is_put_back_too(waiting: Service) -> None:
     waiting.roll_back()
     waiting.slurm.release(2)
     assert values(waiting)[2] == (0, 0)
+
+
+def test_a_job_whose_line_cannot_be_read_is_put_back_unseen(waiting: Service) -> None:
+    waiting.slurm.unreadable.add(2)
+    outcome = waiting.roll_back()
+    assert (outcome.applied, outcome.unconfirmed) == (1, 1)
+    assert values(waiting) == {2: (0, 0), 3: (1, 0), 4: (2, 0)}
+    *_, push = waiting.pushes(2)
+    assert push.reason == UNSEEN_REASON
+    assert push.note == "no longer pending, or its line could not be read"

@@ -24,7 +24,7 @@ def steered(slurm: Cluster, store: Store) -> Service:
 
 
 def test_the_first_to_be_served_comes_first(steered: Service) -> None:
-    status = read_status(steered.store, NAME)
+    status = read_status(steered.store.cluster(NAME))
     assert status.rows == (
         OrganizationStatus(
             organization="physics",
@@ -32,7 +32,9 @@ def test_the_first_to_be_served_comes_first(steered: Service) -> None:
             contribution=8 * 55,
             utility=0,
             balance=8 * 55,
-            drift_seconds=-8 * 55 / 120,
+            balance_per_part=8 * 55 / 120,
+            score=8 * 55,
+            reason="balance 440",
             priority=FIRST,
             pending=1,
             running=0,
@@ -43,7 +45,9 @@ def test_the_first_to_be_served_comes_first(steered: Service) -> None:
             contribution=4 * 55,
             utility=12 * 55,
             balance=-8 * 55,
-            drift_seconds=8 * 55 / 120,
+            balance_per_part=-8 * 55 / 120,
+            score=-8 * 55,
+            reason="balance -440",
             priority=LAST,
             pending=0,
             running=1,
@@ -54,41 +58,44 @@ def test_the_first_to_be_served_comes_first(steered: Service) -> None:
 
 def test_a_cluster_that_never_had_a_good_cycle_says_why(service: Service) -> None:
     with pytest.raises(StoreError, match=r"no cycle on cluster c1 has succeeded yet$"):
-        read_status(service.store, NAME)
+        read_status(service.store.cluster(NAME))
     service.slurm.take_down("slurmctld")
     with pytest.raises(SlurmUnavailableError):
         service.run()
     with pytest.raises(StoreError, match="succeeded yet: slurmctld does not answer"):
-        read_status(service.store, NAME)
+        read_status(service.store.cluster(NAME))
 
 
 def test_the_last_good_standings_stay_beside_a_later_failure(steered: Service) -> None:
     steered.slurm.take_down("slurmdbd")
     with pytest.raises(SlurmUnavailableError):
         steered.run()
-    status = read_status(steered.store, NAME)
+    status = read_status(steered.store.cluster(NAME))
     assert status.failure is not None
     assert (status.cycle.number, status.failure.number) == (1, 2)
     assert status.failure.message == "slurmdbd does not answer"
     steered.slurm.bring_up("slurmdbd")
     steered.run()
-    assert read_status(steered.store, NAME).failure is None
+    assert read_status(steered.store.cluster(NAME)).failure is None
 
 
 def test_as_json(steered: Service) -> None:
-    told = json.loads(json.dumps(read_status(steered.store, NAME).as_json()))
-    assert told.keys() == {
-        *("cluster", "t", "cycle", "outcome", "failure", "organizations", "kept_aside"),
+    output = json.loads(json.dumps(read_status(steered.store.cluster(NAME)).as_json()))
+    assert output.keys() == {
+        *("cluster", "t", "cycle", "outcome", "slurm_version", "rule", "failure", "organizations"),
+        "quarantined",
     }
-    assert told["failure"] is None
-    assert told["outcome"] == "ok"
-    assert told["organizations"][0] == {
+    assert output["failure"] is None
+    assert output["outcome"] == "ok"
+    assert output["organizations"][0] == {
         "organization": "physics",
         "share": 8 / 12,
         "contribution": 440,
         "utility": 0,
         "balance": 440,
-        "drift_seconds": -440 / 120,
+        "balance_per_part": 440 / 120,
+        "score": 440,
+        "reason": "balance 440",
         "priority": FIRST,
         "pending": 1,
         "running": 0,
@@ -102,11 +109,12 @@ def test_a_consortium_without_nodes_and_work_has_no_shares() -> None:
         t=NOW,
         contribution=0,
         utility=0,
+        score=0,
         parts=0,
         priority=1,
         pending=0,
         running=0,
         processors=0,
     )
-    (told,) = organization_rows([row])
-    assert (told.share, told.drift_seconds) == (0, 0)
+    (output,) = organization_rows([row])
+    assert (output.share, output.balance_per_part) == (0, 0)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.service.check import Finding, Severity
 from shapleyprio.service.metrics import Metrics
+from shapleyprio.slurm.findings import Finding, Severity
 from tests.service.conftest import service, slurm, store, store_file
 from tests.service.consortium import NAME, Service
 from tests.serving.sites import Certificates, Served, free_port
@@ -49,7 +49,7 @@ def opened(served: Served) -> Served:
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Of this host and of a client, each its own authority."""
+    """Makes certificates of this host and of a client, each its own authority."""
     if shutil.which("openssl") is None:
         pytest.skip("no openssl here to make a certificate with (Debian: openssl)")
     folder = tmp_path_factory.mktemp("tls")

@@ -15,8 +15,8 @@ from shapleyprio.serving import Site
 from tests.service.consortium import NAME, config
 
 if TYPE_CHECKING:
-    from shapleyprio.service.check import Finding
     from shapleyprio.service.metrics import Metrics
+    from shapleyprio.slurm.findings import Finding
     from shapleyprio.store import Store
 
 HOST = "127.0.0.1"
@@ -30,7 +30,7 @@ def free_port() -> int:
 
 
 def basic(user: str, password: str) -> dict[str, str]:
-    """The header that tells who asks."""
+    """The header that says who asks."""
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
 
 
@@ -83,7 +83,7 @@ class Served:
     checked: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.site = Site(self.metrics.registry, self.store, NAME, self._check)
+        self.site = Site(self.metrics.registry, self.store.cluster(NAME), self._check)
 
     def open(self, **metrics: Any) -> None:
         """Opens the site and waits until its first check is done."""

@@ -36,7 +36,7 @@ def test_the_json_has_the_keys_that_are_served(opened: Served, steered: Service)
         t=NOW, organization="physics", schedule="recorded", begin=NOW - 604_800, reference="ref",
         utility=-50, fair=0, parts=10,
     )  # fmt: skip
-    with steered.store.transaction(NAME) as transaction:
+    with steered.store.cluster(NAME).transaction() as transaction:
         transaction.save_drifts([row])
     opened.site._checks.once()
     assert keys(json.loads(block("json"))) == keys(opened.ask("/api/status").json)

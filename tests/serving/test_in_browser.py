@@ -8,8 +8,8 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
-from shapleyprio.service.check import Finding, Severity
 from shapleyprio.service.metrics import Metrics
+from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import CycleRow, DriftRow, StandingRow, Store
 from tests.report.browsing import DESKTOP, PHONE, browser
 from tests.service.consortium import NAME, NOW
@@ -58,7 +58,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def fill(store: Store) -> None:
-    with store.transaction(NAME) as transaction:
+    with store.cluster(NAME).transaction() as transaction:
         transaction.save_cycle(
             CycleRow(
                 number=7, started=NOW, finished=NOW + 1, outcome="ok", t=NOW, seen=42, kept=9,
@@ -74,8 +74,8 @@ def fill(store: Store) -> None:
         transaction.save_standings(
             StandingRow(
                 cycle=7, organization=name, t=NOW, contribution=max(balance, 0),
-                utility=max(-balance, 0), parts=100, priority=10 - place, pending=place * 1000,
-                running=7, processors=64,
+                utility=max(-balance, 0), score=balance, parts=100, priority=10 - place,
+                pending=place * 1000, running=7, processors=64,
             )
             for place, (name, balance) in enumerate(BALANCES.items())
         )  # fmt: skip

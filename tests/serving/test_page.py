@@ -22,7 +22,7 @@ def overview(steered: Service) -> Overview:
         cluster=NAME,
         at=NOW + 11,
         poll_seconds=30,
-        status=read_status(steered.store, NAME),
+        status=read_status(steered.store.cluster(NAME)),
         why="",
         drift=None,
         checked=Checked(NOW, ()),
@@ -37,9 +37,9 @@ def row(end: int, utility: int, *, organization: str = "physics", parts: int = 1
 
 
 def drift_in(store: Store, *rows: DriftRow) -> Drift | None:
-    with store.transaction(NAME) as transaction:
+    with store.cluster(NAME).transaction() as transaction:
         transaction.save_drifts(rows)
-    with store.reading(NAME) as view:
+    with store.cluster(NAME).reading() as view:
         return drift_of_last_day(view, NOW)
 
 
@@ -102,7 +102,7 @@ def test_windows_in_which_nothing_was_done_have_no_drift(store: Store) -> None:
     assert drift_in(store, row(NOW, 0, parts=0)) is None
 
 
-def test_the_drift_of_who_left_is_not_told_as_of_today(store: Store) -> None:
+def test_the_drift_of_who_left_is_not_shown_as_of_today(store: Store) -> None:
     drift = drift_in(store, row(NOW - 60, 7), row(NOW, -30, organization="biology"))
     assert drift is not None
     assert (drift.last("physics"), drift.last("biology")) == (None, -3.0)

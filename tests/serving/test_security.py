@@ -49,8 +49,8 @@ def test_a_file_that_holds_no_password_is_refused(tmp_path: Path, text: str) -> 
 
 
 def test_a_password_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    told = refusal(username="p", password_file=written(tmp_path, "schlüssel".encode("latin-1")))
-    assert told.endswith("is not text in UTF-8")
+    answer = refusal(username="p", password_file=written(tmp_path, "schlüssel".encode("latin-1")))
+    assert answer.endswith("is not text in UTF-8")
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o602])
@@ -72,7 +72,7 @@ def test_a_file_that_is_missing_is_named(certificates: Certificates, key: str) -
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "answer"),
     [
         ("tls_certificate", "holds no certificate in PEM; it begins with"),
         ("tls_client_ca", "holds no certificate of an authority in PEM"),
@@ -80,17 +80,17 @@ def test_a_file_that_is_missing_is_named(certificates: Certificates, key: str) -
     ],
 )
 def test_a_file_that_is_something_else_is_named(
-    tmp_path: Path, certificates: Certificates, key: str, told: str
+    tmp_path: Path, certificates: Certificates, key: str, answer: str
 ) -> None:
     file = written(tmp_path, "nothing of the kind")
     message = refusal(**certificates.settings(**{key: file}))
-    assert message.startswith(f"metrics.{key}: {file} {told}")
+    assert message.startswith(f"metrics.{key}: {file} {answer}")
 
 
 def test_the_key_of_another_certificate_is_refused(certificates: Certificates) -> None:
     key = certificates.folder / "client.key"
-    told = refusal(**certificates.settings(tls_key=str(key)))
-    assert told.startswith(f"metrics.tls_key: {key} is not the key of the certificate")
+    answer = refusal(**certificates.settings(tls_key=str(key)))
+    assert answer.startswith(f"metrics.tls_key: {key} is not the key of the certificate")
 
 
 def test_a_key_with_a_passphrase_is_refused_and_nobody_asked_for_it(

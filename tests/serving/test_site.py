@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from shapleyprio.config import ConfigError
-from shapleyprio.service.check import Finding, Severity
 from shapleyprio.service.status import read_status
 from shapleyprio.serving import overview, server
 from shapleyprio.serving.checks import Checks
+from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import DriftRow
 from tests.service.consortium import NAME, NOW, Service
 from tests.serving.sites import HOST, Certificates, Served, basic
@@ -41,7 +41,7 @@ def test_prometheus_reads_the_metrics(opened: Served, steered: Service) -> None:
     assert "shapleyprio_organization_balance_part_seconds" in names(answer.text)
 
 
-def test_metrics_are_told_as_they_are_asked_for(opened: Served) -> None:
+def test_metrics_are_served_as_they_are_asked_for(opened: Served) -> None:
     packed = opened.ask("/metrics", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
     assert "shapleyprio_build_info" in gzip.decompress(packed.body).decode()
@@ -51,16 +51,16 @@ def test_metrics_are_told_as_they_are_asked_for(opened: Served) -> None:
 
 
 def test_the_status_is_what_the_command_prints_and_more(opened: Served, steered: Service) -> None:
-    told = opened.ask("/api/status").json
-    printed = read_status(steered.store, NAME).as_json()
-    assert {key: told[key] for key in printed} == printed
-    assert told.keys() - printed.keys() == {
+    output = opened.ask("/api/status").json
+    printed = read_status(steered.store.cluster(NAME)).as_json()
+    assert {key: output[key] for key in printed} == printed
+    assert output.keys() - printed.keys() == {
         *("error", "version", "at", "silent_seconds", "last_cycle", "drift", "check")
     }
-    assert (told["last_cycle"]["number"], told["last_cycle"]["outcome"]) == (1, "ok")
+    assert (output["last_cycle"]["number"], output["last_cycle"]["outcome"]) == (1, "ok")
 
 
-def test_the_page_and_the_status_tell_the_same(opened: Served, steered: Service) -> None:
+def test_the_page_and_the_status_show_the_same(opened: Served, steered: Service) -> None:
     page = opened.ask("/")
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
     for row in opened.ask("/api/status").json["organizations"]:
@@ -68,9 +68,9 @@ def test_the_page_and_the_status_tell_the_same(opened: Served, steered: Service)
         assert f"{row['balance']:+}".replace("-", "−") in page.text
 
 
-def test_the_drift_of_the_last_day_is_told(opened: Served, steered: Service) -> None:
+def test_the_drift_of_the_last_day_is_reported(opened: Served, steered: Service) -> None:
     ends = (NOW - 2 * 86_400, NOW - 3600, NOW)
-    with steered.store.transaction(NAME) as transaction:
+    with steered.store.cluster(NAME).transaction() as transaction:
         transaction.save_drifts(
             DriftRow(
                 t=end, organization=name, schedule=schedule, begin=end - 604_800,
@@ -207,7 +207,7 @@ def password(tmp_path: Path, text: str = "swordfish\n", mode: int = 0o640) -> di
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/api/status", "/graph"])
-def test_without_the_password_nothing_is_told(served: Served, tmp_path: Path, path: str) -> None:
+def test_without_the_password_nothing_is_shown(served: Served, tmp_path: Path, path: str) -> None:
     served.open(**password(tmp_path))
     good = basic("prometheus", "swordfish")
     assert served.ask(path, headers=good).status in {200, 404, 503}
@@ -274,9 +274,9 @@ def test_an_open_door_to_the_network_is_pointed_out(
 ) -> None:
     with capture_logs() as lines:
         served.open(address=metrics["address"].format(port=served.port))
-    told = [line["mend"] for line in lines if "mend" in line]
-    assert bool(told) == bool(missing)
-    assert missing is None or missing in told[0]
+    output = [line["mend"] for line in lines if "mend" in line]
+    assert bool(output) == bool(missing)
+    assert missing is None or missing in output[0]
 
 
 def test_an_address_that_is_taken_is_refused(opened: Served) -> None:
@@ -303,10 +303,10 @@ def once_checked(served: Served, holds: Callable[[], bool]) -> None:
     raise AssertionError
 
 
-def test_the_findings_of_check_are_told(opened: Served, steered: Service) -> None:
+def test_the_findings_of_check_are_reported(opened: Served, steered: Service) -> None:
     once_checked(opened, lambda: opened.site._checks.last is not None)
-    (told,) = opened.ask("/api/status").json["check"]["findings"]
-    assert told == {
+    (output,) = opened.ask("/api/status").json["check"]["findings"]
+    assert output == {
         "severity": "warning",
         "subject": "accounts <b>guest</b>",
         "message": "belong to nobody",

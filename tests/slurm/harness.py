@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from types import MappingProxyType
 from typing import Protocol
 
-from shapleyprio.slurm.command_line import CommandLineSlurm
-from shapleyprio.slurm.port import PrioritySettings, Slurm
-from shapleyprio.slurm.simulated import Daemon, SimulatedSlurm
+from shapleyprio.slurm.adapters import connect
+from shapleyprio.slurm.port import Connection, PrioritySettings, Slurm
+from shapleyprio.slurm.simulated import DaemonName, SimulatedSlurm, SimulatedSpec
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.testbed.errors import TestbedError
@@ -61,8 +62,8 @@ class Harness(Protocol):
     def resume(self, job_id: int) -> None: ...
     def cancel(self, job_id: int) -> None: ...
     def set_nice(self, job_id: int, nice: int) -> None: ...
-    def take_down(self, daemon: Daemon) -> None: ...
-    def bring_up(self, daemon: Daemon) -> None: ...
+    def take_down(self, daemon: DaemonName) -> None: ...
+    def bring_up(self, daemon: DaemonName) -> None: ...
     def clear(self) -> None: ...
 
 
@@ -74,19 +75,21 @@ class SimulatedHarness:
 
     def __init__(self) -> None:
         self.slurm = SimulatedSlurm(
-            cluster=CLUSTER,
-            nodes=dict.fromkeys(NODES, CPUS_PER_NODE),
-            partitions={**PARTITIONS, "all": NODES},
-            accounts=ACCOUNTS,
-            now=1_780_000_000,
-            settings=PrioritySettings(
-                type="priority/multifactor",
-                weights={"Age": 0, "Partition": BASE_PRIORITY, "QOS": QOS_WEIGHT},
-                flags=frozenset(),
-                calc_period_seconds=CALC_PERIOD_SECONDS,
-                max_age_seconds=86_400,
-                site_factor_plugin="",
+            SimulatedSpec(
+                cluster=CLUSTER,
+                nodes=dict.fromkeys(NODES, CPUS_PER_NODE),
+                partitions={**PARTITIONS, "all": NODES},
+                accounts=ACCOUNTS,
+                settings=PrioritySettings(
+                    type="priority/multifactor",
+                    weights={"Age": 0, "Partition": BASE_PRIORITY, "QOS": QOS_WEIGHT},
+                    flags=frozenset(),
+                    calc_period_seconds=CALC_PERIOD_SECONDS,
+                    max_age_seconds=86_400,
+                    site_factor_plugin="",
+                ),
             ),
+            now=1_780_000_000,
             accounting_delay=3,
         )
         self.hold = self.slurm.hold
@@ -154,9 +157,10 @@ class RealHarness:
 
     def __init__(self, cluster: PrivateSlurm) -> None:
         self._cluster = cluster
-        self._down: set[Daemon] = set()
-        self.user = cluster.place.user
-        self.slurm = CommandLineSlurm(environment=cluster.environment, timeout_seconds=20)
+        self._down: set[DaemonName] = set()
+        self._names = (f"contract-{number}" for number in count())
+        self.user = cluster.paths.user
+        self.slurm = connect(Connection(environment=cluster.environment, timeout_seconds=20))
 
     def submit(
         self,
@@ -175,6 +179,7 @@ class RealHarness:
             partition=partition,
             nice=nice or None,
             array=f"0-{array - 1}" if array else None,
+            job_name=next(self._names),
         )
 
     def now(self) -> int:
@@ -193,13 +198,9 @@ class RealHarness:
         self._cluster.run("scontrol", "release", str(job_id))
 
     def requeue(self, job_id: int) -> None:
-        """Requeue a job and let it start again at once.
-
-        Slurm lets it wait until the credential of its first start has expired, and that takes
-        two hours on this clock. For a moment it refuses updates ("try again in a bit").
-        """
+        """Requeue a job and let it start again at once."""
         self._cluster.run("scontrol", "requeue", str(job_id))
-        self.until(lambda: self._starts_now(job_id), "the requeued job to be updated")
+        self.until(lambda: self._cluster.starts_again(job_id), "the requeued job to be updated")
 
     def suspend(self, job_id: int) -> None:
         self._cluster.run("scontrol", "suspend", str(job_id))
@@ -213,11 +214,13 @@ class RealHarness:
     def set_nice(self, job_id: int, nice: int) -> None:
         self._cluster.run("scontrol", "update", f"JobId={job_id}", f"Nice={nice}")
 
-    def take_down(self, daemon: Daemon) -> None:
+    def take_down(self, daemon: DaemonName) -> None:
+        if daemon == "slurmctld":
+            self.until(self._jobs_are_saved, "slurmctld to save its jobs")
         self._cluster.kill(daemon)
         self._down.add(daemon)
 
-    def bring_up(self, daemon: Daemon) -> None:
+    def bring_up(self, daemon: DaemonName) -> None:
         self._cluster.restart(daemon)
         self._down.discard(daemon)
 
@@ -227,13 +230,11 @@ class RealHarness:
             self.bring_up(daemon)
         self._cluster.wait_until(self._empty, real_seconds=30, what="an empty cluster")
 
-    def _starts_now(self, job_id: int) -> bool:
-        if self._cluster.run("squeue", "-h", "-j", str(job_id), "-o", "%T").strip() != "PENDING":
-            return False
-        with suppress(TestbedError):
-            self._cluster.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")
-            return True
-        return False
+    def _jobs_are_saved(self) -> bool:
+        """Whether slurmctld would know its jobs again: it saves new ones only after a moment."""
+        saved = (self._cluster.directory / "state" / "job_state").read_bytes()
+        names = self._cluster.run("squeue", "-h", "-o", "%j").split()
+        return all(name.encode() in saved for name in names)
 
     def _empty(self) -> bool:
         with suppress(TestbedError):  # a daemon that has just come back may need another moment

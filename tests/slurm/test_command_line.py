@@ -1,4 +1,5 @@
 import os
+import re
 import shlex
 import time
 from collections.abc import Callable
@@ -9,23 +10,22 @@ import pytest
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.command_line import CommandLineSlurm
 from shapleyprio.slurm.port import (
-    Channel,
+    Connection,
     Malformed,
-    PendingJob,
+    PendingQueue,
     Slurm,
     SlurmRefusedError,
     SlurmUnavailableError,
 )
-from shapleyprio.slurm.text import SEPARATOR
+from shapleyprio.slurm.releases import TESTED_RELEASES
 
-RECORDED = Path(__file__).parent / "recorded" / "22.05"
+RECORDED = Path(__file__).parent / "recorded" / TESTED_RELEASES[-1]
 UP = "*ping*) echo 'Slurmctld(primary) at vm is UP';;"
-RECORD = SEPARATOR.join(
-    [
-        *("8", "8", "org", "ann", "all", "1000000100", "1000000200", "1000000260", "60"),
-        *("00:00:00", "COMPLETED", "6", "cpu=6,node=2", "a2,b1"),
-    ]
+RECORD = (
+    *("8", "8", "org", "ann", "all", "1000000100", "1000000200", "1000000260", "60"),
+    *("00:00:00", "COMPLETED", "6", "cpu=6,node=2", "a2,b1"),
 )
+JOB = ("org", "ann", "all", "normal", "10", "-5", "1000000100", "4", "Waits for a|b")
 
 
 class Programs:
@@ -56,7 +56,9 @@ def programs(tmp_path: Path) -> Programs:
 
 @pytest.fixture
 def slurm(programs: Programs) -> CommandLineSlurm:
-    return CommandLineSlurm(timeout_seconds=5, batch_size=2, bin_directory=programs.directory)
+    return CommandLineSlurm(
+        Connection(timeout_seconds=5, batch_size=2, bin_directory=programs.directory)
+    )
 
 
 def show(name: str) -> str:
@@ -67,6 +69,20 @@ def say(text: str) -> str:
     return f"printf '%s\\n' {shlex.quote(text)}"
 
 
+def emit(*fields: str) -> str:
+    """Fields, after each of which comes the delimiter that the call asked for.
+
+    sacct is given it as an option, squeue between the fields of its format, the first of which is
+    two characters long.
+    """
+    words = " ".join(map(shlex.quote, fields))
+    return (
+        'for word in "$@"; do case $word in --delimiter=*) d=${word#*=};;'
+        " %[AF]*) d=${word#%?}; d=${d%%%*};; esac; done;"
+        f' for field in {words}; do printf \'%s%s\' "$field" "$d"; done; echo'
+    )
+
+
 # -- reading
 
 
@@ -74,10 +90,11 @@ def test_it_is_a_slurm(slurm: Slurm) -> None:
     assert callable(slurm.pending)
 
 
-def test_the_controller_tells_its_clock(programs: Programs, slurm: CommandLineSlurm) -> None:
+def test_the_controller_shows_its_clock(programs: Programs, slurm: CommandLineSlurm) -> None:
     programs.scontrol()
     programs.install("sdiag", show("sdiag.txt"))
-    assert slurm.controller().time == 1795245525
+    output = (RECORDED / "sdiag.txt").read_text()
+    assert f"({slurm.controller().time})" in output.splitlines()[1]
 
 
 def test_the_layout_is_put_together(programs: Programs, slurm: CommandLineSlurm) -> None:
@@ -89,10 +106,13 @@ def test_the_layout_is_put_together(programs: Programs, slurm: CommandLineSlurm)
     programs.install(
         "sacctmgr",
         f'case "$*" in *assoc*) {say("root||")}; {say("org2|root|")}; {say("sub2|org2|")};;\n'
-        f"*qos*) {show('sacctmgr_qos_fields.txt')};; esac",
+        f"*qos*) {show('sacctmgr_qos.txt')};; esac",
     )
     layout = slurm.layout()
     assert layout.cluster == "testbed"
+    assert layout.version.startswith(TESTED_RELEASES[-1])
+    assert layout.enforces_accounts
+    assert len(programs.calls("scontrol show config")) == 1
     assert layout.accounts == {"org2": None, "sub2": "org2"}
     assert layout.qos_priorities == {"normal": 0, "high": 100}
     assert layout.partitions["pa"].nodes == ("a1", "a2")
@@ -101,7 +121,7 @@ def test_the_layout_is_put_together(programs: Programs, slurm: CommandLineSlurm)
 
 
 def test_records_come_line_by_line(programs: Programs, slurm: CommandLineSlurm) -> None:
-    programs.install("sacct", f"{say(RECORD)}; {say('what?')}; {say(RECORD)}")
+    programs.install("sacct", f"{emit(*RECORD)}; {say('what?')}; {emit(*RECORD)}")
     first, second, third = slurm.records(1795245000, 1795246000)
     assert isinstance(first, JobRecord)
     assert first == third
@@ -120,7 +140,8 @@ def test_times_that_sacct_takes_for_mistakes_are_not_asked(
 def test_records_are_read_in_bounded_pieces_and_may_be_left_early(
     programs: Programs, slurm: CommandLineSlurm
 ) -> None:
-    programs.install("sacct", f"echo $$ > {programs.directory}/pid; yes {shlex.quote(RECORD)}")
+    endless = f'yes "$({emit(*RECORD)})"'
+    programs.install("sacct", f"echo $$ > {programs.directory}/pid; {endless}")
     records = slurm.records(1795245000, 1795246000)
     assert [isinstance(next(records), JobRecord) for _ in range(5000)] == [True] * 5000
     records.close()  # type: ignore[attr-defined]  # it is a generator
@@ -131,7 +152,7 @@ def test_records_are_read_in_bounded_pieces_and_may_be_left_early(
 def test_a_failure_after_the_last_record_is_not_taken_for_the_end(
     programs: Programs, slurm: CommandLineSlurm
 ) -> None:
-    programs.install("sacct", f"{say(RECORD)}; echo 'Connection refused' >&2; exit 1")
+    programs.install("sacct", f"{emit(*RECORD)}; echo 'Connection refused' >&2; exit 1")
     records = slurm.records(1795245000, 1795246000)
     next(records)
     with pytest.raises(SlurmUnavailableError, match="slurmdbd does not answer"):
@@ -139,8 +160,8 @@ def test_a_failure_after_the_last_record_is_not_taken_for_the_end(
 
 
 def test_a_readers_own_slowness_is_not_held_against_slurm(programs: Programs) -> None:
-    slurm = CommandLineSlurm(timeout_seconds=0.5, bin_directory=programs.directory)
-    programs.install("sacct", f"{say(RECORD)}; {say(RECORD)}")
+    slurm = CommandLineSlurm(Connection(timeout_seconds=0.5, bin_directory=programs.directory))
+    programs.install("sacct", f"{emit(*RECORD)}; {emit(*RECORD)}")
     records = slurm.records(1795245000, 1795246000)
     next(records)
     time.sleep(0.7)
@@ -148,32 +169,57 @@ def test_a_readers_own_slowness_is_not_held_against_slurm(programs: Programs) ->
 
 
 def test_records_of_jobs_leave_out_other_tasks(programs: Programs, slurm: CommandLineSlurm) -> None:
-    other = RECORD.replace("8\x1f8", "9\x1f8_1", 1)
-    programs.install("sacct", f"{say(RECORD)}; {say(other)}")
+    programs.install("sacct", f"{emit(*RECORD)}; {emit('9', '8_1', *RECORD[2:])}")
     found = list(slurm.records_of([8, 8, 3, 4]))
     assert [record.job_id for record in found if isinstance(record, JobRecord)] == [8]
     assert [call.rsplit(" ", 1)[1] for call in programs.calls("sacct")] == ["3,4", "8"]
 
 
+def test_each_call_asks_for_another_delimiter(programs: Programs, slurm: CommandLineSlurm) -> None:
+    programs.scontrol()
+    programs.install("sacct", "true")
+    programs.install("squeue", emit("33", "33", *JOB))
+    programs.install("sprio", "true")
+    for _ in range(2):
+        assert list(slurm.records(1795245000, 1795246000)) == []
+        assert len(slurm.pending().jobs) == 1
+    asked = re.findall(r"--delimiter=(\w+)|%A(\w+)%i", "\n".join(programs.calls("s")))
+    assert len(asked) == 4
+    assert len(set(asked)) == 4
+
+
 def test_waiting_jobs_get_their_site_factor(programs: Programs, slurm: CommandLineSlurm) -> None:
     programs.scontrol()
-    rest = ("org", "ann", "all", "normal", "10", "-5", "1000000100", "4", "Waits for a|b")
-    lines = [SEPARATOR.join((*job, *rest)) for job in (("33", "33_[4-9%1]"), ("36", "33_2"))]
-    programs.install("squeue", "; ".join(say(line) for line in [*lines, "torn"]))
-    programs.install("sprio", say(SEPARATOR.join(["33", "-70"])))
-    first, second, third = slurm.pending()
-    assert isinstance(first, PendingJob)
-    assert isinstance(second, PendingJob)
-    assert (first.target, first.site_factor, first.reason) == ("33_[4-9]", -70, "Waits for a|b")
+    lines = (emit("33", "33_4", *JOB), emit("33", "33_5", *JOB), emit("36", "33_2", *JOB))
+    programs.install("squeue", "; ".join([*lines, say("torn")]))
+    programs.install("sprio", say("33 -70"))
+    queue = slurm.pending()
+    first, second = queue.jobs
+    assert (first.target, first.site_factor, first.reason) == ("33_[4-5]", -70, "Waits for a|b")
+    assert (first.job_id, first.array_job_id) == (33, 33)
+    assert (second.job_id, second.array_job_id) == (36, 33)
     assert (second.target, second.site_factor, second.nice) == ("33_2", None, -5)
-    assert isinstance(third, Malformed)
+    assert [line.source for line in queue.malformed] == ["squeue"]
+    assert len(programs.calls("squeue")) == 1
+
+
+def test_a_stepped_array_is_completed_from_its_folded_line(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.scontrol()
+    tasks = "; ".join(emit("33", f"33_{number}", *JOB) for number in (1, 4, 7))
+    folded = emit("33", "33_[1-10:3%2]")
+    programs.install("squeue", f'case "$*" in *--array*) {tasks};; *) {folded};; esac')
+    programs.install("sprio", "true")
+    (job,) = slurm.pending().jobs
+    assert job.target == "33_[1,4,7,10]"
 
 
 def test_nobody_waits(programs: Programs, slurm: CommandLineSlurm) -> None:
     programs.scontrol()
     programs.install("squeue", "true")
     programs.install("sprio", say("Unable to find jobs matching user/id(s) specified"))
-    assert slurm.pending() == []
+    assert slurm.pending() == PendingQueue([], [])
 
 
 def test_a_users_settings_do_not_change_the_answers(
@@ -184,7 +230,7 @@ def test_a_users_settings_do_not_change_the_answers(
     monkeypatch.setenv("SLURM_TIME_FORMAT", "relative")
     programs.install("sacct", f"env > {programs.directory}/env")
     slurm = CommandLineSlurm(
-        bin_directory=programs.directory, environment={"SLURM_CONF": "/x"}, cluster="c1"
+        Connection(bin_directory=programs.directory, environment={"SLURM_CONF": "/x"}, cluster="c1")
     )
     assert list(slurm.records(1795245000, 1795246000)) == []
     seen = (programs.directory / "env").read_text().splitlines()
@@ -199,7 +245,7 @@ def test_a_users_settings_do_not_change_the_answers(
 def test_jobs_are_written_in_batches_by_value(programs: Programs, slurm: CommandLineSlurm) -> None:
     programs.scontrol()
     values = {"1": 5, "2": -7, "3_[4,6-9]": 5, "4+1": 5}
-    assert slurm.write(Channel.SITE_FACTOR, values) == {}
+    assert slurm.write("site_factor", values) == {}
     assert programs.calls("scontrol") == [
         "scontrol ping",
         "scontrol update JobId=1,3_[4,6-9] SiteFactor=5",
@@ -209,16 +255,16 @@ def test_jobs_are_written_in_batches_by_value(programs: Programs, slurm: Command
 
 
 def test_nothing_to_write_asks_nothing(programs: Programs, slurm: CommandLineSlurm) -> None:
-    assert slurm.write(Channel.NICE, {}) == {}
+    assert slurm.write("nice", {}) == {}
     assert programs.calls("") == []
 
 
-def test_refused_jobs_are_told_and_the_rest_goes_on(
+def test_refused_jobs_are_reported_and_the_rest_goes_on(
     programs: Programs, slurm: CommandLineSlurm
 ) -> None:
     programs.scontrol("*JobId=1*) echo 'Invalid job id specified for job 1' >&2; exit 1;;")
     values = {"1": 5, "2": 5, "3": 5, "4,5": 5, "6": 2**40}
-    assert slurm.write(Channel.NICE, values) == {
+    assert slurm.write("nice", values) == {
         "1": "Invalid job id specified",
         "4,5": "names no job",
         "6": "1099511627776 is not between -2147483645 and 2147483645",
@@ -230,8 +276,19 @@ def test_a_complaint_about_no_job_in_particular_concerns_them_all(
     programs: Programs, slurm: CommandLineSlurm
 ) -> None:
     programs.scontrol("*update*) echo 'Update of this parameter is not supported' >&2; exit 1;;")
-    refused = slurm.write(Channel.NICE, {"1": 5, "2": 5})
+    refused = slurm.write("nice", {"1": 5, "2": 5})
     assert refused == dict.fromkeys(["1", "2"], "Update of this parameter is not supported")
+
+
+def test_an_array_with_too_many_tasks_for_a_command_keeps_no_other_from_being_written(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.scontrol()
+    long = f"3_[{','.join(map(str, range(0, 60_000, 2)))}]"
+    assert slurm.write("nice", {long: 5, "4": 5}) == {
+        long: "names more tasks than one command takes"
+    }
+    assert programs.calls("scontrol update") == ["scontrol update JobId=4 Nice=5"]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +304,7 @@ def test_writing_stops_at_the_first_sign_that_the_controller_is_away(
 ) -> None:
     programs.scontrol(f"*update*) echo '{complaint}' >&2; exit 1;;")
     with pytest.raises(SlurmUnavailableError, match="slurmctld does not answer"):
-        slurm.write(Channel.NICE, {"1": 5, "2": 6})
+        slurm.write("nice", {"1": 5, "2": 6})
     assert len(programs.calls("scontrol update")) == 1
 
 
@@ -255,8 +312,8 @@ def test_nothing_is_written_while_the_controller_is_down(
     programs: Programs, slurm: CommandLineSlurm
 ) -> None:
     programs.install("scontrol", f"{show('scontrol_ping_down.txt')}; exit 1")
-    with pytest.raises(SlurmUnavailableError, match=r"at vm is DOWN"):
-        slurm.write(Channel.NICE, {"1": 5})
+    with pytest.raises(SlurmUnavailableError, match=r"at box is DOWN"):
+        slurm.write("nice", {"1": 5})
     assert programs.calls("scontrol") == ["scontrol ping"]
 
 
@@ -267,7 +324,7 @@ def test_without_the_right_to_write_it_says_so(programs: Programs, slurm: Comman
     )
     programs.install("sacctmgr", "true")
     with pytest.raises(SlurmRefusedError, match="Invalid user id"):
-        slurm.write(Channel.NICE, {"1": 5})
+        slurm.write("nice", {"1": 5})
 
 
 def test_a_qos_that_has_the_value_already_is_no_refusal(
@@ -276,14 +333,14 @@ def test_a_qos_that_has_the_value_already_is_no_refusal(
     programs.install(
         "sacctmgr",
         f'case "$*" in *modify*name=high*) exit 0;; *modify*) echo " Nothing modified"; exit 1;;\n'
-        f"*show*) {show('sacctmgr_qos_fields.txt')};; esac",
+        f"*show*) {show('sacctmgr_qos.txt')};; esac",
     )
     values = {"high": 100, "normal": 0, "gone": 7, "negative": -1}
-    assert slurm.write(Channel.QOS, values) == {
+    assert slurm.write("qos", values) == {
         "gone": "no such QOS",
         "negative": "-1 is not between 0 and 2147483647",
     }
-    assert slurm.write(Channel.QOS, {"normal": 8}) == {"normal": "Nothing modified"}
+    assert slurm.write("qos", {"normal": 8}) == {"normal": "Nothing modified"}
 
 
 def test_writing_a_qos_without_the_right_is_refused(
@@ -291,18 +348,18 @@ def test_writing_a_qos_without_the_right_is_refused(
 ) -> None:
     programs.install("sacctmgr", "echo ' Error with request: Access/permission denied' >&2; exit 1")
     with pytest.raises(SlurmRefusedError, match="permission denied"):
-        slurm.write(Channel.QOS, {"high": 1})
+        slurm.write("qos", {"high": 1})
 
 
 @pytest.mark.parametrize(
     ("level", "channel", "missing"),
     [
-        ("Operator", Channel.NICE, None),
-        ("Operator", Channel.SITE_FACTOR, None),
-        ("Administrator", Channel.QOS, None),
-        ("Operator", Channel.QOS, "modify user {} set AdminLevel=Administrator"),
-        ("None", Channel.NICE, "modify user {} set AdminLevel=Operator"),
-        ("", Channel.NICE, "add user {} account=root AdminLevel=Operator"),
+        ("Operator", "nice", None),
+        ("Operator", "site_factor", None),
+        ("Administrator", "qos", None),
+        ("Operator", "qos", "modify user {} set AdminLevel=Administrator"),
+        ("None", "nice", "modify user {} set AdminLevel=Operator"),
+        ("", "nice", "add user {} account=root AdminLevel=Operator"),
     ],
 )
 def test_privileges(
@@ -310,7 +367,7 @@ def test_privileges(
     slurm: CommandLineSlurm,
     monkeypatch: pytest.MonkeyPatch,
     level: str,
-    channel: Channel,
+    channel: str,
     missing: str | None,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 987654)
@@ -325,7 +382,7 @@ def test_slurms_own_user_may_write(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 64030)
     programs.scontrol(f"*config*) {say('SlurmUser = slurm(64030)')};;")
-    assert slurm.privilege(Channel.QOS) is None
+    assert slurm.privilege("qos") is None
 
 
 # -- failures
@@ -357,6 +414,42 @@ def test_what_slurm_understood_and_refused_is_another_error(
         list(slurm.records(1795245000, 1795246000))
 
 
+@pytest.mark.parametrize("release", TESTED_RELEASES)
+@pytest.mark.parametrize(
+    ("recorded", "cause"),
+    [
+        ("squeue_unknown_option", "squeue: unrecognized option '--unheard-of'"),
+        ("sacct_unknown_option", "sacct: unrecognized option '--unheard-of'"),
+        ("sacct_unknown_field", 'sacct: Invalid field requested: "Unheard"'),
+    ],
+)
+def test_an_error_shows_what_slurm_says_was_wrong(
+    programs: Programs, slurm: CommandLineSlurm, release: str, recorded: str, cause: str
+) -> None:
+    program = recorded.partition("_")[0]
+    programs.scontrol()
+    programs.install(program, f"{show(f'../{release}/{recorded}.txt')} >&2; exit 1")
+    with pytest.raises(SlurmRefusedError) as caught:
+        slurm.pending() if program == "squeue" else list(slurm.records(1795245000, 1795246000))
+    assert str(caught.value) == f"Slurm refused: {cause}"
+
+
+def test_an_account_reported_twice_is_not_believed(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.scontrol(
+        f"*config*) {show('scontrol_config.txt')};;",
+        f"*node*) {show('scontrol_nodes.txt')};;",
+        f"*partition*) {show('scontrol_partitions.txt')};;",
+    )
+    programs.install("sacctmgr", f"{say('org2|root|')}; {say('x')}; {say('org2|org1|')}")
+    with pytest.raises(SlurmUnavailableError, match=r"cannot be read .*'x'"):
+        slurm.layout()
+    programs.install("sacctmgr", f"{say('org2|root|')}; {say('org2|org1|')}")
+    with pytest.raises(SlurmUnavailableError, match="lists account 'org2' more than once"):
+        slurm.layout()
+
+
 def test_a_missing_command_is_named_with_the_remedy(slurm: CommandLineSlurm) -> None:
     with pytest.raises(SlurmUnavailableError, match=r"sacctmgr is not to be found in .*: install"):
         slurm.qos_priorities()
@@ -373,7 +466,7 @@ def test_a_missing_command_is_named_with_the_remedy(slurm: CommandLineSlurm) -> 
 def test_a_command_that_hangs_is_ended_with_its_children(
     programs: Programs, program: str, ask: Callable[[CommandLineSlurm], object], daemon: str
 ) -> None:
-    slurm = CommandLineSlurm(timeout_seconds=1, bin_directory=programs.directory)
+    slurm = CommandLineSlurm(Connection(timeout_seconds=1, bin_directory=programs.directory))
     programs.install(program, f"sleep 60 & echo $! > {programs.directory}/pid; wait")
     began = time.monotonic()
     with pytest.raises(SlurmUnavailableError, match=rf"{daemon} .*{program} took longer than 1 s"):

@@ -1,4 +1,4 @@
-"""What every adapter promises of Slurm, told once and asked of the simulated and of a real one."""
+"""What every adapter promises of Slurm, written once, asked of the simulated and of a real one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.port import Channel, PendingJob, SlurmUnavailableError
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import PendingJob, SlurmUnavailableError
+from shapleyprio.slurm.releases import Release, untested
 from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.slurm.harness import (
     ACCOUNTS,
@@ -28,7 +30,7 @@ from tests.slurm.harness import (
 
 LONG = 36_000
 NO_JOB = 4_000_000
-JOB_CHANNELS = [Channel.SITE_FACTOR, Channel.NICE]
+JOB_CHANNELS = [name for name, channel in CHANNELS.items() if channel.per_job]
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +69,9 @@ def window(harness: Harness, since: int, until: int) -> dict[int, JobRecord]:
 
 
 def pending(harness: Harness) -> dict[int, PendingJob]:
-    found = harness.slurm.pending()
-    return {job.job_id: job for job in found if isinstance(job, PendingJob)}
+    queue = harness.slurm.pending()
+    assert not queue.malformed
+    return {job.job_id: job for job in queue.jobs}
 
 
 def until_running(harness: Harness, job_id: int) -> JobRecord:
@@ -105,21 +108,21 @@ def waiting(harness: Harness, *, nice: int = 0, array: int = 0) -> int:
     return job
 
 
-def until_told(harness: Harness, job_id: int) -> PendingJob:
-    """Wait for a job's site factor: it is not told while the job may not start."""
+def until_known(harness: Harness, job_id: int) -> PendingJob:
+    """Wait for a job's site factor: it is not known while the job may not start."""
 
-    def told() -> bool:
+    def known() -> bool:
         job = pending(harness).get(job_id)
         return job is not None and job.site_factor is not None
 
-    harness.until(told, f"the site factor of job {job_id}")
+    harness.until(known, f"the site factor of job {job_id}")
     return pending(harness)[job_id]
 
 
 # -- records
 
 
-def test_a_finished_job_tells_when_and_where_it_ran(harness: Harness) -> None:
+def test_a_finished_job_shows_when_and_where_it_ran(harness: Harness) -> None:
     before = harness.now()
     job = harness.submit("physics", 20, processors=2, partition="pa")
     (record,) = until_ended(harness, job)
@@ -213,7 +216,7 @@ def by_label(harness: Harness, array: int) -> dict[str, JobRecord]:
     return {r.label: r for r in found if r.label.startswith(f"{array}_") and r.start}
 
 
-def test_the_time_of_a_suspension_is_told(harness: Harness) -> None:
+def test_the_time_of_a_suspension_is_reported(harness: Harness) -> None:
     job = harness.submit("physics", LONG)
     until_running(harness, job)
     harness.wait(40)
@@ -236,13 +239,13 @@ def test_the_time_of_a_suspension_is_told(harness: Harness) -> None:
     assert last.elapsed == last.end - last.start - last.suspended >= 60
 
 
-def test_a_job_on_two_nodes_tells_the_processors_on_each(harness: Harness) -> None:
+def test_a_job_on_two_nodes_shows_the_processors_on_each(harness: Harness) -> None:
     job = harness.submit("physics", 20, processors=8, partition="pb")
     (record,) = until_ended(harness, job)
     assert record.processors == {"b1": 4, "b2": 4}
 
 
-def test_a_window_tells_what_existed_in_it(harness: Harness) -> None:
+def test_a_window_shows_what_existed_in_it(harness: Harness) -> None:
     running = harness.submit("physics", LONG)
     early = harness.submit("physics", 20)
     (ended_before,) = until_ended(harness, early)
@@ -274,25 +277,22 @@ def test_unknown_ids_are_passed_over(harness: Harness) -> None:
 # -- waiting jobs and priorities
 
 
-def test_a_waiting_job_tells_all_about_itself(harness: Harness) -> None:
+def test_a_waiting_job_shows_all_about_itself(harness: Harness) -> None:
     occupy(harness)
     before = harness.now()
     job = harness.submit("particles", 60, processors=3, partition="pb", nice=5)
-    told = pending(harness)[job]
-    assert (told.target, told.label) == (str(job), str(job))
-    assert (told.account, told.user, told.partition) == ("particles", harness.user, "pb")
-    assert (told.qos, told.processors) == ("normal", 3)
-    assert (told.nice, told.site_factor, told.priority) == (5, 0, BASE_PRIORITY - 5)
-    assert before <= told.submit <= harness.now()
+    answer = pending(harness)[job]
+    assert (answer.target, answer.label) == (str(job), str(job))
+    assert (answer.account, answer.user, answer.partition) == ("particles", harness.user, "pb")
+    assert (answer.qos, answer.processors) == ("normal", 3)
+    assert (answer.nice, answer.site_factor, answer.priority) == (5, 0, BASE_PRIORITY - 5)
+    assert before <= answer.submit <= harness.now()
 
 
-@pytest.mark.parametrize(
-    ("channel", "sign"), [(Channel.SITE_FACTOR, 1), (Channel.NICE, -1)], ids=JOB_CHANNELS
-)
-def test_what_is_written_moves_the_priority_by_as_much(
-    harness: Harness, channel: Channel, sign: int
-) -> None:
+@pytest.mark.parametrize("channel", JOB_CHANNELS)
+def test_what_is_written_moves_the_priority_by_as_much(harness: Harness, channel: str) -> None:
     occupy(harness)
+    sign = CHANNELS[channel].value(0, 1)
     jobs = [waiting(harness, nice=7) for _ in range(3)]
     values = {str(jobs[0]): -300, str(jobs[1]): 20}
     before = pending(harness)
@@ -301,7 +301,7 @@ def test_what_is_written_moves_the_priority_by_as_much(
     for job in jobs[:2]:
         value = values[str(job)]
         assert getattr(after[job], channel) == value
-        difference = value - (7 if channel is Channel.NICE else 0)
+        difference = value - (getattr(before[job], channel) or 0)
         assert after[job].priority - before[job].priority == sign * difference
     assert after[jobs[2]] == before[jobs[2]]
 
@@ -320,15 +320,15 @@ def test_a_written_priority_is_taken_back_by_zero(harness: Harness) -> None:
 def test_a_priority_does_not_sink_below_one(harness: Harness) -> None:
     occupy(harness)
     job = waiting(harness)
-    harness.slurm.write(Channel.SITE_FACTOR, {str(job): -2 * BASE_PRIORITY})
-    told = pending(harness)[job]
-    assert (told.site_factor, told.priority) == (-2 * BASE_PRIORITY, 1)
+    harness.slurm.write("site_factor", {str(job): -2 * BASE_PRIORITY})
+    answer = pending(harness)[job]
+    assert (answer.site_factor, answer.priority) == (-2 * BASE_PRIORITY, 1)
 
 
-def test_what_users_do_to_their_nice_is_told(harness: Harness) -> None:
+def test_what_users_do_to_their_nice_is_reported(harness: Harness) -> None:
     occupy(harness)
     job = waiting(harness)
-    harness.slurm.write(Channel.NICE, {str(job): -100})
+    harness.slurm.write("nice", {str(job): -100})
     harness.set_nice(job, 40)
     assert pending(harness)[job].nice == 40
 
@@ -336,14 +336,14 @@ def test_what_users_do_to_their_nice_is_told(harness: Harness) -> None:
 def test_an_array_that_waits_is_one_job_and_is_written_as_one(harness: Harness) -> None:
     blocker = occupy(harness)
     array = waiting(harness, array=4)
-    told = pending(harness)
-    assert set(told) == {array}
-    assert told[array].target == f"{array}_[0-3]"
-    assert harness.slurm.write(Channel.SITE_FACTOR, {told[array].target: 11}) == {}
+    answer = pending(harness)
+    assert set(answer) == {array}
+    assert answer[array].target == f"{array}_[0-3]"
+    assert harness.slurm.write("site_factor", {answer[array].target: 11}) == {}
     after = pending(harness)
     assert set(after) == {array}
     assert after[array].site_factor == 11
-    assert after[array].priority == told[array].priority + 11
+    assert after[array].priority == answer[array].priority + 11
     harness.cancel(blocker)
     harness.until(lambda: len(by_label(harness, array)) == 4, "four tasks")
 
@@ -351,9 +351,33 @@ def test_an_array_that_waits_is_one_job_and_is_written_as_one(harness: Harness) 
 def test_a_task_written_alone_leaves_its_array(harness: Harness) -> None:
     occupy(harness)
     array = waiting(harness, array=4)
-    assert harness.slurm.write(Channel.SITE_FACTOR, {f"{array}_1": 11}) == {}
-    told = {job.target: job.site_factor for job in pending(harness).values()}
-    assert told == {f"{array}_[0,2-3]": 0, f"{array}_1": 11}
+    assert harness.slurm.write("site_factor", {f"{array}_1": 11}) == {}
+    answer = {job.target: job.site_factor for job in pending(harness).values()}
+    assert answer == {f"{array}_[0,2-3]": 0, f"{array}_1": 11}
+
+
+def test_tasks_with_a_nice_of_their_own_are_distinguished(harness: Harness) -> None:
+    occupy(harness)
+    array = waiting(harness, array=6, nice=3)
+    values = {f"{array}_1": -7, f"{array}_4": -9}
+    assert harness.slurm.write("nice", values) == {}
+    answer = {job.target: job.nice for job in pending(harness).values()}
+    rest = f"{array}_[0,2-3,5]"
+    assert answer == values | {rest: 3}
+    assert harness.slurm.write("nice", {rest: -4}) == {}
+    answer = {job.target: job.nice for job in pending(harness).values()}
+    assert answer == values | {rest: -4}
+
+
+def test_an_array_of_hundreds_of_tasks_stays_one_job(harness: Harness) -> None:
+    occupy(harness)
+    array = waiting(harness, array=700)
+    for value in (5, 6):
+        assert harness.slurm.write("site_factor", {f"{array}_[0-699]": value}) == {}
+        answer = pending(harness)
+        assert [(job.target, job.site_factor) for job in answer.values()] == [
+            (f"{array}_[0-699]", value)
+        ]
 
 
 def test_a_job_that_is_gone_is_refused_and_the_others_are_written(harness: Harness) -> None:
@@ -366,8 +390,8 @@ def test_a_job_that_is_gone_is_refused_and_the_others_are_written(harness: Harne
         refused = harness.slurm.write(channel, values)
         assert set(refused) == {str(finished), str(NO_JOB)}
         assert all(refused.values())
-    told = pending(harness)
-    assert [(told[job].site_factor, told[job].nice) for job in (first, last)] == [(-5, -5)] * 2
+    answer = pending(harness)
+    assert [(answer[job].site_factor, answer[job].nice) for job in (first, last)] == [(-5, -5)] * 2
 
 
 def test_an_array_of_which_a_task_is_gone_is_refused_and_the_others_are_written(
@@ -376,21 +400,21 @@ def test_an_array_of_which_a_task_is_gone_is_refused_and_the_others_are_written(
     occupy(harness)
     array = waiting(harness, array=2)
     target = f"{array}_[0-3]"
-    assert set(harness.slurm.write(Channel.SITE_FACTOR, {target: 3})) == {target}
+    assert set(harness.slurm.write("site_factor", {target: 3})) == {target}
     assert pending(harness)[array].site_factor == 3
 
 
-def test_a_held_job_is_told_and_keeps_what_it_has(harness: Harness) -> None:
+def test_a_held_job_is_reported_and_keeps_what_it_has(harness: Harness) -> None:
     occupy(harness)
     job = waiting(harness)
-    harness.slurm.write(Channel.SITE_FACTOR, {str(job): 30})
-    harness.slurm.write(Channel.NICE, {str(job): -4})
+    harness.slurm.write("site_factor", {str(job): 30})
+    harness.slurm.write("nice", {str(job): -4})
     harness.hold(job)
     held = pending(harness)[job]
     assert (held.priority, held.site_factor, held.nice) == (0, None, -4)
     assert held.reason.startswith("JobHeld")
     harness.release(job)
-    released = until_told(harness, job)
+    released = until_known(harness, job)
     assert (released.site_factor, released.nice) == (30, -4)
     assert released.priority == BASE_PRIORITY + 34
 
@@ -399,22 +423,22 @@ def test_a_held_job_can_be_written_and_stays_held(harness: Harness) -> None:
     occupy(harness)
     job = waiting(harness)
     harness.hold(job)
-    assert harness.slurm.write(Channel.SITE_FACTOR, {str(job): 30}) == {}
+    assert harness.slurm.write("site_factor", {str(job): 30}) == {}
     assert pending(harness)[job].priority == 0
     harness.release(job)
-    assert until_told(harness, job).site_factor == 30
+    assert until_known(harness, job).site_factor == 30
 
 
 def test_a_requeued_job_keeps_what_was_written(harness: Harness) -> None:
     job = occupy(harness)
-    harness.slurm.write(Channel.SITE_FACTOR, {str(job): 30})
-    harness.slurm.write(Channel.NICE, {str(job): -4})
+    harness.slurm.write("site_factor", {str(job): 30})
+    harness.slurm.write("nice", {str(job): -4})
     rival = waiting(harness)
-    harness.slurm.write(Channel.SITE_FACTOR, {str(rival): 1000})
+    harness.slurm.write("site_factor", {str(rival): 1000})
     harness.wait(60)
     harness.requeue(job)
-    told = until_told(harness, job)
-    assert (told.site_factor, told.nice, told.priority) == (30, -4, BASE_PRIORITY + 34)
+    answer = until_known(harness, job)
+    assert (answer.site_factor, answer.nice, answer.priority) == (30, -4, BASE_PRIORITY + 34)
 
 
 def test_the_higher_priority_starts_first(harness: Harness) -> None:
@@ -422,7 +446,7 @@ def test_the_higher_priority_starts_first(harness: Harness) -> None:
     first = harness.submit("physics", 30, processors=8, partition="pb")
     second = harness.submit("physics", 30, processors=8, partition="pb")
     harness.until(lambda: bool(records(harness, second)), "the record of the second job")
-    harness.slurm.write(Channel.SITE_FACTOR, {str(second): 100})
+    harness.slurm.write("site_factor", {str(second): 100})
     later, earlier = sorted(until_ended(harness, first, second), key=lambda r: r.job_id)
     assert earlier.end is not None
     assert later.start is not None
@@ -433,13 +457,13 @@ def test_the_priority_of_a_qos_is_read_back_and_reaches_what_waits(harness: Harn
     occupy(harness)
     job = waiting(harness)
     assert harness.slurm.qos_priorities()["normal"] == 0
-    assert harness.slurm.write(Channel.QOS, {"normal": 7, "unheard-of": 3}).keys() == {"unheard-of"}
+    assert harness.slurm.write("qos", {"normal": 7, "unheard-of": 3}).keys() == {"unheard-of"}
     assert harness.slurm.qos_priorities()["normal"] == 7
     harness.wait(CALC_PERIOD_SECONDS)
     harness.until(
         lambda: pending(harness)[job].priority == BASE_PRIORITY + QOS_WEIGHT, "the recalculation"
     )
-    assert harness.slurm.write(Channel.QOS, {"normal": 0}) == {}
+    assert harness.slurm.write("qos", {"normal": 0}) == {}
 
 
 # -- the cluster
@@ -449,6 +473,9 @@ def test_the_layout_is_the_clusters(harness: Harness) -> None:
     layout = harness.slurm.layout()
     assert harness.slurm.cluster() == layout.cluster
     assert layout.cluster == CLUSTER
+    assert Release.parse(layout.version) is not None
+    assert untested(layout.version) is None
+    assert layout.enforces_accounts
     assert {name: node.tres["cpu"] for name, node in layout.nodes.items()} == dict.fromkeys(
         NODES, CPUS_PER_NODE
     )
@@ -465,13 +492,13 @@ def test_the_layout_is_the_clusters(harness: Harness) -> None:
     assert settings.site_factor_plugin == ""
 
 
-def test_the_controller_tells_its_clock(harness: Harness) -> None:
+def test_the_controller_shows_its_clock(harness: Harness) -> None:
     before = harness.now()
     assert before <= harness.slurm.controller().time <= harness.now()
 
 
 def test_we_may_write_everywhere(harness: Harness) -> None:
-    assert [harness.slurm.privilege(channel) for channel in Channel] == [None, None, None]
+    assert [harness.slurm.privilege(channel) for channel in CHANNELS] == [None] * len(CHANNELS)
 
 
 def test_without_the_controller_the_records_are_still_there(harness: Harness) -> None:
@@ -485,8 +512,8 @@ def test_without_the_controller_the_records_are_still_there(harness: Harness) ->
         harness.slurm.controller,
         harness.slurm.pending,
         harness.slurm.layout,
-        lambda: harness.slurm.write(Channel.SITE_FACTOR, {str(job): 5}),
-        lambda: harness.slurm.write(Channel.NICE, {str(job): -5}),
+        lambda: harness.slurm.write("site_factor", {str(job): 5}),
+        lambda: harness.slurm.write("nice", {str(job): -5}),
     ):
         with pytest.raises(SlurmUnavailableError):
             ask()
@@ -494,8 +521,8 @@ def test_without_the_controller_the_records_are_still_there(harness: Harness) ->
     assert [r.state for r in records(harness, done)] == ["COMPLETED"]
     assert harness.slurm.qos_priorities() == {"normal": 0}
     harness.bring_up("slurmctld")
-    told = pending(harness)[job]
-    assert (told.site_factor, told.nice) == (0, 0)
+    answer = pending(harness)[job]
+    assert (answer.site_factor, answer.nice) == (0, 0)
 
 
 def test_without_accounting_jobs_still_wait_and_records_come_later(harness: Harness) -> None:
@@ -509,12 +536,12 @@ def test_without_accounting_jobs_still_wait_and_records_come_later(harness: Harn
         lambda: list(harness.slurm.records_of([job])),
         harness.slurm.qos_priorities,
         harness.slurm.layout,
-        lambda: harness.slurm.write(Channel.QOS, {"normal": 5}),
+        lambda: harness.slurm.write("qos", {"normal": 5}),
     ):
         with pytest.raises(SlurmUnavailableError):
             ask()
     assert job in pending(harness)
-    assert harness.slurm.write(Channel.SITE_FACTOR, {str(job): 5}) == {}
+    assert harness.slurm.write("site_factor", {str(job): 5}) == {}
     assert pending(harness)[job].site_factor == 5
     harness.until(lambda: harness.slurm.controller().accounting_backlog > 0, "a backlog")
     harness.wait(60)

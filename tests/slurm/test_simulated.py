@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.port import (
-    Channel,
     Malformed,
     PendingJob,
+    PendingQueue,
     Slurm,
     SlurmRefusedError,
     SlurmUnavailableError,
 )
-from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm
+from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm, SimulatedSpec
 
 NODES = {"a1": 4, "a2": 4, "b1": 2}
 PARTITIONS = {"pa": ["a1", "a2"], "pb": ["b1"], "all": ["a1", "a2", "b1"]}
@@ -27,15 +27,19 @@ PARTITIONS = {"pa": ["a1", "a2"], "pb": ["b1"], "all": ["a1", "a2", "b1"]}
 def cluster(
     nodes: Mapping[str, int] = NODES,
     partitions: Mapping[str, Sequence[str]] = PARTITIONS,
+    accounting_delay: int = 0,
     **more: Any,
 ) -> SimulatedSlurm:
     return SimulatedSlurm(
-        cluster="c",
-        nodes=nodes,
-        partitions=partitions,
-        accounts={"a": None, "b": None},
+        SimulatedSpec(
+            cluster="c",
+            nodes=nodes,
+            partitions=partitions,
+            accounts={"a": None, "b": None},
+            **more,
+        ),
         now=0,
-        **more,
+        accounting_delay=accounting_delay,
     )
 
 
@@ -43,8 +47,8 @@ def one_processor(**more: Any) -> SimulatedSlurm:
     return cluster({"n": 1}, {"all": ["n"]}, **more)
 
 
-def told(slurm: SimulatedSlurm) -> dict[int, PendingJob]:
-    return {job.job_id: job for job in slurm.pending() if isinstance(job, PendingJob)}
+def shown(slurm: SimulatedSlurm) -> dict[int, PendingJob]:
+    return {job.job_id: job for job in slurm.pending().jobs}
 
 
 def all_records(slurm: SimulatedSlurm, last_id: int = 200) -> list[JobRecord]:
@@ -71,11 +75,11 @@ def test_a_start_waits_until_its_second_is_over() -> None:
     slurm = one_processor()
     first = slurm.submit("a", processing_time=10)
     second = slurm.submit("a", processing_time=10)
-    slurm.write(Channel.SITE_FACTOR, {str(second): 1})
+    slurm.write("site_factor", {str(second): 1})
     slurm.advance(0)
     assert starts(slurm, first, second) == [None, 0]
     slurm.advance(10)
-    assert set(told(slurm)) == {first}
+    assert set(shown(slurm)) == {first}
     slurm.advance(11)
     assert starts(slurm, first) == [10]
 
@@ -94,9 +98,9 @@ def test_a_job_to_come_is_unknown_until_then() -> None:
     job = slurm.submit("a", processing_time=10, at=5)
     assert slurm.next_event() == 5
     slurm.advance(4)
-    assert (slurm.pending(), all_records(slurm)) == ([], [])
+    assert (slurm.pending(), all_records(slurm)) == (PendingQueue([], []), [])
     slurm.advance(5)
-    assert told(slurm)[job].submit == 5
+    assert shown(slurm)[job].submit == 5
 
 
 def test_the_next_event_forgets_ends_that_will_not_be() -> None:
@@ -181,11 +185,11 @@ def test_age_counts_at_every_recalculation_until_it_is_full() -> None:
     slurm.submit("a", processing_time=10_000)
     job = slurm.submit("a", processing_time=10)
     slurm.advance(0)
-    slurm.write(Channel.SITE_FACTOR, {str(job): 5})
+    slurm.write("site_factor", {str(job): 5})
     priorities = []
     for second in (59, 60, 119, 300, 6000):
         slurm.advance(second)
-        priorities.append(told(slurm)[job].priority)
+        priorities.append(shown(slurm)[job].priority)
     assert priorities == [5, 105, 105, 505, 1005]
 
 
@@ -204,44 +208,44 @@ def test_a_qos_reaches_waiting_jobs_at_the_next_recalculation_and_updated_ones_a
     slurm.submit("a", processing_time=1000)
     jobs = [slurm.submit("a", processing_time=1000) for _ in range(2)]
     slurm.advance(10)
-    assert slurm.write(Channel.QOS, {"normal": 50}) == {}
-    slurm.write(Channel.SITE_FACTOR, {str(jobs[0]): 0})
-    assert [told(slurm)[job].priority for job in jobs] == [1_050_000, 1_000_000]
+    assert slurm.write("qos", {"normal": 50}) == {}
+    slurm.write("site_factor", {str(jobs[0]): 0})
+    assert [shown(slurm)[job].priority for job in jobs] == [1_050_000, 1_000_000]
     new = slurm.submit("a", processing_time=10)
-    assert told(slurm)[new].priority == 1_050_000
+    assert shown(slurm)[new].priority == 1_050_000
     slurm.advance(60)
-    assert told(slurm)[jobs[1]].priority == 1_050_000
+    assert shown(slurm)[jobs[1]].priority == 1_050_000
 
 
 def test_a_qos_counts_as_it_is_if_slurm_does_not_normalize_it() -> None:
     settings = replace(DEFAULT_SETTINGS, weights={"QOS": 1}, flags=frozenset({"NO_NORMAL_QOS"}))
     slurm = one_processor(settings=settings, qos={"normal": 70, "top": 100})
     job = slurm.submit("a", processing_time=10)
-    assert told(slurm)[job].priority == 70
+    assert shown(slurm)[job].priority == 70
 
 
 def test_a_qos_refuses_what_is_no_priority() -> None:
-    assert set(cluster().write(Channel.QOS, {"normal": -5, "other": 5})) == {"normal", "other"}
+    assert set(cluster().write("qos", {"normal": -5, "other": 5})) == {"normal", "other"}
 
 
 def test_users_may_not_go_below_zero_and_may_undo_what_we_wrote() -> None:
     slurm = one_processor()
     job = slurm.submit("a", processing_time=10)
-    slurm.write(Channel.NICE, {str(job): -100})
+    slurm.write("nice", {str(job): -100})
     with pytest.raises(SlurmRefusedError):
         slurm.set_nice(job, -1)
     slurm.set_nice(job, 3)
-    assert (told(slurm)[job].nice, told(slurm)[job].priority) == (3, 999_997)
+    assert (shown(slurm)[job].nice, shown(slurm)[job].priority) == (3, 999_997)
 
 
 def test_without_the_privilege_a_write_is_refused() -> None:
     slurm = one_processor()
     job = slurm.submit("a", processing_time=10)
-    slurm.missing_privileges[Channel.NICE] = "be an Operator"
-    assert slurm.privilege(Channel.NICE) == "be an Operator"
-    assert slurm.privilege(Channel.SITE_FACTOR) is None
+    slurm.missing_privileges["nice"] = "be an Operator"
+    assert slurm.privilege("nice") == "be an Operator"
+    assert slurm.privilege("site_factor") is None
     with pytest.raises(SlurmRefusedError, match="be an Operator"):
-        slurm.write(Channel.NICE, {str(job): -1})
+        slurm.write("nice", {str(job): -1})
 
 
 # -- jobs
@@ -251,9 +255,9 @@ def test_an_array_gives_its_own_id_to_its_last_task() -> None:
     slurm = one_processor()
     array = slurm.submit("a", processing_time=10, array=3)
     slurm.advance(1)
-    assert told(slurm)[array].target == f"{array}_[1-2]"
+    assert shown(slurm)[array].target == f"{array}_[1-2]"
     slurm.advance(11)
-    assert told(slurm)[array].target == f"{array}_[2]"
+    assert shown(slurm)[array].target == f"{array}_[2]"
     slurm.advance(50)
     assert {r.label: r.job_id for r in all_records(slurm)} == {
         f"{array}_0": array + 1,
@@ -267,7 +271,7 @@ def test_a_requeued_task_waits_under_its_own_name() -> None:
     array = slurm.submit("a", processing_time=10, array=2)
     slurm.advance(5)
     slurm.requeue(array + 1)
-    assert told(slurm)[array + 1].target == f"{array}_0"
+    assert shown(slurm)[array + 1].target == f"{array}_0"
     slurm.advance(100)
     assert [r.state for r in all_records(slurm) if r.job_id == array + 1] == [
         "REQUEUED",
@@ -282,12 +286,12 @@ def test_a_requeued_job_does_not_start_in_the_same_second() -> None:
     slurm.requeue(job)
     slurm.hold(job)
     slurm.release(job)
-    assert told(slurm)[job].reason == "BeginTime"
+    assert shown(slurm)[job].reason == "BeginTime"
     slurm.advance(5)
     assert [r.start for r in all_records(slurm)] == [0, 1]
 
 
-def test_a_held_job_does_not_start_and_no_window_tells_of_it() -> None:
+def test_a_held_job_does_not_start_and_no_window_shows_it() -> None:
     slurm = one_processor()
     job = slurm.submit("a", processing_time=10)
     slurm.hold(job)
@@ -336,7 +340,7 @@ def test_cancelling_an_array_cancels_all_its_tasks() -> None:
     array = slurm.submit("a", processing_time=10, array=3)
     slurm.advance(4)
     slurm.cancel(array)
-    assert slurm.pending() == []
+    assert slurm.pending().jobs == []
     assert slurm.free == {"n": 1}
     assert {r.state for r in all_records(slurm)} == {"CANCELLED"}
 
@@ -381,12 +385,12 @@ def test_a_record_is_corrected_afterwards() -> None:
         slurm.correct_record(job, 7, state="FAILED")
 
 
-def test_malformed_lines_are_told_where_they_were_printed() -> None:
+def test_malformed_lines_are_reported_where_they_were_printed() -> None:
     slurm = cluster()
     bad = Malformed("sacct", "x", "broken"), Malformed("squeue", "y", "broken")
     slurm.malformed.extend(bad)
     assert list(slurm.records(0, 1)) == [bad[0]]
-    assert slurm.pending() == [bad[1]]
+    assert slurm.pending() == PendingQueue([], [bad[1]])
 
 
 # -- outages
@@ -435,10 +439,10 @@ def test_a_write_can_be_cut_off_once() -> None:
     values = {str(job): 7 for job in jobs}
     slurm.stop_write_after(2)
     with pytest.raises(SlurmUnavailableError):
-        slurm.write(Channel.SITE_FACTOR, values)
-    assert [told(slurm)[job].site_factor for job in jobs] == [7, 7, 0]
-    assert slurm.write(Channel.SITE_FACTOR, values) == {}
-    assert told(slurm)[jobs[2]].site_factor == 7
+        slurm.write("site_factor", values)
+    assert [shown(slurm)[job].site_factor for job in jobs] == [7, 7, 0]
+    assert slurm.write("site_factor", values) == {}
+    assert shown(slurm)[jobs[2]].site_factor == 7
 
 
 # -- what always holds
@@ -473,9 +477,9 @@ def act(slurm: SimulatedSlurm, verb: str, argument: Any) -> None:
     elif verb == "submit":
         slurm.submit("a", **argument)
     elif verb == "write":
-        slurm.write(Channel.SITE_FACTOR, {str(argument): argument})
+        slurm.write("site_factor", {str(argument): argument})
     elif verb == "write task":
-        slurm.write(Channel.NICE, {f"{argument}_[1-2]": -argument})
+        slurm.write("nice", {f"{argument}_[1-2]": -argument})
     elif verb in {"down", "up"}:
         (slurm.take_down if verb == "down" else slurm.bring_up)(argument)
     else:
@@ -497,7 +501,7 @@ def play(actions: Sequence[tuple[str, Any]]) -> SimulatedSlurm:
 @given(st.lists(ACTIONS, max_size=40))
 def test_the_first_waiting_job_of_a_partition_never_fits(actions: list[tuple[str, Any]]) -> None:
     slurm = play(actions)
-    waits = [job for job in told(slurm).values() if job.reason == "Priority"]
+    waits = [job for job in shown(slurm).values() if job.reason == "Priority"]
     for partition, nodes in PARTITIONS.items():
         mine = [job for job in waits if job.partition == partition]
         if mine:
@@ -532,7 +536,7 @@ def test_records_agree_with_each_other_and_with_the_processors(
             assert r.elapsed + r.suspended == until - r.start
             assert sum(r.processors.values()) in {1, 2}
     assert_never_overbooked(found, slurm.now)
-    held = {job.job_id for job in told(slurm).values() if job.reason == "JobHeldUser"}
+    held = {job.job_id for job in shown(slurm).values() if job.reason == "JobHeldUser"}
     window = list(slurm.records(0, slurm.now))
     visible = [r for r in found if r.end is not None or r.job_id not in held]
     assert sorted(window, key=repr) == sorted(visible, key=repr)

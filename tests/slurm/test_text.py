@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,37 +9,85 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm import text_config
-from shapleyprio.slurm.port import Malformed, PendingJob
-from shapleyprio.slurm.text import SEPARATOR, UnreadableError, amount, duration, hosts, tres
+from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
+from shapleyprio.slurm.priority import is_raw
+from shapleyprio.slurm.releases import TESTED_RELEASES, Release, untested
+from shapleyprio.slurm.text import (
+    SEPARATOR,
+    UnreadableError,
+    amount,
+    duration,
+    hosts,
+    new_delimiter,
+    tres,
+)
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line, equal_parts
 from shapleyprio.slurm.text_queue import (
     is_target,
-    pending_line,
     refusals,
     site_factor_line,
     target_of,
     with_site_factors,
 )
+from shapleyprio.slurm.text_squeue import WaitingRecords
 
-RECORDED = Path(__file__).parent / "recorded" / "22.05"
+RECORDED = Path(__file__).parent / "recorded"
+NAMES = json.loads((RECORDED / TESTED_RELEASES[-1] / "jobs.json").read_text())
+"""What the jobs of `tests.slurm.record` are called -> their numbers, the same in all releases."""
 
-
-def recorded(name: str) -> str:
-    return (RECORDED / name).read_text()
-
-
-def accounting_lines() -> list[str]:
-    """The recorded lines, which also hold the cluster and the job's name."""
-    lines = recorded("sacct.txt").split("\n") + recorded("sacct_suspended.txt").split("\n")
-    split = [line.split(SEPARATOR) for line in lines if line]
-    return [SEPARATOR.join(fields[:2] + fields[3:15]) for fields in split]
+every_release = pytest.mark.parametrize("release", TESTED_RELEASES)
 
 
-def queue_lines() -> list[str]:
-    """The recorded lines in the order of fields we ask for."""
-    lines = [line.split("|") for line in recorded("squeue_pending.txt").split("\n") if line]
-    ours = (3, 0, 6, 10, 11, 7, 4, 5, 9, 12, 8)
-    return [SEPARATOR.join(fields[i] for i in ours) for fields in lines]
+def recorded(release: str, name: str) -> str:
+    return (RECORDED / release / f"{name}.txt").read_text()
+
+
+def lines_of(release: str, name: str) -> list[str]:
+    return [line for line in recorded(release, name).split("\n") if line]
+
+
+def all_lines(name: str) -> list[str]:
+    return [line for release in TESTED_RELEASES for line in lines_of(release, name)]
+
+
+def accounted(release: str) -> list[JobRecord]:
+    found = [accounting_line(one, "cpu", SEPARATOR) for one in lines_of(release, "sacct")]
+    assert not [one for one in found if isinstance(one, Malformed)]
+    return [one for one in found if isinstance(one, JobRecord)]
+
+
+def squeue(*lines: str) -> PendingQueue:
+    return WaitingRecords(lines, SEPARATOR).queue()
+
+
+def waiting(release: str) -> dict[str, PendingJob]:
+    """The recorded jobs by their labels, with their site factors."""
+    records = WaitingRecords(lines_of(release, "squeue_tasks"), SEPARATOR)
+    assert records.may_lack_tasks()
+    records.complete(lines_of(release, "squeue_folded"), SEPARATOR)
+    factors = [site_factor_line(one) for one in lines_of(release, "sprio")]
+    known = dict(pair for pair in factors if not isinstance(pair, Malformed))
+    assert len(known) == len(factors)
+    queue = records.queue()
+    assert not queue.malformed
+    return {job.label: job for job in with_site_factors(queue.jobs, known)}
+
+
+def task(number: int = 33, label: str = "33_2", **changes: str) -> str:
+    """A line of squeue's."""
+    fields = {
+        "account": "org",
+        "user": "ann",
+        "partition": "all",
+        "qos": "normal",
+        "priority": "10",
+        "nice": "-5",
+        "submit": "1000000100",
+        "cpus": "4",
+        "reason": "Waits for a|b",
+    }
+    values = (str(number), label, *(fields | changes).values())
+    return "".join(f"{value}{SEPARATOR}" for value in values)
 
 
 def line(**changes: str) -> str:
@@ -53,17 +102,17 @@ def line(**changes: str) -> str:
             strict=True,
         )
     )
-    return SEPARATOR.join((fields | changes).values())
+    return "".join(f"{value}{SEPARATOR}" for value in (fields | changes).values())
 
 
 def record(weight: str = "cpu", **changes: str) -> JobRecord:
-    found = accounting_line(line(**changes), weight)
+    found = accounting_line(line(**changes), weight, SEPARATOR)
     assert isinstance(found, JobRecord), found
     return found
 
 
 def reason(**changes: str) -> str:
-    found = accounting_line(line(**changes), "cpu")
+    found = accounting_line(line(**changes), "cpu", SEPARATOR)
     assert isinstance(found, Malformed), found
     assert found.source == "sacct"
     return found.reason
@@ -72,32 +121,28 @@ def reason(**changes: str) -> str:
 # -- accounting
 
 
-def test_every_recorded_accounting_line_is_read() -> None:
-    lines = accounting_lines()
-    assert len(lines) > 40
-    found = [accounting_line(one, "cpu") for one in lines]
-    assert [one for one in found if isinstance(one, Malformed)] == []
+@every_release
+def test_recorded_jobs_read_as_they_were(release: str) -> None:
+    by_id = {record.job_id: record for record in accounted(release)}
+    assert by_id[NAMES["finished"]].state == "COMPLETED"
+    assert sum(by_id[NAMES["finished"]].processors.values()) == 2
+    assert by_id[NAMES["on_two_nodes"]].processors == {"b1": 4, "b2": 4}
+    suspended = by_id[NAMES["suspended"]]
+    assert (suspended.state, suspended.end) == ("SUSPENDED", None)
+    assert suspended.suspended > 3
+    assert by_id[NAMES["blocks"]].end is None
+    assert by_id[NAMES["blocks"]].processors == {"b1": 4, "b2": 4}
+    assert by_id[NAMES["cancelled"]].state == "CANCELLED"
+    assert by_id[NAMES["cancelled"]].processors == {}
+    for name in ("waits", "stepped", "with_site_factor"):
+        assert by_id[NAMES[name]].start is None, name
+    assert f"{NAMES['differing']}_2" in {record.label for record in by_id.values()}
 
 
-def test_recorded_jobs_read_as_they_were() -> None:
-    records = [accounting_line(one, "cpu") for one in accounting_lines()]
-    by_label = {r.label: r for r in records if isinstance(r, JobRecord)}
-    assert by_label["8"].processors == {"a2": 3, "b1": 3}
-    assert by_label["12"].state == "SUSPENDED"
-    assert by_label["12"].suspended == 6
-    assert by_label["13"].state == "CANCELLED"
-    assert by_label["16"].end is None
-    assert by_label["16"].processors == {"a1": 4}
-    assert by_label["20"].processors == {}  # cancelled while it waited
-    assert by_label["21_[1,3]"].start is None
-    assert by_label["6+1"].job_id == 7
-    assert (by_label["24"].start, by_label["24"].end) == (None, None)
-
-
-def test_both_executions_of_a_requeued_job_are_told() -> None:
-    records = [accounting_line(one, "cpu") for one in accounting_lines()]
-    runs = [r for r in records if isinstance(r, JobRecord) and r.label == "14"]
-    assert [r.state for r in runs][:2] == ["REQUEUED", "CANCELLED"]
+@every_release
+def test_both_executions_of_a_requeued_job_are_reported(release: str) -> None:
+    runs = [r for r in accounted(release) if r.job_id == NAMES["requeued"]]
+    assert [r.state for r in runs] == ["REQUEUED", "RUNNING"]
     assert len({(r.submit, r.start) for r in runs}) == len(runs)
 
 
@@ -170,12 +215,34 @@ def test_a_wrong_field_is_named(field: str, text: str) -> None:
     assert reason(**{field: text}).startswith(f"{field}: ")
 
 
-@pytest.mark.parametrize("text", ["", "8", line() + SEPARATOR, line().rpartition(SEPARATOR)[0]])
+@pytest.mark.parametrize("text", ["", "8", line() + SEPARATOR, line().partition(SEPARATOR)[2]])
 def test_a_wrong_number_of_fields_is_malformed(text: str) -> None:
-    found = accounting_line(text, "cpu")
+    found = accounting_line(text, "cpu", SEPARATOR)
     assert isinstance(found, Malformed)
     assert found.text == text
     assert "fields instead of 14" in found.reason
+
+
+def test_a_line_that_goes_on_after_its_last_field_is_malformed() -> None:
+    found = accounting_line(f"{line()}b2", "cpu", SEPARATOR)
+    assert isinstance(found, Malformed)
+    assert found.reason == "'b2' after the last field"
+
+
+def test_a_line_is_quarantined_alike_whatever_its_delimiter_was() -> None:
+    first, second = (
+        accounting_line(line(State="?").replace(SEPARATOR, one), "cpu", one)
+        for one in (new_delimiter(), new_delimiter())
+    )
+    assert isinstance(first, Malformed)
+    assert first == second
+    assert first.text == line(State="?")
+
+
+def test_no_two_calls_have_the_same_delimiter() -> None:
+    delimiters = {new_delimiter() for _ in range(100)}
+    assert len(delimiters) == 100
+    assert {len(one) for one in delimiters} == {16}
 
 
 def test_a_separator_of_other_tools_in_a_name_does_no_harm() -> None:
@@ -222,15 +289,99 @@ def test_a_whole_cluster_is_no_absurd_host_list() -> None:
 # -- waiting jobs
 
 
-def test_every_recorded_queue_line_is_read() -> None:
-    found = [pending_line(one) for one in queue_lines()]
-    assert [one for one in found if isinstance(one, Malformed)] == []
-    by_label = {job.label: job for job in found if isinstance(job, PendingJob)}
-    assert by_label["1"].nice == -5
-    assert by_label["31"].partition == "pa,pb"
-    assert by_label["31"].reason.startswith("Nodes required for job are DOWN, DRAINED")
-    assert by_label["34+1"].job_id == 35
-    assert by_label["30"].processors == 16
+@every_release
+def test_recorded_waiting_jobs_read_as_they_were(release: str) -> None:
+    found = waiting(release)
+    job = found[str(NAMES["waits"])]
+    assert (job.account, job.user, job.partition, job.qos) == ("particles", "root", "pb", "normal")
+    assert (job.nice, job.site_factor, job.processors) == (5, 0, 1)
+    assert job.priority == 1_000_000 - 5
+    assert found[str(NAMES["held"])].reason == "JobHeldUser"
+    assert (found[str(NAMES["held"])].priority, found[str(NAMES["held"])].site_factor) == (0, None)
+    assert found[str(NAMES["depends"])].reason == "Dependency"
+    assert found[str(NAMES["later"])].reason == "BeginTime"
+    assert found[str(NAMES["in_two_partitions"])].partition == "pa,pb"
+    assert found[str(NAMES["with_site_factor"])].site_factor == 13
+    het = NAMES["heterogeneous"]
+    assert (found[f"{het}+0"].job_id, found[f"{het}+1"].job_id) == (het, het + 1)
+    assert found[f"{het}+0"].processors == 2
+
+
+@every_release
+def test_tasks_that_differ_from_their_array_are_distinguished(release: str) -> None:
+    found = waiting(release)
+    array, held = NAMES["differing"], NAMES["held_task"]
+    answer = {
+        job.target: (job.nice, job.site_factor)
+        for job in found.values()
+        if job.label.startswith((f"{array}_", f"{held}_"))
+    }
+    assert answer == {
+        f"{array}_[0-1,3,6-9]": (0, 33),
+        f"{array}_2": (-7, 0),
+        f"{array}_4": (-9, 0),
+        f"{array}_5": (-9, 0),
+        f"{held}_[0-2,4-5]": (0, 0),
+        f"{held}_3": (0, None),
+    }
+
+
+@every_release
+def test_the_last_task_of_a_stepped_array_is_not_forgotten(release: str) -> None:
+    """`squeue --array` of all releases does."""
+    targets = {job.target for job in waiting(release).values()}
+    stepped = ",".join(map(str, range(1, 41, 3)))
+    assert f"{NAMES['stepped']}_[{stepped}]" in targets
+    rest = ",".join(map(str, range(3, 61, 3)))
+    array = NAMES["stepped_and_split"]
+    assert {f"{array}_[{rest}]", f"{array}_0"} <= targets
+
+
+def test_a_task_that_another_record_has_is_not_added_to_one() -> None:
+    lines = [task(33, "33_0"), task(33, "33_2"), task(33, "33_4"), task(40, "33_6")]
+    records = WaitingRecords(lines, SEPARATOR)
+    assert records.may_lack_tasks()
+    records.complete([f"33{SEPARATOR}33_[0,2,4,6]{SEPARATOR}"], SEPARATOR)
+    targets = [job.target for job in records.queue().jobs]
+    assert targets == ["33_[0,2,4]", "33_6"]
+
+
+def test_a_hundred_thousand_tasks_of_a_record_are_one_target() -> None:
+    lines = (task(33, f"33_{number}") for number in range(100_000))
+    records = WaitingRecords(lines, SEPARATOR)
+    (job,) = records.queue().jobs
+    assert not records.may_lack_tasks()
+    assert (job.target, job.label) == ("33_[0-99999]",) * 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        task(33, "33_1"),
+        task(33, "33_2", nice="-6"),
+        task(33, "33_2", account="gamma"),
+        task(33, "34_2"),
+        task(33, "33"),
+    ],
+)
+def test_a_record_that_is_reported_twice_is_not_believed(other: str) -> None:
+    found = squeue(task(33, "33_1"), other, task(36, "36"))
+    assert [job.job_id for job in found.jobs] == [36]
+    reasons = {line.reason for line in found.malformed}
+    assert reasons <= {"listed in different ways", "listed more than once"}
+    assert found.malformed[0].text == task(33, "33_1")
+
+
+def test_what_a_user_puts_into_an_account_forges_no_line() -> None:
+    delimiter = new_delimiter()
+    fields = ["8", "8", "gamma", "ann", "all", "normal", "10", "0", "1000000100", "1", "None", ""]
+    account = f"x\n{SEPARATOR.join(fields)}\n8"
+    real = task(33, "33", account="x\0").replace(SEPARATOR, delimiter)
+    victim = task(8, "8").replace(SEPARATOR, delimiter)
+    printed = "\n".join([victim, real.replace("x\0", account)])
+    found = WaitingRecords(printed.split("\n"), delimiter).queue()
+    assert [(job.job_id, job.account) for job in found.jobs] == [(8, "org")]
+    assert len(found.malformed) == 3
 
 
 @pytest.mark.parametrize(
@@ -262,25 +413,23 @@ def test_a_label_that_is_cut_short_or_no_label_is_malformed(label: str) -> None:
         target_of(label)
 
 
-def test_site_factors_join_by_slurms_own_number() -> None:
-    jobs = [pending_line(one) for one in queue_lines()]
-    lines = [one.replace("|", SEPARATOR) for one in recorded("sprio.txt").split("\n") if one]
-    pairs = [site_factor_line(one) for one in lines]
-    factors = dict(pair for pair in pairs if not isinstance(pair, Malformed))
-    assert len(factors) == len(set(lines))  # a job in two partitions is told twice
-    joined = with_site_factors(jobs, factors)
-    by_label = {job.label: job.site_factor for job in joined if isinstance(job, PendingJob)}
-    assert by_label["24"] == 13
-    assert by_label["23_[1-40:3%2]"] == 0
-    assert by_label["26"] is None  # it depends on another job
-
-
 @pytest.mark.parametrize("target", ["", "x", "3,4", "3_[1", "3_4_5", "3_[1-2%3]", "3 SiteFactor=1"])
 def test_what_names_no_job_never_reaches_a_list_of_jobs(target: str) -> None:
     assert not is_target(target)
 
 
-def test_refusals_are_told_by_target() -> None:
+@every_release
+def test_recorded_refusals_are_reported_by_target(release: str) -> None:
+    array = f"{NAMES['differing']}_[8-11]"
+    targets = [str(NAMES["finished"]), "4000000", array, str(NAMES["waits"])]
+    assert refusals(recorded(release, "scontrol_update_refused"), targets) == {
+        str(NAMES["finished"]): "Job has already finished",
+        "4000000": "Invalid job id specified",
+        array: "Invalid job id specified",
+    }
+
+
+def test_refusals_are_reported_by_target() -> None:
     complaints = """\
 Invalid job id specified for job 999
 9999_3-4: Invalid job id specified
@@ -307,33 +456,52 @@ def test_any_complaint_is_survived(complaints: str, targets: list[str]) -> None:
 # -- the controller and its configuration
 
 
-def test_the_controllers_clock_and_backlog() -> None:
-    found = text_config.controller(recorded("sdiag.txt"))
+@every_release
+def test_the_controllers_clock_and_backlog(release: str) -> None:
+    found = text_config.controller(recorded(release, "sdiag"))
     assert not isinstance(found, Malformed)
-    assert (found.time, found.accounting_backlog, found.submitted) == (1795245525, 0, 62)
+    assert found.time > max(record.submit for record in accounted(release))
+    assert found.accounting_backlog == 0
+    assert found.submitted > len(NAMES)
+    down = text_config.controller(recorded(release, "sdiag_slurmdbd_down"))
+    assert not isinstance(down, Malformed)
+    assert down.submitted == found.submitted + 1
     assert isinstance(text_config.controller("sdiag output at never"), Malformed)
 
 
-def test_ping_tells_up_from_down() -> None:
-    assert text_config.is_up(recorded("scontrol_ping_up.txt"))
-    assert not text_config.is_up(recorded("scontrol_ping_down.txt"))
+@every_release
+def test_ping_distinguishes_up_from_down(release: str) -> None:
+    assert text_config.is_up(recorded(release, "scontrol_ping_up"))
+    assert not text_config.is_up(recorded(release, "scontrol_ping_down"))
 
 
-def test_recorded_priority_settings() -> None:
-    config = text_config.configuration(recorded("scontrol_config.txt"))
+@every_release
+def test_recorded_priority_settings(release: str) -> None:
+    config = text_config.configuration(recorded(release, "scontrol_config"))
     settings = text_config.priority_settings(config)
     assert not isinstance(settings, Malformed)
     assert settings.type == "priority/multifactor"
-    assert settings.weights["Age"] == 1000
-    assert settings.weights["QOS"] == 1000
+    assert settings.weights["Partition"] == 1_000_000
+    assert settings.weights["QOS"] == 1
     assert (settings.calc_period_seconds, settings.max_age_seconds) == (60, 86400)
-    assert settings.flags == frozenset()
+    assert is_raw(settings.flags, "NO_NORMAL_QOS")
     assert settings.site_factor_plugin == ""
     assert config["ClusterName"] == "testbed"
     assert text_config.user_number(config["SlurmUser"]) == 0
+    assert text_config.enforces_accounts(config)
 
 
-def test_weights_of_resources_are_told_one_by_one() -> None:
+@every_release
+def test_the_configuration_and_the_commands_show_their_release(release: str) -> None:
+    config = text_config.configuration(recorded(release, "scontrol_config"))
+    for text in (config["SLURM_VERSION"], recorded(release, "version")):
+        found = Release.parse(text)
+        assert found is not None
+        assert found.series == release
+    assert untested(config["SLURM_VERSION"]) is None
+
+
+def test_weights_of_resources_are_listed_one_by_one() -> None:
     settings = text_config.priority_settings(
         {"PriorityWeightTRES": "cpu=10,gres/gpu=20", "PriorityFlags": "NO_NORMAL_QOS,MAX_TRES"}
     )
@@ -342,17 +510,15 @@ def test_weights_of_resources_are_told_one_by_one() -> None:
     assert settings.flags == {"NO_NORMAL_QOS", "MAX_TRES"}
 
 
-def test_recorded_nodes_and_partitions() -> None:
-    nodes = [
-        text_config.node_line(one) for one in recorded("scontrol_nodes.txt").split("\n") if one
-    ]
+@every_release
+def test_recorded_nodes_and_partitions(release: str) -> None:
+    nodes = [text_config.node_line(one) for one in lines_of(release, "scontrol_nodes")]
     names = [node.name for node in nodes if not isinstance(node, Malformed)]
-    assert names[:2] == ["a1", "a2"]
+    assert names == ["a1", "a2", "b1", "b2"]
     first = nodes[0]
     assert not isinstance(first, Malformed)
     assert first.tres == {"cpu": 4, "mem": 4000, "billing": 4}
-    lines = [one for one in recorded("scontrol_partitions.txt").split("\n") if one]
-    partition = text_config.partition_line(lines[0])
+    partition = text_config.partition_line(lines_of(release, "scontrol_partitions")[0])
     assert not isinstance(partition, Malformed)
     assert (partition.name, partition.nodes) == ("pa", ("a1", "a2"))
     assert partition.allow_accounts == ()
@@ -376,22 +542,38 @@ def test_accounts_know_their_parents() -> None:
     assert found == [None, None, ("org1", None), None, ("sub", "org1")]
 
 
-def test_recorded_qos() -> None:
-    lines = [one for one in recorded("sacctmgr_qos_fields.txt").split("\n") if one]
+@every_release
+def test_recorded_accounts(release: str) -> None:
+    found = [text_config.association_line(one) for one in lines_of(release, "sacctmgr_assoc")]
+    pairs = [pair for pair in found if isinstance(pair, tuple)]
+    assert dict(pairs) == {"physics": None, "biology": None, "particles": "physics"}
+    assert len(pairs) == 3
+    assert not [one for one in found if isinstance(one, Malformed)]
+
+
+@every_release
+def test_recorded_qos(release: str) -> None:
+    lines = lines_of(release, "sacctmgr_qos")
     assert [text_config.qos_line(one) for one in lines] == [("normal", 0), ("high", 100)]
     assert isinstance(text_config.qos_line("normal"), Malformed)
 
 
 # -- no line, however broken, does harm
 
+
+def squeue_line(text: str) -> PendingJob | Malformed:
+    queue = squeue(text)
+    return queue.jobs[0] if queue.jobs else queue.malformed[0]
+
+
 READERS: dict[str, tuple[Any, list[str]]] = {
-    "sacct": (lambda text: accounting_line(text, "cpu"), accounting_lines()),
-    "squeue": (pending_line, queue_lines()),
-    "sprio": (site_factor_line, recorded("sprio.txt").replace("|", SEPARATOR).split("\n")),
-    "node": (text_config.node_line, recorded("scontrol_nodes.txt").split("\n")),
-    "partition": (text_config.partition_line, recorded("scontrol_partitions.txt").split("\n")),
-    "assoc": (text_config.association_line, recorded("sacctmgr_assoc_fields.txt").split("\n")),
-    "qos": (text_config.qos_line, recorded("sacctmgr_qos_fields.txt").split("\n")),
+    "sacct": (lambda text: accounting_line(text, "cpu", SEPARATOR), all_lines("sacct")),
+    "squeue": (squeue_line, all_lines("squeue_tasks")),
+    "sprio": (site_factor_line, all_lines("sprio")),
+    "node": (text_config.node_line, all_lines("scontrol_nodes")),
+    "partition": (text_config.partition_line, all_lines("scontrol_partitions")),
+    "assoc": (text_config.association_line, all_lines("sacctmgr_assoc")),
+    "qos": (text_config.qos_line, all_lines("sacctmgr_qos")),
 }
 
 
@@ -424,7 +606,7 @@ def test_a_broken_line_is_read_or_malformed_and_spoils_no_other(
     source: str, data: st.DataObject
 ) -> None:
     read, lines = READERS[source]
-    neighbours = [read(one) for one in lines]
+    neighbors = [read(one) for one in lines]
     for _ in range(5):
         text = data.draw(broken(lines))
         found = read(text)
@@ -437,7 +619,7 @@ def test_a_broken_line_is_read_or_malformed_and_spoils_no_other(
             assert all(count > 0 for count in found.processors.values())
         if isinstance(found, PendingJob):
             assert is_target(found.target)
-    assert [read(one) for one in lines] == neighbours
+    assert [read(one) for one in lines] == neighbors
 
 
 @given(st.text())
@@ -449,3 +631,15 @@ def test_any_text_is_survived(text: str) -> None:
         read(text)
     text_config.priority_settings(text_config.configuration(text))
     text_config.controller(text)
+    untested(text)
+
+
+@given(st.lists(st.text("389_[]-,:+ \x1f\n", max_size=30)), st.data())
+def test_any_queue_is_survived(strange: list[str], data: st.DataObject) -> None:
+    lines = [*strange, *data.draw(st.lists(st.sampled_from(all_lines("squeue_tasks"))))]
+    records = WaitingRecords(data.draw(st.permutations(lines)), SEPARATOR)
+    records.complete(
+        data.draw(st.permutations([*strange, f"8{SEPARATOR}8_[0-9]{SEPARATOR}"])), SEPARATOR
+    )
+    numbers = [job.job_id for job in records.queue().jobs]
+    assert len(set(numbers)) == len(numbers)

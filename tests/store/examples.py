@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from shapleyprio.fairness.runs import Run, RunKey
-from shapleyprio.fairness.tenure import Placement
-from shapleyprio.slurm.port import Channel
-from shapleyprio.store import CycleRow, NewPush, PlacedRun, Progress, StandingRow
+from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.store import AllocatedRun, CycleRow, NewPush, StandingRow, Watermark
 
 BEGIN = 1_700_000_000
 
@@ -20,7 +19,7 @@ def placed_run(
     submit: int = BEGIN - 60,
     organization: str = "physics",
     owners: tuple[str, ...] = ("biology",),
-) -> PlacedRun:
+) -> AllocatedRun:
     """A run on one node of each owner."""
     run = Run(
         key=RunKey(job_id, submit, begin),
@@ -32,12 +31,12 @@ def placed_run(
         end=end,
         processors={f"{owner}1": 16 for owner in owners},
     )
-    return run, tuple(Placement(organization, owner, 16, begin, end) for owner in owners)
+    return run, tuple(Allocation(organization, owner, 16, begin, end) for owner in owners)
 
 
-def progress(**changes: Any) -> Progress:
+def watermark(**changes: Any) -> Watermark:
     values = {"opened": 0, "observed_until": BEGIN, "accounted_to": BEGIN}
-    return Progress(**{**values, "horizon": None, "folded_to": 0, "pruned_until": 0, **changes})
+    return Watermark(**{**values, "horizon": None, "folded_to": 0, "pruned_until": 0, **changes})
 
 
 def cycle(number: int, started: int = BEGIN, outcome: str = "done") -> CycleRow:
@@ -47,6 +46,8 @@ def cycle(number: int, started: int = BEGIN, outcome: str = "done") -> CycleRow:
         finished=started + 2,
         outcome=outcome,
         t=started + 1,
+        quarantined=3,
+        refused=2,
         seconds={"push": 0.25},
     )
 
@@ -58,6 +59,7 @@ def standing(cycle: int, organization: str = "physics", t: int = BEGIN) -> Stand
         t=t,
         contribution=10**30,
         utility=-(10**30),
+        score=2 * 10**30,
         parts=10**13,
         priority=1000,
         pending=3,
@@ -66,9 +68,7 @@ def standing(cycle: int, organization: str = "physics", t: int = BEGIN) -> Stand
     )
 
 
-def new_push(
-    key: str, new: int = 5, *, at: int = BEGIN, channel: Channel = Channel.NICE
-) -> NewPush:
+def new_push(key: str, new: int = 5, *, at: int = BEGIN, channel: str = "nice") -> NewPush:
     return NewPush(
         cycle=1,
         channel=channel,
@@ -76,7 +76,7 @@ def new_push(
         key=key,
         organization="physics",
         label=key,
-        asked=100,
+        original=100,
         old=100,
         new=new,
         reason="balance 7",

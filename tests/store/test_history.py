@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from shapleyprio.store import Store
 
 
-def test_cycles_are_numbered_and_told_newest_first(store: Store) -> None:
-    with store.transaction("c") as rows:
+def test_cycles_are_numbered_and_listed_newest_first(store: Store) -> None:
+    with store.cluster("c").transaction() as rows:
         assert rows.next_cycle() == 1
         assert rows.last_cycle() is None
         for number in (1, 2, 3):
@@ -28,14 +28,14 @@ def test_cycles_are_numbered_and_told_newest_first(store: Store) -> None:
 
 
 def test_a_cycle_is_saved_again_when_it_ends(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.save_cycle(cycle(1, outcome="started"))
         rows.save_cycle(cycle(1))
         assert rows.cycles() == [cycle(1)]
 
 
 def test_standings_are_those_of_the_newest_cycle_that_has_some(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         assert rows.latest_standings() == []
         for number in (1, 2):
             for name in ("physics", "biology"):
@@ -49,7 +49,7 @@ def test_standings_are_those_of_the_newest_cycle_that_has_some(store: Store) -> 
 
 
 def test_old_history_goes_but_when_it_last_went_well_stays_known(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.save_cycle(cycle(1, BEGIN))
         rows.save_cycle(cycle(2, BEGIN + 60))
         rows.save_cycle(cycle(3, BEGIN + 120, "failed"))
@@ -63,7 +63,7 @@ def test_old_history_goes_but_when_it_last_went_well_stays_known(store: Store) -
 
 
 def test_recent_history_stays(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.save_cycle(cycle(1, BEGIN))
         rows.save_cycle(cycle(2, BEGIN))
         rows.save_standings([standing(1)])

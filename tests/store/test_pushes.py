@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from shapleyprio.slurm.port import Channel
-from shapleyprio.store import Mark, NewPush, Push, PushState, Transaction
+from shapleyprio.store import ManagedValue, NewPush, Push, PushState, Transaction
 from tests.store.examples import BEGIN, new_push
 
 if TYPE_CHECKING:
@@ -24,12 +23,12 @@ def settled(rows: Transaction, new: NewPush, state: PushState) -> int:
 
 
 def qos(new: int, at: int = BEGIN, target: str = "physics") -> NewPush:
-    return new_push(target, new, at=at, channel=Channel.QOS)
+    return new_push(target, new, at=at, channel="qos")
 
 
 def test_a_push_is_planned_and_then_settled(store: Store) -> None:
     first, second = new_push("1"), new_push("2")
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         assert rows.plan_pushes([first, second]) == [1, 2]
         assert rows.plan_pushes([]) == []
         assert rows.open_pushes() == [
@@ -47,57 +46,57 @@ def test_a_push_is_planned_and_then_settled(store: Store) -> None:
         assert rows.plan_pushes([new_push("3")]) == [3]
 
 
-def test_marks_tell_what_was_asked_and_what_we_wrote(store: Store) -> None:
-    with store.transaction("c") as rows:
+def test_managed_values_hold_the_original_and_what_we_wrote(store: Store) -> None:
+    with store.cluster("c").transaction() as rows:
         rows.plan_pushes([new_push("1", 5)])
         settled(rows, new_push("1", 6), PushState.REFUSED)
         settled(rows, new_push("1", 5), PushState.APPLIED)
         rows.plan_pushes([qos(8)])
-        assert rows.marks(Channel.NICE) == {"1": Mark(100, (6, 5))}
-        assert rows.marks(Channel.QOS) == {"physics": Mark(100, (8,))}
-        assert rows.marks(Channel.SITE_FACTOR) == {}
+        assert rows.managed_values("nice") == {"1": ManagedValue(100, (6, 5))}
+        assert rows.managed_values("qos") == {"physics": ManagedValue(100, (8,))}
+        assert rows.managed_values("site_factor") == {}
 
 
 def test_a_new_asked_value_makes_a_new_mark(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.plan_pushes([new_push("1", 5), new_push("1", 6)])
-        rows.plan_pushes([replace(new_push("1", 7), asked=50, old=50)])
-        assert rows.marks(Channel.NICE) == {"1": Mark(50, (7,))}
+        rows.plan_pushes([replace(new_push("1", 7), original=50, old=50)])
+        assert rows.managed_values("nice") == {"1": ManagedValue(50, (7,))}
 
 
 def test_the_mark_stays_when_the_asked_value_stands_again(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         settled(rows, new_push("1", 5), PushState.APPLIED)
         settled(rows, new_push("1", 100), PushState.APPLIED)
-        assert rows.marks(Channel.NICE) == {"1": Mark(100, (5, 100))}
+        assert rows.managed_values("nice") == {"1": ManagedValue(100, (5, 100))}
 
 
 def test_a_value_inherited_from_an_array_is_remembered(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.plan_pushes([replace(new_push("2", 7), old=5)])
-        assert rows.marks(Channel.NICE) == {"2": Mark(100, (5, 7))}
+        assert rows.managed_values("nice") == {"2": ManagedValue(100, (5, 7))}
 
 
 def test_marks_of_jobs_that_are_gone_are_forgotten(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.plan_pushes([new_push("1"), new_push("2"), qos(8)])
-        assert rows.prune_marks(Channel.NICE, {"2", "3"}) == 1
-        assert set(rows.marks(Channel.NICE)) == {"2"}
-        assert set(rows.marks(Channel.QOS)) == {"physics"}
+        assert rows.prune_managed_values("nice", {"2", "3"}) == 1
+        assert set(rows.managed_values("nice")) == {"2"}
+        assert set(rows.managed_values("qos")) == {"physics"}
 
 
 def test_old_settled_pushes_go_and_their_marks_stay(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         settled(rows, new_push("1", 1), PushState.APPLIED)
         rows.plan_pushes([new_push("1", 2)])
         settled(rows, new_push("1", 3, at=BEGIN + 99), PushState.APPLIED)
         assert rows.prune_history(BEGIN + 99, pushes_before=BEGIN + 99) == 1
         assert [item.new for item in rows.pushes()] == [3, 2]
-        assert rows.marks(Channel.NICE) == {"1": Mark(100, (1, 2, 3))}
+        assert rows.managed_values("nice") == {"1": ManagedValue(100, (1, 2, 3))}
 
 
 def test_the_number_of_a_pruned_push_is_not_used_again(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         settled(rows, new_push("2"), PushState.APPLIED)
         settled(rows, new_push("2"), PushState.APPLIED)
         assert rows.prune_history(BEGIN + 99, pushes_before=BEGIN + 99) == 1
@@ -105,7 +104,7 @@ def test_the_number_of_a_pruned_push_is_not_used_again(store: Store) -> None:
 
 
 def test_long_reasons_are_cut(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         (number,) = rows.plan_pushes([replace(new_push("1"), reason="r" * 900)])
         rows.settle_pushes({number: (PushState.REFUSED, "n" * 900)})
         (item,) = rows.pushes()

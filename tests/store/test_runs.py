@@ -1,4 +1,4 @@
-"""Runs and placements come back as they went in, and the right ones are found."""
+"""Runs and allocations come back as they went in, and the right ones are found."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 
 from shapleyprio.fairness.runs import Run, RunKey
-from shapleyprio.fairness.tenure import Placement
-from shapleyprio.slurm.port import Channel
-from shapleyprio.store import PlacedRun, Store
+from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.store import AllocatedRun, Store
 from shapleyprio.store.tables import metadata
 from tests.store.examples import BEGIN, placed_run
 
@@ -37,41 +36,41 @@ PLACED_RUN = st.tuples(
         processors=st.dictionaries(WORD, PROCESSORS, max_size=3),
     ),
     st.lists(
-        st.builds(Placement, WORD, WORD, PROCESSORS, SECOND, st.none() | SECOND), max_size=3
+        st.builds(Allocation, WORD, WORD, PROCESSORS, SECOND, st.none() | SECOND), max_size=3
     ).map(tuple),
 )
 
 
-def by_key(runs: list[PlacedRun]) -> dict[RunKey, PlacedRun]:
+def by_key(runs: list[AllocatedRun]) -> dict[RunKey, AllocatedRun]:
     return {item[0].key: item for item in runs}
 
 
-def keys(runs: list[PlacedRun]) -> list[RunKey]:
+def keys(runs: list[AllocatedRun]) -> list[RunKey]:
     return [run.key for run, _ in runs]
 
 
 @given(first=st.lists(PLACED_RUN), second=st.lists(PLACED_RUN))
 def test_runs_come_back_as_they_were_put_last(
-    shared: Store, first: list[PlacedRun], second: list[PlacedRun]
+    shared: Store, first: list[AllocatedRun], second: list[AllocatedRun]
 ) -> None:
     expected = {**by_key(first), **by_key(second)}
-    with shared.transaction("c") as rows:
+    with shared.cluster("c").transaction() as rows:
         rows.put_runs(first)
         rows.put_runs(second)
         assert rows.known_runs(list(expected)) == expected
         assert by_key(list(rows.all_runs())) == expected
         rows.remove_runs(keys(list(rows.all_runs())))
         assert list(rows.all_runs()) == []
-        assert list(rows.placements_with_event_between(-1, 2**41)) == []
+        assert list(rows.allocations_with_event_between(-1, 2**41)) == []
 
 
 @given(runs=st.lists(PLACED_RUN), low=SECOND, high=SECOND)
 def test_every_view_agrees_with_its_definition(
-    shared: Store, runs: list[PlacedRun], low: int, high: int
+    shared: Store, runs: list[AllocatedRun], low: int, high: int
 ) -> None:
     stored = by_key(runs)
-    placements = [placement for _, places in stored.values() for placement in places]
-    with shared.transaction("c") as rows:
+    allocations = [placement for _, places in stored.values() for placement in places]
+    with shared.cluster("c").transaction() as rows:
         rows.put_runs(runs)
         assert sorted(run.key for run in rows.unfinished_runs()) == sorted(
             key for key, (run, _) in stored.items() if run.end is None
@@ -82,10 +81,10 @@ def test_every_view_agrees_with_its_definition(
         assert by_key(list(rows.runs_alive_after(low))) == alive
         crossing = [
             item
-            for item in placements
+            for item in allocations
             if low < item.begin <= high or (item.end is not None and low < item.end <= high)
         ]
-        assert sorted(map(str, rows.placements_with_event_between(low, high))) == sorted(
+        assert sorted(map(str, rows.allocations_with_event_between(low, high))) == sorted(
             map(str, crossing)
         )
         ended = [key for key, (run, _) in stored.items() if run.end is not None and run.end <= low]
@@ -96,21 +95,21 @@ def test_every_view_agrees_with_its_definition(
 
 def test_a_requeued_job_is_several_runs(store: Store) -> None:
     requeued = [placed_run(1, BEGIN, BEGIN + 5), placed_run(1, BEGIN + 9)]
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.put_runs(requeued)
         assert rows.known_runs(keys(requeued)) == by_key(requeued)
         assert rows.known_runs([requeued[1][0].key]) == by_key(requeued[1:])
 
 
 def test_unknown_keys_are_not_found(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.put_runs([placed_run(1)])
         assert rows.known_runs([RunKey(1, 0, 0), RunKey(2, BEGIN - 60, BEGIN)]) == {}
         assert rows.known_runs([]) == {}
 
 
 def test_an_unfinished_run_counts_once_for_its_organization(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.put_runs(
             [
                 placed_run(1, owners=("biology", "chemistry")),
@@ -129,9 +128,9 @@ def test_many_runs_are_read_page_after_page_while_they_are_changed(
     runs = [placed_run(n % 20, BEGIN + n, BEGIN + n + (n % 5)) for n in range(60)]
     runs += [placed_run(n, BEGIN + n) for n in range(100, 120)]
     random.Random(0).shuffle(runs)
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.put_runs(runs)
-        seen: list[PlacedRun] = []
+        seen: list[AllocatedRun] = []
         for run, places in rows.runs_alive_after(0):
             seen.append((run, places))
             rows.put_runs([(run, (replace(places[0], organization="chemistry"),))])
@@ -150,20 +149,20 @@ def test_frequent_queries_use_an_index_on_sqlite(store: Store) -> None:
     def note(_c: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
         statements.append((statement, values))
 
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         event.listen(store._engine, "before_cursor_execute", note)
         rows.known_runs([RunKey(1, 1, 1)])
         rows.put_runs([placed_run(1)])
         rows.unfinished_runs()
         list(rows.runs_alive_after(BEGIN))
-        list(rows.placements_with_event_between(BEGIN, BEGIN + 60))
+        list(rows.allocations_with_event_between(BEGIN, BEGIN + 60))
         rows.running_by_organization()
         rows.prune_runs(BEGIN)
         rows.next_cycle()
         rows.latest_standings()
         rows.standings(BEGIN)
         rows.open_pushes()
-        rows.marks(Channel.NICE)
+        rows.managed_values("nice")
         rows.pushes(key="1")
         rows.prune_history(BEGIN, pushes_before=BEGIN)
         event.remove(store._engine, "before_cursor_execute", note)

@@ -18,7 +18,7 @@ from shapleyprio.store import (
     StoreFullError,
     StoreUnreachableError,
 )
-from tests.store.examples import BEGIN, placed_run, progress
+from tests.store.examples import BEGIN, placed_run, watermark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 WRITER = """
 import sys, time
 from shapleyprio.store import Store
-from tests.store.examples import BEGIN, placed_run, progress
-with Store.open(sys.argv[1]) as store, store.transaction("c") as rows:
+from tests.store.examples import BEGIN, placed_run, watermark
+with Store.open(sys.argv[1]) as store, store.cluster("c").transaction() as rows:
     rows.put_runs(placed_run(n, BEGIN + n) for n in range(30_000))
-    rows.save_progress(progress(observed_until=BEGIN + 30_000))
+    rows.save_watermark(watermark(observed_until=BEGIN + 30_000))
     print("written", flush=True)
     time.sleep(600)
 """
@@ -44,21 +44,21 @@ def test_a_locked_store_is_busy_and_works_again_afterwards(
         other.execute("BEGIN IMMEDIATE")
         with (
             pytest.raises(StoreBusyError, match=r"store\.db: another process is writing to it"),
-            impatient.transaction("c"),
+            impatient.cluster("c").transaction(),
         ):
             pass
-        with impatient.reading("c") as view:
-            assert view.progress() is None
+        with impatient.cluster("c").reading() as view:
+            assert view.watermark() is None
         other.execute("ROLLBACK")
-        with impatient.transaction("c") as rows:
-            rows.save_progress(progress())
+        with impatient.cluster("c").transaction() as rows:
+            rows.save_watermark(watermark())
     other.close()
 
 
 def test_a_full_store_keeps_what_it_had(store: Store) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.put_runs([placed_run(1)])
-        rows.save_progress(progress())
+        rows.save_watermark(watermark())
     store.close()
 
     def limit(connection: sqlite3.Connection, _: object) -> None:
@@ -67,22 +67,22 @@ def test_a_full_store_keeps_what_it_had(store: Store) -> None:
     event.listen(store._engine, "connect", limit)
 
     def write_much() -> None:
-        with store.transaction("c") as rows:
-            rows.save_progress(progress(observed_until=2 * BEGIN))
+        with store.cluster("c").transaction() as rows:
+            rows.save_watermark(watermark(observed_until=2 * BEGIN))
             rows.put_runs(placed_run(n) for n in range(20_000))
 
     with pytest.raises(StoreFullError, match=r"store\.db: it is full"):
         write_much()
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         assert list(rows.all_runs()) == [placed_run(1)]
-        assert rows.progress() == progress()
+        assert rows.watermark() == watermark()
         rows.put_runs([placed_run(2)])
 
 
 def test_a_writer_killed_in_the_middle_leaves_the_old_state(store: Store, url: str) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.put_runs([placed_run(1)])
-        rows.save_progress(progress())
+        rows.save_watermark(watermark())
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True
     )
@@ -90,9 +90,9 @@ def test_a_writer_killed_in_the_middle_leaves_the_old_state(store: Store, url: s
     assert writer.stdout.readline() == "written\n"
     writer.send_signal(signal.SIGKILL)
     writer.communicate()
-    with Store.open(url) as again, again.transaction("c") as rows:
+    with Store.open(url) as again, again.cluster("c").transaction() as rows:
         assert list(rows.all_runs()) == [placed_run(1)]
-        assert rows.progress() == progress()
+        assert rows.watermark() == watermark()
         rows.put_runs([placed_run(2)])
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -119,12 +119,12 @@ def test_several_stores_are_made_at_once(tmp_path: Path) -> None:
 def test_an_older_store_is_not_touched_at_start(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with store.transaction("c") as rows:
+    with store.cluster("c").transaction() as rows:
         rows.put_runs([placed_run(1)])
     monkeypatch.setattr(migrations, "head", lambda: "9999")
     for create in (False, True):
         with pytest.raises(
-            StoreSchemaError, match=r"at revision 0002.*9999; run `shapleyprio db upgrade`"
+            StoreSchemaError, match=r"at revision 0006.*9999; run `shapleyprio db upgrade`"
         ):
             Store.open(url, create=create)
 

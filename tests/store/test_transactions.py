@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from shapleyprio.store import StoreError
 from shapleyprio.store.errors import store_errors
 from shapleyprio.store.tables import metadata
-from tests.store.examples import BEGIN, placed_run, progress
+from tests.store.examples import BEGIN, placed_run, watermark
 
 if TYPE_CHECKING:
     from shapleyprio.store import Store
@@ -24,32 +24,32 @@ def test_migrations_make_exactly_the_tables_of_the_code(store: Store) -> None:
 
 
 def test_clusters_do_not_see_each_other(store: Store) -> None:
-    with store.transaction("a") as rows:
+    with store.cluster("a").transaction() as rows:
         rows.put_runs([placed_run(1)])
-        rows.save_progress(progress())
-    with store.transaction("b") as rows:
+        rows.save_watermark(watermark())
+    with store.cluster("b").transaction() as rows:
         assert list(rows.all_runs()) == []
         assert rows.unfinished_runs() == []
         assert list(rows.runs_alive_after(0)) == []
-        assert list(rows.placements_with_event_between(0, 2 * BEGIN)) == []
+        assert list(rows.allocations_with_event_between(0, 2 * BEGIN)) == []
         assert rows.running_by_organization() == {}
-        assert rows.progress() is None
+        assert rows.watermark() is None
         assert rows.prune_runs(2 * BEGIN) == 0
         rows.put_runs([placed_run(1, organization="biology")])
         rows.remove_runs([placed_run(1)[0].key])
         rows.take_lease("x", "h", 1, now=BEGIN, ttl=30)
-    with store.reading("a") as view:
+    with store.cluster("a").reading() as view:
         assert list(view.all_runs()) == [placed_run(1)]
         assert view.lease() is None
     assert store.clusters() == ["a", "b"]
-    assert store.sizes()["run"] == store.sizes()["placement"] == 1
+    assert store.sizes()["run"] == store.sizes()["allocation"] == 1
 
 
 def test_an_exception_undoes_the_whole_transaction(store: Store) -> None:
     def fail_midway() -> None:
-        with store.transaction("c") as rows:
+        with store.cluster("c").transaction() as rows:
             rows.put_runs([placed_run(1)])
-            rows.save_progress(progress())
+            rows.save_watermark(watermark())
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -58,14 +58,14 @@ def test_an_exception_undoes_the_whole_transaction(store: Store) -> None:
 
 
 def test_a_reader_sees_one_moment_and_does_not_wait_for_the_writer(store: Store) -> None:
-    with store.reading("c") as view:
-        assert view.progress() is None
-        with store.transaction("c") as rows:
-            rows.save_progress(progress())
-            assert view.progress() is None
-        assert view.progress() is None
-    with store.reading("c") as view:
-        assert view.progress() == progress()
+    with store.cluster("c").reading() as view:
+        assert view.watermark() is None
+        with store.cluster("c").transaction() as rows:
+            rows.save_watermark(watermark())
+            assert view.watermark() is None
+        assert view.watermark() is None
+    with store.cluster("c").reading() as view:
+        assert view.watermark() == watermark()
 
 
 def test_errors_that_are_not_the_databases_pass(store: Store) -> None:

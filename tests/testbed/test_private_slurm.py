@@ -56,7 +56,7 @@ def processes_of(directory: Path) -> list[str]:
 def test_a_job_runs_and_is_accounted(boot_slurm: Boot) -> None:
     slurm = boot_slurm(ClusterSpec(partitions={"pa": ["a1"], "pb": ["b1", "b2"]}))
     slurm.add_accounts({"physics": None, "particles": "physics"})
-    job = slurm.submit("particles", 2, processors=2, partition="pb", name="two seconds")
+    job = slurm.submit("particles", 2, processors=2, partition="pb", job_name="two seconds")
     assert 2 <= completed(slurm, job) <= 12
     assert abs(slurm.now() - time.time()) < 2
 
@@ -73,7 +73,7 @@ def test_an_accelerated_hour_is_a_minute(boot_slurm: Boot) -> None:
     assert abs((slurm.now() - clock) - 60 * took) < 300
 
 
-def test_the_accelerated_clock_starts_where_it_is_told(boot_slurm: Boot) -> None:
+def test_the_accelerated_clock_starts_where_it_is_set(boot_slurm: Boot) -> None:
     slurm = boot_slurm(ClusterSpec(speed=60, epoch=1_772_438_400))
     assert 0 <= slurm.now() - 1_772_438_400 < 60 * 30
 
@@ -84,7 +84,7 @@ def test_python_shares_the_accelerated_clock_and_its_events_do_too(boot_slurm: B
     (slurm.directory / "waits_two_minutes.py").write_text(code)
     module = ("-m", "shapleyprio.testbed.accelerated", "waits_two_minutes")
     began, clock = time.monotonic(), slurm.now()
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, *module],
         env={**slurm.environment, "PYTHONPATH": f"{slurm.directory}:{Path.cwd()}"},
         capture_output=True,
@@ -93,7 +93,7 @@ def test_python_shares_the_accelerated_clock_and_its_events_do_too(boot_slurm: B
         timeout=30,
     ).stdout
     assert 2 <= time.monotonic() - began <= 6
-    assert 120 <= float(told) - clock <= 360
+    assert 120 <= float(printed) - clock <= 360
 
 
 def test_stop_leaves_no_process(boot_slurm: Boot) -> None:

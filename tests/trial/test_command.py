@@ -12,12 +12,11 @@ from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
 from shapleyprio.config import load_config
-from shapleyprio.slurm.port import Channel
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.testbed import packages
 from shapleyprio.trial.arms import ARMS
 from shapleyprio.trial.plan import spec_for
-from shapleyprio.trial.running import Conditions, Stage
-from shapleyprio.trial.side_by_side import Run
+from shapleyprio.trial.running import ArmRun, Conditions
 from shapleyprio.trial.steering import Pace, configuration
 from tests.replay.strategies import Job, workload_of_jobs
 
@@ -48,7 +47,7 @@ def trial(*arguments: str) -> Result:
         ("write for instance 0:50000", "--deal-users 2 --window 50000"),
         ("101 is not in the range", "--deal-users 2 --speed 101"),
         ("--jobs goes with --json", "--deal-users 2 --jobs"),
-        (". is not empty; name a new directory", "--deal-users 2 --keep ."),
+        (". is not empty; name a new directory", "--deal-users 2 --directory ."),
         ("there is no directory nowhere", "--deal-users 2 --json nowhere/a.json"),
         ("choose another --window", "--deal-users 2 --window 1000:10"),
     ],
@@ -81,24 +80,25 @@ def test_missing_packages_are_named_in_one_line(module: str) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "shapleyprio: trial needs more packages: pip install 'shapleyprio[trial]'\n"
+        "shapleyprio: trial needs more packages: install the package "
+        "shapleyprio-replay, or pip install 'shapleyprio[trial]'\n"
     )
 
 
 def test_the_help_names_every_arm() -> None:
-    told = CliRunner().invoke(main, ["trial", "--help"]).output
-    assert all(f"{name}  " in told for name in ARMS)
+    text = CliRunner().invoke(main, ["trial", "--help"]).output
+    assert all(f"{name}  " in text for name in ARMS)
 
 
-@pytest.mark.parametrize("channel", list(Channel))
-def test_the_daemons_configuration_is_valid(tmp_path: Path, channel: Channel) -> None:
+@pytest.mark.parametrize("channel", list(CHANNELS))
+def test_the_daemons_configuration_is_valid(tmp_path: Path, channel: str) -> None:
     file = tmp_path / "shapleyprio.toml"
     pace = Pace(poll_seconds=45, new_jobs_seconds=None)
     text = configuration(WORKLOAD, channel, url="sqlite:///x", pace=pace, since=60, speed=60)
     file.write_text(text)
     config = load_config(file)
-    assert [one.name for one in config.organizations] == ["o1", "o2"]
-    assert [one.nodes for one in config.organizations] == [("n1",), ()]
+    assert [organization.name for organization in config.organizations] == ["o1", "o2"]
+    assert [organization.nodes for organization in config.organizations] == [("n1",), ()]
     assert (config.push.channel, config.push.influence) == (channel, None)
     assert (config.service.poll_interval, config.slurm.timeout) == (45, 30 * 60)
     assert config.service.new_jobs_interval is None
@@ -119,11 +119,11 @@ def test_only_the_named_policy_orders_organizations(name: str) -> None:
     assert age < 100_000  # less than a step between organizations
 
 
-def test_progress_tells_the_time_left() -> None:
-    from shapleyprio.cli.trial_progress import told_of
+def test_progress_shows_the_time_left() -> None:
+    from shapleyprio.cli.trial_progress import progress_text
 
     conditions = Conditions(workload=WORKLOAD, speed=60, pace=Pace(30, 5))
-    run = Run(name="fifo", arm=ARMS["fifo"], conditions=conditions, stage=Stage("fifo"))
-    assert told_of(run) == "waiting"
-    run.stage.doing, run.stage.second, run.stage.submitted = "running", 1500, 1
-    assert told_of(run) == "1 of 1 jobs, 1:15 left"
+    run = ArmRun(name="fifo", arm=ARMS["fifo"], conditions=conditions)
+    assert progress_text(run) == "waiting"
+    run.progress.doing, run.progress.second, run.progress.submitted = "running", 1500, 1
+    assert progress_text(run) == "1 of 1 jobs, 1:15 left"

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from shapleyprio.errors import Remedy
+from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.workload import WorkloadError
 from shapleyprio.trial.arms import ARMS
 from shapleyprio.trial.plan import (
     MOST_JOBS,
@@ -52,8 +53,9 @@ def test_policies_make_the_same_of_it(policy: str) -> None:
 
 def test_more_jobs_than_a_trial_takes_are_refused() -> None:
     many = replace(WIDE, processors=np.array([MOST_JOBS, 1, 1, 1], dtype=np.int64))
-    with pytest.raises(WorkloadError, match=r"20,003 jobs .* choose a shorter --window"):
+    with pytest.raises(WorkloadError, match=r"20,003 jobs") as caught:
         as_slurm_runs_it(many)
+    assert caught.value.remedy is Remedy.SHORTER_WINDOW
 
 
 def test_every_organization_brings_its_processors_as_one_node_and_partition() -> None:
@@ -63,7 +65,7 @@ def test_every_organization_brings_its_processors_as_one_node_and_partition() ->
     assert owners_of(WIDE) == {"n1": 0, "n3": 2}
 
 
-def test_the_time_limit_tells_the_scheduler_nothing() -> None:
+def test_the_time_limit_gives_the_scheduler_no_hint() -> None:
     assert limit_minutes(WIDE) == -(-(3600 + 30) // 60)
     long = replace(WIDE, processing_time=np.full(4, 7200, dtype=np.int64))
     assert limit_minutes(long) == 4 * 120

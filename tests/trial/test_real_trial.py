@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from shapleyprio.testbed.processes import wait_until
+from tests.processes import processes_mentioning
 
 pytestmark = pytest.mark.real_slurm
 
@@ -36,7 +36,7 @@ SHORT = "".join(
     f'arm = ["{arm}"]\nwindow = "0:600"\n'
     for name, arm in (("first", "fifo"), ("second", "shapleyprio-nice"))
 )
-TRIALS = ("trials", "list.toml", "--results", "results", "--side-by-side", "2")
+TRIALS = ("trials", "list.toml", "--keep", "results", "--side-by-side", "2")
 
 
 @pytest.fixture
@@ -72,21 +72,12 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def left_in(folder: Path) -> list[str]:
     """Files and processes of the trial."""
-    found = [str(path) for path in (folder / "tmp").iterdir()]
-    for process in psutil.process_iter():
-        try:
-            words = [*process.environ().values(), *process.cmdline()]
-            words += [str(file.path) for file in process.open_files()]
-        except psutil.Error:
-            continue
-        if any(str(folder) in word for word in words):
-            found.append(f"{process.pid} {process.name()}")
-    return found
+    return [*map(str, (folder / "tmp").iterdir()), *processes_mentioning(folder)]
 
 
 @pytest.fixture
-def told(private_slurm_programs: None, folder: Path) -> dict[str, Any]:
-    """What the trial told, after which nothing of it is left."""
+def report(private_slurm_programs: None, folder: Path) -> dict[str, Any]:
+    """What the trial wrote, after which nothing of it is left."""
     ended = start(
         folder,
         *TRIAL,
@@ -100,8 +91,8 @@ def told(private_slurm_programs: None, folder: Path) -> dict[str, Any]:
     return trial
 
 
-def test_who_is_owed_starts_first_and_every_job_has_a_record(told: dict[str, Any]) -> None:
-    (arm,) = told["arms"]
+def test_who_is_owed_starts_first_and_every_job_has_a_record(report: dict[str, Any]) -> None:
+    (arm,) = report["arms"]
     assert (arm["arm"], arm["missing"], arm["requeued"]) == ("shapleyprio-site-factor", 0, 0)
     assert len(arm["jobs"]) == sum(arm["states"].values()) == 60
     assert arm["written"] > 0
@@ -132,8 +123,8 @@ def test_trials_of_a_list_run_once(private_slurm_programs: None, folder: Path) -
         ["second", "50"],
         ["mean", "50"],
     ]
-    told = json.loads((folder / "results" / "second.json").read_text())
-    assert told["arms"][0]["started"] > 0
+    report = json.loads((folder / "results" / "second.json").read_text())
+    assert report["arms"][0]["started"] > 0
     again = start(folder, *TRIALS)
     assert again.communicate(timeout=60) == (table, "")
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
-from shapleyprio.trial.comparison import Compared, mean_of
+from shapleyprio.trial.comparison import ComparedTrial, mean_of
 
 LINE = "1 0 -1 10 1 -1 -1 -1 -1 -1 1 1 1 -1 1 -1 -1 -1\n"
 ONE = '[[trial]]\nname = "one"\nlog = "log.swf"\n'
@@ -24,7 +24,7 @@ def _in_a_folder_with_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def trials(text: str, *arguments: str) -> Result:
     Path("list.toml").write_text(text)
-    words = ["trials", "list.toml", "--results", "results", *arguments]
+    words = ["trials", "list.toml", "--keep", "results", *arguments]
     return CliRunner().invoke(main, words)
 
 
@@ -37,14 +37,14 @@ def trials(text: str, *arguments: str) -> Result:
         ("trial one: No such option", f"deal-user = 2\n{ONE}"),
         ("trial one: Invalid value for '--deal-users'", f"deal-users = 0\n{ONE}"),
         ("trial one: Invalid value for '--arm'", f'deal-users = 2\narm = ["fair"]\n{ONE}'),
-        ("trial one: keep: this is said to the command", f'keep = "x"\n{ONE}'),
+        ("trial one: keep: give it as an option of the command", f'keep = "x"\n{ONE}'),
         ("trial 1: name: it needs one", 'deal-users = 2\n[[trial]]\nlog = "log.swf"\n'),
         ("trial a/b: name: it needs one that", '[[trial]]\nname = "a/b"\nlog = "log.swf"\n'),
         ("trial one: log: it needs one", '[[trial]]\nname = "one"\n'),
         ("trial one: name: one is another trial's", f"deal-users = 2\n{ONE}{ONE}"),
     ],
 )
-def test_a_mistake_in_a_list_is_told_with_its_place(message: str, text: str) -> None:
+def test_a_mistake_in_a_list_is_reported_with_its_place(message: str, text: str) -> None:
     ended = trials(text)
     assert ended.exit_code == 2, ended.output
     assert ended.stdout == ""
@@ -100,9 +100,9 @@ def test_results_of_something_else_are_not_taken_for_a_trials(text: str) -> None
 
 
 def test_means_are_over_those_trials_that_ran_an_arm() -> None:
-    def compared(**arms: float) -> Compared:
+    def compared(**arms: float) -> ComparedTrial:
         models = dict.fromkeys(arms, 7.0)
-        return Compared(name="", jobs=1, simulated={}, arms=arms, models=models, mean_lag=0)
+        return ComparedTrial(name="", jobs=1, simulated={}, arms=arms, models=models, mean_lag=0)
 
     mean = mean_of([compared(a=1, b=2), compared(a=3)])
     assert mean.arms == {"a": 2, "b": 2}

@@ -1,31 +1,43 @@
-"""Which waiting organization is served next: one short function for each policy.
+"""The choice of the waiting organization served next: one short function for each policy.
 
-Each tells whether organization u comes before organization w, both of them waiting, at moment t
+Each returns whether organization u comes before organization w, both of them waiting, at moment t
 in coalition c. Ties are nobody's: the one listed first is asked first and stays.
 """
 
 from __future__ import annotations
 
 from shapleyprio.replay.compiled import inlined, kernel
+from shapleyprio.replay.kernel.codes import (
+    CURRENT_SHARE,
+    DIRECT,
+    FAIR_SHARE,
+    FIRST_COME,
+    KEYED,
+    RANKED,
+    RELATIVE,
+    ROUND_ROBIN,
+    SURFACE,
+    UTILITY_SHARE,
+)
 from shapleyprio.replay.kernel.state import Coalitions, Jobs, Keys, Record, World
 from shapleyprio.replay.kernel.worth import less_by_share, parts, precedes, worth
 
-KEYED, DIRECT, RELATIVE, SURFACE = 0, 1, 2, 3
-FAIR_SHARE, UTILITY_SHARE, CURRENT_SHARE, ROUND_ROBIN, FIRST_COME = 4, 5, 6, 7, 8
+BY_KEYS = (KEYED, RANKED)
+"""Policies that need keys; the others look at the schedule itself."""
 
-FIRST_FICKLE = CURRENT_SHARE
-"""From here on a start changes the order within its moment; before, the next job stays first."""
+FICKLE = (CURRENT_SHARE, ROUND_ROBIN, FIRST_COME)
+"""Policies by which a start changes the order within its moment; else the next job stays first."""
 
 
 @inlined
 def direct(state: Coalitions, record: Record, c: int, t: int, u: int) -> int:
-    """DirectContr (SPAA 2013, Fig. 9): what was executed on u's processors less u's own, ψ."""
+    """Returns DirectContr's balance (SPAA 2013, Fig. 9): φ̃ of u's processors less u's own ψ."""
     return worth(record.contribution[u], t) - worth(state.utility[c, u], t)
 
 
 @inlined
 def relative(state: Coalitions, record: Record, c: int, t: int, u: int) -> int:
-    """CloudShare's ψ′ (Eq. 3): every part is worth its job's release more."""
+    """Returns the balance by CloudShare's ψ′ (Eq. 3): a part is worth its job's release more."""
     own = record.released[0, u, 0] * t - record.released[0, u, 1]
     more: int = record.released[1, u, 0] * t - record.released[1, u, 1] - own
     return direct(state, record, c, t, u) + more
@@ -33,13 +45,13 @@ def relative(state: Coalitions, record: Record, c: int, t: int, u: int) -> int:
 
 @inlined
 def surface(state: Coalitions, record: Record, c: int, t: int, u: int) -> int:
-    """CloudShare's ψ″ (Eq. 4): parts count, not when they were executed."""
+    """Returns the balance by CloudShare's ψ″ (Eq. 4): parts count, not when they were executed."""
     return parts(record.contribution[u], t) - parts(state.utility[c, u], t)
 
 
 @inlined
 def fair_share(state: Coalitions, record: Record, c: int, t: int, u: int, w: int) -> bool:
-    """FairShare: the least processor time for its share of the processors."""
+    """Compares for FairShare: the least processor time for its share of the processors."""
     return less_by_share(
         parts(state.utility[c, u], t),
         record.owned[u],
@@ -50,7 +62,7 @@ def fair_share(state: Coalitions, record: Record, c: int, t: int, u: int, w: int
 
 @inlined
 def utility_share(state: Coalitions, record: Record, c: int, t: int, u: int, w: int) -> bool:
-    """UtFairShare: the least utility ψ for its share of the processors."""
+    """Compares for UtFairShare: the least utility ψ for its share of the processors."""
     return less_by_share(
         worth(state.utility[c, u], t),
         record.owned[u],
@@ -61,7 +73,7 @@ def utility_share(state: Coalitions, record: Record, c: int, t: int, u: int, w: 
 
 @inlined
 def current_share(state: Coalitions, record: Record, c: int, u: int, w: int) -> bool:
-    """CurrFairShare: the fewest processors at work for it, for its share of them."""
+    """Compares for CurrFairShare: the fewest processors at work for it, for its share of them."""
     return less_by_share(
         state.utility[c, u, 0], record.owned[u], state.utility[c, w, 0], record.owned[w]
     )
@@ -69,7 +81,7 @@ def current_share(state: Coalitions, record: Record, c: int, u: int, w: int) -> 
 
 @inlined
 def round_robin(state: Coalitions, c: int, u: int, w: int) -> bool:
-    """RoundRobin: whoever comes first behind the one that was served last."""
+    """Compares for RoundRobin: whoever comes first behind the one that was served last."""
     k = state.utility.shape[1]
     behind = state.served[c] + 1
     return bool((u - behind) % k < (w - behind) % k)
@@ -77,7 +89,7 @@ def round_robin(state: Coalitions, c: int, u: int, w: int) -> bool:
 
 @inlined
 def first_come(jobs: Jobs, state: Coalitions, c: int, u: int, w: int) -> bool:
-    """FCFS: the earliest release, then the order of the log."""
+    """Compares for FCFS: the earliest release, then the order of the log."""
     mine, other = state.head[c, u], state.head[c, w]
     if jobs.release[mine] != jobs.release[other]:
         return bool(jobs.release[mine] < jobs.release[other])
@@ -86,7 +98,7 @@ def first_come(jobs: Jobs, state: Coalitions, c: int, u: int, w: int) -> bool:
 
 @inlined
 def comes_before(policy: int, world: World, c: int, t: int, u: int, w: int) -> bool:
-    """Whether u is served before w by that policy."""
+    """Returns whether u is served before w by that policy."""
     state, record = world.state, world.record
     if policy == DIRECT:
         return direct(state, record, c, t, u) > direct(state, record, c, t, w)
@@ -107,7 +119,7 @@ def comes_before(policy: int, world: World, c: int, t: int, u: int, w: int) -> b
 
 @inlined
 def least_key(state: Coalitions, keys: Keys, c: int, t: int, candidates: int) -> int:
-    """Ref and Rand: the largest φ − ψ, as the least of keys that fall as it grows (`lattice`)."""
+    """Chooses for Ref and Rand the largest φ − ψ, which has the least of all keys (`lattice`)."""
     best, best_exact, best_rounded = -1, 0, 0.0
     second = t - keys.begin[0]
     factor, lattice = keys.factor[c], keys.lattice[0] != 0
@@ -124,7 +136,7 @@ def least_key(state: Coalitions, keys: Keys, c: int, t: int, candidates: int) ->
 
 @kernel
 def first_of_all(policy: int, world: World, c: int, t: int, candidates: int) -> int:
-    """The candidate that comes before all others."""
+    """Returns the candidate that comes before all others."""
     best = -1
     for u in range(world.state.utility.shape[1]):
         if (candidates >> u) & 1 and (best < 0 or comes_before(policy, world, c, t, u, best)):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.choice import FIRST_FICKLE, KEYED, first_of_all, least_key
+from shapleyprio.replay.kernel.choice import BY_KEYS, FICKLE, first_of_all, least_key
+from shapleyprio.replay.kernel.codes import RANKED
 from shapleyprio.replay.kernel.rigid import consider
 from shapleyprio.replay.kernel.running import (
     COUNT_BITS,
@@ -29,7 +30,7 @@ from shapleyprio.replay.kernel.state import (
     Keys,
     Record,
     World,
-    turns,
+    pieces_of,
 )
 from shapleyprio.replay.kernel.worth import add, draw, parts, worth
 
@@ -42,7 +43,7 @@ def run(policy: int, world: World, length: int) -> Iterator[int]:
     """
     advance(policy, world, 0, 0)
     yield 0
-    for until in turns(length):
+    for until in pieces_of(length):
         advance(policy, world, 0, until)
         yield until
 
@@ -77,7 +78,7 @@ def advance(
 
 @inlined
 def _next_release(jobs: Jobs, state: Coalitions, c: int) -> int:
-    """When the next job of a member is released."""
+    """Returns when the next job of a member is released."""
     place, members = state.arrived[c], state.members[c]
     while place < len(jobs.arrival) and (members >> jobs.arrival_of[place]) & 1 == 0:
         place += 1
@@ -165,8 +166,10 @@ def _decide(  # noqa: C901  # the whole rule of a moment, in its order
     waiting = state.waiting[c]
     if state.free[c] == 0 or waiting == 0:
         return True
-    contended = state.demand[c] > state.free[c] and waiting & (waiting - 1) != 0
-    if policy == KEYED and contended and world.keys.begin[1] == 0:
+    contended = waiting & (waiting - 1) != 0 and (
+        policy == RANKED or state.demand[c] > state.free[c]
+    )
+    if policy in BY_KEYS and contended and world.keys.begin[1] == 0:
         return False
     t, reserved_until, spare = state.now[c], NEVER, 0
     u = -1
@@ -180,14 +183,14 @@ def _decide(  # noqa: C901  # the whole rule of a moment, in its order
             )
             if not may_start and jobs.backfill[0] == 0:
                 return True
-        elif policy >= FIRST_FICKLE:
+        elif policy in FICKLE:
             width = 1
         if may_start:
-            _start(jobs, state, world.record, c, u, t, min(width, state.free[c]))
+            _start(world, c, u, t, min(width, state.free[c]))
         if not may_start or state.demand_of[c, u] == 0:
             waiting &= ~(1 << u)
             u = -1
-        elif policy >= FIRST_FICKLE:
+        elif policy in FICKLE:
             u = -1
     return True
 
@@ -201,8 +204,8 @@ def _next(
     waiting: int,
     contended: bool,
 ) -> int:
-    """Who is served next. Where all that wait can start at once, Ref and Rand take anybody."""
-    if policy != KEYED:
+    """Returns who is served next. Where all can start at once, Ref and Rand take anybody."""
+    if policy not in BY_KEYS:
         return first_of_all(policy, world, c, t, waiting)
     if not contended:
         return _first_of(waiting)
@@ -230,19 +233,12 @@ def _open_head(jobs: Jobs, state: Coalitions, c: int, u: int) -> None:
 
 
 @inlined
-def _start(
-    jobs: Jobs,
-    state: Coalitions,
-    record: Record,
-    c: int,
-    u: int,
-    t: int,
-    processors: int,
-) -> None:
+def _start(world: World, c: int, u: int, t: int, processors: int) -> None:
     """Gives free processors to the first job of u."""
+    jobs, state, record = world.jobs, world.state, world.record
     job = state.head[c, u]
     if record.coalition[0] == c:
-        _start_recorded(jobs, state, record, c, job, t, processors)
+        _start_recorded(world, c, job, t, processors)
     else:
         _run(state, c, t + jobs.processing_time[job], packed(job, 0, processors))
     state.free[c] -= processors
@@ -267,10 +263,9 @@ def _run(state: Coalitions, c: int, end: int, what: int) -> None:
 
 
 @kernel
-def _start_recorded(
-    jobs: Jobs, state: Coalitions, record: Record, c: int, job: int, t: int, processors: int
-) -> None:
+def _start_recorded(world: World, c: int, job: int, t: int, processors: int) -> None:
     """Gives free processors to a job, and writes down whose they are."""
+    jobs, state, record = world.jobs, world.state, world.record
     u = jobs.organization[job]
     if record.placing[0] == RANDOM:
         _give_random(record, state.free[c], processors)
@@ -335,7 +330,7 @@ def _give_least_loaded(record: Record, wanted: int) -> None:
 
 @inlined
 def _share_of(record: Record, free: int, wanted: int, owned: int) -> int:
-    """How many of `wanted` draws, without putting back, out of `free` hit the `owned` ones."""
+    """Draws `wanted` of `free` without putting back, and counts hits of the `owned` ones."""
     if wanted == free:
         return owned
     hits = 0

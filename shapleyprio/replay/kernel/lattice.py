@@ -6,7 +6,7 @@ is φ_u = P(C) − P(C∖u). Multiplied with |C|!, nothing has to be divided:
     R(C) = |C|!·P(C) = (|C|−1)!·v(C) + Σ_{u∈C} R(C∖u)
 
 and the largest φ_u − ψ_u is the least R(C∖u) + (|C|−1)!·ψ_u. That is a sum of integers, kept
-modulo 2^64 for every second of a block; beside it a rounded R at the block's begin tells apart
+modulo 2^64 for every second of a block; beside it a rounded R at the block's begin distinguishes
 what differs by too much for that (`worth.precedes`).
 
 A job that starts at t adds nothing to any value at t. So within a moment no coalition depends
@@ -23,7 +23,7 @@ from math import factorial
 import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.choice import KEYED
+from shapleyprio.replay.kernel.codes import KEYED
 from shapleyprio.replay.kernel.engine import advance
 from shapleyprio.replay.kernel.state import (
     Coalitions,
@@ -33,7 +33,7 @@ from shapleyprio.replay.kernel.state import (
     Record,
     World,
     keys_of,
-    turns,
+    pieces_of,
 )
 from shapleyprio.replay.kernel.values import add_value, clear_row
 
@@ -52,13 +52,13 @@ def on_one_core(
     arrivals = arriving(jobs, blocks, seconds)
     run_blocks(world, arrivals, 0, 0, length)
     yield 0
-    for first, last in pairwise((0, *turns(blocks))):
+    for first, last in pairwise((0, *pieces_of(blocks))):
         run_blocks(world, arrivals, first, last, length)
         yield min(last * seconds, length)
 
 
 def lattice_keys(organizations: int, seconds: int) -> Keys:
-    """Rows for R(C) of all coalitions C."""
+    """Makes rows for R(C) of all coalitions C."""
     count = 2**organizations
     keys = keys_of(rows=count, tracked=count, coalitions=count, seconds=seconds, lattice=True)
     keys.factor[1:] = [factorial(c.bit_count() - 1) for c in range(1, count)]
@@ -66,7 +66,7 @@ def lattice_keys(organizations: int, seconds: int) -> Keys:
 
 
 def arriving(jobs: Jobs, blocks: int, seconds: int) -> Ints:
-    """Whose jobs are released in each block: bit u is set for organization u."""
+    """Returns whose jobs are released in each block: bit u is set for organization u."""
     found = np.zeros(blocks, dtype=np.int64)
     np.bitwise_or.at(found, jobs.release // seconds, 1 << jobs.organization)
     return found
@@ -122,7 +122,7 @@ def _advance(world: World, c: int, arriving: int, until: int) -> bool:
 
 @kernel
 def _value(state: Coalitions, keys: Keys, c: int) -> None:
-    """R(c) over the block, from the coalitions with one member less."""
+    """Sums R(c) over the block, from the coalitions with one member less."""
     clear_row(keys, c)
     target = keys.rows[c]
     for u in range(state.utility.shape[1]):

@@ -24,41 +24,43 @@ FEWEST_ORGANIZATIONS = 11
 SHORT_STRETCH, LONG_STRETCH = 8, 64
 """Blocks until the way of working is chosen anew, for one core and for all of them."""
 
-KEPT = 4
-"""How many blocks the values of which are kept: the first part is so far ahead of the last."""
+BLOCKS_KEPT = 4
+"""Blocks of which the values are kept: by so many the first part can be ahead of the last."""
 
 
 def on_many_cores(
     jobs: Jobs, state: Coalitions, record: Record, seconds: int, length: int, cores: int
 ) -> Iterator[int]:
-    """As `lattice.on_one_core`, with so many threads; every decision is the same."""
+    """Runs as `lattice.on_one_core` does, with so many threads; every decision is the same."""
     organizations = int(state.members[-1]).bit_length()
     cut = max(2, (2 * cores - 1).bit_length())  # two parts or more for every thread
     size = 2 ** (organizations - cut)
-    worlds = [World(jobs, state, lattice_keys(organizations, seconds), record) for _ in range(KEPT)]
+    worlds = [
+        World(jobs, state, lattice_keys(organizations, seconds), record) for _ in range(BLOCKS_KEPT)
+    ]
     blocks = -(-length // seconds)
     arrivals = arriving(jobs, blocks, seconds)
 
     def work(part: int, block: int) -> int:
         until = min((block + 1) * seconds, length)
         first, last = max(part * size, 1), (part + 1) * size
-        run_part(worlds[block % KEPT], first, last, arrivals[block], until)
+        run_part(worlds[block % BLOCKS_KEPT], first, last, arrivals[block], until)
         return part
 
     def side_by_side(first: int, last: int) -> int:
-        progress = Progress([first] * 2**cut, last)
+        progress = PipelineProgress([first] * 2**cut, last)
         at_work: dict[int, Future[int]] = {}
         choices = 0
         while not progress.is_complete():
             for part in progress.ready(but=at_work)[: cores - len(at_work)]:
                 block = progress.done[part]
                 if part == 0:  # the first that comes to a block
-                    worlds[block % KEPT].keys.begin[:] = block * seconds, 1
+                    worlds[block % BLOCKS_KEPT].keys.begin[:] = block * seconds, 1
                 at_work[part] = threads.submit(work, part, block)
             for future in wait(at_work.values(), return_when=FIRST_COMPLETED).done:
                 part = future.result()
                 if part == 2**cut - 1:  # the last that leaves it
-                    choices += int(worlds[progress.done[part] % KEPT].keys.begin[1] == 2)
+                    choices += int(worlds[progress.done[part] % BLOCKS_KEPT].keys.begin[1] == 2)
                 progress.done[part] += 1
                 del at_work[part]
         return choices
@@ -80,7 +82,7 @@ def on_many_cores(
 
 
 @dataclass(slots=True)
-class Progress:
+class PipelineProgress:
     """How far the parts have come; they are numbered by the bits they were cut by.
 
     Attributes:
@@ -92,18 +94,18 @@ class Progress:
     blocks: int
 
     def is_complete(self) -> bool:
-        """Whether all parts have come to the end."""
+        """Returns whether all parts have come to the end."""
         return min(self.done) == self.blocks
 
     def ready(self, *, but: Container[int]) -> list[int]:
-        """Parts that have what their next block needs, those furthest behind first."""
+        """Returns parts that have what their next block needs, those furthest behind first."""
         parts = range(len(self.done))
         found = [part for part in parts if part not in but and self._is_ready(part)]
         return sorted(found, key=self.done.__getitem__)
 
     def _is_ready(self, part: int) -> bool:
         block = self.done[part]
-        if block == self.blocks or block - min(self.done) >= KEPT:
+        if block == self.blocks or block - min(self.done) >= BLOCKS_KEPT:
             return False
         return all(self.done[smaller] > block for smaller in _one_less(part))
 

@@ -16,7 +16,7 @@ from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs
 def consider(
     jobs: Jobs, state: Coalitions, c: int, t: int, job: int, reserved_until: int, spare: int
 ) -> tuple[bool, int, int]:
-    """Whether a job may start now, and what becomes of the reservation.
+    """Returns whether a job may start now, and what becomes of the reservation.
 
     Args:
         jobs: what is scheduled.
@@ -41,7 +41,7 @@ def consider(
 
 @inlined
 def _reservation(jobs: Jobs, state: Coalitions, c: int, t: int, width: int) -> tuple[int, int]:
-    """When a job that does not fit could start, and what would be left over then.
+    """Returns when a job that does not fit could start, and what would be left over then.
 
     Running jobs are expected to end when their estimates say, overdue ones in the next second.
     """

@@ -13,7 +13,7 @@ LARGEST_OWNER = 2**OWNER_BITS - 1
 
 @inlined
 def packed(job: int, owner: int, processors: int) -> int:
-    """What ends, in one number."""
+    """Packs what ends into one number."""
     return (job << (OWNER_BITS + COUNT_BITS)) | (owner << COUNT_BITS) | processors
 
 

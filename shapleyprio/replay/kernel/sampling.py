@@ -14,14 +14,14 @@ from itertools import pairwise
 import numpy as np
 
 from shapleyprio.replay.compiled import kernel
-from shapleyprio.replay.kernel.choice import FIRST_COME, KEYED
+from shapleyprio.replay.kernel.codes import FIRST_COME, KEYED
 from shapleyprio.replay.kernel.engine import advance
-from shapleyprio.replay.kernel.state import Ints, Keys, World, keys_of, turns
+from shapleyprio.replay.kernel.state import Ints, Keys, World, keys_of, pieces_of
 from shapleyprio.replay.kernel.values import add_value, clear_row
 
 
 def sampled_keys(sampled: int, organizations: int, orderings: int, seconds: int) -> Keys:
-    """Rows for −N·φ̂ of every organization."""
+    """Makes rows for −N·φ̂ of every organization."""
     keys = keys_of(
         rows=organizations,
         tracked=sampled,
@@ -34,7 +34,7 @@ def sampled_keys(sampled: int, organizations: int, orderings: int, seconds: int)
 
 
 def weights_of(orderings: Ints) -> tuple[Ints, Ints]:
-    """The coalitions of some orderings, and how their values add up to N·φ̂.
+    """Returns the coalitions of some orderings, and how their values add up to N·φ̂.
 
     Args:
         orderings: [N, k], each a permutation of the organizations.
@@ -62,7 +62,7 @@ def run(world: World, weights: Ints, length: int) -> Iterator[int]:
     seconds = world.keys.rows.shape[1]
     run_blocks(world, weights, 0, 0, length)
     yield 0
-    for first, last in pairwise((0, *turns(-(-length // seconds)))):
+    for first, last in pairwise((0, *pieces_of(-(-length // seconds)))):
         run_blocks(world, weights, first, last, length)
         yield min(last * seconds, length)
 

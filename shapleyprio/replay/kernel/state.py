@@ -1,4 +1,4 @@
-"""What the engine knows: the jobs, every coalition's schedule so far, and the recorded one.
+"""The state of the engine: the jobs, every coalition's schedule so far, and the recorded one.
 
 Named tuples of arrays, because that is what compiled functions take. The sums of part-seconds
 are kept as in `shapleyprio.fairness.utility`: three moments of the events "w processors start
@@ -173,18 +173,18 @@ class World(NamedTuple):
     record: Record
 
 
-TURNS = 200
+PIECES = 200
 """In how many pieces a window is scheduled, for progress and for Ctrl-C."""
 
 
-def turns(length: int) -> Iterator[int]:
-    """Ends of the pieces of a length, the last one being its end."""
-    pieces = min(TURNS, length)
+def pieces_of(length: int) -> Iterator[int]:
+    """Returns the ends of the pieces of a length, the last one being its end."""
+    pieces = min(PIECES, length)
     return (length * piece // pieces for piece in range(1, pieces + 1))
 
 
 def jobs_of(workload: Workload) -> Jobs:
-    """The queues of a workload."""
+    """Makes the queues of a workload."""
     k = len(workload.organizations)
     limit = workload.limit
     arrival = np.argsort(workload.release, kind="stable")
@@ -206,7 +206,7 @@ def jobs_of(workload: Workload) -> Jobs:
 
 
 def coalitions_of(jobs: Jobs, owned: Ints, members: Ints) -> Coalitions:
-    """Coalitions with these members, before the first moment."""
+    """Makes coalitions with these members, before the first moment."""
     count, k = len(members), len(owned)
     takes_part = (members[:, None] >> np.arange(k)) & 1
     processors = takes_part @ owned
@@ -239,12 +239,12 @@ def coalitions_of(jobs: Jobs, owned: Ints, members: Ints) -> Coalitions:
 
 
 def no_keys() -> Keys:
-    """For policies that need none."""
+    """Makes empty keys for policies that need none."""
     return keys_of(rows=0, tracked=0, coalitions=1, seconds=1, lattice=False)
 
 
 def keys_of(*, rows: int, tracked: int, coalitions: int, seconds: int, lattice: bool) -> Keys:
-    """Room for keys over blocks of so many seconds; the first `tracked` coalitions make them."""
+    """Makes room for keys over blocks of seconds; the first `tracked` coalitions make them."""
     return Keys(
         begin=np.zeros(2, dtype=np.int64),
         rows=np.zeros((rows, seconds), dtype=np.int64),
@@ -259,7 +259,7 @@ def keys_of(*, rows: int, tracked: int, coalitions: int, seconds: int, lattice: 
 
 
 def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int) -> Record:
-    """An empty record of that coalition's schedule.
+    """Makes an empty record of that coalition's schedule.
 
     It has room for every copy; what is never written takes no memory.
     """
@@ -287,7 +287,7 @@ def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int) -> Reco
 
 
 def _parts(workload: Workload) -> tuple[Ints, Ints, Ints]:
-    """What each job really got, if that counts: first part of each, owners, processors."""
+    """Returns what each job really got, if that counts: first part of each, owners, processors."""
     placed = workload.placed
     if placed is None or workload.placement != "recorded":
         none = np.zeros(0, dtype=np.int64)

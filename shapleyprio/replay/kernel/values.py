@@ -1,4 +1,4 @@
-"""What coalitions are worth over a block of seconds."""
+"""The values of coalitions over a block of seconds."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def clear_row(keys: Keys, row: int) -> None:
 
 @kernel
 def value_at(state: Coalitions, t: int, values: Ints) -> None:
-    """v(c, t) of all coalitions, for a t at or after everything that happened."""
+    """Computes v(c, t) of all coalitions, for a t at or after everything that happened."""
     for c in range(len(values)):
         values[c] = worth(state.total[c], t)

@@ -8,12 +8,12 @@ from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.state import Ints
 
 FAR_APART = 2.0**62
-"""Rounded values that differ by more are told apart by them, nearer ones by 64 bits."""
+"""Rounded values that differ by more are compared by them, nearer ones by 64 bits."""
 
 
 @inlined
 def add(moments: Ints, second: int, processors: int) -> None:
-    """Processors start (or, negative, stop) working at that second; see fairness.utility."""
+    """Adds processors that start (or, negative, stop) working then; see fairness.utility."""
     weighted = processors * second
     moments[0] += processors
     moments[1] += weighted
@@ -22,21 +22,21 @@ def add(moments: Ints, second: int, processors: int) -> None:
 
 @inlined
 def worth(moments: Ints, t: int) -> int:
-    """Worth at t of all parts, in part-seconds (SPAA 2013, Eq. 3)."""
+    """Returns the worth at t of all parts, in part-seconds (SPAA 2013, Eq. 3)."""
     doubled: int = moments[0] * t * (t + 1) - moments[1] * (2 * t + 1) + moments[2]
     return doubled >> 1
 
 
 @inlined
 def parts(moments: Ints, t: int) -> int:
-    """Unit-size parts completed by t."""
+    """Returns the unit-size parts completed by t."""
     completed: int = moments[0] * t - moments[1]
     return completed
 
 
 @inlined
 def precedes(exact: int, rounded: float, best_exact: int, best_rounded: float) -> bool:
-    """Whether a value known modulo 2^64 and roughly is less than another such value.
+    """Returns whether a value known modulo 2^64 and roughly is less than another such value.
 
     Holds as long as the rounded difference is wrong by less than 2^62.
     """
@@ -50,7 +50,7 @@ def precedes(exact: int, rounded: float, best_exact: int, best_rounded: float) -
 
 @inlined
 def less_by_share(used: int, share: int, best_used: int, best_share: int) -> bool:
-    """Whether used / share < best_used / best_share, for numbers below 2^63.
+    """Returns whether used / share < best_used / best_share, for numbers below 2^63.
 
     Without a share one comes after all that have one, and among its like by what it used.
     """
@@ -63,7 +63,7 @@ def less_by_share(used: int, share: int, best_used: int, best_share: int) -> boo
 
 @inlined
 def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """The high and the low 64 bits of a·b."""
+    """Returns the high and the low 64 bits of a·b."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
     a_low, a_high, b_low, b_high = a & mask, a >> half, b & mask, b >> half
     low = a_low * b_low
@@ -74,7 +74,7 @@ def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @kernel
 def draw(state: np.ndarray[tuple[int], np.dtype[np.uint64]], below: int) -> int:
-    """A random whole number from 0 to below − 1, each equally likely (SplitMix64)."""
+    """Draws a random whole number from 0 to below − 1, each equally likely (SplitMix64)."""
     bound = np.uint64(below)
     unfair = (np.uint64(0) - bound) % bound
     while True:

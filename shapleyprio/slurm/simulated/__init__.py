@@ -6,6 +6,7 @@ behind it starts there (Slurm without backfill). Jobs are packed onto the partit
 their order. Left out: time limits, memory, fair share, job size, dependencies.
 """
 
-from shapleyprio.slurm.simulated.cluster import DEFAULT_SETTINGS, Daemon, SimulatedSlurm
+from shapleyprio.slurm.simulated.cluster import DaemonName, SimulatedSlurm
+from shapleyprio.slurm.simulated.spec import DEFAULT_SETTINGS, SimulatedSpec
 
-__all__ = ["DEFAULT_SETTINGS", "Daemon", "SimulatedSlurm"]
+__all__ = ["DEFAULT_SETTINGS", "DaemonName", "SimulatedSlurm", "SimulatedSpec"]

@@ -18,8 +18,8 @@ class Accounting:
     """Every execution's row; what changes reaches it in order, after a delay, while it is up.
 
     Rows without an end and rows in the order of their ends are kept apart, so that looking at
-    the last hour costs as much as that hour has rows. Jobs that are held are told only to those
-    who ask for them by their ids.
+    the last hour costs as much as that hour has rows. Held jobs are returned only
+    where their ids are given.
     """
 
     def __init__(self, delay_seconds: int) -> None:
@@ -36,11 +36,11 @@ class Accounting:
         return len(self._changes)
 
     def change(self, key: RowKey, record: JobRecord, now: int, *, hidden: bool = False) -> None:
-        """Send the new state of a row."""
+        """Sends the new state of a row."""
         self._changes.append((now + self._delay, key, record, hidden))
 
     def return_(self, now: int) -> None:
-        """Be up again; what has piled up takes the usual delay from now."""
+        """Starts it again; what has piled up takes the usual delay from now."""
         self.up = True
         self._changes = deque(
             (max(due, now + self._delay), key, record, hidden)
@@ -48,26 +48,26 @@ class Accounting:
         )
 
     def receive(self, now: int) -> None:
-        """Take in what has arrived by now."""
+        """Receives what has arrived by now."""
         while self.up and self._changes and self._changes[0][0] <= now:
             _, key, record, hidden = self._changes.popleft()
             self._put(key, record, hidden=hidden)
 
     def window(self, since: int, until: int, now: int) -> list[JobRecord]:
-        """The rows of jobs that existed at some time in [since, until]."""
+        """Returns the rows of jobs that existed at some time in [since, until]."""
         begin = bisect_left(self._ends, since, key=lambda entry: entry[0])
         found = [self._rows[job_id][run] for _, (job_id, run) in self._ends[begin:]]
         found += [_as_of(record, now) for record in self._open.values()]
         return [record for record in found if record.submit <= until]
 
     def of(self, job_ids: Iterable[int], now: int) -> Iterator[JobRecord]:
-        """All rows of some jobs."""
+        """Returns all rows of some jobs."""
         for job_id in job_ids:
             for record in self._rows.get(job_id, {}).values():
                 yield _as_of(record, now)
 
     def correct(self, job_id: int, submit: int, changes: dict[str, Any]) -> None:
-        """Change the columns of one row by hand."""
+        """Changes the columns of one row by hand."""
         for run, record in self._rows.get(job_id, {}).items():
             if record.submit == submit:
                 self._put((job_id, run), replace(record, **changes))
@@ -89,7 +89,7 @@ class Accounting:
 
 
 def _as_of(record: JobRecord, now: int) -> JobRecord:
-    """A row as it reads now: the time of a job that has not ended goes on."""
+    """Returns a row as it reads now: the time of a job that has not ended goes on."""
     if record.end is not None or record.start is None:
         return record
     if record.state == "SUSPENDED":

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.port import (
-    Channel,
     Controller,
     Layout,
     Malformed,
     Node,
     Partition,
-    PendingJob,
-    PrioritySettings,
+    PendingQueue,
     SlurmRefusedError,
     SlurmUnavailableError,
 )
@@ -22,25 +20,41 @@ from shapleyprio.slurm.simulated.accounting import Accounting
 from shapleyprio.slurm.simulated.engine import Engine
 from shapleyprio.slurm.simulated.jobs import Job
 from shapleyprio.slurm.simulated.scheduling import Machines, Priorities
+from shapleyprio.slurm.simulated.spec import SimulatedSpec
 
-Daemon = Literal["slurmctld", "slurmdbd"]
+DaemonName = Literal["slurmctld", "slurmdbd"]
 
-DEFAULT_SETTINGS = PrioritySettings(
-    type="priority/multifactor",
-    weights={"Age": 0, "Partition": 1_000_000, "QOS": 100_000},
-    flags=frozenset(),
-    calc_period_seconds=60,
-    max_age_seconds=86_400,
-    site_factor_plugin="",
-)
+
+class SubmitOptions(TypedDict, total=False):
+    """What `SimulatedSlurm.submit` takes beside account and processing time.
+
+    Attributes:
+        processors: how many CPUs the job asks for, on whatever nodes of the partition; 1 if not
+            given.
+        partition: where it may run; ``all`` if not given.
+        user: who submits it.
+        qos: its QOS; ``normal`` if not given.
+        nice: as sbatch takes it; 0 if not given.
+        array: number of tasks, 0 for a plain job.
+        at: second of the submission, if it is to come later; the job is unknown till then.
+    """
+
+    processors: int
+    partition: str
+    user: str
+    qos: str
+    nice: int
+    array: int
+    at: int | None
 
 
 class SimulatedSlurm:
     """A cluster in memory; it implements `shapleyprio.slurm.port.Slurm`.
 
-    >>> slurm = SimulatedSlurm(
-    ...     cluster="c", nodes={"a1": 4}, partitions={"all": ["a1"]}, accounts={"a": None}, now=0
+    >>> spec = SimulatedSpec(
+    ...     cluster="c", nodes={"a1": 4}, partitions={"all": ["a1"]}, accounts={"a": None}
     ... )
+    >>> slurm = SimulatedSlurm(spec, now=0)
     >>> job = slurm.submit("a", processors=2, processing_time=60)
     >>> slurm.advance(100)
     >>> record, = slurm.records(0, 100)
@@ -51,43 +65,27 @@ class SimulatedSlurm:
     or arrives before its return. While slurmdbd is down the changes of the records pile up.
 
     Attributes:
-        malformed: lines to be told by every `pending` (source squeue) or `records` (others).
+        malformed: lines to be returned by every `pending` (source squeue) or `records` (others).
         missing_privileges: channel -> what is missing; writing there is refused.
     """
 
-    def __init__(
-        self,
-        *,
-        cluster: str,
-        nodes: Mapping[str, int],
-        partitions: Mapping[str, Sequence[str]],
-        accounts: Mapping[str, str | None],
-        now: int,
-        qos: Mapping[str, int] | None = None,
-        settings: PrioritySettings | None = None,
-        accounting_delay: int = 0,
-    ) -> None:
-        """Boot a cluster.
+    def __init__(self, spec: SimulatedSpec, *, now: int, accounting_delay: int = 0) -> None:
+        """Boots a cluster.
 
         Args:
-            cluster: its name.
-            nodes: node -> its processors.
-            partitions: partition -> its nodes, in the order in which they fill up.
-            accounts: account -> parent account or None.
+            spec: what it consists of.
             now: the first second.
-            qos: QOS -> priority; only ``normal`` with 0 by default.
-            settings: how priorities are computed.
             accounting_delay: seconds until a change of a record can be read.
         """
         self.malformed: list[Malformed] = []
-        self.missing_privileges: dict[Channel, str] = {}
-        self._cluster = cluster
-        self._accounts = dict(accounts)
-        self._machines = Machines(nodes, partitions)
+        self.missing_privileges: dict[str, str] = {}
+        self._spec = spec
+        self._accounts = dict(spec.accounts)
+        self._machines = Machines(spec.nodes, spec.partitions)
         self._accounting = Accounting(accounting_delay)
-        self._priorities = Priorities(settings or DEFAULT_SETTINGS, qos or {"normal": 0})
+        self._priorities = Priorities(spec.settings, spec.qos or {"normal": 0})
         self._engine = Engine(self._machines, self._priorities, self._accounting, now)
-        self._down: set[Daemon] = set()
+        self._down: set[DaemonName] = set()
         self._writes_left: int | None = None
 
     # -- time
@@ -98,7 +96,7 @@ class SimulatedSlurm:
         return self._engine.now
 
     def advance(self, to: int) -> None:
-        """Let time pass until `to`.
+        """Advances the time to `to`.
 
         At every second jobs end, then jobs arrive, then starts are decided. At `to` itself they
         are not yet: what is submitted or written then still counts. ``advance(now)`` decides.
@@ -112,7 +110,7 @@ class SimulatedSlurm:
         self._accounting.receive(to)
 
     def next_event(self) -> int | None:
-        """The second of the next end or arrival that is known, None if there is none."""
+        """Returns the second of the next end or arrival that is known, None if there is none."""
         return self._engine.next_event()
 
     @property
@@ -123,45 +121,32 @@ class SimulatedSlurm:
     # -- what users do
 
     def submit(
-        self,
-        account: str,
-        *,
-        processing_time: int,
-        processors: int = 1,
-        partition: str = "all",
-        user: str = "user",
-        qos: str = "normal",
-        nice: int = 0,
-        array: int = 0,
-        at: int | None = None,
+        self, account: str, *, processing_time: int, **options: Unpack[SubmitOptions]
     ) -> int:
-        """Submit a job, or an array of as many tasks as `array` says; return its id.
+        """Submits a job, or an array; returns its id.
 
         Args:
             account: whose job it is.
             processing_time: seconds it will execute.
-            processors: how many CPUs it asks for, on whatever nodes of the partition.
-            partition: where it may run.
-            user: who submits it.
-            qos: its QOS.
-            nice: as sbatch takes it.
-            array: number of tasks, 0 for a plain job.
-            at: second of the submission, if it is to come later; the job is unknown till then.
+            options: everything else.
         """
+        partition, qos = options.get("partition", "all"), options.get("qos", "normal")
+        processors, array = options.get("processors", 1), options.get("array", 0)
+        at = options.get("at")
         self._need("slurmctld")
         self._check_submission(account, partition, qos, processors, processing_time)
         job_id = self._engine.new_id()
         job = Job(
             job_id=job_id,
             account=account,
-            user=user,
+            user=options.get("user", "user"),
             partition=partition,
             qos=qos,
             processors=processors,
             processing_time=processing_time,
             submit=self.now,
             eligible=self.now,
-            nice=nice,
+            nice=options.get("nice", 0),
             array_id=job_id if array else None,
             tasks=tuple(range(array)),
         )
@@ -172,7 +157,7 @@ class SimulatedSlurm:
         return job_id
 
     def set_nice(self, job_id: int, nice: int) -> None:
-        """Change the nice of one's own job; a user may not go below 0."""
+        """Changes the nice of one's own job; a user may not go below 0."""
         jobs = self._jobs(job_id)
         if nice < 0:
             raise SlurmRefusedError(f"job {job_id}: Access/permission denied")
@@ -182,45 +167,45 @@ class SimulatedSlurm:
             self._engine.compute(job)
 
     def hold(self, job_id: int) -> None:
-        """Keep a waiting job from starting."""
+        """Keeps a waiting job from starting."""
         for job in self._jobs(job_id, waiting=True):
             self._engine.hold(job)
 
     def release(self, job_id: int) -> None:
-        """Undo a hold."""
+        """Undoes a hold."""
         for job in self._jobs(job_id, waiting=True):
             self._engine.release(job)
 
     def requeue(self, job_id: int) -> None:
-        """Stop a running job and let it wait again under its id, with a new record."""
+        """Stops a running job and queues it again under its id, with a new record."""
         for job in self._jobs(job_id, waiting=False):
             self._engine.requeue(job)
 
     def suspend(self, job_id: int) -> None:
-        """Stop a running job where it is; it keeps its processors."""
+        """Stops a running job where it is; it keeps its processors."""
         for job in self._jobs(job_id, waiting=False):
             self._engine.suspend(job)
 
     def resume(self, job_id: int) -> None:
-        """Let a suspended job go on."""
+        """Resumes a suspended job."""
         for job in self._jobs(job_id, waiting=False):
             self._engine.resume(job)
 
     def cancel(self, job_id: int) -> None:
-        """End a job, or take it out of the queue."""
+        """Ends a job, or takes it out of the queue."""
         for job in self._jobs(job_id):
             self._engine.cancel(job)
 
     # -- what goes wrong
 
-    def take_down(self, daemon: Daemon) -> None:
-        """Kill a daemon: whatever needs it raises SlurmUnavailableError."""
+    def take_down(self, daemon: DaemonName) -> None:
+        """Kills a daemon: whatever needs it raises SlurmUnavailableError."""
         self._accounting.receive(self.now)
         self._down.add(daemon)
         self._accounting.up = "slurmdbd" not in self._down
 
-    def bring_up(self, daemon: Daemon) -> None:
-        """Start a daemon again; it catches up with what it missed."""
+    def bring_up(self, daemon: DaemonName) -> None:
+        """Starts a daemon again; it catches up with what it missed."""
         self._down.discard(daemon)
         if daemon == "slurmdbd":
             self._accounting.return_(self.now)
@@ -228,18 +213,18 @@ class SimulatedSlurm:
             self._engine.take_events()
 
     def stop_write_after(self, targets: int) -> None:
-        """Let the next `write` be cut off after as many targets, the controller being away."""
+        """Cuts the next `write` off after as many targets, the controller being away."""
         self._writes_left = targets
 
     def correct_record(self, job_id: int, submit: int, **changes: Any) -> None:
-        """Change columns of an accounting record by hand, as for a runaway job."""
+        """Changes columns of an accounting record by hand, as for a runaway job."""
         self._accounting.receive(self.now)
         self._accounting.correct(job_id, submit, changes)
 
     # -- the port
 
     def controller(self) -> Controller:
-        """Tells the clock and the backlog."""
+        """Returns the clock and the backlog."""
         self._need("slurmctld")
         self._accounting.receive(self.now)
         return Controller(
@@ -249,16 +234,17 @@ class SimulatedSlurm:
         )
 
     def cluster(self) -> str:
-        """Tells its name."""
+        """Returns its name."""
         self._need("slurmctld")
-        return self._cluster
+        return self._spec.cluster
 
     def layout(self) -> Layout:
-        """Tells nodes, partitions, accounts, QOS and settings."""
+        """Returns nodes, partitions, accounts, QOS and settings."""
         self._need("slurmctld")
         self._need("slurmdbd")
         return Layout(
-            cluster=self._cluster,
+            cluster=self._spec.cluster,
+            version=self._spec.version,
             nodes={
                 name: Node(name=name, tres={"cpu": size, "billing": size})
                 for name, size in self._machines.size.items()
@@ -269,39 +255,42 @@ class SimulatedSlurm:
             },
             accounts=dict(self._accounts),
             qos_priorities=dict(self._priorities.qos),
+            enforces_accounts=self._spec.enforces_accounts,
             settings=self._priorities.settings,
         )
 
     def qos_priorities(self) -> Mapping[str, int]:
-        """QOS -> priority."""
+        """Reads QOS -> priority."""
         self._need("slurmdbd")
         return dict(self._priorities.qos)
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
-        """Tells the records of jobs that existed at some time in [since, until]."""
+        """Yields the records of jobs that existed at some time in [since, until]."""
         self._need("slurmdbd")
         self._accounting.receive(self.now)
         bad = [line for line in self.malformed if line.source != "squeue"]
         return iter([*bad, *self._accounting.window(since, until, self.now)])
 
     def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
-        """Tells all records of some jobs."""
+        """Yields all records of some jobs."""
         self._need("slurmdbd")
         self._accounting.receive(self.now)
         return iter(list(self._accounting.of(job_ids, self.now)))
 
-    def pending(self) -> list[PendingJob | Malformed]:
-        """Tells the jobs that wait."""
+    def pending(self) -> PendingQueue:
+        """Reads the jobs that wait."""
         self._need("slurmctld")
         self._engine.settle()
-        bad = [line for line in self.malformed if line.source == "squeue"]
-        return [*bad, *(job.told() for job in self._engine.waiting.jobs.values())]
+        return PendingQueue(
+            jobs=[job.pending() for job in self._engine.waiting.jobs.values()],
+            malformed=[line for line in self.malformed if line.source == "squeue"],
+        )
 
-    def write(self, channel: Channel, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
         """Writes site factors, nices or QOS priorities."""
         if not values:
             return {}
-        self._need("slurmdbd" if channel is Channel.QOS else "slurmctld")
+        self._need("slurmdbd" if channel == "qos" else "slurmctld")
         if missing := self.missing_privileges.get(channel):
             raise SlurmRefusedError(f"Access/permission denied: {missing}")
         self._engine.settle()
@@ -312,15 +301,15 @@ class SimulatedSlurm:
                 refused[target] = why
         return refused
 
-    def privilege(self, channel: Channel) -> str | None:
-        """Tells what is missing for a channel."""
+    def privilege(self, channel: str) -> str | None:
+        """Returns what is missing for a channel."""
         self._need("slurmctld")
         return self.missing_privileges.get(channel)
 
     # -- details
 
-    def _write(self, channel: Channel, target: str, value: int) -> str | None:
-        if channel is Channel.QOS:
+    def _write(self, channel: str, target: str, value: int) -> str | None:
+        if channel == "qos":
             if target not in self._priorities.qos:
                 return "no such QOS"
             if value < 0:
@@ -329,7 +318,7 @@ class SimulatedSlurm:
             return None
         jobs, complaint = self._engine.named(target)
         for job in jobs:
-            if channel is Channel.NICE:
+            if channel == "nice":
                 job.nice = value
             else:
                 job.site_factor = value
@@ -343,12 +332,12 @@ class SimulatedSlurm:
         if self._writes_left is not None:
             self._writes_left -= 1
 
-    def _need(self, daemon: Daemon) -> None:
+    def _need(self, daemon: DaemonName) -> None:
         if daemon in self._down:
             raise SlurmUnavailableError(f"{daemon} does not answer")
 
     def _jobs(self, job_id: int, *, waiting: bool | None = None) -> list[Job]:
-        """The job or the tasks of an array, if need be only those that wait or have started."""
+        """Returns the job or an array's tasks, if need be only those that wait or have started."""
         self._need("slurmctld")
         jobs = self._engine.jobs(job_id)
         if waiting is None:

@@ -7,8 +7,9 @@ from heapq import heappop, heappush
 
 from shapleyprio.slurm.port import SlurmRefusedError
 from shapleyprio.slurm.simulated.accounting import Accounting
-from shapleyprio.slurm.simulated.jobs import HELD, NOT_YET, WAITS, Job, unfold
+from shapleyprio.slurm.simulated.jobs import HELD, NOT_YET, WAITS, Job
 from shapleyprio.slurm.simulated.scheduling import Machines, Priorities, Waiting
+from shapleyprio.slurm.tasks import listed_tasks
 
 FIRST_JOB_ID = 1
 REQUEUE_DELAY_SECONDS = 1
@@ -40,7 +41,7 @@ class Engine:
     # -- time
 
     def next_event(self) -> int | None:
-        """The second of the next end or arrival that is known, None if there is none."""
+        """Returns the second of the next end or arrival that is known, None if there is none."""
         while self._events:
             at, kind, job_id, execution = self._events[0]
             job = self._jobs.get(job_id)
@@ -50,7 +51,7 @@ class Engine:
         return None
 
     def advance(self, to: int) -> None:
-        """Decide the starts of this second and of all up to `to`, but not yet those of `to`."""
+        """Decides the starts of this second and of all up to `to`, but not yet those of `to`."""
         only_now = to == self.now
         self._start_jobs()
         while (moment := self.next_event()) is not None and moment <= to:
@@ -61,7 +62,7 @@ class Engine:
         self.now = to
 
     def take_events(self) -> None:
-        """Let happen what is due: first jobs end, then jobs arrive."""
+        """Processes the events that are due: first jobs end, then jobs arrive."""
         while self.next_event() == self.now:
             at, kind, job_id, _ = heappop(self._events)
             if kind == END:
@@ -101,7 +102,7 @@ class Engine:
     # -- priorities
 
     def settle(self) -> None:
-        """Catch up with the last of Slurm's regular recalculations, which ages and QOS await."""
+        """Catches up with the last of Slurm's regular recalculations, which ages and QOS await."""
         period = max(self.priorities.settings.calc_period_seconds, 1)
         last = self.now - (self.now - self._began) % period
         if last <= self._computed:
@@ -114,12 +115,12 @@ class Engine:
             self.waiting.disorder()
 
     def compute(self, job: Job) -> None:
-        """Recalculate one job's priority, as Slurm does at once when the job is updated."""
+        """Recalculates one job's priority, as Slurm does at once when the job is updated."""
         job.priority = self.priorities.of(job, self.now)
         self.waiting.disorder()
 
     def set_qos_priority(self, qos: str, priority: int) -> None:
-        """Change a QOS; what waits already follows at the next recalculation."""
+        """Changes a QOS; what waits already follows at the next recalculation."""
         self.settle()
         self.priorities.set_qos(qos, priority)
         self._qos_changed = True
@@ -127,29 +128,29 @@ class Engine:
     # -- jobs
 
     def new_id(self) -> int:
-        """The next free job id."""
+        """Returns the next free job id."""
         self.submitted += 1
         self._next_id += 1
         return self._next_id - 1
 
     def announce(self, job: Job, at: int) -> None:
-        """Let a job arrive later."""
+        """Schedules the arrival of a job."""
         if at < self.now:
             raise ValueError(f"second {at} is over, it is {self.now}")
         self._announced[job.job_id] = job
         heappush(self._events, (at, ARRIVAL, job.job_id, 0))
 
     def arrive(self, job: Job) -> None:
-        """Take a job in."""
+        """Takes a job in."""
         job.submit = job.eligible = self.now
         self._know(job)
         self._wait(job, WAITS)
         self._account(job, "PENDING")
 
     def named(self, target: str) -> tuple[list[Job], str | None]:
-        """The jobs a name of Slurm's stands for (``33``, ``33_4``, ``33_[4-9]``), and a complaint.
+        """Returns the jobs a Slurm name (``33``, ``33_4``, ``33_[4-9]``) means, and a complaint.
 
-        Tasks that are named alone leave the array that waits as one. The complaint tells that a
+        Tasks that are named alone leave the array that waits as one. The complaint says that a
         job is gone, or some of the tasks.
         """
         base, underscore, tasks = target.partition("_")
@@ -160,31 +161,31 @@ class Engine:
         if not underscore and plain is not None and plain.array_id != job_id:
             return [plain], None
         jobs = list(self._arrays.get(job_id, {}).values())
-        wanted = set(unfold(tasks.strip("[]"))) if underscore else set()
+        wanted = set(listed_tasks(tasks.strip("[]"))) if underscore else set()
         if underscore:
             jobs = [part for job in jobs for part in self._those(job, wanted)]
         found = sum(len(job.tasks) for job in jobs)
         return jobs, None if found and found >= len(wanted) else NO_SUCH_JOB
 
     def jobs(self, job_id: int) -> list[Job]:
-        """The job with this id, or all tasks of the array with this id."""
+        """Returns the job with this id, or all tasks of the array with this id."""
         found, complaint = self.named(str(job_id))
         if complaint is not None:
             raise SlurmRefusedError(f"job {job_id}: {complaint}")
         return found
 
     def hold(self, job: Job) -> None:
-        """Keep a waiting job from starting."""
+        """Keeps a waiting job from starting."""
         self._wait(job, HELD)
         self._account(job, "PENDING")
 
     def release(self, job: Job) -> None:
-        """Undo a hold."""
+        """Undoes a hold."""
         self._wait(job, NOT_YET if self.now < job.eligible else WAITS)
         self._account(job, "PENDING")
 
     def requeue(self, job: Job) -> None:
-        """Stop a running job and let it wait again; it may start a second later."""
+        """Stops a running job and queues it again; it may start a second later."""
         self._must(job.ends is not None, job, "it is not running")
         self._account(job, "REQUEUED", self.now)
         self._machines.give_back(job.allocation)
@@ -198,20 +199,20 @@ class Engine:
         self._account(job, "PENDING")
 
     def suspend(self, job: Job) -> None:
-        """Stop a running job where it is; it keeps its processors."""
+        """Stops a running job where it is; it keeps its processors."""
         self._must(job.ends is not None, job, "it is not running")
         job.ends, job.suspended_since = None, self.now
         self._account(job, "SUSPENDED")
 
     def resume(self, job: Job) -> None:
-        """Let a suspended job go on."""
+        """Resumes a suspended job."""
         self._must(job.suspended_since is not None, job, "it is not suspended")
         self._end_suspension(job)
         self._expect_end(job)
         self._account(job, "RUNNING")
 
     def cancel(self, job: Job) -> None:
-        """End a job, or take it out of the queue."""
+        """Ends a job, or takes it out of the queue."""
         self._end_suspension(job)
         if job.start is None:
             self.waiting.remove(job)
@@ -245,7 +246,7 @@ class Engine:
         return job
 
     def _those(self, job: Job, wanted: set[int]) -> Iterator[Job]:
-        """The part of a job that stands for the wanted tasks."""
+        """Returns the part of a job that stands for the wanted tasks."""
         here = [task for task in job.tasks if task in wanted]
         if len(here) == len(job.tasks):
             yield job

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.port import PendingJob
+from shapleyprio.slurm.tasks import task_list
 
 WAITS = "Priority"
 HELD = "JobHeldUser"
@@ -58,7 +58,7 @@ class Job:
 
     @property
     def rank(self) -> Rank:
-        """Its place in the queue."""
+        """Its key in the order of the queue."""
         return (-self.priority, self.submit, self.job_id)
 
     @property
@@ -69,23 +69,23 @@ class Job:
         begun = self.start is not None or self.execution > 0
         if begun or self.job_id != self.array_id:
             return f"{self.array_id}_{self.tasks[0]}"
-        return f"{self.array_id}_[{fold(self.tasks)}]"
+        return f"{self.array_id}_[{task_list(self.tasks)}]"
 
     def split_off(self, task: int, job_id: int) -> Job:
-        """Take one task out of an array that waits, as a job of its own."""
+        """Takes one task out of an array that waits, as a job of its own."""
         at = self.tasks.index(task)
         self.tasks = self.tasks[:at] + self.tasks[at + 1 :]
         return replace(self, job_id=job_id, tasks=(task,))
 
     def executed(self, now: int) -> int:
-        """Seconds this execution has executed until now."""
+        """Returns the seconds that this execution has executed until now."""
         if self.start is None:
             return 0
         until = now if self.suspended_since is None else self.suspended_since
         return until - self.start - self.suspended
 
     def record(self, state: str, now: int, end: int | None = None) -> JobRecord:
-        """Its row in the accounting, written now."""
+        """Returns its row in the accounting, written now."""
         at = now if end is None else end
         executed = self.executed(at)
         return JobRecord(
@@ -103,11 +103,12 @@ class Job:
             processors=self.allocation,
         )
 
-    def told(self) -> PendingJob:
-        """Its line in the list of waiting jobs."""
+    def pending(self) -> PendingJob:
+        """Returns its line in the list of waiting jobs."""
         label = str(self.job_id) if self.array_id is None else self.label
         return PendingJob(
             job_id=self.job_id,
+            array_job_id=self.job_id if self.array_id is None else self.array_id,
             target=label,
             label=label,
             account=self.account,
@@ -121,29 +122,3 @@ class Job:
             site_factor=self.site_factor if self.reason == WAITS else None,
             processors=self.processors,
         )
-
-
-def fold(tasks: Sequence[int]) -> str:
-    """Task indices in Slurm's notation.
-
-    >>> fold([0, 1, 2, 5, 7, 8])
-    '0-2,5,7-8'
-    """
-    parts: list[list[int]] = []
-    for task in tasks:
-        if parts and task == parts[-1][1] + 1:
-            parts[-1][1] = task
-        else:
-            parts.append([task, task])
-    return ",".join(f"{a}-{b}" if b > a else str(a) for a, b in parts)
-
-
-def unfold(text: str) -> Iterator[int]:
-    """Task indices from Slurm's notation.
-
-    >>> list(unfold("0-2,5"))
-    [0, 1, 2, 5]
-    """
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)

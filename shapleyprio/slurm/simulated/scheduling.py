@@ -1,4 +1,4 @@
-"""What waits, in which order, and which processors are free for it."""
+"""The waiting jobs, their order, and the processors that are free for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Machines:
         }
 
     def take(self, partition: str, processors: int, kept: Collection[str]) -> dict[str, int] | None:
-        """Take free processors of a partition, those on kept nodes left alone; None: too few."""
+        """Takes free processors of a partition, but none on kept nodes; returns None if too few."""
         allocation: dict[str, int] = {}
         for node in self.partitions[partition]:
             if (free := self.free[node]) and node not in kept:
@@ -37,7 +37,7 @@ class Machines:
         return allocation
 
     def give_back(self, allocation: Mapping[str, int]) -> None:
-        """Free what a job held."""
+        """Frees what a job held."""
         for node, count in allocation.items():
             self.free[node] += count
 
@@ -51,21 +51,21 @@ class Waiting:
         self._disordered = False
 
     def add(self, job: Job) -> None:
-        """Let a job wait, or let it wait for its turn again."""
+        """Adds a job to the queue, for the first time or again."""
         self.jobs[job.job_id] = job
         if not self._disordered and job.reason == WAITS:
             heappush(self._heaps[job.partition], job.rank)
 
     def remove(self, job: Job) -> None:
-        """A job no longer waits."""
+        """Removes a job from the queue."""
         del self.jobs[job.job_id]
 
     def disorder(self) -> None:
-        """Some priority has changed."""
+        """Notes that some priority has changed."""
         self._disordered = True
 
     def first(self, partition: str) -> Job | None:
-        """The job whose turn it is in a partition."""
+        """Returns the job whose turn it is in a partition."""
         if self._disordered:
             self._order()
         heap = self._heaps[partition]
@@ -98,7 +98,7 @@ class Priorities:
         self._fixed = self._fixed_factors()
 
     def of(self, job: Job, now: int) -> int:
-        """The priority of a job now; at least 1, or 0 while it is held."""
+        """Returns the priority of a job now; at least 1, or 0 while it is held."""
         if job.reason == HELD:
             return 0
         factors = self._fixed[job.qos]
@@ -108,12 +108,12 @@ class Priorities:
         return max(int(factors + job.site_factor - job.nice), 1)
 
     def set_qos(self, qos: str, priority: int) -> None:
-        """Change the priority of a QOS."""
+        """Changes the priority of a QOS."""
         self.qos[qos] = priority
         self._fixed = self._fixed_factors()
 
     def _fixed_factors(self) -> dict[str, float]:
-        """Partition and QOS, by QOS; all partitions have the same PriorityJobFactor."""
+        """Returns QOS -> points of partition and QOS; all partitions have one PriorityJobFactor."""
         weights = self.settings.weights
         largest = max(self.qos.values()) or 1
         unit = 1 if "NO_NORMAL_QOS" in self.settings.flags else largest

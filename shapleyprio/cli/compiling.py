@@ -1,0 +1,85 @@
+"""Compiles what the replay may need, by replaying a workload of a few jobs in every way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from shapleyprio.experiment.presets import COMPILED, imported
+from shapleyprio.replay.compiled import DISPATCHERS
+from shapleyprio.replay.kernel.pipeline import FEWEST_ORGANIZATIONS
+from shapleyprio.replay.policies import POLICIES, run_policy
+from shapleyprio.replay.sacct import read_sacct
+from shapleyprio.replay.shapley.estimate import EXACT_ORGANIZATIONS
+from shapleyprio.replay.swf import read_swf
+from shapleyprio.replay.workload import Consortium, Workload, workload_of
+
+SWF = b"; MaxProcs: 2\n" + b"".join(
+    b"%d %d 0 9 1 -1 -1 1 9 -1 1 %d 1 -1 1 -1 -1 -1\n" % (job, job, job % 9) for job in range(1, 40)
+)
+SACCT = b"""\
+jobid|user|account|partition|submit|eligible|start|end|state|ncpus|reqcpus|nodelist|timelimit
+1|ann|physics|a|2026-01-01T00:00:00|2026-01-01T00:00:00|2026-01-01T00:00:01|2026-01-01T00:00:09|\
+COMPLETED|1|1|n[1-2]|00:10:00
+2|bob|biology|b|1767225600|1767225600|1767225601|1767225609|COMPLETED|1|1|n2|00:10:00
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileProgress:
+    """What one way to replay needed.
+
+    Attributes:
+        what: the way.
+        compiled: how many functions were compiled for it.
+        found: how many had been compiled before, and were read.
+    """
+
+    what: str
+    compiled: int
+    found: int
+
+
+def compile_everything() -> Iterator[CompileProgress]:
+    """Compiles all that is not compiled yet, one way to replay after the other."""
+    compiled, found = _statistics()
+    for what, run in _ways():
+        run()
+        now_compiled, now_found = _statistics()
+        yield CompileProgress(what, now_compiled - compiled, now_found - found)
+        compiled, found = now_compiled, now_found
+
+
+def _ways() -> Iterator[tuple[str, Callable[[], object]]]:
+    yield "logs in SWF", partial(read_swf, "example", SWF)
+    yield "logs of sacct", partial(read_sacct, "example", SACCT)
+    few = _workload(2)
+    for policy in POLICIES:
+        yield policy, partial(run_policy, few, policy)
+    many = _workload(FEWEST_ORGANIZATIONS)
+    yield "ref on several cores", partial(run_policy, many, "ref", cores=2)
+    yield "shapley of many", partial(run_policy, _workload(EXACT_ORGANIZATIONS + 1), "shapley")
+    for what, function in COMPILED.items():
+        yield what, imported(function)
+
+
+def _workload(organizations: int) -> Workload:
+    log = read_swf("example", SWF)
+    consortium = Consortium(
+        organizations=tuple(f"organization{number + 1}" for number in range(organizations)),
+        owned=np.ones(organizations, dtype=np.int64),
+        organization=(log.job % organizations).astype(np.int32),
+    )
+    return workload_of(log, consortium)
+
+
+def _statistics() -> tuple[int, int]:
+    """Counts the functions that this process has compiled and those that it has read."""
+    every = [dispatcher.stats for dispatcher in DISPATCHERS]
+    return (
+        sum(sum(stats.cache_misses.values()) for stats in every),
+        sum(sum(stats.cache_hits.values()) for stats in every),
+    )

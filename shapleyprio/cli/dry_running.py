@@ -1,0 +1,103 @@
+"""Prints what a dry run of the daemon found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from shapleyprio.cli.tables import plan_table, standings_table
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.service.dry_run import Forecast
+from shapleyprio.wording import clock_time, magnitude, visible
+
+MOVES_SHOWN = 20
+"""Nodes and accounts that change hands, unless all are asked for."""
+
+
+def render(console: Console, forecast: Forecast, *, verbose: bool) -> None:
+    """Prints the ranking, what changes, and how much would be written.
+
+    Args:
+        console: where to.
+        forecast: what the cycle found.
+        verbose: print every write and every move.
+    """
+
+    def say(line: str) -> None:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    say(f"{forecast.cluster}, {clock_time(forecast.t)}: a dry run, nothing is written or kept")
+    say(_opening(forecast))
+    console.print(_table(forecast))
+    for line in _changes(forecast):
+        say(line)
+    moves = forecast.moves if verbose else forecast.moves[:MOVES_SHOWN]
+    for move in moves:
+        change = f"{_named(move.before)} → {_named(move.after)}"
+        say(f"{move.kind} {visible(move.name)}: {change} from now on")
+    if len(moves) < len(forecast.moves):
+        say(f"{len(forecast.moves) - len(moves)} more change hands; --verbose lists all")
+    if verbose:
+        console.print(plan_table(forecast.pushes))
+    else:
+        say(_writes(forecast))
+
+
+def _opening(forecast: Forecast) -> str:
+    opened = clock_time(forecast.opened)
+    if forecast.is_new:
+        return f"{forecast.store} has no ledger of this cluster yet: a new one counts from {opened}"
+    return f"counted from {opened}"
+
+
+def _table(forecast: Forecast) -> Table:
+    rows = [standing.status for standing in forecast.standings]
+    return standings_table(
+        rows,
+        [
+            ("priority", [str(row.priority) for row in rows]),
+            ("pending", [str(row.pending) for row in rows]),
+            ("running", [str(row.running) for row in rows]),
+            ("writes", [str(forecast.writes.get(row.organization, 0)) for row in rows]),
+        ],
+    )
+
+
+def _changes(forecast: Forecast) -> Iterator[str]:
+    """Yields a line for every organization that stands elsewhere than at the last standings."""
+    if forecast.since is None:
+        return
+    left = set(forecast.before)
+    lines = []
+    for standing in forecast.standings:
+        now = standing.status
+        left.discard(now.organization)
+        before = forecast.before.get(now.organization)
+        if before is None:
+            lines.append(f"  {now.organization}: new, rank {standing.rank}")
+        elif (before.rank, before.status.priority) != (standing.rank, now.priority):
+            scores = (before.status.score, now.score)
+            word = "balance" if scores == (before.status.balance, now.balance) else "score"
+            lines.append(
+                f"  {now.organization}: rank {before.rank} → {standing.rank}, points "
+                f"{before.status.priority} → {now.priority}, {word} "
+                f"{' → '.join(map(magnitude, scores))}"
+            )
+    lines += [f"  {name}: no longer there" for name in forecast.before if name in left]
+    yield f"against the last cycle in the store, {clock_time(forecast.since)}:"
+    yield from lines or ["  every organization keeps its rank and its points"]
+
+
+def _writes(forecast: Forecast) -> str:
+    count = len(forecast.pushes)
+    if not count:
+        return "nothing to write"
+    put_back = forecast.writes.get(NOBODY, 0)
+    rest = f", {put_back} of them to put back what nobody claims" if put_back else ""
+    return f"{count} write{'s' * (count != 1)}{rest}; --verbose lists them"
+
+
+def _named(organization: str) -> str:
+    return "nobody" if organization == NOBODY else organization

@@ -1,0 +1,192 @@
+"""Options that several commands have, each declared once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import click
+
+from shapleyprio.cli.durations import Duration, WindowRange
+from shapleyprio.replay.choices import Backfill, Shares, Wide
+
+DEFAULT_CONFIG = Path("/etc/shapleyprio/shapleyprio.toml")
+
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
+Option = Callable[[AnyCommand], AnyCommand]
+
+
+def together(options: Sequence[Option[Any]]) -> Option[Any]:
+    """Returns one decorator for several options, which helps list in this order."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def config_option(command: AnyCommand) -> AnyCommand:
+    """Adds --config; the command gets `config_path`."""
+    return click.option(
+        "--config",
+        "config_path",
+        type=click.Path(path_type=Path, dir_okay=False),
+        envvar="SHAPLEYPRIO_CONFIG",
+        default=DEFAULT_CONFIG,
+        show_default=True,
+        show_envvar=True,
+        help="Configuration file.",
+    )(command)
+
+
+# -- which jobs, and how they are scheduled
+
+deal_users_option = click.option(
+    "--deal-users",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Deal the log's users out to K organizations instead.",
+)
+
+processors_option = click.option(
+    "--processors",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many processors to deal out.  [default: as many as the log says]",
+)
+
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    metavar="S",
+    default=0,
+    show_default=True,
+    help="Seed of all random draws.",
+)
+
+window_option = click.option(
+    "--window",
+    type=WindowRange(),
+    metavar="START:LENGTH",
+    help="Jobs to take: seconds (or 10d:12h) from the log's first release.  [default: all]",
+)
+
+
+def processor_shares_option(*names: str, multiple: bool = False) -> Option[Any]:
+    """Returns --processor-shares.
+
+    Args:
+        names: of the parameter, where it is not the option's.
+        multiple: whether it may be given several times.
+    """
+    several = "; given twice, each is a group" if multiple else ""
+    return click.option(
+        "--processor-shares",
+        *names,
+        multiple=multiple,
+        type=click.Choice(get_args(Shares)),
+        help=f"How to deal the processors out{several}.  [default: zipf]",
+    )
+
+
+def wide_option(*, has_default: bool) -> Option[Any]:
+    """Returns --wide; without a default the parameter is None where it is left out."""
+    return click.option(
+        "--wide",
+        type=click.Choice(get_args(Wide)),
+        default="expand" if has_default else None,
+        help="A job of q processors becomes q sequential copies, or needs all q at once.  "
+        "[default: expand]",
+    )
+
+
+def backfill_option(*, has_default: bool) -> Option[Any]:
+    """Returns --backfill; without a default the parameter is None where it is left out."""
+    return click.option(
+        "--backfill",
+        type=click.Choice(get_args(Backfill)),
+        default="none" if has_default else None,
+        help="Which jobs may pass a rigid job that does not fit.  [default: none]",
+    )
+
+
+def cores_option(*, has_default: bool, help: str = "Cores to compute on.") -> Option[Any]:  # noqa: A002
+    """Returns --cores; without a default the parameter is None where it is left out."""
+    return click.option(
+        "--cores",
+        type=click.IntRange(min=1),
+        default=(lambda: len(os.sched_getaffinity(0))) if has_default else None,
+        metavar="N",
+        help=f"{help}  [default: all]",
+    )
+
+
+# -- private clusters
+
+
+def speed_option(*, help: str = "Cluster seconds per real second.") -> Option[Any]:  # noqa: A002
+    """Returns --speed."""
+    return click.option(
+        "--speed", type=click.IntRange(1, 100), default=60, show_default=True, help=help
+    )
+
+
+def side_by_side_option(command: AnyCommand) -> AnyCommand:
+    """Adds --side-by-side."""
+    return click.option(
+        "--side-by-side",
+        type=click.IntRange(min=1),
+        default=2,
+        metavar="N",
+        show_default=True,
+        help="How many arms to run at once.",
+    )(command)
+
+
+def directory_option(command: AnyCommand) -> AnyCommand:
+    """Adds --directory for the state of private clusters."""
+    return click.option(
+        "--directory",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Keep configurations, logs and databases of the private cluster there (a new or empty "
+        "directory with a short path).",
+    )(command)
+
+
+def poll_interval_option(
+    *names: str,
+    default: str | Sequence[str] = "30s",
+    help: str = "From one cycle of the daemon to the next, on the cluster's clock.",  # noqa: A002
+) -> Option[Any]:
+    """Returns --poll-interval; with several defaults it may be given several times."""
+    return click.option(
+        "--poll-interval",
+        *names,
+        type=Duration("30s or 5m"),
+        multiple=not isinstance(default, str),
+        default=default,
+        show_default=True,
+        help=help,
+    )
+
+
+# -- results
+
+
+def keep_option(what: str, *, required: bool = False) -> Option[Any]:
+    """Returns --keep: results of finished parts, which are not computed again.
+
+    Args:
+        what: the parts, in the plural.
+        required: whether the option may not be left out.
+    """
+    return click.option(
+        "--keep",
+        required=required,
+        type=click.Path(path_type=Path, file_okay=False),
+        help=f"Keep finished {what} in that directory, and go on from those that are kept there.",
+    )

@@ -1,0 +1,262 @@
+"""The parameters of commands, as they were read from the command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from shapleyprio.replay.choices import Backfill, Placement, Shares, Wide
+
+SLURM_WORKERS = 8
+"""Jobs that `--dask slurm` starts unless another number is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadParameters:
+    """Which jobs to take; None where an option was left out.
+
+    Attributes:
+        log: file, or URL of a store.
+        log_format, fields, time_zone, cluster, strict: how to read it.
+        organizations: file with their tables.
+        deal_users, processor_shares, processors: how to deal users and processors out instead.
+        seed: of all random draws.
+        window: seconds from the log's first release, and length.
+    """
+
+    log: str
+    log_format: Literal["auto", "swf", "sacct", "store"]
+    fields: str | None
+    time_zone: str | None
+    cluster: str | None
+    strict: bool
+    organizations: Path | None
+    deal_users: int | None
+    processor_shares: Shares | None
+    processors: int | None
+    seed: int
+    window: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportParameters:
+    """Which report to write; None where an option was left out.
+
+    Attributes:
+        file: of the page.
+        pictures: directory of the charts.
+        command: the command line that makes the report anew.
+    """
+
+    file: Path | None
+    pictures: Path | None
+    command: str
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to write."""
+        return self.file is not None or self.pictures is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayParameters:
+    """Parameters of `shapleyprio replay`; None where an option was left out.
+
+    Attributes:
+        workload: which jobs.
+        policies: in the order given; empty for the usual ones.
+        orderings, epsilon, confidence: how exact Rand is.
+        recompute, coalitions, predictor: how the policies shapley and live estimate contributions.
+        wide, backfill: what becomes of jobs of several processors.
+        placement: which free processors a job gets.
+        cores: to compute on.
+        json_file, schedule_file, report: what to write.
+    """
+
+    workload: WorkloadParameters
+    policies: tuple[str, ...]
+    orderings: int | None
+    epsilon: float | None
+    confidence: float | None
+    recompute: int | None
+    coalitions: int | None
+    predictor: str | None
+    wide: Wide
+    backfill: Backfill
+    placement: Placement
+    cores: int
+    json_file: Path | None
+    schedule_file: Path | None
+    report: ReportParameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditParameters:
+    """Parameters of `shapleyprio audit`; None where an option was left out.
+
+    Attributes:
+        workload: which jobs.
+        period: seconds.
+        orderings: random orderings from which to sample coalitions.
+        wide, backfill: what becomes of jobs of several processors.
+        cores: to compute on.
+        json_file, report: what to write.
+    """
+
+    workload: WorkloadParameters
+    period: int
+    orderings: int | None
+    wide: Wide
+    backfill: Backfill
+    cores: int
+    json_file: Path | None
+    report: ReportParameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialParameters:
+    """Parameters of `shapleyprio trial`; None where an option was left out.
+
+    Attributes:
+        workload: which jobs.
+        arms: names, in the order given; empty for the usual ones.
+        speed: cluster seconds per real second.
+        poll_interval: seconds from one of the daemon's cycles to the next.
+        new_jobs_interval: seconds from one of its new-job polls to the next; None for never.
+        side_by_side: how many arms run at once.
+        directory: for configurations, logs and databases.
+        json_file: what to write.
+        jobs: whether to write a row for each job, too.
+    """
+
+    workload: WorkloadParameters
+    arms: tuple[str, ...]
+    speed: int
+    poll_interval: int
+    new_jobs_interval: int | None
+    side_by_side: int
+    directory: Path | None
+    json_file: Path | None
+    jobs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTrial:
+    """A trial of a list.
+
+    Attributes:
+        name: of its file of results.
+        keys: in the list, as they were written.
+        parameters: what the keys ask for.
+    """
+
+    name: str
+    keys: Mapping[str, Any]
+    parameters: TrialParameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialsParameters:
+    """Parameters of `shapleyprio trials`; None where an option was left out.
+
+    Attributes:
+        trials: in the order of the list.
+        keep: directory for the results of finished trials.
+        side_by_side: how many arms run at once.
+        directory: for configurations, logs and databases.
+        json_file: what to write.
+    """
+
+    trials: tuple[ListedTrial, ...]
+    keep: Path
+    side_by_side: int
+    directory: Path | None
+    json_file: Path | None
+
+
+class Counts(tuple[int, ...]):
+    """Numbers, as words as they are typed."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentParameters:
+    """Parameters of `shapleyprio experiment`; None or empty where an option was left out.
+
+    Attributes:
+        logs: files, directories (for a preset) or URLs of stores.
+        preset: a paper's experiment.
+        exhibits: which of the paper's tables, figures or scenarios.
+        policies: in the order given.
+        windows: how many of each log.
+        length: of a window, seconds.
+        contended: least seconds of unfairness of a window.
+        deals: of each window.
+        organizations: numbers to deal out to.
+        shares: how to deal processors out.
+        processors: how many to deal out.
+        wide, backfill: what becomes of jobs of several processors.
+        seed: of all random draws.
+        cores: to compute on.
+        dask: address of a scheduler, or "slurm".
+        workers: jobs of Slurm to start.
+        keep: directory for finished cells.
+        results_file, json_file, report: what to write.
+    """
+
+    logs: tuple[str, ...]
+    preset: str | None
+    exhibits: tuple[str, ...]
+    policies: tuple[str, ...]
+    windows: int | None
+    length: int | None
+    contended: int | None
+    deals: int | None
+    organizations: Counts | None
+    shares: tuple[Shares, ...]
+    processors: int | None
+    wide: Wide | None
+    backfill: Backfill | None
+    seed: int
+    cores: int | None
+    dask: str | None
+    workers: int | None
+    keep: Path | None
+    results_file: Path | None
+    json_file: Path | None
+    report: ReportParameters
+
+    @property
+    def cores_or_all(self) -> int:
+        """The cores to compute on: all where the option was left out."""
+        return self.cores or len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchParameters:
+    """Parameters of `shapleyprio bench`.
+
+    Attributes:
+        part: which benchmarks.
+        records: how many to ingest.
+        logs: directory with real logs; None to do without.
+        most_organizations: how many there are in replays at most.
+        pending: how many jobs wait in the real Slurm.
+        channels: by which to write into it; empty for all.
+        poll_intervals: seconds of the daemon from cycle to cycle.
+    """
+
+    part: str
+    records: int
+    logs: Path | None
+    most_organizations: int
+    pending: int
+    channels: tuple[str, ...]
+    poll_intervals: tuple[int, ...]

@@ -1,0 +1,188 @@
+"""The owner of every node and account of the cluster, as the configuration has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from shapleyprio.config.model import Organization
+from shapleyprio.config.values import host_list
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.slurm.channels import Claims
+from shapleyprio.slurm.port import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something an organization names and Slurm does not have.
+
+    Attributes:
+        organization: who names it.
+        kind: what it should be.
+        name: the account or partition, or all such nodes as one host list.
+    """
+
+    organization: str
+    kind: Literal["account", "partition", "node"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """The consortium's shape.
+
+    Attributes:
+        nodes: every node of the cluster -> its owner, NOBODY if it has none.
+        accounts: every account of the cluster -> its organization, NOBODY if it has none.
+        contested: node -> the organizations that claim it with equal right, if several do; its
+            owner is the first of them.
+        unknown: what is named and does not exist.
+    """
+
+    nodes: Mapping[str, str]
+    accounts: Mapping[str, str]
+    contested: Mapping[str, tuple[str, ...]]
+    unknown: tuple[Unknown, ...]
+
+
+@dataclass(slots=True)
+class _Claims:
+    """Node -> organizations that claim it, in the order of the configuration."""
+
+    by_node: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, organization: str, nodes: Sequence[str]) -> None:
+        for node in dict.fromkeys(nodes):
+            self.by_node.setdefault(node, []).append(organization)
+
+
+def membership(organizations: Sequence[Organization], layout: Layout) -> Membership:
+    """Applies the configuration's claims to the cluster.
+
+    A node belongs to who names it; if nobody does, to who names a partition it is in; in either
+    case to the first who does. An account belongs to who claims it, or else to who claims the
+    nearest account above it together with the accounts below.
+
+    Args:
+        organizations: in the order of the configuration.
+        layout: the cluster.
+    """
+    nodes, contested = node_owners(
+        organizations,
+        layout.nodes,
+        {name: partition.nodes for name, partition in layout.partitions.items()},
+    )
+    return Membership(
+        nodes=nodes,
+        accounts=_accounts(organizations, layout.accounts),
+        contested=contested,
+        unknown=tuple(
+            unknown for organization in organizations for unknown in _unknown(organization, layout)
+        ),
+    )
+
+
+def claims_of(organizations: Sequence[Organization], accounts: Mapping[str, str]) -> Claims:
+    """Returns for which organization the things count that a channel may write to.
+
+    Args:
+        organizations: in the order of the configuration.
+        accounts: account -> organization.
+    """
+    return Claims(accounts, qos={each.qos: each.name for each in organizations if each.qos})
+
+
+def host_list_of(nodes: Sequence[str]) -> str:
+    """Writes node names as one host list.
+
+    >>> host_list_of(["n1", "n3", "n2"])
+    'n[1-3]'
+    """
+    return str(NodeSet.fromlist(nodes, resolver=RESOLVER_NOGROUP))
+
+
+def node_owners(
+    organizations: Sequence[Organization],
+    nodes: Iterable[str],
+    partitions: Mapping[str, Iterable[str]],
+) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Applies the configuration's claims to nodes alone; `membership` says how.
+
+    Args:
+        organizations: in the order of the configuration.
+        nodes: names of the nodes.
+        partitions: partition -> its nodes.
+
+    Returns:
+        every node -> its owner, NOBODY if it has none; and node -> the organizations that claim
+        it with equal right, if several do.
+    """
+    by_name, by_partition = _Claims(), _Claims()
+    for organization in organizations:
+        by_name.add(organization.name, list(_named(organization)))
+        by_partition.add(
+            organization.name,
+            [
+                node
+                for partition in organization.partitions
+                for node in partitions.get(partition, ())
+            ],
+        )
+    claims = {
+        node: by_name.by_node.get(node) or by_partition.by_node.get(node, []) for node in nodes
+    }
+    owners = {node: names[0] if names else NOBODY for node, names in claims.items()}
+    contested = {node: tuple(names) for node, names in claims.items() if len(names) > 1}
+    return owners, contested
+
+
+def _named(organization: Organization) -> NodeSet:
+    named = NodeSet(resolver=RESOLVER_NOGROUP)
+    for text in organization.nodes:
+        named.update(host_list(text))
+    return named
+
+
+def _accounts(
+    organizations: Sequence[Organization], parents: Mapping[str, str | None]
+) -> dict[str, str]:
+    own: dict[str, str] = {}
+    whole: dict[str, str] = {}
+    for organization in organizations:
+        for account in organization.accounts:
+            own.setdefault(account, organization.name)
+            if organization.sub_accounts:
+                whole.setdefault(account, organization.name)
+
+    def holder(account: str) -> str:
+        if account in own:
+            return own[account]
+        above = parents[account]
+        passed = {account}
+        while above is not None and above not in passed:
+            if above in whole:
+                return whole[above]
+            passed.add(above)
+            above = parents.get(above)
+        return NOBODY
+
+    return {account: holder(account) for account in parents}
+
+
+def _unknown(organization: Organization, layout: Layout) -> list[Unknown]:
+    unknown = [
+        Unknown(organization.name, "account", account)
+        for account in organization.accounts
+        if account not in layout.accounts
+    ]
+    unknown += [
+        Unknown(organization.name, "partition", partition)
+        for partition in organization.partitions
+        if partition not in layout.partitions
+    ]
+    if nodes := [node for node in _named(organization) if node not in layout.nodes]:
+        unknown.append(Unknown(organization.name, "node", host_list_of(nodes)))
+    return unknown

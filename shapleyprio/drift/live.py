@@ -1,0 +1,168 @@
+"""Replays the last window in a worker process, and stores and publishes what it found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from signal import SIGKILL
+from threading import Lock
+from time import monotonic
+
+import structlog
+
+from shapleyprio.config import Config
+from shapleyprio.drift.figures import unfairness_of
+from shapleyprio.drift.messages import SMALLER, DriftAnswer, DriftRequest, DriftResult
+from shapleyprio.drift.publishing import DriftPublisher
+from shapleyprio.store import ClusterStore, StoreError
+
+WORKER = (sys.executable, "-m", "shapleyprio.drift")
+
+ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+"""Turns off numpy's and numba's pools of threads: unused, they would take address space."""
+
+OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "out of memory")
+"""Last words of Python, C++ and LLVM; the kernel gives no warning and kills."""
+
+LONGEST_COMPLAINT = 300
+"""Characters of the worker's standard error that a message quotes."""
+
+log = structlog.get_logger(__name__)
+
+
+class LiveDrift:
+    """Measures every now and then how far what happened is from what was fair.
+
+    Args:
+        store: of the cluster, where the runs are, and where the results are stored.
+        url: of the store, which the worker opens for itself.
+        publisher: where the results are published.
+        worker: the program that answers a request; it gets it on standard input.
+    """
+
+    def __init__(
+        self,
+        store: ClusterStore,
+        url: str,
+        publisher: DriftPublisher,
+        worker: Sequence[str] = WORKER,
+    ) -> None:
+        self._store = store
+        self._url = url
+        self._publisher = publisher
+        self._worker = worker
+        self._lock = Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._stopped = False
+
+    def replay(self, config: Config) -> None:
+        """Replays the last window; whatever goes wrong is counted, logged, and left at that."""
+        began = monotonic()
+        try:
+            answer = self._ask(config)
+            if answer.rows:
+                with self._store.transaction() as transaction:
+                    transaction.save_drifts(answer.rows)
+        except (OSError, StoreError) as error:
+            answer = DriftAnswer(result=DriftResult.FAILED, why=str(error))
+        except Exception as defect:
+            log.exception("defect in a replay of the last window")
+            answer = DriftAnswer(result=DriftResult.FAILED, why=repr(defect))
+        if not self._stopped:
+            self._publish(answer, monotonic() - began)
+
+    def stop(self) -> None:
+        """Ends a replay that is going on, and lets none begin."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+
+    def _publish(self, answer: DriftAnswer, seconds: float) -> None:
+        if answer.result is DriftResult.OK:
+            self._publisher.publish_drifts(answer.rows, seconds)
+            sums = {name: float(drift) for name, drift in unfairness_of(answer.rows).items()}
+            log.info("drift", t=answer.rows[0].t, unfairness=sums, seconds=round(seconds, 3))
+        else:
+            self._publisher.publish_drift_failure(answer.result.value)
+            write = log.info if answer.result is DriftResult.NO_JOBS else log.warning
+            write("drift not replayed", outcome=answer.result.value, why=answer.why)
+
+    def _ask(self, config: Config) -> DriftAnswer:
+        limit = config.drift.time_limit
+        with _lifeline() as lifeline:
+            process = self._start(lifeline)
+            if process is None:
+                return DriftAnswer(result=DriftResult.FAILED, why="the daemon is stopping")
+            with process:
+                try:
+                    output, complaints = process.communicate(
+                        self._request(config, lifeline).as_json() + "\n", timeout=limit
+                    )
+                except subprocess.TimeoutExpired:
+                    return DriftAnswer(
+                        result=DriftResult.TOO_LONG,
+                        why=f"it took more than {limit} s; raise drift.time_limit, {SMALLER}",
+                    )
+                finally:
+                    process.kill()
+        return _answer(process.returncode, output, complaints)
+
+    def _start(self, lifeline: int) -> subprocess.Popen[str] | None:
+        with self._lock:
+            if self._stopped:
+                return None
+            self._process = subprocess.Popen(
+                self._worker,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                pass_fds=[lifeline],
+                env={**os.environ, **ONE_THREAD},
+            )
+            return self._process
+
+    def _request(self, config: Config, lifeline: int) -> DriftRequest:
+        return DriftRequest(
+            url=self._url,
+            cluster=self._store.cluster,
+            organizations=tuple(organization.name for organization in config.organizations),
+            window=config.drift.window,
+            most_organizations=config.drift.most_organizations,
+            memory_limit=config.drift.memory_limit,
+            lifeline=lifeline,
+        )
+
+
+@contextmanager
+def _lifeline() -> Iterator[int]:
+    """Yields the end to read of a pipe that only this process holds open."""
+    reading, writing = os.pipe()
+    try:
+        yield reading
+    finally:
+        for end in (reading, writing):
+            with suppress(OSError):
+                os.close(end)
+
+
+def _answer(code: int, output: str, complaints: str) -> DriftAnswer:
+    lines = output.splitlines()
+    if code == 0 and lines:
+        with suppress(ValueError, TypeError, KeyError):
+            return DriftAnswer.from_json(lines[-1])
+    last = ["no word", *filter(str.strip, complaints.splitlines())][-1][:LONGEST_COMPLAINT]
+    ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+    starved = code == -SIGKILL or any(word in complaints for word in OUT_OF_MEMORY)
+    why = f"the worker ended with {ended}: {last}"
+    if starved:
+        return DriftAnswer(
+            result=DriftResult.TOO_LARGE, why=f"{why}; raise drift.memory_limit, {SMALLER}"
+        )
+    return DriftAnswer(result=DriftResult.FAILED, why=why)

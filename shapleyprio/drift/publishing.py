@@ -1,0 +1,27 @@
+"""The door through which the live drift publishes the result of a replay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from shapleyprio.store import DriftRow
+
+
+class DriftPublisher(Protocol):
+    """Publishes the results of replays, as the daemon's metrics do."""
+
+    def publish_drifts(self, rows: Sequence[DriftRow], seconds: float) -> None:
+        """Publishes the rows of a successful replay.
+
+        Args:
+            rows: one for each schedule and organization, at least one.
+            seconds: duration of the replay.
+        """
+
+    def publish_drift_failure(self, result: str) -> None:
+        """Withdraws the rows published before, and counts a replay without rows.
+
+        Args:
+            result: the word of a `DriftResult` other than ``ok``.
+        """

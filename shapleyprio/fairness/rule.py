@@ -1,0 +1,139 @@
+"""Ranking rules: from the ledger to the order in which organizations are served."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from shapleyprio.fairness.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """An organization's score from a time t on, for as long as nothing starts or ends.
+
+    Attributes:
+        score: at t.
+        rate: gain of the first second without the acceleration's part.
+        acceleration: by how much the gain of a second exceeds that of the second before.
+
+    >>> [Trajectory(score=5, rate=0, acceleration=-1).after(seconds) for seconds in range(4)]
+    [5, 4, 2, -1]
+    """
+
+    score: int
+    rate: int
+    acceleration: int
+
+    def after(self, seconds: int) -> int:
+        """Returns the score so many seconds after t."""
+        gained = seconds * self.rate + seconds * (seconds + 1) // 2 * self.acceleration
+        return self.score + gained
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The order in which organizations are served, and why.
+
+    Attributes:
+        rule: name of the rule that found it; a rule that fell back to another names that one.
+        trajectories: organization -> its score, now and later; the higher, the sooner its next
+            job starts. In the order of the configuration, which decides ties: the one listed
+            first is served first.
+        reasons: organization -> why it has its score, a few words such as ``balance -5``.
+    """
+
+    rule: str
+    trajectories: Mapping[str, Trajectory]
+    reasons: Mapping[str, str]
+
+    @property
+    def scores(self) -> Mapping[str, int]:
+        """Organization -> its score now."""
+        return {name: trajectory.score for name, trajectory in self.trajectories.items()}
+
+    @property
+    def order(self) -> list[str]:
+        """Organizations from the first to be served to the last."""
+        return by_score(self.scores)
+
+    def explanations(self) -> dict[str, str]:
+        """Returns organization -> its rank and the reason, for the record.
+
+        >>> ranking = Ranking(
+        ...     rule="directcontr",
+        ...     trajectories={"alpha": Trajectory(-5, 0, 0), "beta": Trajectory(5, 0, 0)},
+        ...     reasons={"alpha": "balance -5", "beta": "balance 5"},
+        ... )
+        >>> ranking.explanations()
+        {'beta': 'rank 1 of 2, balance 5', 'alpha': 'rank 2 of 2, balance -5'}
+        """
+        order = self.order
+        return {
+            name: f"rank {rank} of {len(order)}, {self.reasons[name]}"
+            for rank, name in enumerate(order, start=1)
+        }
+
+    def seconds_until_reorder(self, among: Collection[str], within: int) -> int | None:
+        """Returns after how many seconds the order changes, if nothing starts or ends meanwhile.
+
+        Args:
+            among: only the order of these organizations counts.
+            within: only changes in fewer seconds count.
+
+        >>> ranking = Ranking(
+        ...     rule="directcontr",
+        ...     trajectories={"alpha": Trajectory(0, 1, 0), "beta": Trajectory(5, -1, 0)},
+        ...     reasons={},
+        ... )
+        >>> ranking.seconds_until_reorder({"alpha", "beta"}, within=30)
+        3
+        """
+        chosen = {name: path for name, path in self.trajectories.items() if name in among}
+
+        def order(seconds: int) -> list[str]:
+            return by_score({name: path.after(seconds) for name, path in chosen.items()})
+
+        now = order(0)
+        return next((seconds for seconds in range(1, within) if order(seconds) != now), None)
+
+
+class RankingRule(Protocol):
+    """Ranks organizations by what they gave and got."""
+
+    @property
+    def name(self) -> str:
+        """The value of ``fairness.rule`` that chooses it."""
+
+    @property
+    def criterion(self) -> str:
+        """What it ranks by, in words for the configuration's reference."""
+
+    @property
+    def dynamics(self) -> str:
+        """By what an organization's rank rises and falls, a sentence for its users."""
+
+    def rank(self, ledger: Ledger, t: int, organizations: Sequence[str]) -> Ranking:
+        """Ranks organizations at time t. It must not wait: a cycle waits for it.
+
+        Args:
+            ledger: of all organizations and of nobody; it stands at t and is not changed.
+            t: seconds since the epoch.
+            organizations: in the order of the configuration.
+
+        Returns:
+            a ranking with every organization in it.
+        """
+
+
+def by_score(scores: Mapping[str, int]) -> list[str]:
+    """Returns organizations from the highest score to the lowest.
+
+    Args:
+        scores: in the order of the configuration, which decides ties.
+
+    >>> by_score({"alpha": 5, "beta": -3, "gamma": 5})
+    ['alpha', 'gamma', 'beta']
+    """
+    return sorted(scores, key=lambda name: -scores[name])

@@ -1,0 +1,61 @@
+"""The workload that is left when some organizations part from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from shapleyprio.replay.measures import measure
+from shapleyprio.replay.policies import run_policy
+from shapleyprio.replay.schedule import CoalitionValues
+from shapleyprio.replay.workload import Workload
+
+
+def workload_alone(workload: Workload, members: Sequence[int]) -> Workload | None:
+    """Returns the jobs and processors of some organizations, in the same window.
+
+    Whose processors jobs really got is left out: part of them belonged to others.
+
+    Args:
+        workload: of the whole consortium.
+        members: indices of the organizations, ascending.
+
+    Returns:
+        None if they have no processors, or no job that fits on them.
+    """
+    owned = workload.owned[list(members)]
+    widest = 1 if workload.wide == "expand" else workload.processors
+    taken = np.flatnonzero(np.isin(workload.organization, members) & (widest <= owned.sum()))
+    if len(taken) == 0 or not owned.any():
+        return None
+    return replace(
+        workload,
+        organizations=tuple(workload.organizations[u] for u in members),
+        owned=owned,
+        job=workload.job[taken],
+        organization=np.searchsorted(members, workload.organization[taken]).astype(np.int32),
+        release=workload.release[taken],
+        processing_time=workload.processing_time[taken],
+        processors=workload.processors[taken],
+        limit=workload.limit[taken],
+        start=workload.start[taken],
+        position=workload.position[taken],
+        placed=None,
+    )
+
+
+def with_singles(workload: Workload, sampled: CoalitionValues) -> CoalitionValues:
+    """Adds every single organization that sampling missed; alone it has nothing to choose."""
+    known = set(sampled.members.tolist())
+    missing = [u for u in range(len(workload.organizations)) if 1 << u not in known]
+    return CoalitionValues(
+        members=np.append(sampled.members, [1 << u for u in missing]).astype(np.int64),
+        values=np.append(sampled.values, [_value(workload, u) for u in missing]).astype(np.int64),
+    )
+
+
+def _value(workload: Workload, organization: int) -> int:
+    own = workload_alone(workload, [organization])
+    return 0 if own is None else sum(measure(own, run_policy(own, "fcfs")).utilities)

@@ -1,0 +1,46 @@
+"""Policies: what a replay decides by. `registry` has them all, with their documentation."""
+
+from __future__ import annotations
+
+from shapleyprio.replay.policies.policy import (
+    ORDERINGS,
+    Policy,
+    RunOptions,
+)
+from shapleyprio.replay.policies.registry import (
+    COMPARED,
+    EXPERIMENT_POLICIES,
+    LIVE,
+    MOST_FOR_REF,
+    ONE_SCHEDULE,
+    POLICIES,
+    RECORDED,
+    REFERENCE,
+    SAMPLED_REFERENCE,
+    SHAPLEY,
+    policy_named,
+    reference_for,
+    run_policy,
+)
+from shapleyprio.replay.shapley.options import PREDICTORS, Estimation
+
+__all__ = [
+    "COMPARED",
+    "EXPERIMENT_POLICIES",
+    "LIVE",
+    "MOST_FOR_REF",
+    "ONE_SCHEDULE",
+    "ORDERINGS",
+    "POLICIES",
+    "PREDICTORS",
+    "RECORDED",
+    "REFERENCE",
+    "SAMPLED_REFERENCE",
+    "SHAPLEY",
+    "Estimation",
+    "Policy",
+    "RunOptions",
+    "policy_named",
+    "reference_for",
+    "run_policy",
+]

@@ -1,0 +1,99 @@
+"""Policies that keep the schedules of coalitions: Ref all of them, Rand those it samples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+
+import numpy as np
+
+from shapleyprio.fairness.shapley import shapley
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.kernel import lattice, pipeline, sampling
+from shapleyprio.replay.kernel.state import (
+    Coalitions,
+    Ints,
+    World,
+    coalitions_of,
+    jobs_of,
+    record_of,
+)
+from shapleyprio.replay.kernel.values import value_at
+from shapleyprio.replay.limits import check_range, rand_block, ref_block
+from shapleyprio.replay.policies.one_schedule import everybody, schedule_of, timed
+from shapleyprio.replay.policies.policy import RunOptions
+from shapleyprio.replay.schedule import CoalitionValues, Schedule
+from shapleyprio.replay.workload import Workload
+
+
+def ref(workload: Workload, options: RunOptions) -> Schedule:
+    """Returns Ref's schedule; its contribution is the exact Shapley value.
+
+    Raises:
+        PolicyError: numbers may get larger than can be compared exactly, or there are too many
+            organizations.
+    """
+    check_range(workload)
+    k, length = len(workload.organizations), workload.window.length
+    block = ref_block(workload)  # refuses what would need too much memory below
+    jobs = jobs_of(workload)
+    state = coalitions_of(jobs, workload.owned, np.arange(2**k, dtype=np.int64))
+    record = record_of(workload, jobs, everybody(workload), options.seed)
+    if options.cores > 1 and k >= pipeline.FEWEST_ORGANIZATIONS:
+        steps = pipeline.on_many_cores(jobs, state, record, block, length, options.cores)
+    else:
+        steps = lattice.on_one_core(jobs, state, record, block, length)
+    seconds = timed(steps, options.progress)
+    values = _values(state, length)
+    return replace(
+        schedule_of(workload, "ref", options.seed, record, seconds),
+        contribution=shapley(values.tolist()),
+        coalitions=CoalitionValues(state.members[1:], values[1:]),
+    )
+
+
+def rand(workload: Workload, options: RunOptions) -> Schedule:
+    """Returns Rand's schedule; its contribution is the estimate of the Shapley value.
+
+    Raises:
+        PolicyError: numbers may get larger than can be compared exactly, or no ordering is to be
+            drawn.
+    """
+    check_range(workload)
+    orderings = _orderings(workload, options)
+    length, count = workload.window.length, len(orderings)
+    members, weights = sampling.weights_of(orderings)
+    jobs = jobs_of(workload)
+    state = coalitions_of(jobs, workload.owned, np.append(members, everybody(workload)))
+    record = record_of(workload, jobs, len(members), options.seed)
+    block = rand_block(workload, count)
+    keys = sampling.sampled_keys(len(members), len(workload.organizations), count, block)
+    seconds = timed(
+        sampling.run(World(jobs, state, keys, record), weights, length), options.progress
+    )
+    values = _values(state, length)[:-1]
+    contribution = tuple(
+        Fraction(sum(v * w for v, w in zip(values.tolist(), column, strict=True)), count)
+        for column in weights.T.tolist()
+    )
+    return replace(
+        schedule_of(workload, "rand", options.seed, record, seconds),
+        contribution=contribution,
+        coalitions=CoalitionValues(members, values),
+    )
+
+
+def _orderings(workload: Workload, options: RunOptions) -> Ints:
+    if options.orderings < 1:
+        raise PolicyError(f"rand with {options.orderings} orderings; draw one at least")
+    random = Random(options.seed)  # noqa: S311  # reproducible draws are what is wanted
+    organizations = range(len(workload.organizations))
+    drawn = [sorted(organizations, key=lambda _: random.random()) for _ in range(options.orderings)]
+    return np.array(drawn, dtype=np.int64)
+
+
+def _values(state: Coalitions, t: int) -> Ints:
+    values = np.zeros(len(state.members), dtype=np.int64)
+    value_at(state, t, values)
+    return values

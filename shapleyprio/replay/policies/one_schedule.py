@@ -1,0 +1,85 @@
+"""Policies that look at one schedule alone: its jobs, its processors and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from time import perf_counter
+
+import numpy as np
+
+from shapleyprio.replay.kernel import engine
+from shapleyprio.replay.kernel.state import (
+    Keys,
+    Record,
+    World,
+    coalitions_of,
+    jobs_of,
+    no_keys,
+    record_of,
+)
+from shapleyprio.replay.kernel.worth import worth
+from shapleyprio.replay.limits import check_range
+from shapleyprio.replay.policies.policy import RunOptions
+from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.workload import Workload
+
+
+def compiled_decisions(workload: Workload, policy: str, code: int, options: RunOptions) -> Schedule:
+    """Returns the schedule of a policy whose decision is compiled.
+
+    Args:
+        workload: what is to be scheduled.
+        policy: its name.
+        code: of its decision, in `kernel.codes`.
+        options: how it is run.
+
+    Raises:
+        PolicyError: numbers may get larger than can be compared exactly.
+    """
+    check_range(workload)
+    world = one_world(workload, no_keys(), options.seed)
+    seconds = timed(engine.run(code, world, workload.window.length), options.progress)
+    return schedule_of(workload, policy, options.seed, world.record, seconds)
+
+
+def one_world(workload: Workload, keys: Keys, seed: int) -> World:
+    """Returns the world of the coalition of all, whose schedule is recorded."""
+    jobs = jobs_of(workload)
+    state = coalitions_of(jobs, workload.owned, np.array([everybody(workload)]))
+    return World(jobs, state, keys, record_of(workload, jobs, 0, seed))
+
+
+def everybody(workload: Workload) -> int:
+    """Returns the coalition of all organizations as bits."""
+    members: int = 2 ** len(workload.organizations) - 1
+    return members
+
+
+def timed(steps: Iterator[int], progress: ProgressCallback) -> float:
+    """Takes all steps, and returns the seconds they took, without the first, which compiles."""
+    next(steps)
+    began = perf_counter()
+    for reached in steps:
+        progress(reached)
+    return perf_counter() - began
+
+
+def schedule_of(
+    workload: Workload, policy: str, seed: int, record: Record, seconds: float
+) -> Schedule:
+    """Returns what the engine recorded; its contribution is φ̃."""
+    size = int(record.size[0])
+    return Schedule(
+        policy=policy,
+        seed=seed,
+        job=record.job[:size].astype(np.int64),
+        start=record.start[:size],
+        owner=record.owner[:size],
+        copies=record.copies[:size].astype(np.int64),
+        contribution=tuple(
+            Fraction(int(worth(moments, workload.window.length))) for moments in record.contribution
+        ),
+        seconds=seconds,
+    )

@@ -1,0 +1,61 @@
+"""The definition of a policy of the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, Estimation
+
+if TYPE_CHECKING:
+    from shapleyprio.replay.schedule import Schedule
+    from shapleyprio.replay.workload import Workload
+
+ORDERINGS = 15
+"""Random orderings that rand samples by default, as in the papers' experiments."""
+
+
+def no_progress(_second: int) -> None:
+    """Shows no progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a policy is run with.
+
+    Attributes:
+        seed: of all random draws.
+        orderings: random orderings that rand samples.
+        cores: processors that ref, shapley and live may compute on.
+        estimation: of contributions by shapley and live.
+        progress: called with the second of the window that was reached.
+    """
+
+    seed: int = 0
+    orderings: int = ORDERINGS
+    cores: int = 1
+    estimation: Estimation = DEFAULT_ESTIMATION
+    progress: ProgressCallback = no_progress
+
+
+Scheduler = Callable[["Workload", RunOptions], "Schedule"]
+"""Makes the schedule of a workload; raises PolicyError where it cannot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A way to decide which organization is served next.
+
+    Attributes:
+        name: as on the command line and in the results.
+        decision: which organization is served next, for the help text and the documentation.
+        source: the paper, and where in it; empty if it comes from none.
+        schedule: makes a schedule; imports what it needs when it is called.
+    """
+
+    name: str
+    decision: str
+    source: str = ""
+    schedule: Scheduler

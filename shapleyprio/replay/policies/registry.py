@@ -1,0 +1,304 @@
+"""The policies by name, and which of them are compared by default.
+
+Nothing here imports numpy or numba, so that help texts and the daemon can name policies. A new
+policy that looks at one schedule is a function in `kernel.choice` with a code in `kernel.codes`,
+and an entry here; any other is a function from a workload and options to a schedule, and an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.kernel import codes
+from shapleyprio.replay.loading import function_named
+from shapleyprio.replay.policies.policy import (
+    ORDERINGS,
+    Policy,
+    RunOptions,
+    no_progress,
+)
+from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, Estimation
+from shapleyprio.replay.utilities import utility_named
+
+if TYPE_CHECKING:
+    from shapleyprio.replay.schedule import Schedule
+    from shapleyprio.replay.workload import Workload
+
+REFERENCE = "ref"
+"""The policy whose schedule is fair by definition."""
+
+SAMPLED_REFERENCE = "rand"
+"""What stands in for the reference where there are too many organizations for it."""
+
+SHAPLEY = "shapley"
+"""The policy by the Shapley value of coalitions that start jobs by release."""
+
+LIVE = "live"
+"""The policy that a daemon could follow; it makes use of a workload's history."""
+
+RECORDED = "recorded"
+"""What happened, as a policy."""
+
+COMPARED = ("directcontr", "fairshare")
+"""Policies that replays, audits and the live drift compare with the reference by default."""
+
+MOST_FOR_REF = 12
+"""Organizations for which ref is run by default; it takes twice as long with each one more."""
+
+EXPERIMENT_POLICIES = (
+    *(SAMPLED_REFERENCE, *COMPARED),
+    *("utfairshare", "currfairshare", "roundrobin"),
+)
+"""Policies that experiments compare with the reference by default: those of SPAA 2013."""
+
+
+def _ref(workload: Workload, options: RunOptions) -> Schedule:
+    from shapleyprio.replay.policies.coalitions import ref
+
+    return ref(workload, options)
+
+
+def _rand(workload: Workload, options: RunOptions) -> Schedule:
+    from shapleyprio.replay.policies.coalitions import rand
+
+    return rand(workload, options)
+
+
+def _shapley(workload: Workload, options: RunOptions) -> Schedule:
+    from shapleyprio.replay.policies.shapley import shapley
+
+    return shapley(workload, options)
+
+
+def _live(workload: Workload, options: RunOptions) -> Schedule:
+    from shapleyprio.replay.policies.shapley import live
+
+    return live(workload, options)
+
+
+def _recorded(workload: Workload, options: RunOptions) -> Schedule:
+    from shapleyprio.replay.policies.recorded import recorded
+
+    return recorded(workload, options)
+
+
+def _compiled(name: str, code: int, *, decision: str, source: str = "") -> Policy:
+    """Makes a policy that looks at one schedule, by a decision of `kernel.choice`."""
+
+    def schedule(workload: Workload, options: RunOptions) -> Schedule:
+        from shapleyprio.replay.policies.one_schedule import compiled_decisions
+
+        return compiled_decisions(workload, name, code, options)
+
+    return Policy(name=name, decision=decision, source=source, schedule=schedule)
+
+
+_ONE_SCHEDULE = (
+    _compiled(
+        "directcontr",
+        codes.DIRECT,
+        decision="the largest φ̃ − ψ: worth of the work done on its processors less worth of its "
+        "jobs' work",
+        source="SPAA 2013, Fig. 9",
+    ),
+    _compiled(
+        "fairshare",
+        codes.FAIR_SHARE,
+        decision="the least processor time of its jobs so far, for its share",
+        source="SPAA 2013, section 7.1",
+    ),
+    _compiled(
+        "utfairshare",
+        codes.UTILITY_SHARE,
+        decision="the least ψ for its share",
+        source="SPAA 2013, section 7.1",
+    ),
+    _compiled(
+        "currfairshare",
+        codes.CURRENT_SHARE,
+        decision="the fewest processors at work for it now, for its share",
+        source="SPAA 2013, section 7.1",
+    ),
+    _compiled(
+        "roundrobin",
+        codes.ROUND_ROBIN,
+        decision="the next one in the list after the one served last",
+        source="SPAA 2013, section 7.1",
+    ),
+    _compiled(
+        "fcfs",
+        codes.FIRST_COME,
+        decision="the earliest release, then the order of the log",
+    ),
+    _compiled(
+        "orig-direct",
+        codes.DIRECT,
+        decision="directcontr by its name in CloudShare: ψ times processors",
+        source="CloudShare, Eq. 2",
+    ),
+    _compiled(
+        "rel-direct",
+        codes.RELATIVE,
+        decision="directcontr with ψ′: each part is worth its job's release more",
+        source="CloudShare, Eq. 3",
+    ),
+    _compiled(
+        "simpl-direct",
+        codes.SURFACE,
+        decision="directcontr with ψ″: the number of parts",
+        source="CloudShare, Eq. 4",
+    ),
+)
+
+ONE_SCHEDULE = tuple(policy.name for policy in _ONE_SCHEDULE)
+"""Policies that look at one schedule alone, and so run in one pass."""
+
+POLICIES: Mapping[str, Policy] = MappingProxyType(
+    {
+        policy.name: policy
+        for policy in (
+            Policy(
+                name=REFERENCE,
+                decision="the largest φ − ψ, φ being the exact Shapley value; every coalition has "
+                "a schedule in which it decides by its own",
+                source="SPAA 2013, Definitions 3.1 and 3.2, Figs. 1 and 3",
+                schedule=_ref,
+            ),
+            Policy(
+                name=SAMPLED_REFERENCE,
+                decision="the largest φ − ψ, φ being estimated from the coalitions of random "
+                "orderings, which start jobs by release",
+                source="SPAA 2013, Fig. 6, Theorem 5.6",
+                schedule=_rand,
+            ),
+            Policy(
+                name=SHAPLEY,
+                decision="the largest φ − ψ, φ being the Shapley value of coalitions that start "
+                "jobs by release",
+                schedule=_shapley,
+            ),
+            Policy(
+                name=LIVE,
+                decision="as shapley, with what is known at the time: processing times of "
+                "unfinished jobs are predicted",
+                schedule=_live,
+            ),
+            *_ONE_SCHEDULE,
+            Policy(
+                name=RECORDED,
+                decision="nobody decides: the starts in the log",
+                schedule=_recorded,
+            ),
+        )
+    }
+)
+"""Name -> policy, in the order of the documentation."""
+
+
+def run_policy(
+    workload: Workload,
+    policy: str,
+    *,
+    seed: int = 0,
+    orderings: int = ORDERINGS,
+    cores: int = 1,
+    estimation: Estimation = DEFAULT_ESTIMATION,
+    progress: ProgressCallback | None = None,
+) -> Schedule:
+    """Returns the schedule that a policy makes of a workload.
+
+    Args:
+        workload: what is to be scheduled.
+        policy: as for `policy_named`.
+        seed: of all random draws.
+        orderings: random orderings that rand samples.
+        cores: processors that ref, shapley and live may compute on.
+        estimation: of contributions by shapley and live.
+        progress: called with the second of the window that was reached.
+
+    Raises:
+        PolicyError: there is no such policy, it needs what the log does not have, or numbers may
+            get larger than can be compared exactly.
+        UtilityError: there is no such utility, or it cannot be used for this workload.
+    """
+    options = RunOptions(
+        seed=seed,
+        orderings=orderings,
+        cores=cores,
+        estimation=estimation,
+        progress=progress or no_progress,
+    )
+    return policy_named(policy).schedule(workload, options)
+
+
+def policy_named(name: str) -> Policy:
+    """Returns a policy by its name.
+
+    Args:
+        name: one of `POLICIES`; ``ref:UTILITY`` for one of `shapleyprio.replay.utilities`; or
+            ``module:function`` for a user's own (see `shapleyprio.replay.policies.own`).
+
+    Raises:
+        PolicyError: there is no such policy.
+        UtilityError: there is no such utility.
+    """
+    if name in POLICIES:
+        return POLICIES[name]
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix == REFERENCE:
+        return _ref_for(rest)
+    if colon and prefix not in POLICIES:
+        return _own(name)
+    near = get_close_matches(prefix, POLICIES, n=1)
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else f"take one of {', '.join(POLICIES)}, or module:function for your own"
+    )
+    raise PolicyError(f"unknown policy {name!r}; {hint}")
+
+
+def reference_for(organizations: int, most: int) -> str:
+    """Returns the policy that counts as fair.
+
+    Args:
+        organizations: how many there are.
+        most: with more of them, coalitions are sampled.
+    """
+    return REFERENCE if organizations <= most else SAMPLED_REFERENCE
+
+
+def _ref_for(utility_name: str) -> Policy:
+    utility = utility_named(utility_name)
+
+    def schedule(workload: Workload, options: RunOptions) -> Schedule:
+        from shapleyprio.replay.arbitrary import ref_for
+
+        return ref_for(
+            workload, utility, name=utility_name, seed=options.seed, progress=options.progress
+        )
+
+    return Policy(
+        name=f"{REFERENCE}:{utility_name}",
+        decision=f"ref for the utility {utility_name}",
+        source="SPAA 2013, Definition 3.1 and Fig. 1",
+        schedule=schedule,
+    )
+
+
+def _own(name: str) -> Policy:
+    function = function_named(
+        name, kind="policy", example="policies:shortest_queue", error=PolicyError
+    )
+
+    def schedule(workload: Workload, options: RunOptions) -> Schedule:
+        from shapleyprio.replay.policies.own import own_decisions
+
+        return own_decisions(workload, name, function, options)
+
+    return Policy(name=name, decision=f"the order that {name} returns", schedule=schedule)

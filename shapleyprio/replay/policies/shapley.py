@@ -1,0 +1,65 @@
+"""Policies by the Shapley value of coalitions that start their jobs by release.
+
+No coalition decides by contributions of its own, as under Ref, so a contribution costs one pass
+over the jobs for each coalition, and it can be computed at any moment from what is known then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from shapleyprio.replay.kernel.state import keys_of
+from shapleyprio.replay.limits import check_range, estimated_block
+from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
+from shapleyprio.replay.policies.policy import RunOptions
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.shapley import live as kernel
+from shapleyprio.replay.shapley.estimate import estimate
+from shapleyprio.replay.shapley.game import game_of
+from shapleyprio.replay.shapley.knowledge import Knowledge
+from shapleyprio.replay.shapley.predictors import Predictor, predictor_named
+from shapleyprio.replay.workload import Workload
+
+
+def shapley(workload: Workload, options: RunOptions) -> Schedule:
+    """Returns the schedule by contributions of which the processing times are known.
+
+    Raises:
+        PolicyError: numbers may get larger than can be compared exactly.
+    """
+    return _schedule(workload, "shapley", None, options)
+
+
+def live(workload: Workload, options: RunOptions) -> Schedule:
+    """Returns the schedule by contributions from what is known at each moment.
+
+    Raises:
+        PolicyError: there is no such predictor, or numbers may get larger than can be compared
+            exactly.
+    """
+    predictor = predictor_named(options.estimation.predictor)
+    return _schedule(workload, "live", predictor, options)
+
+
+def _schedule(
+    workload: Workload, policy: str, predictor: Predictor | None, options: RunOptions
+) -> Schedule:
+    check_range(workload)
+    k, length = len(workload.organizations), workload.window.length
+    seconds = estimated_block(workload, options.estimation.recompute)
+    keys = keys_of(rows=k, tracked=0, coalitions=1, seconds=seconds, lattice=False)
+    world = one_world(workload, keys, options.seed)
+    contributions = partial(
+        estimate,
+        budget=options.estimation.coalitions,
+        seed=options.seed,
+        cores=options.cores,
+    )
+    knowledge = Knowledge(workload, predictor)
+    steps = kernel.run(world, game=knowledge.game, contributions=contributions, length=length)
+    took = timed(steps, options.progress)
+    return replace(
+        schedule_of(workload, policy, options.seed, world.record, took),
+        contribution=contributions(game_of(workload)).contribution,
+    )

@@ -1,0 +1,170 @@
+"""Shapley values as exact as the time allows, with their standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import factorial
+
+import numpy as np
+
+from shapleyprio.replay.shapley.exact import (
+    all_coalitions,
+    rounded_shapley_values,
+    shapley_numerators,
+)
+from shapleyprio.replay.shapley.first_come import values_of
+from shapleyprio.replay.shapley.fluid import Fluid, fluid_of
+from shapleyprio.replay.shapley.game import Bools, Game
+from shapleyprio.replay.shapley.sampling import Draws, Floats, Sample, fit
+
+EXACT_ORGANIZATIONS = 10
+"""Up to so many all coalitions are valued, whatever the budget, unless asked otherwise."""
+
+FLUID_ORGANIZATIONS = 18
+"""Up to so many the fluid approximation's own Shapley value is computed from all coalitions."""
+
+FLUID_ORDERINGS = 2_000
+"""Random orderings, and as many reversed, from which it is estimated else."""
+
+FIRST_BUDGET = 64
+GROUPS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Shapley values at the game's end, how they go on, and how sure they are.
+
+    Attributes:
+        numerators: of each organization φ, its rate and its acceleration, as
+            `first_come.values_of` has them of values, times the denominator.
+        denominator: as `denominator_of` has it.
+        error: float64[k], standard error of each φ in part-seconds; 0 if all coalitions were
+            valued. Few coalitions, and nearly all, make it too large rather than too small.
+        coalitions: how many were valued.
+    """
+
+    numerators: tuple[tuple[int, int, int], ...]
+    denominator: int
+    error: Floats
+    coalitions: int
+
+    @property
+    def contribution(self) -> tuple[Fraction, ...]:
+        """φ of each organization in part-seconds."""
+        return tuple(Fraction(value, self.denominator) for value, _, _ in self.numerators)
+
+
+def denominator_of(organizations: int) -> int:
+    """Returns what an estimate's numerators are divided by: k! if it is exact, else a rounding."""
+    return factorial(organizations) if organizations <= EXACT_ORGANIZATIONS else 2**20
+
+
+def estimate(
+    game: Game,
+    *,
+    budget: int,
+    seed: int = 0,
+    cores: int = 1,
+    exact_organizations: int = EXACT_ORGANIZATIONS,
+    good_enough: Callable[[Estimate], bool] | None = None,
+) -> Estimate:
+    """Estimates Shapley values of a game whose coalitions run first come, first served.
+
+    With few organizations all coalitions are valued and the result is exact.
+
+    Args:
+        game: jobs and processors.
+        budget: coalitions to value at most, where not all are; some more if it is very small.
+        seed: of the draws; the same seed gives the same estimate.
+        cores: to compute on; the result does not depend on it.
+        exact_organizations: up to so many all coalitions are valued.
+        good_enough: is asked about estimates of which each values twice as many coalitions as the
+            one before, until it is content; it may also look at a clock. None spends the budget.
+    """
+    k = game.organizations
+    if k <= exact_organizations:
+        return _exactly(game, cores)
+    total = values_of(game, game.everybody)[0].astype(np.float64)
+    fluid = fluid_of(game)
+    base, base_error = _fluid_shapley(fluid, k, seed)
+    rest_total = total - base.sum(axis=0)
+    draws, known = Draws(k, seed), dict[bytes, Floats]()
+    spent = budget if good_enough is None else min(FIRST_BUDGET, budget)
+    while True:
+        sample = draws.sample(spent)
+        rest = _values(game, sample.coalitions, known, cores) - fluid.values(sample.coalitions)
+        error = _jackknife(sample, rest[:, 0], rest_total[0])
+        found = Estimate(
+            numerators=_rounded(base + fit(sample, rest, rest_total), k),
+            denominator=denominator_of(k),
+            error=np.hypot(error, base_error),
+            coalitions=len(known) + 1,
+        )
+        enough = good_enough is None or good_enough(found)
+        if enough or spent >= budget or sample.exact:
+            return found
+        spent = min(2 * spent, budget)
+
+
+def _exactly(game: Game, cores: int) -> Estimate:
+    k = game.organizations
+    values = values_of(game, all_coalitions(k), cores=cores)
+    columns = [shapley_numerators(column) for column in values.T]
+    return Estimate(
+        numerators=tuple(zip(*columns, strict=True)),
+        denominator=denominator_of(k),
+        error=np.zeros(k),
+        coalitions=len(values),
+    )
+
+
+def _rounded(contributions: Floats, k: int) -> tuple[tuple[int, int, int], ...]:
+    scaled = (contributions * denominator_of(k)).tolist()
+    return tuple((round(a), round(b), round(c)) for a, b, c in scaled)
+
+
+def _values(game: Game, coalitions: Bools, known: dict[bytes, Floats], cores: int) -> Floats:
+    """Returns v of coalitions, and computes only what is not known."""
+    keys = [members.tobytes() for members in coalitions]
+    new = [place for place, key in enumerate(keys) if key not in known]
+    if new:
+        values = values_of(game, coalitions[new], cores=cores)
+        known.update(zip((keys[place] for place in new), values.astype(float), strict=True))
+    return np.array([known[key] for key in keys])
+
+
+def _jackknife(sample: Sample, values: Floats, total: float) -> Floats:
+    """Estimates standard errors of a fit, from fits that leave out one group of pairs each.
+
+    Pairs of sizes that were taken whole belong to every group: they bring no chance into it.
+    """
+    if sample.exact:
+        return np.zeros(sample.coalitions.shape[1])
+    pair = np.arange(len(values)) // 2  # those of one size stand together
+    group = np.where(sample.complete, -1, pair % GROUPS)
+    fits = np.array(
+        [
+            fit(sample.without(group == g), values[group != g, None], np.array([total]))[:, 0]
+            for g in range(GROUPS)
+        ]
+    )
+    spread: Floats = ((fits - fits.mean(axis=0)) ** 2).sum(axis=0)
+    return np.sqrt((GROUPS - 1) / GROUPS * spread)
+
+
+def _fluid_shapley(fluid: Fluid, k: int, seed: int) -> tuple[Floats, Floats]:
+    """Returns the fluid approximation's own Shapley values, and the standard errors of φ."""
+    if k <= FLUID_ORGANIZATIONS:
+        return rounded_shapley_values(fluid.all_values()), np.zeros(k)
+    random = np.random.default_rng((seed % 2**64, k))
+    drawn = random.permuted(np.tile(np.arange(k), (FLUID_ORDERINGS, 1)), axis=1)
+    groups = np.array(
+        [
+            fluid.contributions(np.concatenate((part, part[:, ::-1])))
+            for part in np.array_split(drawn, GROUPS)
+        ]
+    )
+    error: Floats = groups[:, :, 0].std(axis=0, ddof=1) / np.sqrt(GROUPS)
+    return groups.mean(axis=0), error

@@ -1,0 +1,94 @@
+"""The knowledge of an observer of the consortium's schedule at a moment: the game so far."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shapleyprio.replay.kernel.state import Record
+from shapleyprio.replay.log import UNKNOWN
+from shapleyprio.replay.shapley.game import Game, Ints
+from shapleyprio.replay.shapley.predictors import Predictor
+from shapleyprio.replay.workload import Workload
+
+
+class Knowledge:
+    """Follows a schedule as it is decided, and knows nothing that lies ahead.
+
+    A coalition may start a job earlier than the consortium did. How long it lasts is known once
+    it has ended in the consortium's schedule; until then it is predicted.
+
+    Args:
+        workload: what is scheduled.
+        predictor: of processing times, without any knowledge yet; None for an observer who knows
+            the processing time of every job that was released.
+    """
+
+    def __init__(self, workload: Workload, predictor: Predictor | None) -> None:
+        self._workload = workload
+        self._predictor = predictor
+        self._user = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
+        self._start = self._user.copy()
+        self._ended = np.zeros(len(workload.job), dtype=np.bool_)
+        self._entries = 0
+        order = np.lexsort((workload.position, workload.release))
+        self._order, self._release = order, workload.release[order]
+        if predictor is not None and workload.history is not None:
+            past = workload.history
+            self._user = past.user
+            for user, seconds in zip(
+                past.past_user.tolist(), past.past_processing_time.tolist(), strict=True
+            ):
+                predictor.learn(user, seconds)
+
+    def game(self, record: Record, t: int) -> Game:
+        """Returns the game up to a moment.
+
+        Args:
+            record: the consortium's schedule, with all starts before t; t never falls.
+            t: seconds from the window's begin.
+        """
+        workload = self._workload
+        released = self._order[: np.searchsorted(self._release, t, side="right")]
+        return Game(
+            organization=workload.organization[released].astype(np.int64),
+            release=workload.release[released],
+            processing_time=self._processing_time(record, released, t),
+            processors=workload.processors[released],
+            since=np.zeros(1, dtype=np.int64),
+            owned=workload.owned[None, :],
+            until=t,
+        )
+
+    def _processing_time(self, record: Record, released: Ints, t: int) -> Ints:
+        seconds = self._workload.processing_time[released]
+        if self._predictor is None:
+            return seconds
+        self._note_starts(record)
+        begun = self._start[released]
+        has_begun = begun != UNKNOWN
+        ended = has_begun & (begun + seconds <= t)
+        self._learn(self._predictor, released[ended])
+        unfinished = ~ended
+        jobs = released[unfinished]
+        elapsed = np.where(has_begun, t - begun, 0)[unfinished]
+        predicted = self._predictor.predict(self._user[jobs], self._workload.limit[jobs], elapsed)
+        known: Ints = seconds.copy()
+        known[unfinished] = predicted
+        return known
+
+    def _note_starts(self, record: Record) -> None:
+        """Notes when jobs started whose first copy did since the last call."""
+        size = int(record.size[0])
+        job, start = record.job[self._entries : size], record.start[self._entries : size]
+        new = self._start[job] == UNKNOWN
+        # entries are in order of time: written backwards, each job's first copy is written last
+        self._start[job[new][::-1]] = start[new][::-1]
+        self._entries = size
+
+    def _learn(self, predictor: Predictor, ended: Ints) -> None:
+        """Hands the predictor the jobs that ended since the last call, in the order of ends."""
+        new = ended[~self._ended[ended]]
+        seconds = self._workload.processing_time[new]
+        for place in np.argsort(self._start[new] + seconds, kind="stable").tolist():
+            predictor.learn(int(self._user[new[place]]), int(seconds[place]))
+        self._ended[new] = True

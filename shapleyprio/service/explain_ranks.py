@@ -1,0 +1,171 @@
+"""The ranks of organizations by the rule, and those that Slurm's fair share would give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypedDict
+
+from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.store import StandingRow
+from shapleyprio.wording import SECONDS_OF_AN_HOUR
+
+
+class RankJson(TypedDict):
+    """The keys under which an organization's rank stands in JSON."""
+
+    organization: str
+    rank: int
+    organizations: int
+    contribution: int
+    utility: int
+    balance: int
+    score: int
+    received_processor_hours: float
+    reason: str
+    points: int
+    before: dict[str, int]
+    fair_share: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedOrganization:
+    """An organization among the others.
+
+    Attributes:
+        organization: its name.
+        rank: by the ranking rule, 1 is served first.
+        organizations: how many there are.
+        contribution, utility, balance: φ̃, ψ and φ̃ − ψ in part-seconds.
+        score: by which the rule orders the organizations; under directcontr the balance.
+        received: by how many processor-seconds' worth it received more than it contributed
+            (negative: less), (ψ − φ̃) / mean worth of a part.
+        reason: why it has that rank, in a few words of the ranking rule.
+        points: priority points that its jobs get.
+        processors: owned.
+        used: processor-seconds of its jobs, no older than the horizon.
+        fair_share_rank: its rank by usage for each processor owned, the least first, as Slurm's
+            fair share has it with the processors as shares; of equal usage it is the same.
+        before: organization with a better rank -> its jobs that wait.
+        before_by_fair_share: the same by usage for each processor owned.
+    """
+
+    organization: str
+    rank: int
+    organizations: int
+    contribution: int
+    utility: int
+    balance: int
+    score: int
+    received: Fraction
+    reason: str
+    points: int
+    processors: int
+    used: int
+    fair_share_rank: int
+    before: Mapping[str, int]
+    before_by_fair_share: Mapping[str, int]
+
+    @property
+    def used_each(self) -> Fraction | None:
+        """Seconds that its jobs used of each processor it owns; None if it owns none."""
+        return Fraction(self.used, self.processors) if self.processors else None
+
+    def as_json(self) -> RankJson:
+        """Returns a value for json.dumps."""
+        each = self.used_each
+        return {
+            "organization": self.organization,
+            "rank": self.rank,
+            "organizations": self.organizations,
+            "contribution": self.contribution,
+            "utility": self.utility,
+            "balance": self.balance,
+            "score": self.score,
+            "received_processor_hours": float(self.received / SECONDS_OF_AN_HOUR),
+            "reason": self.reason,
+            "points": self.points,
+            "before": dict(self.before),
+            "fair_share": {
+                "rank": self.fair_share_rank,
+                "processors": self.processors,
+                "used_processor_seconds": self.used,
+                "used_hours_each": None if each is None else float(each / SECONDS_OF_AN_HOUR),
+                "before": dict(self.before_by_fair_share),
+            },
+        }
+
+
+def mean_worth(ledger: Ledger, t: int) -> Fraction:
+    """Returns the mean worth in seconds of all parts executed: their mean age up to the horizon.
+
+    Dividing worth by it gives processor-seconds: the worth of all parts together gives as many
+    as were executed, and parts of equal age give just what was executed.
+
+    Args:
+        ledger: of all organizations and of nobody.
+        t: where the ledger stands, as for `Ledger.pairs`.
+
+    Returns:
+        1 if nothing was executed yet.
+    """
+    worth = sum(worth for _, _, worth, *_ in ledger.pairs(t))
+    parts = sum(entry.total.parts(t) for entry in ledger.entries.values())
+    return Fraction(worth, parts) if parts else Fraction(1)
+
+
+def rank_organizations(
+    standings: Sequence[StandingRow], worth: Fraction, waiting: Mapping[str, int]
+) -> dict[str, RankedOrganization]:
+    """Returns every organization with its rank.
+
+    Args:
+        standings: of one cycle.
+        worth: `mean_worth` of a part in seconds.
+        waiting: organization -> its jobs that wait.
+
+    Returns:
+        organization -> where it stands, the first to be served first.
+    """
+    order = sorted(standings, key=lambda row: -row.priority)
+    usage = {row.organization: _usage(row) for row in order}
+    return {
+        row.organization: _ranked(row, rank, order, worth, waiting, usage)
+        for rank, row in enumerate(order, start=1)
+    }
+
+
+def _ranked(
+    row: StandingRow,
+    rank: int,
+    order: Sequence[StandingRow],
+    worth: Fraction,
+    waiting: Mapping[str, int],
+    usage: Mapping[str, tuple[bool, Fraction]],
+) -> RankedOrganization:
+    lower = [name for name in usage if usage[name] < usage[row.organization]]
+    return RankedOrganization(
+        organization=row.organization,
+        rank=rank,
+        organizations=len(order),
+        contribution=row.contribution,
+        utility=row.utility,
+        balance=row.balance,
+        score=row.score,
+        received=-row.balance / worth,
+        reason=row.reason,
+        points=row.priority,
+        processors=row.processors,
+        used=row.parts,
+        fair_share_rank=len(lower) + 1,
+        before={
+            other.organization: waiting.get(other.organization, 0) for other in order[: rank - 1]
+        },
+        before_by_fair_share={name: waiting.get(name, 0) for name in lower},
+    )
+
+
+def _usage(row: StandingRow) -> tuple[bool, Fraction]:
+    """Returns what fair share orders by; without a share Slurm's factor is the lowest there is."""
+    return not row.processors, Fraction(row.parts, row.processors or 1)

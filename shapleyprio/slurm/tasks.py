@@ -1,0 +1,31 @@
+"""The tasks of an array, in Slurm's notation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+
+def task_list(tasks: Iterable[int]) -> str:
+    """Returns rising numbers of tasks as Slurm writes them.
+
+    >>> task_list([0, 1, 2, 5, 7, 8])
+    '0-2,5,7-8'
+    """
+    ranges: list[list[int]] = []
+    for task in tasks:
+        if ranges and task == ranges[-1][1] + 1:
+            ranges[-1][1] = task
+        else:
+            ranges.append([task, task])
+    return ",".join(f"{low}-{high}" if high > low else str(low) for low, high in ranges)
+
+
+def listed_tasks(text: str) -> Iterator[int]:
+    """Yields the numbers of tasks that stand in a list.
+
+    >>> list(listed_tasks("0-2,5"))
+    [0, 1, 2, 5]
+    """
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)

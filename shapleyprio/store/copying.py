@@ -1,0 +1,84 @@
+"""Copies what steering a cluster goes on from, without keeping anybody from writing meanwhile."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, type_coerce
+from sqlalchemy.types import NullType
+
+from shapleyprio.store import migrations, tables
+from shapleyprio.store.engine import make_engine
+from shapleyprio.store.errors import store_errors
+from shapleyprio.store.rows import PushState
+from shapleyprio.store.scope import ROWS_AT_ONCE
+
+PAGES_AT_ONCE = 4096
+"""Pages of a file that are copied before signals are answered."""
+
+
+def copy(source: Connection, cluster: str, file: Path, name: str) -> None:
+    """Makes a SQLite store; see `Store.copy` for what is in it.
+
+    Args:
+        source: in a transaction that reads, whose moment the copy shows.
+        cluster: its name.
+        file: to be made.
+        name: what to call the copy in messages.
+
+    Raises:
+        StoreError: the copy cannot be written.
+    """
+    driver = source.connection.driver_connection
+    engine = make_engine(f"sqlite:///{file}")
+    try:
+        if isinstance(driver, sqlite3.Connection):
+            with store_errors(name), closing(sqlite3.connect(file)) as target:
+                driver.backup(target, pages=PAGES_AT_ONCE, progress=lambda *_: None)
+            with store_errors(name), engine.begin() as connection:
+                connection.execute(delete(tables.lease))
+        else:
+            with store_errors(name), engine.begin() as connection:
+                migrations.upgrade(connection)
+            for table, rows in _rows(source, cluster):
+                with store_errors(name), engine.begin() as connection:
+                    statement = insert(table).compile(dialect=connection.dialect)
+                    connection.exec_driver_sql(str(statement), rows)
+    finally:
+        engine.dispose()
+
+
+def _rows(source: Connection, cluster: str) -> Iterator[tuple[Table, list[tuple[Any, ...]]]]:
+    """Yields tables and some of their rows; rows that others refer to come before these.
+
+    The values are those of the database, which all have the same types: to make Python's of them
+    and back would take three times as long.
+    """
+    wanted = dict(_wanted(cluster))
+    for table in tables.metadata.sorted_tables:
+        if table in wanted:
+            rows = source.execution_options(yield_per=ROWS_AT_ONCE).execute(
+                select(*(type_coerce(column, NullType()) for column in table.c)).where(
+                    table.c.cluster == cluster, *wanted[table]
+                )
+            )
+            for some in rows.partitions():
+                yield table, [tuple(row) for row in some]
+
+
+def _wanted(cluster: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
+    """Yields tables, and the conditions for a cluster's wanted rows in them."""
+    standing, cycle = tables.standing, tables.cycle
+    ranked = select(func.max(standing.c.cycle)).where(standing.c.cluster == cluster)
+    last = select(func.max(cycle.c.number)).where(cycle.c.cluster == cluster)
+    newest_standings, newest = ranked.scalar_subquery(), last.scalar_subquery()
+    for table in (tables.run, tables.allocation, tables.ledger, tables.tenure, tables.watermark):
+        yield table, []
+    yield tables.managed_value, []
+    yield tables.push, [tables.push.c.state == PushState.PLANNED]
+    yield standing, [standing.c.cycle == newest_standings]
+    yield cycle, [(cycle.c.number == newest_standings) | (cycle.c.number == newest)]

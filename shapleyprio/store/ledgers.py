@@ -1,0 +1,77 @@
+"""The parts of a cluster's ledger: entries, tenures and the watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from sqlalchemy import delete, select
+
+from shapleyprio.fairness.ledger import Entry
+from shapleyprio.fairness.tenure import Kind, Tenure, Tenures
+from shapleyprio.fairness.utility import Moments
+from shapleyprio.store.rows import Watermark
+from shapleyprio.store.scope import Scope, columns, values_of
+from shapleyprio.store.tables import ledger, tenure, watermark
+
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
+
+
+class LedgersView(Scope):
+    """Reads the ledger."""
+
+    def ledger_entries(self) -> dict[tuple[str, str], Entry]:
+        """Returns (organization, owner) -> moments, to make a Ledger of."""
+        rows = self._connection.execute(select(*columns(ledger)).where(self._here(ledger)))
+        return {
+            (organization, owner): Entry(Moments(*moments[:3]), Moments(*moments[3:]))
+            for organization, owner, *moments in rows
+        }
+
+    def tenures(self) -> Tenures:
+        """Returns the history of ownership."""
+        rows = self._connection.execute(
+            select(tenure).where(self._here(tenure)).order_by(*tenure.primary_key)
+        )
+        return Tenures(
+            Tenure(_KINDS[row.kind], row.name, row.organization, row.since, row.until)
+            for row in rows
+        )
+
+    def watermark(self) -> Watermark | None:
+        """Returns how far the accounts have come; None before the first time."""
+        rows = self._read(Watermark, select(*columns(watermark)).where(self._here(watermark)))
+        return rows[0] if rows else None
+
+
+class Ledgers(LedgersView):
+    """Writes the ledger."""
+
+    def save_ledger_entries(self, entries: Mapping[tuple[str, str], Entry]) -> None:
+        """Makes these entries the whole ledger."""
+        self._connection.execute(delete(ledger).where(self._here(ledger)))
+        self._insert(
+            ledger,
+            [
+                {
+                    "organization": organization,
+                    "owner": owner,
+                    "total_processors": entry.total.processors,
+                    "total_first": entry.total.first,
+                    "total_second": entry.total.second,
+                    "folded_processors": entry.folded.processors,
+                    "folded_first": entry.folded.first,
+                    "folded_second": entry.folded.second,
+                }
+                for (organization, owner), entry in entries.items()
+            ],
+        )
+
+    def save_tenures(self, kind: Kind, name: str, rows: Sequence[Tenure]) -> None:
+        """Makes these rows, oldest first, the whole history of a node or an account."""
+        self._delete(tenure, [{"kind": kind, "name": name}])
+        self._insert(tenure, [{**values_of(row), "number": n} for n, row in enumerate(rows)])
+
+    def save_watermark(self, value: Watermark) -> None:
+        """Stores how far the accounts have come."""
+        self._replace(watermark, [values_of(value)])

@@ -1,0 +1,233 @@
+"""Numbers, times and texts as people read them; the one place where they are formatted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fractions import Fraction
+
+MISSING = "–"  # noqa: RUF001  # the dash of tables
+"""Shown where there is no value."""
+
+SECONDS_OF_AN_HOUR = 3600
+SECONDS_OF_A_DAY = 86_400
+
+UNITS = ((SECONDS_OF_A_DAY, "d"), (SECONDS_OF_AN_HOUR, "h"), (60, "min"), (1, "s"))
+
+
+def magnitude(number: float, sign: str = "") -> str:
+    """Returns a large number with three digits and k, M, G, ...
+
+    Args:
+        number: any, such as part-seconds.
+        sign: "+" to show the sign of positive numbers, too.
+
+    >>> magnitude(999), magnitude(-1234567), magnitude(5e12, sign="+"), magnitude(0, sign="+")
+    ('999', '−1.23M', '+5T', '0')
+    """
+    value = float(number)
+    sign = sign if value else ""
+    for unit in ("", "k", "M", "G", "T", "P", "E"):
+        if abs(value) < 1000:
+            digits = ".0f" if unit == "" else ".3g"
+            return f"{value:{sign}{digits}}{unit}".replace("-", "−")
+        value /= 1000
+    return f"{value:{sign}.3g}Z".replace("-", "−")
+
+
+def decimal(number: Fraction | float, sign: str = "") -> str:
+    """Returns a number with at most two decimals, fewer where it is large.
+
+    Args:
+        number: any, such as seconds.
+        sign: "+" to show the sign of positive numbers, too.
+
+    >>> decimal(1234.5), decimal(-12.34), decimal(0.123), decimal(3, sign="+")
+    ('1,234', '−12.3', '0.12', '+3.00')
+    """
+    value = float(number)
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:{sign}z,.{digits}f}".replace("-", "−")
+
+
+def three_digits(number: Fraction | float) -> str:
+    """Returns a number with three digits, or whole where it has more.
+
+    >>> three_digits(1234.5), three_digits(12.345), three_digits(0.5)
+    ('1,234', '12.3', '0.5')
+    """
+    value = float(number)
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def four_digits(value: float) -> str:
+    """Returns a whole number as it is, any other one with four digits.
+
+    >>> four_digits(1234567), four_digits(1234.5678), four_digits(0.12345), four_digits(-2.0)
+    ('1,234,567', '1,235', '0.1235', '−2')
+    """
+    if isinstance(value, float):
+        digits = 0 if abs(value) >= 1000 else 4
+        text = f"{value:,.0f}" if digits == 0 else f"{value:.{digits}g}"
+    else:
+        text = f"{value:,}"
+    return ("0" if text == "-0" else text).replace("-", "−")
+
+
+def whole(number: int) -> str:
+    """Returns a whole number with all its digits.
+
+    >>> whole(1234567), whole(-12)
+    ('1,234,567', '−12')
+    """
+    return f"{number:,}".replace("-", "−")
+
+
+def percent(part: Fraction | float, digits: int = 1, sign: str = "") -> str:
+    """Returns a part of a whole in percent.
+
+    Args:
+        part: 1 for the whole.
+        digits: behind the point.
+        sign: "+" to show the sign of positive numbers, too.
+
+    >>> percent(0.3333), percent(-0.0125, digits=2), percent(0.5, digits=0, sign="+")
+    ('33.3%', '−1.25%', '+50%')
+    """
+    return f"{float(part):{sign}z.{digits}%}".replace("-", "−")
+
+
+def cell(value: str | float | None, fraction: Callable[[float], str] = four_digits) -> str:
+    """Returns a table's cell: texts as they are, whole numbers whole, None as a dash.
+
+    Args:
+        value: of the cell.
+        fraction: formats numbers that are not whole.
+
+    >>> cell("ref"), cell(1234), cell(None), cell(0.12345), cell(0.12345, decimal)
+    ('ref', '1,234', '–', '0.1235', '0.12')
+    """  # noqa: RUF002  # the dash of tables
+    if value is None:
+        return MISSING
+    if isinstance(value, str):
+        return value
+    return whole(value) if isinstance(value, int) else fraction(value)
+
+
+def count(number: int, noun: str) -> str:
+    """Returns how many there are of something.
+
+    >>> count(0, "job"), count(1, "job"), count(12, "job")
+    ('no jobs', '1 job', '12 jobs')
+    """
+    return f"{number or 'no'} {noun}{'s' * (number != 1)}"
+
+
+def signed_seconds(seconds: float) -> str:
+    """Returns seconds with their sign.
+
+    >>> signed_seconds(12.3), signed_seconds(-1234.0), signed_seconds(-0.04)
+    ('+12.3 s', '−1,234 s', '0.0 s')
+    """
+    text = f"{seconds:+z,.0f}" if abs(seconds) >= 100 else f"{seconds:+z.1f}"
+    return f"{'0.0' if text == '+0.0' else text.replace('-', '−')} s"
+
+
+def duration(seconds: float) -> str:
+    """Returns seconds in the unit that suits them.
+
+    >>> duration(0.613), duration(689), duration(46976), duration(-200000), duration(7200)
+    ('0.61 s', '11 min', '13 h', '−2.3 d', '2 h')
+    """
+    size, unit = next((found for found in UNITS if abs(seconds) >= 1.5 * found[0]), UNITS[-1])
+    value = seconds / size
+    digits = 2 if size == 1 and abs(value) < 10 else 1 if abs(value) < 10 else 0
+    text = f"{value:z.{digits}f}".replace("-", "−")
+    return f"{text.rstrip('0').rstrip('.') if digits else text} {unit}"
+
+
+def duration_in_words(seconds: int) -> str:
+    """Returns a duration for a sentence.
+
+    >>> duration_in_words(2_592_000), duration_in_words(86_400)
+    ('30 days', '24 hours')
+    """
+    if seconds >= 2 * SECONDS_OF_A_DAY:
+        return f"{seconds / SECONDS_OF_A_DAY:.3g} days"
+    return f"{seconds / SECONDS_OF_AN_HOUR:.3g} hours"
+
+
+def minutes(seconds: float) -> str:
+    """Returns a wait in minutes.
+
+    >>> minutes(90)
+    '1.5 min'
+    """
+    return f"{seconds / 60:.1f} min"
+
+
+def countdown(seconds: int) -> str:
+    """Returns the time left as minutes and seconds.
+
+    >>> countdown(125)
+    '2:05'
+    """
+    return f"{seconds // 60}:{seconds % 60:02}"
+
+
+def clock_time(second: int) -> str:
+    """Returns a second since the epoch as date and time in the local time zone."""
+    return f"{_local(second):%Y-%m-%d %H:%M:%S}"
+
+
+def clock_time_with_zone(second: int) -> str:
+    """Returns a second since the epoch as local date and time, with the name of the time zone."""
+    return f"{_local(second):%Y-%m-%d %H:%M:%S %Z}"
+
+
+def time_of_day(second: int) -> str:
+    """Returns a second since the epoch as local time without the date."""
+    return f"{_local(second):%H:%M:%S}"
+
+
+def utc_minute(second: int) -> str:
+    """Returns a second since the epoch as date and time in UTC, without seconds.
+
+    >>> utc_minute(1767225600)
+    '2026-01-01 00:00'
+    """
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M}"
+
+
+def _local(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC).astimezone()
+
+
+def visible(text: str) -> str:
+    r"""Returns text from outside with what a terminal would obey or not show written out.
+
+    Text from Slurm may hold what a user made up. Where it is shown to people (terminal, log,
+    status page), it goes through here.
+
+    >>> visible("x\x1b[2J\n\u202ey"), visible("Müller's φ̃")
+    ('x\\x1b[2J\\n\\u202ey', "Müller's φ̃")
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def visible_json(value: object) -> str:
+    r"""Returns JSON for machines that people may look at: no terminal obeys anything in it.
+
+    >>> visible_json(["\x9b2J φ̃"]).split()
+    ['[', '"\\u009b2J', 'φ̃"', ']']
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return "\n".join(
+        line
+        if line.isprintable()
+        else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
+        for line in text.split("\n")
+    )

@@ -1,0 +1,56 @@
+"""Who may read the file that `shapleyprio init` writes."""
+
+from __future__ import annotations
+
+import os
+from grp import getgrnam
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from shapleyprio.cli import init, main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GROUP = "nogroup"  # stands for the daemon's, which is not on every machine
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def written(target: Path) -> os.stat_result:
+    words = ["init", "--cluster-independent", "--output", str(target), "--force"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    return target.stat()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to a group")
+@pytest.mark.parametrize("there", [False, True])
+def test_only_root_and_the_daemons_group_read_what_root_writes(
+    there: bool, tmp_path: Path, umask: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(init, "DAEMON", GROUP)
+    target = tmp_path / "new" / "shapleyprio.toml"
+    if there:
+        target.parent.mkdir()
+        target.touch(0o644)
+    found = written(target)
+    assert (found.st_uid, found.st_gid) == (0, getgrnam(GROUP).gr_gid)
+    assert found.st_mode & 0o777 == 0o640
+
+
+def test_without_that_group_the_file_is_like_any_other(
+    tmp_path: Path, umask: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(init, "DAEMON", "no such group")
+    found = written(tmp_path / "shapleyprio.toml")
+    assert found.st_gid == os.getegid()
+    assert found.st_mode & 0o777 == 0o644

@@ -1,0 +1,132 @@
+"""A ranking keeps its order until it says so, and DirectContr's is that of the balances."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.rule import Ranking, RankingRule, Trajectory, by_score
+from shapleyprio.fairness.rules import RULES
+from shapleyprio.fairness.tenure import Allocation
+from tests.fairness.examples import (
+    ALLOCATIONS,
+    HORIZONS,
+    LAST_EVENT,
+    NAMES,
+    events_between,
+    expected_standings,
+    ledger_of,
+)
+
+TRAJECTORIES = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.builds(Trajectory, st.integers(-99, 99), st.integers(-9, 9), st.integers(-2, 2)),
+)
+
+
+def ranking_of(trajectories: dict[str, Trajectory]) -> Ranking:
+    return Ranking(
+        rule="test", trajectories=trajectories, reasons=dict.fromkeys(trajectories, "so it is")
+    )
+
+
+@given(trajectories=TRAJECTORIES, within=st.integers(0, 60), data=st.data())
+def test_the_order_holds_for_as_long_as_the_ranking_says_and_no_longer(
+    trajectories: dict[str, Trajectory], within: int, data: st.DataObject
+) -> None:
+    among = data.draw(st.sets(st.sampled_from("abcd")))
+
+    def order(seconds: int) -> list[str]:
+        return by_score(
+            {name: path.after(seconds) for name, path in trajectories.items() if name in among}
+        )
+
+    found = ranking_of(trajectories).seconds_until_reorder(among, within)
+    assert all(order(seconds) == order(0) for seconds in range(within if found is None else found))
+    assert found is None or (found < within and order(found) != order(0))
+
+
+def test_who_is_overtaken_and_overtakes_again_changes_the_order_twice() -> None:
+    b = Trajectory(score=3, rate=0, acceleration=0)
+    # a's scores are 0, 4, 7, 9, 10, 10, 9, 7, 4, 0: ahead of b's 3 from second 1 to 8
+    ranking = ranking_of({"a": Trajectory(score=0, rate=5, acceleration=-1), "b": b})
+    assert ranking.seconds_until_reorder("ab", within=30) == 1
+    later = ranking_of({"a": Trajectory(score=4, rate=4, acceleration=-1), "b": b})
+    assert later.seconds_until_reorder("ab", within=30) == 8
+
+
+@given(trajectories=TRAJECTORIES)
+def test_the_highest_score_comes_first_and_ties_go_to_the_one_listed_first(
+    trajectories: dict[str, Trajectory],
+) -> None:
+    ranking = ranking_of(trajectories)
+    names = list(trajectories)
+    assert sorted(ranking.order) == sorted(names)
+    for one, other in pairwise(ranking.order):
+        difference = ranking.scores[one] - ranking.scores[other]
+        assert difference > 0 or (difference == 0 and names.index(one) < names.index(other))
+
+
+@given(trajectories=TRAJECTORIES)
+def test_ranks_count_up_from_the_first_to_be_served(trajectories: dict[str, Trajectory]) -> None:
+    ranking = ranking_of(trajectories)
+    assert ranking.explanations() == {
+        name: f"rank {rank} of {len(trajectories)}, so it is"
+        for rank, name in enumerate(ranking.order, start=1)
+    }
+
+
+@given(
+    allocations=st.lists(ALLOCATIONS, max_size=8),
+    later=st.integers(0, 60),
+    horizon=HORIZONS,
+    seconds=st.integers(0, 40),
+)
+def test_directcontr_knows_later_balances_if_nothing_starts_or_ends(
+    allocations: list[Allocation], later: int, horizon: int | None, seconds: int
+) -> None:
+    t = LAST_EVENT + later
+    if horizon is not None:  # nor may anything have done so a horizon ago
+        passing = events_between(allocations, t - horizon, t + seconds - horizon)
+        allocations = [allocation for allocation in allocations if allocation not in passing]
+    ranking = DirectContr().rank(ledger_of(allocations, t, horizon), t, NAMES)
+    at_last = expected_standings(allocations, t + seconds, horizon)
+    assert {name: path.after(seconds) for name, path in ranking.trajectories.items()} == {
+        name: standing.balance for name, standing in at_last.items()
+    }
+
+
+# what every rule keeps
+
+
+@pytest.mark.parametrize("name", RULES)
+@given(allocations=st.lists(ALLOCATIONS, max_size=8), horizon=HORIZONS)
+def test_a_rule_ranks_every_organization_and_says_why(
+    name: str, allocations: list[Allocation], horizon: int | None
+) -> None:
+    rule: RankingRule = RULES[name]()
+    assert rule.name == name
+    assert rule.dynamics.endswith(".")
+    ranking = rule.rank(ledger_of(allocations, LAST_EVENT, horizon), LAST_EVENT, NAMES)
+    assert list(ranking.trajectories) == list(NAMES)
+    assert all(ranking.reasons[organization] for organization in NAMES)
+
+
+@pytest.mark.parametrize("name", RULES)
+@given(
+    first=st.lists(ALLOCATIONS, max_size=8),
+    second=st.lists(ALLOCATIONS, max_size=8),
+    data=st.data(),
+)
+def test_a_rule_finds_the_same_from_the_same_records_whatever_it_ranked_before(
+    name: str, first: list[Allocation], second: list[Allocation], data: st.DataObject
+) -> None:
+    horizon = data.draw(HORIZONS)
+    used = RULES[name]()
+    used.rank(ledger_of(first, LAST_EVENT, horizon), LAST_EVENT, NAMES)
+    ledger = ledger_of(second, LAST_EVENT, horizon)
+    assert used.rank(ledger, LAST_EVENT, NAMES) == RULES[name]().rank(ledger, LAST_EVENT, NAMES)

@@ -1,0 +1,167 @@
+"""What the matrix does on each release, one stage after the other."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.matrix.packages import PACKAGES_FOLDER, build_root, installed, packages
+from tests.matrix.roots import ROOT, MatrixError, Roots, Step
+from tests.matrix.sources import Sources
+
+PYTHON = "/usr/lib/shapleyprio/bin/python"
+TEST_LIBRARIES = "/opt/tests"
+TEST_LOCK = "requirements-test.lock"
+FOLDERS = ("tests/slurm", "tests/end_to_end", "tests/testbed")
+TRIAL = "tests/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record"
+LIFE = "packaging/test-package"
+VERSIONS = (
+    "slurmctld -V; python3 -c 'import platform; print(platform.python_version())';"
+    " shapleyprio --version"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a stage found.
+
+    Attributes:
+        stage: its name.
+        seconds: how long it took.
+        found: in a few words, such as ``134 passed``.
+    """
+
+    stage: str
+    seconds: float
+    found: str
+
+
+def stages(roots: Roots, sources: Sources) -> Iterator[Done]:
+    """Runs all stages of one release.
+
+    Raises:
+        MatrixError: one failed; the later ones are not run.
+    """
+    for name, stage in STAGES.items():
+        began = time.monotonic()
+        try:
+            found = stage(roots, sources)
+        except MatrixError as error:
+            raise MatrixError(f"{name}: {error}") from error
+        yield Done(name, time.monotonic() - began, found)
+
+
+def _root(roots: Roots, _sources: Sources) -> str:
+    base = roots.base()
+    return (base / "etc" / "debian_version").read_text().strip()
+
+
+def _package(roots: Roots, sources: Sources) -> str:
+    folder = packages(roots, sources)
+    return ", ".join(sorted(file.name for file in folder.glob("*.deb")))
+
+
+def _lintian(roots: Roots, sources: Sources) -> str:
+    """Debian's own rules, but for the replay's package: its wheels take long to look through."""
+    folder = packages(roots, sources)
+    check = f"lintian --allow-root --fail-on error,warning {PACKAGES_FOLDER}/shapleyprio_*.deb"
+    with roots.scratch() as scratch:
+        step = Step(
+            command=("sh", "-c", check),
+            log=roots.log("lintian"),
+            binds={folder: PACKAGES_FOLDER},
+        )
+        roots.change(scratch, build_root(roots), step)
+    return "nothing found"
+
+
+def _life(roots: Roots, sources: Sources) -> str:
+    """From nothing to steering, upgrade, removal: what an admin does with the packages."""
+    folder = packages(roots, sources)
+    with roots.scratch() as scratch:
+        source = sources.export(scratch / "source", without=["shapleyprio"])
+        step = Step(
+            command=(f"/source/{LIFE}", PACKAGES_FOLDER),
+            log=roots.log("life"),
+            binds={folder: PACKAGES_FOLDER, source: "/source"},
+        )
+        roots.change(scratch, [roots.base()], step)
+    return _last_line(step.log)
+
+
+def _tests(roots: Roots, sources: Sources) -> str:
+    return _pytest(roots, sources, "tests", FOLDERS)
+
+
+def _trial(roots: Roots, sources: Sources) -> str:
+    return _pytest(roots, sources, "trial", [TRIAL])
+
+
+def _demo(roots: Roots, sources: Sources) -> str:
+    with roots.scratch() as scratch:
+        step = Step(command=("shapleyprio", "demo", "--hours", "0.3"), log=roots.log("demo"))
+        roots.change(scratch, installed(roots, sources), step)
+    return _last_line(step.log)
+
+
+def _versions(roots: Roots, sources: Sources) -> str:
+    with roots.scratch() as scratch:
+        step = Step(command=("sh", "-c", VERSIONS), log=roots.log("versions"))
+        roots.change(scratch, installed(roots, sources), step)
+    return ", ".join(re.findall(r"[0-9]+\.[0-9]+\.[0-9]+", step.log.read_text()))
+
+
+STAGES: dict[str, Callable[[Roots, Sources], str]] = {
+    "root": _root,
+    "package": _package,
+    "lintian": _lintian,
+    "versions": _versions,
+    "life": _life,
+    "tests": _tests,
+    "demo": _demo,
+    "trial": _trial,
+}
+"""Name -> what it does; it returns what it found in a few words."""
+
+
+def _pytest(roots: Roots, sources: Sources, name: str, paths: Sequence[str]) -> str:
+    """Runs tests of the checkout on the installed product, of which nothing else is there."""
+    layers = [_test_libraries(roots), *installed(roots, sources)]
+    with roots.scratch() as scratch:
+        source = sources.export(scratch / "source", without=["shapleyprio"])
+        options = ("-p", "no:cacheprovider", "-r", "fEs", *paths)
+        step = Step(
+            command=("env", "--chdir=/source", PYTHON, "-m", "pytest", *options),
+            log=roots.log(name),
+            binds={source: "/source"},
+            environment={"PYTHONPATH": TEST_LIBRARIES, "CI": "true"},
+        )
+        roots.change(scratch, layers, step)
+    found = _last_line(step.log)
+    if " passed" not in found:
+        raise MatrixError(f"no test passed: {found}")
+    return found
+
+
+def _test_libraries(roots: Roots) -> Path:
+    lock = (ROOT / TEST_LOCK).read_text()
+    step = Step(
+        command=(
+            "sh",
+            "-c",
+            f"python3 -m venv /tmp/pip && /tmp/pip/bin/pip install --target {TEST_LIBRARIES}"
+            f" --require-hashes -r /source/{TEST_LOCK}",
+        ),
+        log=roots.log("test-libraries"),
+        online=True,
+        binds={ROOT: "/source"},
+    )
+    return roots.layer("test-libraries", build_root(roots), step, [lock])
+
+
+def _last_line(log: Path) -> str:
+    words = log.read_text(errors="replace").rstrip().rsplit("\n", 1)
+    return words[-1].strip("= ")

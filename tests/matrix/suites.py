@@ -1,0 +1,35 @@
+"""Which Slurm releases are tested, and the Debian suites that have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shapleyprio.testbed.packages import PACKAGES
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A Debian suite and the Slurm in it.
+
+    Attributes:
+        release: Slurm's, such as ``22.05``.
+        name: the suite's code name.
+        debian: its version number, or what stands for it before it is released.
+    """
+
+    release: str
+    name: str
+    debian: str
+
+
+SUITES = (
+    Suite("22.05", "bookworm", "12"),
+    Suite("24.11", "trixie", "13"),
+    Suite("26.05", "forky", "14 (testing)"),
+)
+
+BASE_PACKAGES = (
+    *PACKAGES,
+    *("ca-certificates", "iproute2", "lua5.1", "mount", "python3", "systemd"),
+)
+"""What a cluster's head node has before shapleyprio comes."""

@@ -1,0 +1,42 @@
+"""Processes of other users, and processes that a test has left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+NOBODY = 65534
+"""User and group without any rights, on Debian."""
+
+
+def as_nobody(environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command as nobody; only root can."""
+    return subprocess.run(
+        words,
+        env=environment,
+        cwd="/",
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def processes_mentioning(directory: Path) -> list[str]:
+    """Every process with the directory in its environment, arguments or open files."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = [*process.environ().values(), *process.cmdline()]
+            words += [str(file.path) for file in process.open_files()]
+        except psutil.Error:
+            continue
+        if process.pid != os.getpid() and any(str(directory) in word for word in words):
+            found.append(f"{process.pid} {process.name()}")
+    return found

@@ -1,0 +1,123 @@
+"""A user's own policy, a function in Python, schedules as the compiled ones do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapleyprio.replay.choices import Backfill
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.policies import RunOptions, policy_named, run_policy
+from shapleyprio.replay.policies.own import (
+    OrganizationState,
+    OwnPolicy,
+    ScheduleState,
+    own_decisions,
+)
+from shapleyprio.replay.workload import Workload
+from tests.replay.strategies import Job, workload_of_jobs, workloads
+
+BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
+RIGID = workloads(widths=st.integers(1, 4), wide="rigid", backfills=BACKFILLS)
+
+
+def least_by_share(
+    amount: Callable[[OrganizationState], int],
+) -> OwnPolicy:
+    """Serves whoever has least for its share; who brings no processor comes last."""
+
+    def key(item: OrganizationState) -> tuple[bool, Fraction]:
+        return item.processors == 0, Fraction(amount(item), item.processors or 1)
+
+    return lambda state: sorted(state.waiting, key=key)
+
+
+REMADE: dict[str, OwnPolicy] = {
+    "directcontr": lambda state: sorted(
+        state.waiting, key=lambda item: item.utility - item.contribution
+    ),
+    "fairshare": least_by_share(lambda item: item.parts),
+    "utfairshare": least_by_share(lambda item: item.utility),
+}
+"""Compiled policies -> the same as a user would write them."""
+
+
+@pytest.mark.parametrize("policy", REMADE)
+@given(workload=workloads() | RIGID, seed=st.integers(0, 2**64 - 1))
+def test_a_policy_remade_in_python_makes_the_same_schedule(
+    policy: str, workload: Workload, seed: int
+) -> None:
+    compiled = run_policy(workload, policy, seed=seed)
+    own = own_decisions(workload, "own", REMADE[policy], RunOptions(seed=seed))
+    for column in ("job", "start", "owner", "copies"):
+        np.testing.assert_array_equal(getattr(own, column), getattr(compiled, column))
+    assert own.contribution == compiled.contribution
+
+
+def test_the_state_is_that_of_the_moment_of_the_choice() -> None:
+    """Two processors: b's first job runs from 0 to 3 on one, a's from 1 on; at 3 two wait."""
+    jobs = [Job(1, 0, 3), Job(0, 1, 9), Job(0, 2, 1), Job(1, 2, 1), Job(1, 3, 1)]
+    seen: list[ScheduleState] = []
+
+    def remember(state: ScheduleState) -> Iterable[OrganizationState]:
+        seen.append(state)
+        return state.waiting
+
+    workload = workload_of_jobs([1, 1], jobs, 4)
+    own_decisions(workload, "own", remember, RunOptions())
+    (state,) = seen
+    a, b = state.organizations
+    assert (state.t, state.free, state.waiting) == (3, 1, (a, b))
+    assert (a.parts, a.utility, a.running, a.waiting, a.release) == (2, 3, 1, 1, 2)
+    assert (b.parts, b.utility, b.running, b.waiting, b.release) == (3, 6, 0, 2, 2)
+    assert (a.processors, a.contribution + b.contribution) == (1, 9)
+
+
+CONTENDED = workload_of_jobs([1, 0], [Job(0, 0, 2), Job(1, 0, 2)], 9)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda state: state.waiting[:1],
+        lambda state: [state.waiting[0], *state.waiting],
+        lambda state: [item.name for item in state.waiting],
+    ],
+)
+def test_what_is_no_order_is_refused(order: OwnPolicy) -> None:
+    with pytest.raises(PolicyError, match="'mine:f' returned at second 0 what is no order"):
+        own_decisions(CONTENDED, "mine:f", order, RunOptions())
+
+
+def test_an_error_of_the_function_is_one_line() -> None:
+    def broken(state: ScheduleState) -> Iterable[OrganizationState]:
+        raise ValueError(f"nobody\nat {state.t}")
+
+    with pytest.raises(PolicyError, match=r"'mine:f' failed at second 0: ValueError: nobody at 0$"):
+        own_decisions(CONTENDED, "mine:f", broken, RunOptions())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_module:f", "no module 'no_such_module' here"),
+        ("mine.py:f:g", "not module:function; for policies.py write"),
+        ("broken_module:f", "its module cannot be imported: ZeroDivisionError: division by zero"),
+        ("whole_module:g", r"whole_module\.py has no function 'g'"),
+        ("fcfs:f", "unknown policy 'fcfs:f'; did you mean fcfs"),
+    ],
+)
+def test_a_policy_that_cannot_be_had(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken_module.py").write_text("1 / 0\n")
+    Path("whole_module.py").write_text("def f(state):\n    return state.waiting\n")
+    with pytest.raises(PolicyError, match=message):
+        policy_named(name)

@@ -1,0 +1,153 @@
+"""A copy of a store, to try something on: from every database, and with the right to read only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import Malformed
+from shapleyprio.store import Store, StoreSchemaError
+from shapleyprio.store.tables import metadata
+from tests.store.examples import BEGIN, cycle, new_push, placed_run, standing, watermark
+from tests.store.servers import server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from shapleyprio.store import View
+
+OURS, OTHERS = "ours", "others"
+MANY = 6000
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "mariadb"])
+def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """URL of a store on each kind of database."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path_factory.mktemp('original')}/store.db"
+    else:
+        with server(request.param) as url:
+            yield url
+
+
+@pytest.fixture
+def filled(original: str) -> Iterator[str]:
+    with Store.open(original, create=True) as store:
+        for cluster in (OURS, OTHERS):
+            with store.cluster(cluster).transaction() as rows:
+                last = MANY if cluster == OURS else 3
+                rows.put_runs(placed_run(job, owners=("a", "ä\\'")) for job in range(1, last))
+                rows.save_watermark(watermark(horizon=None, accounted_to=BEGIN + 7))
+                rows.save_tenures("node", "a1", [])
+                rows.quarantine([Malformed("queue", "x", "y")], BEGIN)
+                for number in (1, 2, 3):
+                    rows.save_cycle(cycle(number))
+                    rows.save_standings([standing(number)] if number < 3 else [])
+                numbers = rows.plan_pushes([new_push("1", 5), new_push("2", -7)])
+                rows.settle_pushes({numbers[0]: (rows.open_pushes()[0].state, "")})
+                rows.take_lease("a", "h", 1, now=BEGIN, ttl=30)
+    yield original
+    engine = create_engine(original)
+    metadata.drop_all(engine)
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE alembic_version"))
+    engine.dispose()
+
+
+def known(view: View) -> dict[str, object]:
+    """What a cycle goes on from."""
+    return {
+        "runs": list(view.all_runs()),
+        "ledger": view.ledger_entries(),
+        "tenures": list(view.tenures()),
+        "watermark": view.watermark(),
+        "managed_values": {channel: view.managed_values(channel) for channel in CHANNELS},
+        "open": view.open_pushes(),
+        "standings": view.latest_standings(),
+        "cycle": view.last_cycle(),
+        "number": view.next_cycle(),
+    }
+
+
+def content(url: str) -> dict[str, list[Any]]:
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        rows = {
+            name: sorted(map(repr, connection.execute(table.select()).all()))
+            for name, table in metadata.tables.items()
+        }
+    engine.dispose()
+    return rows
+
+
+def test_there_is_nothing_to_copy_before_a_store_is_made(original: str) -> None:
+    assert Store.open_existing(original) is None
+    with Store.open(original, any_revision=True) as store:
+        assert store.revision().current is None
+
+
+def test_a_copy_has_what_a_cycle_goes_on_from_and_no_lease(filled: str, tmp_path: Path) -> None:
+    before = content(filled)
+    store = Store.open_existing(filled)
+    assert store is not None
+    with store:
+        store.cluster(OURS).copy(tmp_path / "copy.db")
+        with (
+            Store.open(f"sqlite:///{tmp_path / 'copy.db'}") as copy,
+            copy.cluster(OURS).reading() as view,
+            store.cluster(OURS).reading() as original,
+        ):
+            answer = known(view)
+            assert answer == known(original)
+            assert len(answer["runs"]) == MANY - 1  # type: ignore[arg-type]
+            assert answer["number"] == 4
+            assert view.lease() is None
+            assert original.lease() is not None
+    assert content(filled) == before
+
+
+def test_a_store_of_another_revision_is_not_opened(
+    filled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(filled)
+    monkeypatch.setattr("shapleyprio.store.migrations.head", lambda: "9999")
+    with pytest.raises(StoreSchemaError, match="run `shapleyprio db upgrade`"):
+        Store.open_existing(filled)
+    assert content(filled) == before
+
+
+def test_on_a_server_the_right_to_select_is_enough(filled: str, tmp_path: Path) -> None:
+    engine = create_engine(filled, isolation_level="AUTOCOMMIT")
+    kind = engine.dialect.name
+    if kind == "sqlite":
+        pytest.skip("SQLite's rights are those of its file")
+    with engine.connect() as connection:
+        if kind == "postgresql":
+            connection.execute(text("CREATE ROLE reader LOGIN"))
+            connection.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"))
+        else:
+            connection.execute(text("CREATE USER reader@localhost"))
+            connection.execute(text("GRANT SELECT ON shapleyprio.* TO reader@localhost"))
+    try:
+        url = engine.url.set(username="reader").render_as_string()
+        store = Store.open_existing(url)
+        assert store is not None
+        with store:
+            store.cluster(OURS).copy(tmp_path / "copy.db")
+        with (
+            Store.open(f"sqlite:///{tmp_path / 'copy.db'}") as copy,
+            copy.cluster(OURS).reading() as view,
+        ):
+            assert view.watermark() is not None
+    finally:
+        with engine.connect() as connection:
+            if kind == "postgresql":
+                connection.execute(text("DROP OWNED BY reader"))
+                connection.execute(text("DROP ROLE reader"))
+            else:
+                connection.execute(text("DROP USER reader@localhost"))
+        engine.dispose()
