@@ -8,11 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from shapleyprio.audit.defaults import MOST_FOR_ALL
+from shapleyprio.audit.defaults import MOST_FOR_ALL, PERIOD
 from shapleyprio.audit.over_time import Period, carried, periods
 from shapleyprio.audit.stability import Stability, stability
 from shapleyprio.errors import Remedy, ReplayError
 from shapleyprio.replay.alone import with_singles
+from shapleyprio.replay.choices import DEFAULT_SEED
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
 from shapleyprio.replay.policies import (
@@ -27,8 +28,6 @@ from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.results import Result
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
-
-DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +89,8 @@ def audit(
     workload: Workload,
     *,
     orderings: int | None = None,
-    period: int = DAY,
-    seed: int = 0,
+    period: int = PERIOD,
+    seed: int = DEFAULT_SEED,
     cores: int = 1,
     bar: Callable[[str], ProgressCallback | None] = lambda _: None,
 ) -> Audit:

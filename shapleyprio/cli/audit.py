@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from shapleyprio.audit.defaults import MOST_FOR_ALL
-from shapleyprio.cli.durations import Duration
+from shapleyprio.audit.defaults import MOST_FOR_ALL, PERIOD
+from shapleyprio.cli.durations import Duration, in_units
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
 from shapleyprio.cli.parameters import AuditParameters
@@ -28,7 +28,7 @@ from shapleyprio.replay.policies import ORDERINGS
 @click.option(
     "--period",
     type=Duration("1d or 6h"),
-    default="1d",
+    default=in_units(PERIOD),
     show_default=True,
     help="Length of the periods for which use and contribution are shown.",
 )

@@ -5,11 +5,28 @@ from __future__ import annotations
 import click
 from pytimeparse2 import parse as parse_duration
 
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+"""Seconds and letter, the largest first."""
+
+OFF = "off"
+
 
 def seconds_in(text: str) -> int | None:
     """Returns whole seconds, such as 90 or 1m30s; None for anything else."""
     seconds = parse_duration(text) if text else None
     return int(seconds) if seconds is not None and 0 <= seconds == int(seconds) else None
+
+
+def in_units(seconds: int | None) -> str:
+    """Returns a duration as one would type it, in the largest unit that gives a whole number.
+
+    >>> in_units(86_400), in_units(300), in_units(90), in_units(None)
+    ('1d', '5m', '90s', 'off')
+    """
+    if seconds is None:
+        return OFF
+    size, unit = next(found for found in UNITS if seconds % found[0] == 0)
+    return f"{seconds // size}{unit}"
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
@@ -30,7 +47,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic since clic
         self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | None:
         """Returns the seconds."""
-        if isinstance(value, int) or (self._off and value == "off"):
+        if isinstance(value, int) or (self._off and value == OFF):
             return value if isinstance(value, int) else None
         seconds = seconds_in(value)
         if not seconds:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import click
 
 from shapleyprio.cli.durations import Duration, WindowRange
-from shapleyprio.replay.choices import Backfill, Shares, Wide
+from shapleyprio.replay.choices import BACKFILLS, DEFAULT_SEED, SHARES, WIDE
 
 DEFAULT_CONFIG = Path("/etc/shapleyprio/shapleyprio.toml")
 
@@ -63,7 +63,7 @@ seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
     metavar="S",
-    default=0,
+    default=DEFAULT_SEED,
     show_default=True,
     help="Seed of all random draws.",
 )
@@ -76,41 +76,66 @@ window_option = click.option(
 )
 
 
+def choice_option(
+    *names: str,
+    choices: Sequence[str],
+    help: str,  # noqa: A002
+    has_default: bool = True,
+    multiple: bool = False,
+) -> Option[Any]:
+    """Returns an option for one of several choices, of which the first is the default.
+
+    Args:
+        names: of the option, and of its parameter where that has another one.
+        choices: what can be chosen.
+        help: text without the default.
+        has_default: whether the parameter is the default where the option is left out, not None.
+        multiple: whether it may be given several times.
+    """
+    return click.option(
+        *names,
+        type=click.Choice(choices),
+        default=choices[0] if has_default else None,
+        multiple=multiple,
+        help=f"{help}  [default: {choices[0]}]",
+    )
+
+
 def processor_shares_option(*names: str, multiple: bool = False) -> Option[Any]:
-    """Returns --processor-shares.
+    """Returns --processor-shares; without a default, since it goes with other options only.
 
     Args:
         names: of the parameter, where it is not the option's.
         multiple: whether it may be given several times.
     """
     several = "; given twice, each is a group" if multiple else ""
-    return click.option(
+    return choice_option(
         "--processor-shares",
         *names,
+        choices=SHARES,
+        help=f"How to deal the processors out{several}.",
+        has_default=False,
         multiple=multiple,
-        type=click.Choice(get_args(Shares)),
-        help=f"How to deal the processors out{several}.  [default: zipf]",
     )
 
 
 def wide_option(*, has_default: bool) -> Option[Any]:
     """Returns --wide; without a default the parameter is None where it is left out."""
-    return click.option(
+    return choice_option(
         "--wide",
-        type=click.Choice(get_args(Wide)),
-        default="expand" if has_default else None,
-        help="A job of q processors becomes q sequential copies, or needs all q at once.  "
-        "[default: expand]",
+        choices=WIDE,
+        help="A job of q processors becomes q sequential copies, or needs all q at once.",
+        has_default=has_default,
     )
 
 
 def backfill_option(*, has_default: bool) -> Option[Any]:
     """Returns --backfill; without a default the parameter is None where it is left out."""
-    return click.option(
+    return choice_option(
         "--backfill",
-        type=click.Choice(get_args(Backfill)),
-        default="none" if has_default else None,
-        help="Which jobs may pass a rigid job that does not fit.  [default: none]",
+        choices=BACKFILLS,
+        help="Which jobs may pass a rigid job that does not fit.",
+        has_default=has_default,
     )
 
 
@@ -159,7 +184,7 @@ def directory_option(command: AnyCommand) -> AnyCommand:
 
 def poll_interval_option(
     *names: str,
-    default: str | Sequence[str] = "30s",
+    default: str | Sequence[str],
     help: str = "From one cycle of the daemon to the next, on the cluster's clock.",  # noqa: A002
 ) -> Option[Any]:
     """Returns --poll-interval; with several defaults it may be given several times."""

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from shapleyprio.replay.choices import Backfill, Placement, Shares, Wide
+from shapleyprio.replay.choices import Backfill, Format, Placement, Shares, Wide
 
 SLURM_WORKERS = 8
 """Jobs that `--dask slurm` starts unless another number is given."""
@@ -20,7 +20,8 @@ class WorkloadParameters:
 
     Attributes:
         log: file, or URL of a store.
-        log_format, fields, time_zone, cluster, strict: how to read it.
+        log_format, fields, time_zone, cluster, strict: how to read it; a format of None is found
+            out.
         organizations: file with their tables.
         deal_users, processor_shares, processors: how to deal users and processors out instead.
         seed: of all random draws.
@@ -28,7 +29,7 @@ class WorkloadParameters:
     """
 
     log: str
-    log_format: Literal["auto", "swf", "sacct", "store"]
+    log_format: Format | None
     fields: str | None
     time_zone: str | None
     cluster: str | None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
-from shapleyprio.cli.durations import Duration
+from shapleyprio.cli.durations import Duration, in_units
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
+from shapleyprio.cli.options import choice_option
 from shapleyprio.cli.parameters import ReplayParameters
 from shapleyprio.cli.policies import CommandOfPolicies
 from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_the_same_file
@@ -21,7 +22,7 @@ from shapleyprio.cli.workloads import (
     workload_options,
     workload_parameters,
 )
-from shapleyprio.replay.choices import Placement
+from shapleyprio.replay.choices import PLACEMENTS
 from shapleyprio.replay.policies import (
     COMPARED,
     MOST_FOR_REF,
@@ -64,7 +65,7 @@ from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, PREDICTORS
     "--recompute",
     type=Duration("30s or 5m"),
     help="So long contributions of shapley and live are used while organizations compete, before "
-    f"they are computed anew.  [default: {DEFAULT_ESTIMATION.recompute // 60}m]",
+    f"they are computed anew.  [default: {in_units(DEFAULT_ESTIMATION.recompute)}]",
 )
 @click.option(
     "--coalitions",
@@ -74,18 +75,16 @@ from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, PREDICTORS
     "more if N is very small; with 10 all are valued.  "
     f"[default: {DEFAULT_ESTIMATION.coalitions}]",
 )
-@click.option(
+@choice_option(
     "--predictor",
-    type=click.Choice(PREDICTORS),
+    choices=PREDICTORS,
     help="What live expects of jobs that have not ended: the mean of those of the user's past jobs "
-    "that lasted longer, that of the user's last two, or the limit.  "
-    f"[default: {DEFAULT_ESTIMATION.predictor}]",
+    "that lasted longer, that of the user's last two, or the limit.",
+    has_default=False,
 )
-@click.option(
+@choice_option(
     "--placement",
-    type=click.Choice(get_args(Placement)),
-    default="random",
-    show_default=True,
+    choices=PLACEMENTS,
     help="Whose free processors a job gets: any, those of who has the most free, or those that it "
     "really got, as far as they are free.",
 )

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from shapleyprio.cli.common import termination_unwinds
-from shapleyprio.cli.durations import Duration
+from shapleyprio.cli.durations import Duration, in_units
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
 from shapleyprio.cli.options import (
@@ -24,7 +24,11 @@ from shapleyprio.cli.refusals import (
     refuse_used_directory,
 )
 from shapleyprio.cli.workloads import log_file, workload_options, workload_parameters
+from shapleyprio.config.model import ServiceSection
 from shapleyprio.trial.arms import ARMS, USUAL_ARMS
+
+DAEMON = ServiceSection()
+"""The daemon's defaults."""
 
 
 @click.command
@@ -36,11 +40,11 @@ from shapleyprio.trial.arms import ARMS, USUAL_ARMS
     type=click.Choice(list(ARMS)),
     help=f"What to run; give it several times.  [default: {', '.join(USUAL_ARMS)}]",
 )
-@poll_interval_option()
+@poll_interval_option(default=in_units(DAEMON.poll_interval))
 @click.option(
     "--new-jobs-interval",
     type=Duration("30s or 5m", off=True),
-    default="5s",
+    default=in_units(DAEMON.new_jobs_interval),
     show_default=True,
     help="From one new-job poll of the daemon to the next, on the cluster's clock, or off.",
 )

@@ -8,7 +8,16 @@ import click
 
 from shapleyprio.cli.parameters import WorkloadParameters
 from shapleyprio.cli.progress import ProgressBar
-from shapleyprio.replay.choices import Backfill, Placement, Wide
+from shapleyprio.replay.choices import (
+    DEFAULT_BACKFILL,
+    DEFAULT_PLACEMENT,
+    DEFAULT_SHARES,
+    DEFAULT_TIME_ZONE,
+    DEFAULT_WIDE,
+    Backfill,
+    Placement,
+    Wide,
+)
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.organizations import consortium_of, load_organizations
@@ -23,9 +32,9 @@ def workload_for(
     parameters: WorkloadParameters,
     bar: ProgressBar,
     *,
-    wide: Wide = "expand",
-    backfill: Backfill = "none",
-    placement: Placement = "random",
+    wide: Wide = DEFAULT_WIDE,
+    backfill: Backfill = DEFAULT_BACKFILL,
+    placement: Placement = DEFAULT_PLACEMENT,
     with_history: bool = False,
 ) -> tuple[Log, Workload]:
     """Reads the log and takes the workload out of it.
@@ -69,9 +78,9 @@ def read(parameters: WorkloadParameters, bar: ProgressBar) -> Log:
     size = file.stat().st_size if file.is_file() else None
     log = read_log(
         parameters.log,
-        format=None if parameters.log_format == "auto" else parameters.log_format,
+        format=parameters.log_format,
         fields=XDMOD_FIELDS if parameters.fields is None else split_fields(parameters.fields),
-        time_zone=parameters.time_zone or "UTC",
+        time_zone=parameters.time_zone or DEFAULT_TIME_ZONE,
         cluster=parameters.cluster,
         strict=parameters.strict,
         progress=bar("reading", size),
@@ -101,7 +110,7 @@ def consortium_for(parameters: WorkloadParameters, log: Log) -> Consortium:
     return deal(
         log,
         parameters.deal_users,
-        shares=parameters.processor_shares or "zipf",
+        shares=parameters.processor_shares or DEFAULT_SHARES,
         processors=parameters.processors,
         seed=parameters.seed,
     )

@@ -21,6 +21,16 @@ from shapleyprio.cli.options import (
 )
 from shapleyprio.cli.parameters import WorkloadParameters
 from shapleyprio.cli.refusals import refuse
+from shapleyprio.replay.choices import DEFAULT_TIME_ZONE, FORMATS
+
+FOUND_OUT = "auto"
+"""The format of a log that is to be found out."""
+
+
+def named_format(_context: click.Context, _option: click.Parameter, name: str) -> str | None:
+    """Returns the format that was named; None if it is to be found out."""
+    return None if name == FOUND_OUT else name
+
 
 workload_options = together(
     (
@@ -38,9 +48,10 @@ workload_options = together(
         click.option(
             "--format",
             "log_format",
-            type=click.Choice(["auto", "swf", "sacct", "store"]),
-            default="auto",
+            type=click.Choice([FOUND_OUT, *FORMATS]),
+            default=FOUND_OUT,
             show_default=True,
+            callback=named_format,
             help="What LOG is.",
         ),
         click.option(
@@ -48,7 +59,9 @@ workload_options = together(
             metavar="A,B,C",
             help="Columns of an sacct export without a header line.  [default: Open XDMoD's]",
         ),
-        click.option("--time-zone", help="Time zone of an sacct export.  [default: UTC]"),
+        click.option(
+            "--time-zone", help=f"Time zone of an sacct export.  [default: {DEFAULT_TIME_ZONE}]"
+        ),
         click.option("--cluster", help="Which cluster of a store that holds several."),
         click.option("--strict", is_flag=True, help="Take a malformed line as an error."),
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from shapleyprio.errors import ReplayError
+from shapleyprio.replay.choices import DEFAULT_SEED
 
 Row = dict[str, str | int | float | None]
 """One line of the tidy results: column to value."""
@@ -99,7 +100,7 @@ class PresetParameters:
 
     logs: Mapping[str, Path]
     windows: int | None = None
-    seed: int = 0
+    seed: int = DEFAULT_SEED
     exhibits: Sequence[str] = ()
 
     def chosen(self, preset: str, exhibits: Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shapleyprio.replay.choices import Backfill, Shares, Wide
+from shapleyprio.replay.choices import (
+    DEFAULT_BACKFILL,
+    DEFAULT_SEED,
+    DEFAULT_SHARES,
+    DEFAULT_WIDE,
+    Backfill,
+    Shares,
+    Wide,
+)
 from shapleyprio.replay.policies import EXPERIMENT_POLICIES
 
 
@@ -34,11 +42,11 @@ class WindowsParameters:
     contended: int | None = None
     deals: int = 1
     organizations: Sequence[int] = (5,)
-    shares: Sequence[Shares] = ("zipf",)
+    shares: Sequence[Shares] = (DEFAULT_SHARES,)
     processors: int | None = None
-    wide: Wide = "expand"
-    backfill: Backfill = "none"
-    seed: int = 0
+    wide: Wide = DEFAULT_WIDE
+    backfill: Backfill = DEFAULT_BACKFILL
+    seed: int = DEFAULT_SEED
 
 
 DEFAULT_WINDOWS = WindowsParameters()

@@ -10,6 +10,7 @@ from statistics import fmean, median, stdev
 import numpy as np
 
 from shapleyprio.experiment.cells import Experiment, Row
+from shapleyprio.replay.choices import DEFAULT_SEED
 
 Key = tuple[str | int | float | None, ...]
 
@@ -45,7 +46,9 @@ class Line:
     ties: int
 
 
-def summary_of(experiment: Experiment, rows: Sequence[Row], *, seed: int = 0) -> list[Line]:
+def summary_of(
+    experiment: Experiment, rows: Sequence[Row], *, seed: int = DEFAULT_SEED
+) -> list[Line]:
     """Returns a line for each group, numbers ordered by size, names as rows first have them.
 
     Args:

@@ -10,7 +10,7 @@ from random import Random
 from shapleyprio.errors import Remedy
 from shapleyprio.experiment.cells import ExperimentError, Row
 from shapleyprio.experiment.logs import log_of
-from shapleyprio.replay.choices import Backfill, Shares, Wide
+from shapleyprio.replay.choices import DEFAULT_BACKFILL, DEFAULT_WIDE, Backfill, Shares, Wide
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.log import UNKNOWN, Log
@@ -61,8 +61,8 @@ class WindowCell:
     shares: Shares
     processors: int | None
     policies: tuple[str, ...]
-    wide: Wide = "expand"
-    backfill: Backfill = "none"
+    wide: Wide = DEFAULT_WIDE
+    backfill: Backfill = DEFAULT_BACKFILL
     contended: int | None = None
     seed: int
     window: int

@@ -1,13 +1,30 @@
 """What can be chosen for a replay; numpy is not imported, so that help texts can name it.
 
-The first of each is taken unless another is named.
+The first of each is taken unless another is named; a log's format is found out.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
+Format = Literal["swf", "sacct", "store"]
 Shares = Literal["zipf", "uniform"]
 Wide = Literal["expand", "rigid"]
 Backfill = Literal["none", "easy"]
 Placement = Literal["random", "least-loaded", "recorded"]
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+SHARES: tuple[Shares, ...] = get_args(Shares)
+WIDE: tuple[Wide, ...] = get_args(Wide)
+BACKFILLS: tuple[Backfill, ...] = get_args(Backfill)
+PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
+
+DEFAULT_SHARES = SHARES[0]
+DEFAULT_WIDE = WIDE[0]
+DEFAULT_BACKFILL = BACKFILLS[0]
+DEFAULT_PLACEMENT = PLACEMENTS[0]
+
+DEFAULT_SEED = 0
+
+DEFAULT_TIME_ZONE = "UTC"
+"""Time zone of the local times in a file of sacct's."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Format = Literal["swf", "sacct", "store"]
+from shapleyprio.replay.choices import Format
 
 UNKNOWN = -1
 """What stands in a column of numbers where the log does not say."""

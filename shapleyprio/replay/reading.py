@@ -12,8 +12,9 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from shapleyprio.replay.choices import DEFAULT_TIME_ZONE, Format
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.log import Format, Log
+from shapleyprio.replay.log import Log
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.sacct import FIRST_LINE, XDMOD_FIELDS, read_sacct
 from shapleyprio.replay.stored import read_stored
@@ -31,7 +32,7 @@ def read_log(
     *,
     format: Format | None = None,  # noqa: A002  # what the user knows it by
     fields: Sequence[str] = XDMOD_FIELDS,
-    time_zone: str = "UTC",
+    time_zone: str = DEFAULT_TIME_ZONE,
     cluster: str | None = None,
     strict: bool = False,
     progress: ProgressCallback | None = None,

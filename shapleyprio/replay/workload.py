@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.errors import Remedy
-from shapleyprio.replay.choices import Backfill, Placement, Wide
+from shapleyprio.replay.choices import (
+    DEFAULT_BACKFILL,
+    DEFAULT_PLACEMENT,
+    DEFAULT_WIDE,
+    Backfill,
+    Placement,
+    Wide,
+)
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
 from shapleyprio.wording import whole
@@ -99,9 +106,9 @@ class Workload:
     start: NDArray[np.int64]
     position: NDArray[np.int64]
     placed: RecordedProcessors | None = None
-    wide: Wide = "expand"
-    backfill: Backfill = "none"
-    placement: Placement = "random"
+    wide: Wide = DEFAULT_WIDE
+    backfill: Backfill = DEFAULT_BACKFILL
+    placement: Placement = DEFAULT_PLACEMENT
     left_out: Mapping[str, int] = field(default_factory=dict)
     history: UserHistory | None = None
 
@@ -134,9 +141,9 @@ def workload_of(
     consortium: Consortium,
     *,
     window: Window | None = None,
-    wide: Wide = "expand",
-    backfill: Backfill = "none",
-    placement: Placement = "random",
+    wide: Wide = DEFAULT_WIDE,
+    backfill: Backfill = DEFAULT_BACKFILL,
+    placement: Placement = DEFAULT_PLACEMENT,
     with_history: bool = False,
 ) -> Workload:
     """Takes the jobs of a window out of a log.

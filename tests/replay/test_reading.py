@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from shapleyprio.replay.log import Format
+    from shapleyprio.replay.choices import Format
 
 SWF = b"7 100 20 300 4 0 0 8 3600 0 1 5 6 1 2 3 -1 0\n"
 SACCT = b"JobID|Submit|Start|Elapsed|NCPUS\n42|2017-07-01T10:00:00|2017-07-01T10:05:00|00:01:00|2\n"

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapleyprio.replay.choices import Format
 from shapleyprio.replay.errors import WorkloadError
-from shapleyprio.replay.log import UNKNOWN, Format, Labels, Log, RecordedProcessors
+from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
 from shapleyprio.replay.workload import Consortium, Window, parts_of, whole_log, workload_of
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shapleyprio.replay.choices import DEFAULT_SEED
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, Estimation
 
@@ -33,7 +34,7 @@ class RunOptions:
         progress: called with the second of the window that was reached.
     """
 
-    seed: int = 0
+    seed: int = DEFAULT_SEED
     orderings: int = ORDERINGS
     cores: int = 1
     estimation: Estimation = DEFAULT_ESTIMATION

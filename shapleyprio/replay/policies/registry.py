@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from shapleyprio.replay.choices import DEFAULT_SEED
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel import codes
 from shapleyprio.replay.loading import function_named
@@ -204,7 +205,7 @@ def run_policy(
     workload: Workload,
     policy: str,
     *,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     orderings: int = ORDERINGS,
     cores: int = 1,
     estimation: Estimation = DEFAULT_ESTIMATION,
