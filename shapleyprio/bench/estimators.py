@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Valued = Callable[[Bools], Floats]
 """bool[c, k] coalitions -> their values in part-seconds."""
 
-Estimator = Callable[[Game, Valued, int, int], Floats]
+Method = Callable[[Game, Valued, int, int], Floats]
 """Game, values of coalitions, budget, seed -> φ in part-seconds."""
 
 LOGS = {
@@ -123,7 +123,7 @@ def cases_of(name: str, log: Log, organizations: int, length: int) -> Iterator[E
         found += 1
 
 
-def error_of(case: EstimatorCase, estimator: Estimator, budget: int) -> float:
+def error_of(case: EstimatorCase, estimator: Method, budget: int) -> float:
     """Returns Σ|φ̂ − φ| per part, in seconds."""
 
     def valued(coalitions: Bools) -> Floats:
@@ -133,9 +133,9 @@ def error_of(case: EstimatorCase, estimator: Estimator, budget: int) -> float:
     return float(np.abs(found - case.truth).sum() / case.parts)
 
 
-def estimators() -> Mapping[str, Estimator]:
+def estimators() -> Mapping[str, Method]:
     """Maps names to estimators, those of shapiq only if it is installed."""
-    found: dict[str, Estimator] = {
+    found: dict[str, Method] = {
         "orderings": orderings,
         "antithetic orderings": antithetic,
         "leverage": leverage,
@@ -192,7 +192,7 @@ def _joining(valued: Valued, drawn: Sequence[NDArray[np.int64]]) -> Floats:
     return found
 
 
-def _shapiq(name: str) -> Estimator:
+def _shapiq(name: str) -> Method:
     def found(game: Game, valued: Valued, budget: int, seed: int) -> Floats:
         import shapiq
 

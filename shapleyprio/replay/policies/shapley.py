@@ -7,7 +7,6 @@ over the jobs for each coalition, and it can be computed at any moment from what
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from shapleyprio.replay.kernel.state import keys_of
 from shapleyprio.replay.limits import check_range, estimated_block
@@ -15,7 +14,7 @@ from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, tim
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.shapley import live as kernel
-from shapleyprio.replay.shapley.estimate import estimate
+from shapleyprio.replay.shapley.estimate import Estimator
 from shapleyprio.replay.shapley.game import game_of
 from shapleyprio.replay.shapley.knowledge import Knowledge
 from shapleyprio.replay.shapley.predictors import Predictor, predictor_named
@@ -50,16 +49,15 @@ def _schedule(
     seconds = estimated_block(workload, options.estimation.recompute)
     keys = keys_of(rows=k, tracked=0, coalitions=1, seconds=seconds, lattice=False)
     world = one_world(workload, keys, options.seed)
-    contributions = partial(
-        estimate,
+    estimator = Estimator(
         budget=options.estimation.coalitions,
         seed=options.seed,
         cores=options.cores,
     )
     knowledge = Knowledge(workload, predictor)
-    steps = kernel.run(world, game=knowledge.game, contributions=contributions, length=length)
+    steps = kernel.run(world, game=knowledge.game, contributions=estimator.estimate, length=length)
     took = timed(steps, options.progress)
     return replace(
         schedule_of(workload, policy, options.seed, world.record, took),
-        contribution=contributions(game_of(workload)).contribution,
+        contribution=estimator.estimate(game_of(workload)).contribution,
     )

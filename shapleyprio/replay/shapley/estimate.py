@@ -61,6 +61,71 @@ def denominator_of(organizations: int) -> int:
     return factorial(organizations) if organizations <= EXACT_ORGANIZATIONS else 2**20
 
 
+class Estimator:
+    """Estimates Shapley values of a game that grows, and goes on from what it found before.
+
+    What it finds does not depend on what it was asked before, only how soon does: what cannot
+    change any more (`Game.certain`) is not computed again.
+
+    Args:
+        budget: coalitions to value at most, where not all are; some more if it is very small.
+        seed: of the draws; the same seed gives the same estimate.
+        cores: to compute on; the result does not depend on it.
+        exact_organizations: up to so many all coalitions are valued.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int,
+        seed: int = 0,
+        cores: int = 1,
+        exact_organizations: int = EXACT_ORGANIZATIONS,
+    ) -> None:
+        self._budget = budget
+        self._seed = seed
+        self._cores = cores
+        self._exact_organizations = exact_organizations
+
+    def estimate(
+        self, game: Game, *, good_enough: Callable[[Estimate], bool] | None = None
+    ) -> Estimate:
+        """Estimates Shapley values of a game whose coalitions run first come, first served.
+
+        With few organizations all coalitions are valued and the result is exact.
+
+        Args:
+            game: jobs and processors.
+            good_enough: is asked about estimates of which each values twice as many coalitions as
+                the one before, until it is content; it may also look at a clock. None spends the
+                budget.
+        """
+        k = game.organizations
+        if k <= self._exact_organizations:
+            return _exactly(game, self._cores)
+        total = values_of(game, game.everybody)[0].astype(np.float64)
+        fluid = fluid_of(game)
+        base, base_error = _fluid_shapley(fluid, k, self._seed)
+        rest_total = total - base.sum(axis=0)
+        draws, known = Draws(k, self._seed), dict[bytes, Floats]()
+        spent = self._budget if good_enough is None else min(FIRST_BUDGET, self._budget)
+        while True:
+            sample = draws.sample(spent)
+            rest = _values(game, sample.coalitions, known, self._cores)
+            rest -= fluid.values(sample.coalitions)
+            error = _jackknife(sample, rest[:, 0], rest_total[0])
+            found = Estimate(
+                numerators=_rounded(base + fit(sample, rest, rest_total), k),
+                denominator=denominator_of(k),
+                error=np.hypot(error, base_error),
+                coalitions=len(known) + 1,
+            )
+            enough = good_enough is None or good_enough(found)
+            if enough or spent >= self._budget or sample.exact:
+                return found
+            spent = min(2 * spent, self._budget)
+
+
 def estimate(
     game: Game,
     *,
@@ -70,42 +135,11 @@ def estimate(
     exact_organizations: int = EXACT_ORGANIZATIONS,
     good_enough: Callable[[Estimate], bool] | None = None,
 ) -> Estimate:
-    """Estimates Shapley values of a game whose coalitions run first come, first served.
-
-    With few organizations all coalitions are valued and the result is exact.
-
-    Args:
-        game: jobs and processors.
-        budget: coalitions to value at most, where not all are; some more if it is very small.
-        seed: of the draws; the same seed gives the same estimate.
-        cores: to compute on; the result does not depend on it.
-        exact_organizations: up to so many all coalitions are valued.
-        good_enough: is asked about estimates of which each values twice as many coalitions as the
-            one before, until it is content; it may also look at a clock. None spends the budget.
-    """
-    k = game.organizations
-    if k <= exact_organizations:
-        return _exactly(game, cores)
-    total = values_of(game, game.everybody)[0].astype(np.float64)
-    fluid = fluid_of(game)
-    base, base_error = _fluid_shapley(fluid, k, seed)
-    rest_total = total - base.sum(axis=0)
-    draws, known = Draws(k, seed), dict[bytes, Floats]()
-    spent = budget if good_enough is None else min(FIRST_BUDGET, budget)
-    while True:
-        sample = draws.sample(spent)
-        rest = _values(game, sample.coalitions, known, cores) - fluid.values(sample.coalitions)
-        error = _jackknife(sample, rest[:, 0], rest_total[0])
-        found = Estimate(
-            numerators=_rounded(base + fit(sample, rest, rest_total), k),
-            denominator=denominator_of(k),
-            error=np.hypot(error, base_error),
-            coalitions=len(known) + 1,
-        )
-        enough = good_enough is None or good_enough(found)
-        if enough or spent >= budget or sample.exact:
-            return found
-        spent = min(2 * spent, budget)
+    """Estimates Shapley values of one game from scratch, see `Estimator`."""
+    estimator = Estimator(
+        budget=budget, seed=seed, cores=cores, exact_organizations=exact_organizations
+    )
+    return estimator.estimate(game, good_enough=good_enough)
 
 
 def _exactly(game: Game, cores: int) -> Estimate:

@@ -36,10 +36,14 @@ class Game:
         owned: int64[changes, k], processors of each organization from that second on.
         until: the second at which coalitions are valued, not before the begin.
         horizon: age in seconds from which a part gains no more worth; None for never.
+        certain: int64[jobs], seconds of each processing time that are known: all of it once the
+            job has ended, those elapsed while it runs, 0 before; below the processing time where
+            that is a guess. None if all have ended. The values do not depend on it: it says what
+            can be remembered for a later game.
 
     Raises:
         GameError: a value could exceed 63 bits.
-        ValueError: releases or changes are not in order.
+        ValueError: releases or changes are not in order, or a job ended before what is certain.
     """
 
     organization: Ints
@@ -50,6 +54,7 @@ class Game:
     owned: Ints
     until: int
     horizon: int | None = None
+    certain: Ints | None = None
 
     def __post_init__(self) -> None:
         begin = int(self.since[0])
@@ -57,6 +62,8 @@ class Game:
             raise ValueError("jobs must be in order of release, changes of processors in time")
         if self.until < begin or (len(self.release) and int(self.release[0]) < begin):
             raise ValueError("nothing can happen before the game begins")
+        if self.certain is not None and (self.certain > self.processing_time).any():
+            raise ValueError("no processing time is shorter than what is certain of it")
         length = self.until - begin
         most = int(self.owned.sum(axis=1).max())
         if most * length * (length + 1) >= 2**63 or most > LARGEST_COUNT:

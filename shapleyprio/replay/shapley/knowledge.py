@@ -49,20 +49,23 @@ class Knowledge:
         """
         workload = self._workload
         released = self._order[: np.searchsorted(self._release, t, side="right")]
+        processing_time, certain = self._processing_time(record, released, t)
         return Game(
             organization=workload.organization[released].astype(np.int64),
             release=workload.release[released],
-            processing_time=self._processing_time(record, released, t),
+            processing_time=processing_time,
             processors=workload.processors[released],
             since=np.zeros(1, dtype=np.int64),
             owned=workload.owned[None, :],
             until=t,
+            certain=certain,
         )
 
-    def _processing_time(self, record: Record, released: Ints, t: int) -> Ints:
+    def _processing_time(self, record: Record, released: Ints, t: int) -> tuple[Ints, Ints]:
+        """Returns processing times as far as they are known, and what is certain of them."""
         seconds = self._workload.processing_time[released]
         if self._predictor is None:
-            return seconds
+            return seconds, seconds
         self._note_starts(record)
         begun = self._start[released]
         has_begun = begun != UNKNOWN
@@ -70,11 +73,12 @@ class Knowledge:
         self._learn(self._predictor, released[ended])
         unfinished = ~ended
         jobs = released[unfinished]
-        elapsed = np.where(has_begun, t - begun, 0)[unfinished]
+        certain = np.where(ended, seconds, np.where(has_begun, t - begun, 0))
+        elapsed = certain[unfinished]
         predicted = self._predictor.predict(self._user[jobs], self._workload.limit[jobs], elapsed)
         known: Ints = seconds.copy()
         known[unfinished] = predicted
-        return known
+        return known, certain
 
     def _note_starts(self, record: Record) -> None:
         """Notes when jobs started whose first copy did since the last call."""

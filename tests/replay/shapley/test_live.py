@@ -196,12 +196,16 @@ def test_an_observer_learns_of_ends_and_predicts_what_has_not_ended(workload: Wo
     assert game.release.tolist() == [0, 0, 1, 1]
     assert recorder.asked.pop() == [(7, 9, 1), (9, -1, 1), (7, -1, 0), (9, -1, 0)]
     assert game.processing_time.tolist() == [3600] * 4
+    assert game.certain is not None
+    assert game.certain.tolist() == [1, 1, 0, 0]
 
     list(starts((other, 2), (later, 4)))
     game = knowledge.game(record, 6)
     assert recorder.learned[2:] == [(9, 2), (7, 4)]
     assert recorder.asked.pop() == [(7, -1, 2), (9, -1, 4)]
     assert sorted(game.processing_time.tolist()) == [2, 4, 3600, 3600]
+    assert game.certain is not None
+    assert sorted(game.certain.tolist()) == [2, 2, 4, 4]
     assert (game.until, game.owned.tolist()) == (6, [[1, 1]])
 
 
