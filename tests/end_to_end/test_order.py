@@ -57,6 +57,7 @@ def test_who_lends_much_and_asks_little_starts_next_though_submitted_last(
             return step == sorted(set(step), reverse=True)
 
         consortium.until(ranked, what="priorities in the order of the balances")
+        consortium.until(lambda: bool(consortium.points()), what="the cycle to be recorded")
         assert consortium.order() == ["gamma", "beta", "alpha"]  # what runs later may turn it
         consortium.cancel(guest)
         assert consortium.starts(jobs) == expected
