@@ -35,7 +35,7 @@ from shapleyprio.replay.results import (
     write_schedules,
 )
 from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workload import Workload, with_history
 from shapleyprio.wording import decimal, percent
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ def replay(parameters: ReplayParameters) -> None:
             wide=parameters.wide,
             backfill=parameters.backfill,
             placement=parameters.placement,
-            with_history=LIVE in parameters.policies,
         )
+        if any(policy_named(policy).uses_history for policy in parameters.policies):
+            workload = with_history(workload, log)
         schedules = run(parameters, workload, bar)
     results = results_of(workload, schedules)
     publish(parameters.report, lambda: page_of(parameters, log, workload, results))

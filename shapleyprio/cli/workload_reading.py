@@ -35,7 +35,6 @@ def workload_for(
     wide: Wide = DEFAULT_WIDE,
     backfill: Backfill = DEFAULT_BACKFILL,
     placement: Placement = DEFAULT_PLACEMENT,
-    with_history: bool = False,
 ) -> tuple[Log, Workload]:
     """Reads the log and takes the workload out of it.
 
@@ -45,7 +44,6 @@ def workload_for(
         wide: what becomes of jobs of several processors.
         backfill: what may pass a rigid job that does not fit.
         placement: which free processors a job gets.
-        with_history: whether to keep what is known of users for predictions.
 
     Raises:
         ReplayError, ConfigError: it cannot be had.
@@ -61,7 +59,6 @@ def workload_for(
         wide=wide,
         backfill=backfill,
         placement=placement,
-        with_history=with_history,
     )
     return log, workload
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from shapleyprio.experiment.cells import Experiment, ExperimentError
 from shapleyprio.experiment.parameters import WindowsParameters
-from shapleyprio.experiment.windows import WindowCell, check_policies
+from shapleyprio.experiment.window_schedules import check_policies
+from shapleyprio.experiment.windows import WindowCell
 from shapleyprio.replay.limits import MOST_REF_ORGANIZATIONS
 from shapleyprio.replay.policies import COMPARED
 

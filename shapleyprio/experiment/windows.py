@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
 from shapleyprio.errors import Remedy
 from shapleyprio.experiment.cells import ExperimentError, Row
 from shapleyprio.experiment.logs import log_of
+from shapleyprio.experiment.window_schedules import WindowSchedules
 from shapleyprio.replay.choices import DEFAULT_BACKFILL, DEFAULT_WIDE, Backfill, Shares, Wide
 from shapleyprio.replay.dealing import deal
-from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.log import UNKNOWN, Log
-from shapleyprio.replay.measures import Measures, measure, unfairness
-from shapleyprio.replay.policies import (
-    COMPARED,
-    LIVE,
-    ORDERINGS,
-    REFERENCE,
-    policy_named,
-    run_policy,
-)
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
+from shapleyprio.replay.measures import unfairness
+from shapleyprio.replay.policies import COMPARED, REFERENCE
+from shapleyprio.replay.workload import Consortium, Window, whole_log, workload_of
 
 MOST_DRAWS = 10_000
 """Number of windows drawn until one has a job."""
-
-_RAND = re.compile(r"rand-([1-9][0-9]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,29 +85,24 @@ class WindowCell:
         for _ in range(MOST_DRAWS):
             window = window_at_random(log, self.length, dealt, random)
             workload = workload_of(
-                log,
-                dealt,
-                window=window,
-                wide=self.wide,
-                backfill=self.backfill,
-                with_history=LIVE in self.policies,
+                log, dealt, window=window, wide=self.wide, backfill=self.backfill
             )
-            fair = self._tried(workload, REFERENCE)
-            if self._is_wanted(workload, fair):
-                return [self._row(workload, policy, fair) for policy in self.policies]
+            schedules = WindowSchedules(log, workload, seed=self._drawn_seed("policy"))
+            if self._is_wanted(schedules):
+                return [self._row(schedules, policy) for policy in self.policies]
         raise ExperimentError(
             f"{log.source}: in none of {MOST_DRAWS} windows of {self.length} s drawn is "
             f"{' or '.join(COMPARED)} {self.contended} s away from {REFERENCE}",
             Remedy.LONGER_WINDOW,
         )
 
-    def _is_wanted(self, workload: Workload, fair: tuple[Schedule, Measures] | Row) -> bool:
+    def _is_wanted(self, schedules: WindowSchedules) -> bool:
+        fair = schedules.under(REFERENCE)
         if self.contended is None or isinstance(fair, dict):
             return True
-        tried = (self._tried(workload, policy) for policy in COMPARED)
         return any(
             isinstance(found, tuple) and unfairness(found[1], fair[1]) >= self.contended
-            for found in tried
+            for found in map(schedules.under, COMPARED)
         )
 
     def _dealt(self, log: Log) -> Consortium:
@@ -139,18 +122,9 @@ class WindowCell:
         of = (self.seed, self.log, self.length, self.window, *more)
         return Random("/".join(map(str, of)))  # noqa: S311  # an experiment, no secret
 
-    def _tried(self, workload: Workload, policy: str) -> tuple[Schedule, Measures] | Row:
-        name, orderings = policy_of(policy)
-        try:
-            schedule = run_policy(
-                workload, name, seed=self._drawn_seed("policy"), orderings=orderings
-            )
-        except PolicyError as error:
-            return {"problem": f"{policy}: {error}", "remedy": error.remedy and error.remedy.value}
-        return schedule, measure(workload, schedule)
-
-    def _row(self, workload: Workload, policy: str, fair: tuple[Schedule, Measures] | Row) -> Row:
-        tried = fair if policy == REFERENCE else self._tried(workload, policy)
+    def _row(self, schedules: WindowSchedules, policy: str) -> Row:
+        tried, fair = schedules.under(policy), schedules.under(REFERENCE)
+        workload = schedules.workload
         row: Row = {
             "log": self.log,
             "length": self.length,
@@ -182,27 +156,6 @@ class WindowCell:
             return row | fair
         against = fair[1]
         return row | {"unfairness": float(unfairness(measures, against)), "p_tot": against.p_tot}
-
-
-def policy_of(contender: str) -> tuple[str, int]:
-    """Returns the policy and the number of orderings that a name of an experiment means.
-
-    >>> policy_of("rand-75"), policy_of("fairshare")
-    (('rand', 75), ('fairshare', 15))
-    """
-    if found := _RAND.fullmatch(contender):
-        return "rand", int(found[1])
-    return contender, ORDERINGS
-
-
-def check_policies(contenders: Iterable[str]) -> None:
-    """Refuses unknown names before anything is read.
-
-    Raises:
-        PolicyError: there is no such policy.
-    """
-    for contender in contenders:
-        policy_named(policy_of(contender)[0])
 
 
 def window_at_random(log: Log, length: int, consortium: Consortium, random: Random) -> Window:

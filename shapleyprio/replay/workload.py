@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,7 +144,6 @@ def workload_of(
     wide: Wide = DEFAULT_WIDE,
     backfill: Backfill = DEFAULT_BACKFILL,
     placement: Placement = DEFAULT_PLACEMENT,
-    with_history: bool = False,
 ) -> Workload:
     """Takes the jobs of a window out of a log.
 
@@ -155,8 +154,6 @@ def workload_of(
         wide: what becomes of jobs that need several processors.
         backfill: what may pass a rigid job that does not fit.
         placement: whose free processors a job gets.
-        with_history: whether to keep what is known of users; it is as long as the log before the
-            window.
 
     Raises:
         WorkloadError: nothing is left, nobody has processors, or it is not known whose each job
@@ -206,23 +203,31 @@ def workload_of(
         backfill=backfill,
         placement=placement,
         left_out={reason: count for reason, count in left_out.items() if count},
-        history=_history(log, order, window.start) if with_history else None,
     )
 
 
-def _history(log: Log, taken: NDArray[np.int64], begin: int) -> UserHistory | None:
-    """Returns users of the jobs taken, and durations of the jobs that had ended by the begin."""
+def with_history(workload: Workload, log: Log) -> Workload:
+    """Adds what is known of users, as far as the log names them.
+
+    It is as long as the log before the window, and only policies that predict make use of it.
+
+    Args:
+        workload: taken out of the log.
+        log: all jobs.
+    """
     if "user" not in log.labels:
-        return None
+        return workload
     user = log.labels["user"].codes
     end = log.start + log.processing_time
-    past = np.flatnonzero((log.start != UNKNOWN) & (end <= begin) & (user != UNKNOWN))
+    known = (log.start != UNKNOWN) & (user != UNKNOWN)
+    past = np.flatnonzero(known & (end <= workload.window.start))
     past = past[np.argsort(end[past], kind="stable")]
-    return UserHistory(
-        user=user[taken].astype(np.int64),
+    history = UserHistory(
+        user=user[workload.position].astype(np.int64),
         past_user=user[past].astype(np.int64),
         past_processing_time=log.processing_time[past],
     )
+    return replace(workload, history=history)
 
 
 def parts_of(placed: RecordedProcessors, jobs: NDArray[np.int64]) -> RecordedProcessors:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shapleyprio.errors import Remedy
-from shapleyprio.experiment import windows
+from shapleyprio.experiment import window_schedules, windows
 from shapleyprio.experiment.cells import ExperimentError, Row
 from shapleyprio.experiment.general import windows_experiment
 from shapleyprio.experiment.logs import checksum, log_of, logs_among
 from shapleyprio.experiment.parameters import WindowsParameters
-from shapleyprio.experiment.windows import WindowCell, check_policies
+from shapleyprio.experiment.window_schedules import check_policies
+from shapleyprio.experiment.windows import WindowCell
 from shapleyprio.replay import Window, deal, measure, run_policy, unfairness, workload_of
 from shapleyprio.replay.errors import PolicyError, WorkloadError
+from shapleyprio.replay.log import Log
+from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.workload import Workload, with_history
 from tests.experiment.examples import BUSY, write_log
 
 POLICIES = ("ref", "rand-3", "fcfs")
@@ -114,6 +120,36 @@ def test_a_contended_window_has_something_to_compare(
     monkeypatch.setattr(windows, "MOST_DRAWS", 20)
     with pytest.raises(ExperimentError, match="directcontr or fairshare 5000 s away from ref"):
         worst(first, 5000)
+
+
+def test_a_contended_window_is_scheduled_once_by_each_policy(
+    cell: WindowCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduled: list[tuple[int, str]] = []
+    with_histories: list[int] = []
+
+    def noted_run(workload: Workload, policy: str, **options: Any) -> Schedule:
+        scheduled.append((workload.window.start, policy))
+        return run_policy(workload, policy, **options)
+
+    def noted_history(workload: Workload, log: Log) -> Workload:
+        with_histories.append(workload.window.start)
+        return with_history(workload, log)
+
+    monkeypatch.setattr(window_schedules, "run_policy", noted_run)
+    monkeypatch.setattr(window_schedules, "with_history", noted_history)
+    monkeypatch.setattr(windows, "MOST_DRAWS", 30)
+    for window in range(200):
+        del scheduled[:], with_histories[:]
+        drawn = replace(cell, policies=("fairshare", "live", "ref"), window=window, contended=1)
+        with suppress(ExperimentError):
+            kept = drawn.run()[0]["start"]
+            of_kept = [policy for start, policy in scheduled if start == kept]
+            assert sorted(of_kept) == ["directcontr", "fairshare", "live", "ref"]
+            assert with_histories == [kept]
+            if len(scheduled) > len(of_kept):
+                return
+    pytest.fail("no window was drawn anew, so nothing was tried")
 
 
 def test_every_window_has_a_job(tmp_path: Path) -> None:

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from shapleyprio.replay.choices import Format
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
-from shapleyprio.replay.workload import Consortium, Window, parts_of, whole_log, workload_of
+from shapleyprio.replay.workload import (
+    Consortium,
+    Window,
+    parts_of,
+    whole_log,
+    with_history,
+    workload_of,
+)
 
 
 def labels(names: Sequence[str | None]) -> Labels:
@@ -208,14 +215,16 @@ def test_a_history_is_of_users_and_of_jobs_that_had_ended() -> None:
         processing_time=[20, 4, 15, 9, 9, 9],
         user=["ann", "bob", None, "ann", "bob", None],
     )
-    work = workload_of(
-        log, consortium([0] * 6), window=Window(start=20, length=9), with_history=True
-    )
+    taken = workload_of(log, consortium([0] * 6), window=Window(start=20, length=9))
+    assert taken.history is None
+    work = with_history(taken, log)
     assert work.history is not None
     ann, bob = 0, 1
     assert work.history.user.tolist() == [ann, bob, UNKNOWN]
     assert work.history.past_user.tolist() == [bob, ann]
     assert work.history.past_processing_time.tolist() == [4, 20]
-    assert workload_of(log, consortium([0] * 6), window=Window(start=20, length=9)).history is None
-    nobody = workload_of(log_of([0]), consortium([0]), with_history=True)
-    assert nobody.history is None
+
+
+def test_a_log_without_users_gives_no_history() -> None:
+    log = log_of([0])
+    assert with_history(workload_of(log, consortium([0])), log).history is None

@@ -40,7 +40,7 @@ SHAPLEY = "shapley"
 """The policy by the Shapley value of coalitions that start jobs by release."""
 
 LIVE = "live"
-"""The policy that a daemon could follow; it makes use of a workload's history."""
+"""The policy that a daemon could follow."""
 
 RECORDED = "recorded"
 """What happened, as a policy."""
@@ -188,6 +188,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
                 decision="as shapley, with what is known at the time: processing times of "
                 "unfinished jobs are predicted",
                 schedule=_live,
+                uses_history=True,
             ),
             *_ONE_SCHEDULE,
             Policy(
