@@ -89,8 +89,10 @@ class BusyCluster(SimulatedSlurm):
                 user="user",
                 partition="all",
                 submit=NOW - 1000,
+                eligible=NOW - 1000,
                 start=NOW - 1000,
                 end=NOW - 10,
+                limit=None,
                 elapsed=990,
                 suspended=0,
                 state="COMPLETED",
@@ -132,6 +134,7 @@ def day_of_records(days_ago: int, records: int = RECORDS_A_DAY) -> Iterator[str]
             *(end - elapsed - wait, end - elapsed, end, elapsed, "00:00:00"),
             "COMPLETED" if random.random() < 0.9 else "CANCELLED by 1000",
             *(cpus, f"billing={cpus},cpu={cpus},mem={cpus * 4}G,node={1 + several}", node_list),
+            *(end - elapsed - wait, "1440"),
         )
         yield "".join(f"{field}{SEPARATOR}" for field in fields)
 

@@ -4,7 +4,7 @@ A window that began with an empty system would find the jobs fair that made othe
 begin, since it would not see them. So every run counts with what was executed of it in the window:
 
 - What ran when the window began is released and was started then, with the rest of its processing
-  time. All of it fits, so that in the consortium's schedule it goes on as it did.
+  time and of its limit. All of it fits, so that in the consortium's schedule it goes on as it did.
 - What waited then is released a second later: behind what ran.
 - What still runs at the window's end ends there.
 
@@ -72,9 +72,10 @@ def executed_between(placed: AllocatedRun, begin: int, end: int) -> Iterator[All
     behind = min(second for second in (run.end, run.paused_at, end) if second is not None)
     if behind <= first:
         return
-    release = begin if run.begin <= begin else max(run.key.submit, begin + 1)
+    release = begin if run.begin <= begin else max(run.release, begin + 1)
+    limit = None if run.limit is None else max(run.limit - (first - run.begin), 1)
     yield (
-        replace(run, key=replace(run.key, submit=release), begin=first, end=behind),
+        replace(run, release=release, limit=limit, begin=first, end=behind),
         tuple(
             replace(place, begin=first)
             for place in placements

@@ -21,6 +21,10 @@ class JobRecord:
         label: the name users know it by, such as ``33_4`` or ``120+1``.
         account, user, partition: as accounted.
         submit, start, end: seconds since the epoch; None where not known yet.
+        eligible: second from which it could start; None where not known, as while it is held,
+            waits for another job, or its array runs as many tasks as it may. It may lie ahead,
+            where the job is to begin later or was requeued.
+        limit: seconds it may execute; None where unlimited or not known.
         elapsed: seconds executed so far, suspension left out.
         suspended: seconds spent suspended so far.
         state: Slurm's word, without additions (``CANCELLED``, not ``CANCELLED by 0``).
@@ -33,8 +37,10 @@ class JobRecord:
     user: str
     partition: str
     submit: int
+    eligible: int | None
     start: int | None
     end: int | None
+    limit: int | None
     elapsed: int
     suspended: int
     state: str
@@ -57,6 +63,9 @@ class Run:
     Attributes:
         key: identity on its cluster.
         label, account, user, state: as accounted.
+        release: second from which it could start, such as the end of a hold, or its submission
+            where that is not known; not after its start.
+        limit: seconds it may execute; None where unlimited or not known.
         begin: second at which the first unit-size part was executed.
         end: second after the last one; None until it is finished.
         paused_at: second after the last one so far; None while it is not suspended.
@@ -68,6 +77,8 @@ class Run:
     account: str
     user: str
     state: str
+    release: int
+    limit: int | None
     begin: int
     end: int | None
     paused_at: int | None = None
@@ -99,12 +110,15 @@ def run_of(record: JobRecord) -> Run | None:
         begin += record.suspended
     if end is not None:
         begin = min(begin, end)
+    release = record.submit if record.eligible is None else max(record.submit, record.eligible)
     return Run(
         key=RunKey(record.job_id, record.submit, record.start),
         label=record.label,
         account=record.account,
         user=record.user,
         state=record.state,
+        release=min(release, record.start),
+        limit=record.limit,
         begin=begin,
         end=end,
         paused_at=paused_at,

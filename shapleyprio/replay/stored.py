@@ -79,6 +79,7 @@ class _Row(NamedTuple):
     release: int
     processing_time: int
     processors: int
+    limit: int
     account: int
     user: int
     organization: int
@@ -117,9 +118,10 @@ def log_of_runs(
                 _Row(
                     start=run.begin,
                     job=run.key.job_id,
-                    release=run.key.submit,
+                    release=run.release,
                     processing_time=run.end - run.begin,
                     processors=processors,
+                    limit=UNKNOWN if run.limit is None else run.limit,
                     account=names["account"][run.account],
                     user=names["user"][run.user],
                     organization=names["organization"][organization],
@@ -134,7 +136,8 @@ def log_of_runs(
 def _of_rows(
     source: str, rows: list[_Row], names: dict[str, _Codes], left_out: dict[str, int]
 ) -> Log:
-    numbers = np.array([row[:8] for row in rows], dtype=np.int64).reshape(-1, 8).T
+    numbered = len(_Row._fields) - 1
+    numbers = np.array([row[:-1] for row in rows], dtype=np.int64).reshape(-1, numbered).T
     columns = dict(zip(_Row._fields, numbers, strict=False))
     parts = [part for row in rows for part in row.parts]
     return Log(
@@ -145,7 +148,7 @@ def _of_rows(
         start=columns["start"],
         processing_time=columns["processing_time"],
         processors=columns["processors"],
-        limit=np.full(len(rows), UNKNOWN, dtype=np.int64),
+        limit=columns["limit"],
         labels={
             name: names[name].labels(columns[name].tolist())
             for name in ("account", "user", "organization")

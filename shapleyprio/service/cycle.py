@@ -13,7 +13,7 @@ from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.fairness.scale import scale
-from shapleyprio.fairness.tenure import Kind, Tenures
+from shapleyprio.fairness.tenure import Kind
 from shapleyprio.service import push
 from shapleyprio.service.accounting import AccountingError, ClockError, OpenLedger
 from shapleyprio.service.push import Stamp, Wanted
@@ -124,7 +124,7 @@ class Cycle:
         watch.lap("account")
         report.slurm_version = self._known_layout.version
         self._check_enforcement(dry_run=dry_run)
-        observation = self._observe(report, opened.tenures)
+        observation = self._observe(report, opened)
         watch.lap("observe")
         ranking = self._rule.rank(opened.ledger, report.t, names)
         report.rule = ranking.rule
@@ -265,20 +265,26 @@ class Cycle:
             self._layout_read = now
         return membership(self._config.organizations, self._layout)
 
-    def _observe(self, report: CycleReport, tenures: Tenures) -> Observation:
+    def _observe(self, report: CycleReport, opened: OpenLedger) -> Observation:
         queue = self._slurm.pending()
         report.tally.quarantined += len(queue.malformed)
         with self._store.transaction() as transaction:
             transaction.quarantine(queue.malformed, report.t)
-            running = transaction.running_by_organization()
-        return Observation(
-            pending=queue.jobs,
-            running=running,
-            nodes=self._known_layout.nodes.values(),
-            tres=self._config.fairness.tres,
-            tenures=tenures,
-            t=report.t,
-        )
+            observation = Observation(
+                pending=queue.jobs,
+                running=transaction.running_by_organization(),
+                nodes=self._known_layout.nodes.values(),
+                tres=self._config.fairness.tres,
+                tenures=opened.tenures,
+                t=report.t,
+            )
+            owned = observation.owned_processors()
+            transaction.observe_capacities(
+                {item.name: owned.get(item.name, 0) for item in self._config.organizations},
+                report.t,
+                opened=opened.watermark.opened,
+            )
+        return observation
 
     def _points(self, ranking: Ranking) -> dict[str, int]:
         others = others_can_add(self._known_layout, self._channel.factor)

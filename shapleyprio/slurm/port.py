@@ -64,6 +64,13 @@ class PendingJob:
         label: the name users know it by.
         account, user, partition, qos, reason: as Slurm shows them; reason is why it waits.
         submit: seconds since the epoch.
+        release: second from which it could start; None while it cannot: it is held, waits for
+            another job or its time to begin, or its array runs as many tasks as it may. Slurm's
+            list of waiting jobs says whether a job can start, not since when: here it is the
+            submission, also where a hold or such a wait has ended since. `JobRecord.eligible`
+            has the second.
+        limit: seconds it may execute; None where unlimited or not known.
+        tasks: how many tasks of an array it stands for; 1 for a plain job.
         priority: as Slurm computes it; 0 while held.
         nice: as it stands now, ours included.
         site_factor: as it stands now; None where Slurm does not show it: it does so only for jobs
@@ -81,6 +88,9 @@ class PendingJob:
     qos: str
     reason: str
     submit: int
+    release: int | None
+    limit: int | None
+    tasks: int
     priority: int
     nice: int
     site_factor: int | None
@@ -102,7 +112,10 @@ class PendingQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node: its name and what it offers, by TRES name (``cpu``, ``billing``, ``gres/gpu``)."""
+    """A node: its name and what it offers, by TRES name (``cpu``, ``billing``, ``gres/gpu``).
+
+    It offers what is configured, also while it is down or drained.
+    """
 
     name: str
     tres: Mapping[str, int]

@@ -23,9 +23,12 @@ from shapleyprio.slurm.text import (
 FIELDS = (
     *("JobIDRaw", "JobID", "Account", "User", "Partition", "Submit", "Start", "End"),
     *("ElapsedRaw", "Suspended", "State", "AllocCPUS", "AllocTRES", "NodeList"),
+    *("Eligible", "TimelimitRaw"),
 )
 """Fields that sacct prints; all releases since 22.05 know them."""
 
+NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit", ""})
+MINUTE = 60  # seconds
 NO_NODES = frozenset({"None assigned", ""})
 LONGEST = 2**32  # seconds
 
@@ -51,7 +54,8 @@ def accounting_line(line: str, weight: str, delimiter: str) -> JobRecord | Malfo
 
 def _record(fields: list[str], weight: str) -> JobRecord:
     job_id, label, account, user, partition, submit, start_text, end_text = fields[:8]
-    elapsed_text, suspended, state_text, cpus, tres_text, node_list = fields[8:]
+    elapsed_text, suspended, state_text, cpus, tres_text, node_list = fields[8:14]
+    eligible, limit = fields[14:]
     if not label:
         raise UnreadableError("JobID: empty")
     match = _STATE.fullmatch(state_text)
@@ -81,13 +85,20 @@ def _record(fields: list[str], weight: str) -> JobRecord:
         user=intern(user),
         partition=intern(partition),
         submit=known_moment("Submit", submit),
+        eligible=moment("Eligible", eligible),
         start=start,
         end=end,
+        limit=_limit(limit),
         elapsed=elapsed,
         suspended=duration("Suspended", suspended),
         state=state,
         processors=processors,
     )
+
+
+def _limit(text: str) -> int | None:
+    """Reads a time limit in minutes; a job without one of its own has its partition's."""
+    return None if text in NO_LIMIT else MINUTE * whole("TimelimitRaw", text, 0, LONGEST)
 
 
 def equal_parts(total: int, nodes: tuple[str, ...]) -> dict[str, int]:

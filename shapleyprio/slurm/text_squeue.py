@@ -17,6 +17,7 @@ from shapleyprio.slurm.text import (
     LARGEST_ID,
     UnreadableError,
     amount,
+    duration,
     known_moment,
     malformed_line,
     whole,
@@ -28,12 +29,19 @@ from shapleyprio.slurm.text_queue import (
     target_of,
 )
 
-TASK_FIELDS = ("%A", "%i", "%a", "%u", "%P", "%q", "%Q", "%y", "%V", "%C", "%r")
+TASK_FIELDS = ("%A", "%i", "%a", "%u", "%P", "%q", "%Q", "%y", "%V", "%C", "%r", "%l")
 """Fields that ``squeue --array`` prints: the record's number, the name, and what all tasks of a
 record have in common."""
 
 ARRAY_FIELDS = ("%F", "%i")
 """Fields that squeue prints without it: the array's number and the name of all its tasks."""
+
+BEFORE_RELEASE = frozenset(
+    {"BeginTime", "Dependency", "DependencyNeverSatisfied", "JobArrayTaskLimit"}
+)
+"""Reasons of jobs that are not eligible, beside those of held jobs, whose priority is 0."""
+
+NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET"})
 
 MOST_STRANGE = 10
 """Lines contradicting the first of their record that are quarantined; the rest is dropped."""
@@ -157,9 +165,11 @@ class _Record:
         label = self._label
         if len(self.tasks) > 1:
             label = f"{self.base}_[{task_list(sorted(self.tasks))}]"
-        account, user, partition, qos, priority, nice, submit, cpus, reason, _ = self._same.split(
-            delimiter
-        )
+        account, user, partition, qos, *numbers, reason, limit, _ = self._same.split(delimiter)
+        priority, nice, submit, cpus = numbers
+        submitted = known_moment("submit time", submit)
+        points = whole("priority", priority, 0, LARGEST_ID)
+        can_start = points > 0 and reason not in BEFORE_RELEASE
         job_id = whole("job id", self._number, 1, LARGEST_ID)
         target = target_of(label)  # from here on the label is known to be one
         return PendingJob(
@@ -172,8 +182,11 @@ class _Record:
             partition=partition,
             qos=qos,
             reason=reason,
-            submit=known_moment("submit time", submit),
-            priority=whole("priority", priority, 0, LARGEST_ID),
+            submit=submitted,
+            release=submitted if can_start else None,
+            limit=None if limit in NO_LIMIT else duration("time limit", limit),
+            tasks=max(len(self.tasks), 1),
+            priority=points,
             nice=whole("nice", nice, -LARGEST_FACTOR, LARGEST_FACTOR),
             site_factor=None,
             processors=amount("CPUs", cpus),

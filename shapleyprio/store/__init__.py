@@ -9,6 +9,7 @@ from shapleyprio.store.errors import (
 )
 from shapleyprio.store.rows import (
     AllocatedRun,
+    CapacityRow,
     CycleRow,
     DriftRow,
     LeaseRow,
@@ -26,6 +27,7 @@ from shapleyprio.store.store import ClusterStore, Store, Transaction, View
 
 __all__ = [
     "AllocatedRun",
+    "CapacityRow",
     "ClusterStore",
     "CycleRow",
     "DriftRow",

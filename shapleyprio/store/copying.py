@@ -76,9 +76,9 @@ def _wanted(cluster: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
     ranked = select(func.max(standing.c.cycle)).where(standing.c.cluster == cluster)
     last = select(func.max(cycle.c.number)).where(cycle.c.cluster == cluster)
     newest_standings, newest = ranked.scalar_subquery(), last.scalar_subquery()
-    for table in (tables.run, tables.allocation, tables.ledger, tables.tenure, tables.watermark):
+    whole = (tables.run, tables.allocation, tables.ledger, tables.tenure, tables.watermark)
+    for table in (*whole, tables.capacity, tables.managed_value):
         yield table, []
-    yield tables.managed_value, []
     yield tables.push, [tables.push.c.state == PushState.PLANNED]
     yield standing, [standing.c.cycle == newest_standings]
     yield cycle, [(cycle.c.number == newest_standings) | (cycle.c.number == newest)]

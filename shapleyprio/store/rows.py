@@ -39,6 +39,23 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityRow:
+    """How many processors an organization brings, until its next row.
+
+    Nodes that are down or drained count like any others: the organization brings them still.
+
+    Attributes:
+        organization: that owns them.
+        since: second from which it brings so many.
+        processors: of its nodes, in the ledger's weight; 0 once it has none any more.
+    """
+
+    organization: str
+    since: int
+    processors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CycleRow:
     """One cycle of the service.
 

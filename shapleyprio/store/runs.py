@@ -16,7 +16,7 @@ from shapleyprio.store.tables import allocation, run
 _RUN = (
     *(run.c.job_id, run.c.submit, run.c.start),
     *(run.c.label, run.c.account, run.c.user, run.c.state, run.c.begin, run.c.end),
-    *(run.c.paused_at, run.c.nodes),
+    *(run.c.paused_at, run.c.nodes, run.c.released, run.c.time_limit),
 )
 _ALLOCATION = (
     *(allocation.c.organization, allocation.c.owner, allocation.c.processors),
@@ -164,15 +164,16 @@ class Runs(RunsView):
 
 
 def _run_of(row: Sequence[Any]) -> Run:
-    job_id, submit, start, label, account, user, state, begin, end, paused_at, nodes = row[
-        : len(_RUN)
-    ]
+    job_id, submit, start, label, account, user, state, begin, end = row[:9]
+    paused_at, nodes, released, time_limit = row[9 : len(_RUN)]
     return Run(
         key=RunKey(job_id, submit, start),
         label=label,
         account=account,
         user=user,
         state=state,
+        release=released,
+        limit=time_limit,
         begin=begin,
         end=end,
         paused_at=paused_at,
@@ -195,6 +196,8 @@ def _run_values(item: Run) -> dict[str, Any]:
         "end": item.end,
         "paused_at": item.paused_at,
         "nodes": item.processors,
+        "released": item.release,
+        "time_limit": item.limit,
     }
 
 

@@ -10,6 +10,7 @@ from typing import Protocol, Self
 from sqlalchemy import Connection, Engine, func, inspect, select, union
 
 from shapleyprio.store import copying, migrations, tables
+from shapleyprio.store.capacities import Capacities, CapacitiesView
 from shapleyprio.store.drifts import Drifts, DriftsView
 from shapleyprio.store.engine import (
     check_place,
@@ -29,11 +30,20 @@ from shapleyprio.store.rows import Revision
 from shapleyprio.store.runs import Runs, RunsView
 
 
-class View(RunsView, LedgersView, QuarantineView, HistoryView, DriftsView, PushesView, LeaseView):
+class View(
+    RunsView,
+    LedgersView,
+    CapacitiesView,
+    QuarantineView,
+    HistoryView,
+    DriftsView,
+    PushesView,
+    LeaseView,
+):
     """One cluster's rows as they were at one moment, to read."""
 
 
-class Transaction(Runs, Ledgers, Quarantine, History, Drifts, Pushes, Leases, View):
+class Transaction(Runs, Ledgers, Capacities, Quarantine, History, Drifts, Pushes, Leases, View):
     """One cluster's rows, to read and to change: all changes are committed together or none."""
 
     def prune_history(self, before: int, *, pushes_before: int) -> int:

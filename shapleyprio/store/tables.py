@@ -143,6 +143,8 @@ run = _table(
     _optional("end", _SECOND),
     _optional("paused_at", _SECOND),
     _required("nodes", JsonMapping()),
+    Column("released", _SECOND, nullable=False, server_default="0"),
+    _optional("time_limit", _SECOND),
     Index("run_by_end", "cluster", "end"),
 )
 
@@ -187,6 +189,13 @@ tenure = _table(
     _required("organization", _ORGANIZATION),
     _optional("since", _SECOND),
     _optional("until", _SECOND),
+)
+
+capacity = _table(
+    "capacity",
+    _key("organization", _ORGANIZATION),
+    _key("since", _SECOND),
+    _required("processors", _COUNT),
 )
 
 watermark = _table(

@@ -31,6 +31,8 @@ def run(
     owner: str = "biology",
     processors: int = 1,
     paused_at: int | None = None,
+    release: int | None = None,
+    limit: int | None = None,
 ) -> AllocatedRun:
     """A run, its seconds counted from BEGIN."""
     stop = None if end is None else BEGIN + end
@@ -40,6 +42,8 @@ def run(
         account=organization,
         user="ann",
         state="COMPLETED",
+        release=BEGIN + min(submit if release is None else release, start),
+        limit=limit,
         begin=BEGIN + start,
         end=stop,
         paused_at=None if paused_at is None else BEGIN + paused_at,

@@ -26,7 +26,7 @@ LENGTH = 100
 def cut(placed: AllocatedRun, begin: int = 0, end: int = LENGTH) -> list[tuple[int, int, int]]:
     """Release, begin and end of what is left, counted from BEGIN."""
     return [
-        (left.key.submit - BEGIN, left.begin - BEGIN, (left.end or 0) - BEGIN)
+        (left.release - BEGIN, left.begin - BEGIN, (left.end or 0) - BEGIN)
         for left, _ in executed_between(placed, BEGIN + begin, BEGIN + end)
     ]
 
@@ -43,6 +43,21 @@ def test_what_ran_when_the_window_began_goes_on_with_the_rest() -> None:
 def test_what_waited_when_the_window_began_comes_behind_what_ran() -> None:
     assert cut(run(1, "physics", 30, 60, submit=-70)) == [(1, 30, 60)]
     assert cut(run(1, "physics", 1, 60, submit=0)) == [(1, 1, 60)]
+
+
+def test_what_was_held_is_released_when_it_could_start() -> None:
+    assert cut(run(1, "physics", 30, 60, submit=-70, release=25)) == [(25, 30, 60)]
+    assert cut(run(1, "physics", 30, 60, submit=10, release=25)) == [(25, 30, 60)]
+
+
+def test_what_ran_when_the_window_began_has_the_rest_of_its_limit() -> None:
+    def left(start: int, limit: int | None) -> int | None:
+        ((rest, _),) = executed_between(
+            run(1, "physics", start, 60, limit=limit), BEGIN, BEGIN + LENGTH
+        )
+        return rest.limit
+
+    assert [left(-50, 110), left(-50, 40), left(-50, None), left(20, 40)] == [60, 1, None, 40]
 
 
 def test_what_still_runs_is_cut_at_the_end() -> None:

@@ -115,6 +115,8 @@ def test_a_run_across_a_change_of_hands_counts_as_it_began(url: str, store: Stor
         account="phys",
         user="ann",
         state="COMPLETED",
+        release=BEGIN,
+        limit=None,
         begin=BEGIN,
         end=BEGIN + 10,
         processors={"n1": 16},

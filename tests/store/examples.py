@@ -17,6 +17,8 @@ def placed_run(
     end: int | None = None,
     *,
     submit: int = BEGIN - 60,
+    release: int | None = None,
+    limit: int | None = None,
     organization: str = "physics",
     owners: tuple[str, ...] = ("biology",),
 ) -> AllocatedRun:
@@ -27,6 +29,8 @@ def placed_run(
         account="phys",
         user="ann",
         state="RUNNING" if end is None else "COMPLETED",
+        release=submit if release is None else release,
+        limit=limit,
         begin=begin,
         end=end,
         processors={f"{owner}1": 16 for owner in owners},

@@ -41,6 +41,7 @@ def filled(original: str) -> Iterator[str]:
             with store.cluster(cluster).transaction() as rows:
                 last = MANY if cluster == OURS else 3
                 rows.put_runs(placed_run(job, owners=("a", "ä\\'")) for job in range(1, last))
+                rows.observe_capacities({"a": 8}, BEGIN, opened=BEGIN)
                 rows.save_watermark(watermark(horizon=None, accounted_to=BEGIN + 7))
                 rows.save_tenures("node", "a1", [])
                 rows.quarantine([Malformed("queue", "x", "y")], BEGIN)
@@ -64,6 +65,7 @@ def known(view: View) -> dict[str, object]:
         "runs": list(view.all_runs()),
         "ledger": view.ledger_entries(),
         "tenures": list(view.tenures()),
+        "capacities": view.capacities(),
         "watermark": view.watermark(),
         "managed_values": {channel: view.managed_values(channel) for channel in CHANNELS},
         "open": view.open_pushes(),

@@ -31,6 +31,8 @@ PLACED_RUN = st.tuples(
         account=WORD,
         user=WORD,
         state=WORD,
+        release=SECOND,
+        limit=st.none() | SECOND,
         begin=SECOND,
         end=st.none() | SECOND,
         processors=st.dictionaries(WORD, PROCESSORS, max_size=3),

@@ -15,7 +15,14 @@ from sqlalchemy import MetaData, inspect
 from shapleyprio.fairness.runs import RunKey
 from shapleyprio.fairness.tenure import Allocation
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.store import ManagedValue, QuarantinedLine, Store, Watermark, migrations
+from shapleyprio.store import (
+    CapacityRow,
+    ManagedValue,
+    QuarantinedLine,
+    Store,
+    Watermark,
+    migrations,
+)
 from shapleyprio.store.tables import metadata
 from tests.store.examples import BEGIN
 from tests.store.servers import server
@@ -193,6 +200,34 @@ def test_scores_of_before_are_the_balances_and_sums_of_refused_stay(database: st
             assert (last.quarantined, last.refused) == (0, 5)
             rows.save_cycle(replace(last, quarantined=3, refused=2))
         migrate(store, "0005", down=True)
+        assert contents(store) == before
+
+
+def test_runs_of_before_are_released_when_submitted_and_keep_their_allocations(
+    database: str,
+) -> None:
+    allocation = {
+        **KEY, "number": 0, "organization": "physics", "owner": "biology", "processors": 2,
+        "begin": BEGIN, "end": None,
+    }  # fmt: skip
+    with Store.open(database, any_revision=True) as store:
+        migrate(store, "0006")
+        tables = MetaData()
+        with store._engine.begin() as connection:
+            tables.reflect(connection)
+            connection.execute(tables.tables["run"].insert(), [ROWS["run"]])
+            connection.execute(tables.tables["allocation"].insert(), [allocation])
+        before = contents(store)
+        store.upgrade()
+        with store.cluster("c").transaction() as rows:
+            ((run, allocations),) = rows.all_runs()
+            assert (run.release, run.limit) == (BEGIN - 5, None)
+            assert allocations == (Allocation("physics", "biology", 2, BEGIN, None),)
+            rows.observe_capacities({"physics": 2}, BEGIN + 1, opened=BEGIN)
+            assert rows.capacities() == [
+                CapacityRow(organization="physics", since=BEGIN, processors=2)
+            ]
+        migrate(store, "0006", down=True)
         assert contents(store) == before
 
 

@@ -36,6 +36,7 @@ class SubmitOptions(TypedDict, total=False):
         qos: its QOS; ``normal`` if not given.
         nice: as sbatch takes it; 0 if not given.
         array: number of tasks, 0 for a plain job.
+        limit: seconds after which it is stopped; None, for never, if not given.
         at: second of the submission, if it is to come later; the job is unknown till then.
     """
 
@@ -45,6 +46,7 @@ class SubmitOptions(TypedDict, total=False):
     qos: str
     nice: int
     array: int
+    limit: int | None
     at: int | None
 
 
@@ -127,7 +129,7 @@ class SimulatedSlurm:
 
         Args:
             account: whose job it is.
-            processing_time: seconds it will execute.
+            processing_time: seconds it will execute, if its limit allows.
             options: everything else.
         """
         partition, qos = options.get("partition", "all"), options.get("qos", "normal")
@@ -144,6 +146,7 @@ class SimulatedSlurm:
             qos=qos,
             processors=processors,
             processing_time=processing_time,
+            limit=options.get("limit"),
             submit=self.now,
             eligible=self.now,
             nice=options.get("nice", 0),

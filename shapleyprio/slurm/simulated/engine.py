@@ -66,7 +66,9 @@ class Engine:
         while self.next_event() == self.now:
             at, kind, job_id, _ = heappop(self._events)
             if kind == END:
-                self._leave(self._jobs[job_id], "COMPLETED", at)
+                ended = self._jobs[job_id]
+                in_time = ended.will_execute() == ended.processing_time
+                self._leave(ended, "COMPLETED" if in_time else "TIMEOUT", at)
             elif announced := self._announced.pop(job_id, None):
                 self.arrive(announced)
             elif (job := self.waiting.jobs.get(job_id)) and job.reason == NOT_YET:
@@ -96,7 +98,7 @@ class Engine:
         self._account(job, "RUNNING")
 
     def _expect_end(self, job: Job) -> None:
-        job.ends = self.now + job.processing_time - job.executed(self.now)
+        job.ends = self.now + job.will_execute() - job.executed(self.now)
         heappush(self._events, (job.ends, END, job.job_id, job.execution))
 
     # -- priorities
@@ -181,6 +183,7 @@ class Engine:
 
     def release(self, job: Job) -> None:
         """Undoes a hold."""
+        job.eligible = max(job.eligible, self.now)
         self._wait(job, NOT_YET if self.now < job.eligible else WAITS)
         self._account(job, "PENDING")
 

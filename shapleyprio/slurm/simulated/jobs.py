@@ -21,10 +21,11 @@ class Job:
     """A job as the controller knows it.
 
     Attributes:
-        processing_time: seconds it will execute.
+        processing_time: seconds it will execute, if its limit allows.
+        limit: seconds after which it is stopped, None for never.
         array_id: id of the array it belongs to, None for a plain job.
         tasks: indices of the tasks it stands for: all that wait as one, or its own.
-        eligible: second from which its age counts.
+        eligible: second from which it can start and its age counts, unless it is held.
         reason: why it waits; only a job that waits for its turn may start.
         execution: how often it was requeued.
         start: of the current execution, None while it waits.
@@ -41,6 +42,7 @@ class Job:
     qos: str
     processors: int
     processing_time: int
+    limit: int | None
     submit: int
     nice: int
     site_factor: int = 0
@@ -77,6 +79,10 @@ class Job:
         self.tasks = self.tasks[:at] + self.tasks[at + 1 :]
         return replace(self, job_id=job_id, tasks=(task,))
 
+    def will_execute(self) -> int:
+        """Returns the seconds that an execution takes."""
+        return self.processing_time if self.limit is None else min(self.processing_time, self.limit)
+
     def executed(self, now: int) -> int:
         """Returns the seconds that this execution has executed until now."""
         if self.start is None:
@@ -95,8 +101,10 @@ class Job:
             user=self.user,
             partition=self.partition,
             submit=self.submit,
+            eligible=None if self.start is None and self.reason == HELD else self.eligible,
             start=self.start,
             end=end,
+            limit=self.limit,
             elapsed=executed,
             suspended=0 if self.start is None else at - self.start - executed,
             state=state,
@@ -117,6 +125,9 @@ class Job:
             qos=self.qos,
             reason=self.reason,
             submit=self.submit,
+            release=self.submit if self.reason == WAITS else None,
+            limit=self.limit,
+            tasks=max(len(self.tasks), 1),
             priority=self.priority,
             nice=self.nice,
             site_factor=self.site_factor if self.reason == WAITS else None,
