@@ -14,7 +14,7 @@ from shapleyprio.replay.shapley.exact import (
     rounded_shapley_values,
     shapley_numerators,
 )
-from shapleyprio.replay.shapley.first_come import values_of
+from shapleyprio.replay.shapley.first_come import Valuation
 from shapleyprio.replay.shapley.fluid import Fluid, fluid_of
 from shapleyprio.replay.shapley.game import Bools, Game
 from shapleyprio.replay.shapley.sampling import Draws, Floats, Sample, fit
@@ -84,8 +84,8 @@ class Estimator:
     ) -> None:
         self._budget = budget
         self._seed = seed
-        self._cores = cores
         self._exact_organizations = exact_organizations
+        self._valuation = Valuation(cores=cores)
 
     def estimate(
         self, game: Game, *, good_enough: Callable[[Estimate], bool] | None = None
@@ -102,8 +102,8 @@ class Estimator:
         """
         k = game.organizations
         if k <= self._exact_organizations:
-            return _exactly(game, self._cores)
-        total = values_of(game, game.everybody)[0].astype(np.float64)
+            return self._exactly(game)
+        total = self._valuation.values(game, game.everybody)[0].astype(np.float64)
         fluid = fluid_of(game)
         base, base_error = _fluid_shapley(fluid, k, self._seed)
         rest_total = total - base.sum(axis=0)
@@ -111,8 +111,7 @@ class Estimator:
         spent = self._budget if good_enough is None else min(FIRST_BUDGET, self._budget)
         while True:
             sample = draws.sample(spent)
-            rest = _values(game, sample.coalitions, known, self._cores)
-            rest -= fluid.values(sample.coalitions)
+            rest = self._values(game, sample.coalitions, known) - fluid.values(sample.coalitions)
             error = _jackknife(sample, rest[:, 0], rest_total[0])
             found = Estimate(
                 numerators=_rounded(base + fit(sample, rest, rest_total), k),
@@ -124,6 +123,26 @@ class Estimator:
             if enough or spent >= self._budget or sample.exact:
                 return found
             spent = min(2 * spent, self._budget)
+
+    def _exactly(self, game: Game) -> Estimate:
+        k = game.organizations
+        values = self._valuation.values(game, all_coalitions(k))
+        columns = [shapley_numerators(column) for column in values.T]
+        return Estimate(
+            numerators=tuple(zip(*columns, strict=True)),
+            denominator=denominator_of(k),
+            error=np.zeros(k),
+            coalitions=len(values),
+        )
+
+    def _values(self, game: Game, coalitions: Bools, known: dict[bytes, Floats]) -> Floats:
+        """Returns v of coalitions, and computes only what is not known."""
+        keys = [members.tobytes() for members in coalitions]
+        new = [place for place, key in enumerate(keys) if key not in known]
+        if new:
+            values = self._valuation.values(game, coalitions[new]).astype(float)
+            known.update(zip((keys[place] for place in new), values, strict=True))
+        return np.array([known[key] for key in keys])
 
 
 def estimate(
@@ -142,31 +161,9 @@ def estimate(
     return estimator.estimate(game, good_enough=good_enough)
 
 
-def _exactly(game: Game, cores: int) -> Estimate:
-    k = game.organizations
-    values = values_of(game, all_coalitions(k), cores=cores)
-    columns = [shapley_numerators(column) for column in values.T]
-    return Estimate(
-        numerators=tuple(zip(*columns, strict=True)),
-        denominator=denominator_of(k),
-        error=np.zeros(k),
-        coalitions=len(values),
-    )
-
-
 def _rounded(contributions: Floats, k: int) -> tuple[tuple[int, int, int], ...]:
     scaled = (contributions * denominator_of(k)).tolist()
     return tuple((round(a), round(b), round(c)) for a, b, c in scaled)
-
-
-def _values(game: Game, coalitions: Bools, known: dict[bytes, Floats], cores: int) -> Floats:
-    """Returns v of coalitions, and computes only what is not known."""
-    keys = [members.tobytes() for members in coalitions]
-    new = [place for place, key in enumerate(keys) if key not in known]
-    if new:
-        values = values_of(game, coalitions[new], cores=cores)
-        known.update(zip((keys[place] for place in new), values.astype(float), strict=True))
-    return np.array([known[key] for key in keys])
 
 
 def _jackknife(sample: Sample, values: Floats, total: float) -> Floats:

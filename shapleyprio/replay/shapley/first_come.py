@@ -6,18 +6,31 @@ numbers: the value at the game's end, its rate and its acceleration.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 
-from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.running import pop, push
-from shapleyprio.replay.kernel.state import NEVER, Ints
+from shapleyprio.replay.kernel.state import Ints
 from shapleyprio.replay.shapley.game import Bools, Game
+from shapleyprio.replay.shapley.growth import still_true
+from shapleyprio.replay.shapley.passes import (
+    FIXED,
+    OPEN_WIDTH,
+    Arrays,
+    advance,
+    arrays_of,
+    entries_at_most,
+    room_for,
+)
 
 PER_CALL = 16
 """Coalitions valued by one call, so that cores share the work evenly and Ctrl-C is heard."""
+
+MOST_BYTES = 2**28
+"""Remembered states take no more, for each of the two moments at which coalitions are valued."""
+
+NOTHING = np.zeros(0, dtype=np.int64)
 
 
 def values_of(game: Game, coalitions: Bools, *, cores: int = 1) -> Ints:
@@ -33,119 +46,115 @@ def values_of(game: Game, coalitions: Bools, *, cores: int = 1) -> Ints:
         processors at work (with a horizon, less those whose parts reach it); d seconds later the
         value is value + d·parts + d(d+1)/2·processors if nothing starts or ends.
     """
-    values = np.zeros((len(coalitions), 3), dtype=np.int64)
-    room = int(game.owned.sum(axis=1).max()) + 1
-    horizon = NEVER if game.horizon is None else game.horizon
-    arrays = _Arrays(
-        game.organization,
-        game.release,
-        game.processing_time,
-        game.processors,
-        game.since,
-        game.owned,
+    return Valuation(cores=cores).values(game, coalitions)
+
+
+class Valuation:
+    """Values coalitions of a game that grows, and passes over what is certain once.
+
+    The values are those of `values_of`, whatever was valued before.
+
+    Args:
+        cores: to compute on.
+    """
+
+    def __init__(self, *, cores: int = 1) -> None:
+        self._cores = cores
+        self._game: Game | None = None
+        self._arrays: Arrays | None = None
+        self._at_end = _States()
+        self._at_horizon = _States()
+
+    def values(self, game: Game, coalitions: Bools) -> Ints:
+        """Returns what `values_of` does."""
+        saturated = None if game.horizon is None else game.until - game.horizon
+        if saturated is not None and saturated < int(game.since[0]):
+            saturated = None
+        arrays = self._entered(game, saturated)
+        worthless: Ints | int = 0
+        if saturated is not None:
+            worthless = self._at_horizon.values(arrays, coalitions, saturated, self._cores)
+            self._at_end.learn(self._at_horizon)
+        # parts older than the horizon are worth min(age, horizon) = age − (age − horizon)
+        values: Ints = self._at_end.values(arrays, coalitions, game.until, self._cores) - worthless
+        return values
+
+    def _entered(self, game: Game, saturated: int | None) -> Arrays:
+        """Forgets what does not hold in a game, if it is another one than before."""
+        if self._arrays is not None and self._game is game:
+            return self._arrays
+        arrays = arrays_of(game)
+        if self._arrays is not None:
+            begin = int(game.since[0])
+            self._at_end.enter(self._arrays, arrays, game.until)
+            self._at_horizon.enter(self._arrays, arrays, begin if saturated is None else saturated)
+        self._game, self._arrays = game, arrays
+        return arrays
+
+
+class _States:
+    """States of coalitions' passes up to a moment."""
+
+    def __init__(self) -> None:
+        self._states: dict[bytes, Ints] = {}
+        self._bytes = 0
+
+    def enter(self, old: Arrays, new: Arrays, time: int) -> None:
+        """Keeps what holds in a later game."""
+        self._states = still_true(self._states, old, new, time)
+        self._bytes = sum(state.nbytes for state in self._states.values())
+
+    def learn(self, other: _States) -> None:
+        """Takes states of an earlier moment where it has none."""
+        for key, state in other._states.items():
+            if key not in self._states:
+                self._remember(key, state)
+
+    def values(self, arrays: Arrays, coalitions: Bools, time: int, cores: int) -> Ints:
+        """Returns value, parts and processors of coalitions at a time, without a horizon."""
+        values = np.zeros((len(coalitions), 3), dtype=np.int64)
+        keys = [members.tobytes() for members in coalitions]
+
+        def run(first: int) -> list[Ints]:
+            part = slice(first, first + PER_CALL)
+            before = [self._states.get(key, NOTHING) for key in keys[part]]
+            return _advanced(arrays, coalitions[part], time, before, values[part])
+
+        starts = range(0, len(coalitions), PER_CALL)
+        if cores == 1:
+            found = [state for first in starts for state in run(first)]
+        else:
+            with ThreadPoolExecutor(cores) as pool:
+                found = [state for part in pool.map(run, starts) for state in part]
+        for key, state in zip(keys, found, strict=True):
+            self._remember(key, state)
+        return values
+
+    def _remember(self, key: bytes, state: Ints) -> None:
+        size = self._bytes + state.nbytes - self._states.get(key, NOTHING).nbytes
+        if size <= MOST_BYTES:
+            self._states[key] = state
+            self._bytes = size
+
+
+def _advanced(
+    arrays: Arrays, coalitions: Bools, time: int, before: Sequence[Ints], values: Ints
+) -> list[Ints]:
+    """Writes values of coalitions, and returns the states that their passes came to."""
+    count, k = coalitions.shape
+    before_at = np.concatenate(([0], np.cumsum([len(state) for state in before])))
+    # memory that is not written to is not taken from the machine
+    after = np.empty(count * (FIXED + k + OPEN_WIDTH * entries_at_most(arrays)), dtype=np.int64)
+    after_at = np.empty(count + 1, dtype=np.int64)
+    advance(
+        arrays,
+        coalitions,
+        time,
+        np.concatenate(before),
+        before_at,
+        room_for(arrays),
+        after,
+        after_at,
+        values,
     )
-
-    def run(first: int) -> None:
-        part = slice(first, first + PER_CALL)
-        heap = np.empty((room, 2), dtype=np.int64)
-        _value(arrays, coalitions[part], game.until, horizon, heap, values[part])
-
-    starts = range(0, len(coalitions), PER_CALL)
-    if cores == 1:
-        for first in starts:
-            run(first)
-    else:
-        with ThreadPoolExecutor(cores) as pool:
-            list(pool.map(run, starts))
-    return values
-
-
-class _Arrays(NamedTuple):
-    """Jobs and processors as in `Game`, since compiled functions take named tuples."""
-
-    organization: Ints
-    release: Ints
-    processing_time: Ints
-    processors: Ints
-    since: Ints
-    owned: Ints
-
-
-@kernel
-def _value(  # noqa: C901  # one pass, in the order of time
-    arrays: _Arrays,
-    coalitions: Bools,
-    until: int,
-    horizon: int,
-    heap: Ints,
-    values: Ints,
-) -> None:
-    for c in range(len(coalitions)):
-        members = coalitions[c]
-        free, change, running = 0, 0, 0
-        worth, parts, working = 0, 0, 0
-        now = arrays.since[0]
-        for job in range(len(arrays.release)):
-            if not members[arrays.organization[job]]:
-                continue
-            now = max(now, arrays.release[job])
-            left = arrays.processors[job]
-            while now <= until:
-                while running > 0 and heap[0, 0] <= now:
-                    free += heap[0, 1]
-                    pop(heap, 0, running)
-                    running -= 1
-                while change < len(arrays.since) and arrays.since[change] <= now:
-                    free += _gained(arrays.owned, change, members)
-                    change += 1
-                if free > 0:
-                    start = min(free, left)
-                    end = now + arrays.processing_time[job]
-                    worth += start * (_worth(now, end, until) - _worth(now, end, until - horizon))
-                    parts += start * (_parts(now, end, until) - _parts(now, end, until - horizon))
-                    working += start * (_works(now, end, until) - _works(now, end, until - horizon))
-                    push(heap, 0, running, end, start)
-                    running += 1
-                    free -= start
-                    left -= start
-                    if left == 0:
-                        break
-                now = heap[0, 0] if running > 0 else NEVER
-                if change < len(arrays.since):
-                    now = min(now, arrays.since[change])
-            if now > until:
-                break
-        values[c, 0], values[c, 1], values[c, 2] = worth, parts, working
-
-
-@inlined
-def _gained(owned: Ints, change: int, members: Bools) -> int:
-    """Returns how many more processors the members have from a change on."""
-    gained = 0
-    for u in range(owned.shape[1]):
-        if members[u]:
-            gained += owned[change, u]
-            if change > 0:
-                gained -= owned[change - 1, u]
-    return gained
-
-
-@inlined
-def _worth(begin: int, end: int, until: int) -> int:
-    """Returns the worth of one processor's work (SPAA 2013, Eq. 3)."""
-    return _triangular(until - begin) - _triangular(until - end)
-
-
-@inlined
-def _triangular(n: int) -> int:
-    return (n * (n + 1)) >> 1 if n > 0 else 0
-
-
-@inlined
-def _parts(begin: int, end: int, until: int) -> int:
-    return max(until - begin, 0) - max(until - end, 0)
-
-
-@inlined
-def _works(begin: int, end: int, until: int) -> int:
-    return int(begin <= until < end)
+    return [after[after_at[c] : after_at[c + 1]].copy() for c in range(count)]

@@ -50,6 +50,63 @@ def games(draw: st.DrawFn, *, organizations: int = 4, jobs: int = 10) -> Game:
     )
 
 
+@st.composite
+def growing_games(draw: st.DrawFn, *, organizations: int = 4, jobs: int = 12) -> list[Game]:
+    """What is known of one game at rising moments; now and then what was certain was wrong.
+
+    Jobs run as they happen to: some begin long after their release, some never. A guess of a
+    processing time is longer than what has elapsed. Some jobs become known late or vanish, and
+    some were other ones than was believed.
+    """
+    k = draw(st.integers(1, organizations))
+    row = st.tuples(
+        st.integers(0, 30),  # release
+        st.integers(0, k - 1),
+        st.integers(1, 9),  # processing time
+        st.integers(1, 3),  # processors
+        st.sampled_from([0, 0, 1, 3, 10, 100]),  # seconds it waited
+        st.sampled_from([0, 0, 0, 0, 5, 12]),  # seconds by which its record is late
+    )
+    drawn = sorted(draw(st.lists(row, max_size=jobs)), key=lambda job: job[0])
+    begin = draw(st.integers(-3, 0))
+    since = [begin, *sorted(draw(st.sets(st.integers(1, 30), max_size=3)))]
+    row_of_owned = st.lists(st.integers(0, 3), min_size=k, max_size=k)
+    owned = draw(st.lists(row_of_owned, min_size=len(since), max_size=len(since)))
+    horizon = draw(st.none() | st.integers(1, 40))
+    rows, found = list(drawn), []
+    for until in sorted(draw(st.lists(st.integers(0, 40), min_size=2, max_size=6))):
+        if rows and draw(st.integers(0, 4)) == 0:
+            place = draw(st.integers(0, len(rows) - 1))
+            again = draw(st.none() | row)
+            rows[place : place + 1] = [] if again is None else [again]
+            rows.sort(key=lambda job: job[0])
+        if draw(st.integers(0, 9)) == 0:
+            owned = [*owned[:-1], draw(row_of_owned)]
+        if draw(st.integers(0, 9)) == 0:
+            horizon = draw(st.none() | st.integers(1, 40))
+        known = [job for job in rows if job[0] + job[5] <= until]
+        columns = np.array(known, dtype=np.int64).reshape(-1, 6).T
+        release, organization, seconds, processors, waited, _ = columns
+        certain = np.clip(until - release - waited, 0, seconds)
+        guesses = st.lists(st.integers(1, 20), min_size=len(known), max_size=len(known))
+        guess = certain + np.array(draw(guesses), dtype=np.int64)
+        changes = sum(second <= until for second in since)
+        found.append(
+            Game(
+                organization=organization,
+                release=release,
+                processing_time=np.where(certain == seconds, seconds, guess),
+                processors=processors,
+                since=np.array(since[:changes], dtype=np.int64),
+                owned=np.array(owned[:changes], dtype=np.int64),
+                until=until,
+                horizon=horizon,
+                certain=certain,
+            )
+        )
+    return found
+
+
 def literal_value(game: Game, members: Collection[int]) -> list[int]:
     """v(C), parts and processors, second by second: what ends leaves, then first copies start."""
     copies = [

@@ -1,0 +1,288 @@
+"""One pass over the jobs of a coalition that serves them first come, first served.
+
+A pass comes to a moment after which it needs a processing time that is only a guess. What it found
+until then is its state there, and a later pass, which knows more, goes on from it. A state is one
+row of whole numbers: those named below, how many jobs of each organization are in it, the heap
+of running jobs (end, processors), and the open ones (organization, number among its jobs,
+start, processors), of which nobody knows when they end.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shapleyprio.replay.compiled import inlined, kernel
+from shapleyprio.replay.kernel.running import pop, push
+from shapleyprio.replay.kernel.state import NEVER, Ints
+from shapleyprio.replay.shapley.game import Bools, Game
+
+NOW, LEFT, CHANGE, FREE, RUNNING, OPEN, PARTS, MOMENT, FIXED = range(9)
+"""Places in a state: the moment it has come to, processors that its last job still waits for,
+changes of processors seen, free processors, entries of the heap, entries of the open jobs, parts of
+all jobs that started and are not open, and the sum of the seconds since the begin at which those
+are executed. Numbers of fixed size end before `FIXED`."""
+
+RUNNING_WIDTH = 2
+OPEN_WIDTH = 4
+
+
+class Arrays(NamedTuple):
+    """A game for compiled functions; the names are those of `Game`.
+
+    Attributes:
+        queued: int64[jobs], each organization's jobs in their order, one organization after the
+            other.
+        first: int64[k + 1], where those of each organization begin in `queued`.
+    """
+
+    organization: Ints
+    release: Ints
+    processing_time: Ints
+    processors: Ints
+    certain: Ints
+    since: Ints
+    owned: Ints
+    queued: Ints
+    first: Ints
+
+
+class Room(NamedTuple):
+    """Where one pass works; it is overwritten by the next.
+
+    Attributes:
+        taken: int64[k], jobs of each organization that were looked at.
+        heap, later: int64[n, 2], running jobs until the guesses begin, and after that.
+        open: int64[n, 4], jobs that run for nobody knows how long.
+    """
+
+    taken: Ints
+    heap: Ints
+    later: Ints
+    open: Ints
+
+
+def arrays_of(game: Game) -> Arrays:
+    """Arranges a game for `advance`."""
+    # as few types of arrays as possible, as each is compiled for
+    organization, release, processing_time, processors, since, owned = (
+        np.ascontiguousarray(array, dtype=np.int64)
+        for array in (
+            game.organization,
+            game.release,
+            game.processing_time,
+            game.processors,
+            game.since,
+            game.owned,
+        )
+    )
+    certain = game.processing_time if game.certain is None else game.certain
+    count = np.bincount(organization, minlength=game.organizations)
+    return Arrays(
+        organization,
+        release,
+        processing_time,
+        processors,
+        np.ascontiguousarray(certain, dtype=np.int64),
+        since,
+        owned,
+        queued=np.argsort(organization.astype(np.int16), kind="stable"),
+        first=np.concatenate(([0], np.cumsum(count))),
+    )
+
+
+def room_for(arrays: Arrays) -> Room:
+    """Returns room for the passes of one core."""
+    k, entries = arrays.owned.shape[1], entries_at_most(arrays)
+    return Room(
+        taken=np.empty(k, dtype=np.int64),
+        heap=np.empty((entries, RUNNING_WIDTH), dtype=np.int64),
+        later=np.empty((entries, RUNNING_WIDTH), dtype=np.int64),
+        open=np.empty((entries, OPEN_WIDTH), dtype=np.int64),
+    )
+
+
+def entries_at_most(arrays: Arrays) -> int:
+    """Returns how many entries running and open jobs never exceed, and one."""
+    return int(min(arrays.owned.sum(axis=1).max(), arrays.processors.sum())) + 1
+
+
+@kernel
+def advance(  # noqa: C901  # one pass, in the order of time
+    arrays: Arrays,
+    coalitions: Bools,
+    time: int,
+    before: Ints,
+    before_at: Ints,
+    room: Room,
+    after: Ints,
+    after_at: Ints,
+    values: Ints,
+) -> None:
+    """Values coalitions at a time, and brings their states as far as nothing is guessed.
+
+    Args:
+        arrays: the game.
+        coalitions: bool[c, k], the members of each.
+        time: the second at which they are valued.
+        before: states to go on from, one behind the other.
+        before_at: int64[c + 1], where each begins and ends; one of no length is that of a
+            coalition of which nothing is known.
+        room: to work in.
+        after: the states that were reached, one behind the other.
+        after_at: int64[c + 1], where each begins and ends.
+        values: int64[c, 3], value, parts and processors as in `first_come.values_of`, without a
+            horizon.
+    """
+    taken, heap, later, open_jobs = room.taken, room.heap, room.later, room.open
+    begin = arrays.since[0]
+    after_at[0] = 0
+    for c in range(len(coalitions)):
+        members = coalitions[c]
+        now, left, change, free = begin, 0, 0, 0
+        running, opened, parts, moment = 0, 0, 0, 0
+        limit = NEVER
+        taken[:] = 0
+        at = before_at[c]
+        if before_at[c + 1] > at:
+            now, left, change = before[at + NOW], before[at + LEFT], before[at + CHANGE]
+            free, running = before[at + FREE], before[at + RUNNING]
+            parts, moment = before[at + PARTS], before[at + MOMENT]
+            were_open = before[at + OPEN]
+            at += FIXED
+            for u in range(len(taken)):
+                taken[u] = before[at + u]
+            at += len(taken)
+            for entry in range(running):
+                heap[entry, 0], heap[entry, 1] = before[at], before[at + 1]
+                at += RUNNING_WIDTH
+            for _ in range(were_open):
+                job = arrays.queued[arrays.first[before[at]] + before[at + 1]]
+                start, count = before[at + 2], before[at + 3]
+                seconds = arrays.processing_time[job]
+                if arrays.certain[job] == seconds:
+                    push(heap, 0, running, start + seconds, count)
+                    running += 1
+                    parts += count * seconds
+                    moment += count * _moment(start - begin, seconds)
+                else:
+                    for i in range(OPEN_WIDTH):
+                        open_jobs[opened, i] = before[at + i]
+                    opened += 1
+                    limit = min(limit, start + arrays.certain[job])
+                at += OPEN_WIDTH
+
+        for guessing in range(2):
+            if guessing:
+                at = after_at[c]
+                after[at + NOW], after[at + LEFT], after[at + CHANGE] = now, left, change
+                after[at + FREE], after[at + RUNNING], after[at + OPEN] = free, running, opened
+                after[at + PARTS], after[at + MOMENT] = parts, moment
+                at += FIXED
+                for u in range(len(taken)):
+                    after[at + u] = taken[u]
+                at += len(taken)
+                for entry in range(running):
+                    after[at], after[at + 1] = heap[entry, 0], heap[entry, 1]
+                    later[entry, 0], later[entry, 1] = heap[entry, 0], heap[entry, 1]
+                    at += RUNNING_WIDTH
+                for entry in range(opened):
+                    for i in range(OPEN_WIDTH):
+                        after[at + i] = open_jobs[entry, i]
+                    at += OPEN_WIDTH
+                    u, number, start, count = open_jobs[entry]
+                    seconds = arrays.processing_time[arrays.queued[arrays.first[u] + number]]
+                    push(later, 0, running, start + seconds, count)
+                    running += 1
+                    parts += count * seconds
+                    moment += count * _moment(start - begin, seconds)
+                after_at[c + 1] = at
+                limit = NEVER
+                heap = later
+            job = _next_job(arrays, taken, left)
+            stopped = False
+            while job < len(arrays.release) and not stopped:
+                u = arrays.organization[job]
+                if not members[u]:
+                    job += 1
+                    continue
+                seconds, certain = arrays.processing_time[job], arrays.certain[job]
+                if not guessing and certain == 0:
+                    break  # it may never start
+                instant = max(now, arrays.release[job])
+                while True:
+                    if instant > time or instant >= limit:
+                        stopped = True
+                        break
+                    now = instant
+                    if left == 0:
+                        left = arrays.processors[job]
+                        taken[u] += 1
+                    while running > 0 and heap[0, 0] <= now:
+                        free += heap[0, 1]
+                        pop(heap, 0, running)
+                        running -= 1
+                    while change < len(arrays.since) and arrays.since[change] <= now:
+                        free += _gained(arrays.owned, change, members)
+                        change += 1
+                    if free > 0:
+                        count = min(free, left)
+                        if certain == seconds or guessing:
+                            push(heap, 0, running, now + seconds, count)
+                            running += 1
+                            parts += count * seconds
+                            moment += count * _moment(now - begin, seconds)
+                        else:
+                            open_jobs[opened, 0], open_jobs[opened, 1] = u, taken[u] - 1
+                            open_jobs[opened, 2], open_jobs[opened, 3] = now, count
+                            opened += 1
+                            limit = min(limit, now + certain)
+                        free -= count
+                        left -= count
+                        if left == 0:
+                            break
+                    instant = heap[0, 0] if running > 0 else NEVER
+                    if change < len(arrays.since):
+                        instant = min(instant, arrays.since[change])
+                job += 1
+        heap = room.heap
+
+        # every part that was started counts as if it had been executed, those to come with a
+        # worth below 0; for running jobs that is set right
+        worth, working = parts * (time - begin) - moment, 0
+        for entry in range(running):
+            beyond = later[entry, 0] - time
+            if beyond > 0:
+                worth += later[entry, 1] * ((beyond * (beyond - 1)) >> 1)
+                parts -= later[entry, 1] * beyond
+                working += later[entry, 1]
+        values[c, 0], values[c, 1], values[c, 2] = worth, parts, working
+
+
+@inlined
+def _next_job(arrays: Arrays, taken: Ints, left: int) -> int:
+    """Returns the job that is next: the last one that was looked at while it still waits."""
+    last = -1
+    for u in range(len(taken)):
+        if taken[u] > 0:
+            last = max(last, arrays.queued[arrays.first[u] + taken[u] - 1])
+    return last if left > 0 else last + 1
+
+
+@inlined
+def _gained(owned: Ints, change: int, members: Bools) -> int:
+    """Returns how many more processors the members have from a change on."""
+    gained = 0
+    for u in range(owned.shape[1]):
+        if members[u]:
+            gained += owned[change, u]
+            if change > 0:
+                gained -= owned[change - 1, u]
+    return gained
+
+
+@inlined
+def _moment(start: int, seconds: int) -> int:
+    """Returns the sum of the seconds from a start on."""
+    return (seconds * (2 * start + seconds - 1)) >> 1
