@@ -13,7 +13,7 @@ from shapleyprio.replay.compiled import DISPATCHERS
 from shapleyprio.replay.kernel.pipeline import FEWEST_ORGANIZATIONS
 from shapleyprio.replay.policies import POLICIES, run_policy
 from shapleyprio.replay.sacct import read_sacct
-from shapleyprio.replay.shapley.estimate import EXACT_ORGANIZATIONS
+from shapleyprio.replay.shapley.options import EXACT_ORGANIZATIONS
 from shapleyprio.replay.swf import read_swf
 from shapleyprio.replay.workload import Consortium, Workload, workload_of
 

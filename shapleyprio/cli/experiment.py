@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,11 @@ import click
 
 from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.durations import Duration
+from shapleyprio.cli.estimation import (
+    ESTIMATION_FIELDS,
+    estimation_options,
+    estimation_parameters,
+)
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
 from shapleyprio.cli.options import (
@@ -20,20 +27,30 @@ from shapleyprio.cli.options import (
     seed_option,
     wide_option,
 )
-from shapleyprio.cli.parameters import SLURM_WORKERS, Counts, ExperimentParameters
-from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_the_same_file
+from shapleyprio.cli.parameters import SLURM_WORKERS, ExperimentParameters
+from shapleyprio.cli.refusals import (
+    is_given,
+    refuse,
+    refuse_missing_directories,
+    refuse_the_same_file,
+)
 from shapleyprio.cli.reporting import check_report_packages, report_options, report_parameters
 from shapleyprio.cli.workloads import backfill_without_rigid
-from shapleyprio.experiment.parameters import DEFAULT_WINDOWS
+from shapleyprio.experiment.parameters import DEFAULT_WINDOWS, WindowsParameters
 from shapleyprio.experiment.presets import PRESETS
 
 
-def parse_counts(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> Counts | None:
+class Counts(tuple[int, ...]):
+    """Numbers, as words as they are typed."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self))
+
+
+def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -> Counts:
     """Reads positive numbers with commas."""
-    if text is None:
-        return None
     counts = [int(word) if word.strip().isdecimal() else 0 for word in text.split(",")]
     if 0 in counts:
         raise click.BadParameter(f"{text!r} is not K or K,K,...; write for instance 5 or 2,5,8")
@@ -57,8 +74,9 @@ def parse_counts(
     "policies",
     multiple=True,
     metavar="NAME",
-    help="Policy to compare; give it several times. rand-N is rand with N orderings.  [default: "
-    f"{', '.join(DEFAULT_WINDOWS.policies)}]",
+    default=DEFAULT_WINDOWS.policies,
+    show_default=True,
+    help="Policy to compare; give it several times. rand-N is rand with N orderings.",
 )
 @click.option(
     "--windows",
@@ -70,7 +88,9 @@ def parse_counts(
 @click.option(
     "--length",
     type=Duration("50000 or 14h"),
-    help=f"Length of a window.  [default: {DEFAULT_WINDOWS.length}]",
+    default=DEFAULT_WINDOWS.length,
+    show_default=True,
+    help="Length of a window.",
 )
 @click.option(
     "--contended",
@@ -82,22 +102,26 @@ def parse_counts(
     "--deals",
     type=click.IntRange(min=1),
     metavar="D",
-    help=f"How often to deal the users out in each window.  [default: {DEFAULT_WINDOWS.deals}]",
+    default=DEFAULT_WINDOWS.deals,
+    show_default=True,
+    help="How often to deal the users out in each window.",
 )
 @click.option(
     "--deal-users",
     "organizations",
     callback=parse_counts,
     metavar="K,K,...",
-    help="Deal the users out to K organizations; each K is a group.  "
-    f"[default: {','.join(map(str, DEFAULT_WINDOWS.organizations))}]",
+    default=str(Counts(DEFAULT_WINDOWS.organizations)),
+    show_default=True,
+    help="Deal the users out to K organizations; each K is a group.",
 )
 @processor_shares_option("shares", multiple=True)
 @processors_option
-@wide_option(has_default=False)
-@backfill_option(has_default=False)
+@wide_option
+@backfill_option
+@estimation_options
 @seed_option
-@cores_option(has_default=False, help="Cores of this machine to compute on.")
+@cores_option(help="Cores of this machine to compute on.")
 @click.option(
     "--dask",
     metavar="ADDRESS",
@@ -131,7 +155,10 @@ def command(**options: Any) -> None:
     they take their logs, by the names these have in the Parallel Workloads Archive, out of the
     files and directories given.
     """
-    parameters = ExperimentParameters(report=report_parameters(options), **options)
+    refuse_what_a_preset_sets(options)
+    parameters = ExperimentParameters(
+        general=general_parameters(options), report=report_parameters(options), **options
+    )
     refuse_contradictions(parameters)
     with packages_needed("experiment"):
         from shapleyprio.cli.experimenting import experiment
@@ -140,28 +167,44 @@ def command(**options: Any) -> None:
         experiment(parameters)
 
 
+OWN_OF_GENERAL = [
+    field.name
+    for field in fields(WindowsParameters)
+    if field.name not in {"windows", "seed", "estimation"}
+]
+"""Options, by parameter, that a preset does not have; those of the estimation come besides."""
+
+
+def general_parameters(options: dict[str, Any]) -> WindowsParameters:
+    """Takes the parameters of the general experiment out of the options, and leaves the others."""
+    return WindowsParameters(
+        windows=options["windows"] or DEFAULT_WINDOWS.windows,
+        seed=options["seed"],
+        estimation=estimation_parameters(options, options["policies"]),
+        **{name: options.pop(name) for name in OWN_OF_GENERAL},
+    )
+
+
+def refuse_what_a_preset_sets(options: Mapping[str, Any]) -> None:
+    """Raises a usage error for an option that a preset does not have."""
+    of_general = {*OWN_OF_GENERAL, *ESTIMATION_FIELDS}
+    for option in click.get_current_context().command.params:
+        if option.name in of_general:
+            refuse(
+                (
+                    options["preset"] is not None and is_given(option.name),
+                    f"the preset sets {option.opts[0]}; leave it out",
+                )
+            )
+
+
 def refuse_contradictions(parameters: ExperimentParameters) -> None:
     """Raises a usage error for options that do not go together."""
-    general = {
-        "--policy": parameters.policies,
-        "--length": parameters.length,
-        "--contended": parameters.contended,
-        "--deals": parameters.deals,
-        "--deal-users": parameters.organizations,
-        "--processor-shares": parameters.shares,
-        "--processors": parameters.processors,
-        "--wide": parameters.wide,
-        "--backfill": parameters.backfill,
-    }
     refuse(
         (not parameters.logs and parameters.preset is None, "name at least one LOG, or a --preset"),
-        *(
-            (parameters.preset is not None and value, f"the preset sets {option}; leave it out")
-            for option, value in general.items()
-        ),
         (parameters.exhibits and parameters.preset is None, "--exhibit goes with --preset"),
-        backfill_without_rigid(parameters.wide, parameters.backfill),
-        (parameters.dask is not None and parameters.cores, "--cores does not go with --dask"),
+        backfill_without_rigid(parameters.general.wide, parameters.general.backfill),
+        (parameters.dask is not None and is_given("cores"), "--cores does not go with --dask"),
         (parameters.workers and parameters.dask != "slurm", "--workers goes with --dask slurm"),
         (
             parameters.keep is not None and any("://" in log for log in parameters.logs),

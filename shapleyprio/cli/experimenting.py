@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -32,7 +32,6 @@ from shapleyprio.experiment.cluster import on_dask
 from shapleyprio.experiment.general import windows_experiment
 from shapleyprio.experiment.keeping import ResultCache
 from shapleyprio.experiment.logs import logs_among
-from shapleyprio.experiment.parameters import WindowsParameters
 from shapleyprio.experiment.presets import preset_experiment
 from shapleyprio.experiment.results import as_json, check_writable, write_rows
 from shapleyprio.experiment.running import CellsProgress, Runner, on_cores, run
@@ -65,7 +64,7 @@ def experiment(parameters: ExperimentParameters) -> None:
 def runner_for(parameters: ExperimentParameters) -> Runner:
     """Returns what runs the cells."""
     if parameters.dask is None:
-        return on_cores(parameters.cores_or_all)
+        return on_cores(parameters.cores)
     return on_dask(parameters.dask, parameters.workers or SLURM_WORKERS)
 
 
@@ -85,21 +84,7 @@ def made_of(parameters: ExperimentParameters) -> Experiment:
             "seed": parameters.seed,
         }
         return replace(made, parameters=asked)
-    given: dict[str, Any] = {
-        "policies": parameters.policies,
-        "windows": parameters.windows,
-        "length": parameters.length,
-        "contended": parameters.contended,
-        "deals": parameters.deals,
-        "organizations": parameters.organizations,
-        "shares": parameters.shares,
-        "processors": parameters.processors,
-        "wide": parameters.wide,
-        "backfill": parameters.backfill,
-    }
-    said = {name: value for name, value in given.items() if value}
-    chosen = WindowsParameters(seed=parameters.seed, **said)
-    return windows_experiment(parameters.logs, chosen)
+    return windows_experiment(parameters.logs, parameters.general)
 
 
 @contextmanager

@@ -92,21 +92,23 @@ def choice_option(
         has_default: whether the parameter is the default where the option is left out, not None.
         multiple: whether it may be given several times.
     """
+    first = choices[:1] if multiple else choices[0]
     return click.option(
         *names,
         type=click.Choice(choices),
-        default=choices[0] if has_default else None,
+        default=first if has_default else None,
         multiple=multiple,
         help=f"{help}  [default: {choices[0]}]",
     )
 
 
 def processor_shares_option(*names: str, multiple: bool = False) -> Option[Any]:
-    """Returns --processor-shares; without a default, since it goes with other options only.
+    """Returns --processor-shares.
 
     Args:
         names: of the parameter, where it is not the option's.
-        multiple: whether it may be given several times.
+        multiple: whether it may be given several times; if not, the parameter is None where it is
+            left out, since it goes with other options only.
     """
     several = "; given twice, each is a group" if multiple else ""
     return choice_option(
@@ -114,37 +116,30 @@ def processor_shares_option(*names: str, multiple: bool = False) -> Option[Any]:
         *names,
         choices=SHARES,
         help=f"How to deal the processors out{several}.",
-        has_default=False,
+        has_default=multiple,
         multiple=multiple,
     )
 
 
-def wide_option(*, has_default: bool) -> Option[Any]:
-    """Returns --wide; without a default the parameter is None where it is left out."""
-    return choice_option(
-        "--wide",
-        choices=WIDE,
-        help="A job of q processors becomes q sequential copies, or needs all q at once.",
-        has_default=has_default,
-    )
+wide_option = choice_option(
+    "--wide",
+    choices=WIDE,
+    help="A job of q processors becomes q sequential copies, or needs all q at once.",
+)
+
+backfill_option = choice_option(
+    "--backfill",
+    choices=BACKFILLS,
+    help="Which jobs may pass a rigid job that does not fit.",
+)
 
 
-def backfill_option(*, has_default: bool) -> Option[Any]:
-    """Returns --backfill; without a default the parameter is None where it is left out."""
-    return choice_option(
-        "--backfill",
-        choices=BACKFILLS,
-        help="Which jobs may pass a rigid job that does not fit.",
-        has_default=has_default,
-    )
-
-
-def cores_option(*, has_default: bool, help: str = "Cores to compute on.") -> Option[Any]:  # noqa: A002
-    """Returns --cores; without a default the parameter is None where it is left out."""
+def cores_option(*, help: str = "Cores to compute on.") -> Option[Any]:  # noqa: A002
+    """Returns --cores."""
     return click.option(
         "--cores",
         type=click.IntRange(min=1),
-        default=(lambda: len(os.sched_getaffinity(0))) if has_default else None,
+        default=lambda: len(os.sched_getaffinity(0)),
         metavar="N",
         help=f"{help}  [default: all]",
     )

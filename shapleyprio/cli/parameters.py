@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shapleyprio.experiment.parameters import WindowsParameters
 from shapleyprio.replay.choices import Backfill, Format, Placement, Shares, Wide
+from shapleyprio.replay.policies import Estimation
 
 SLURM_WORKERS = 8
 """Jobs that `--dask slurm` starts unless another number is given."""
@@ -70,7 +71,7 @@ class ReplayParameters:
         workload: which jobs.
         policies: in the order given; empty for the usual ones.
         orderings, epsilon, confidence: how exact Rand is.
-        recompute, coalitions, predictor: how the policies shapley and live estimate contributions.
+        estimation: of contributions by the policies shapley and live.
         wide, backfill: what becomes of jobs of several processors.
         placement: which free processors a job gets.
         cores: to compute on.
@@ -82,9 +83,7 @@ class ReplayParameters:
     orderings: int | None
     epsilon: float | None
     confidence: float | None
-    recompute: int | None
-    coalitions: int | None
-    predictor: str | None
+    estimation: Estimation
     wide: Wide
     backfill: Backfill
     placement: Placement
@@ -178,15 +177,6 @@ class TrialsParameters:
     json_file: Path | None
 
 
-class Counts(tuple[int, ...]):
-    """Numbers, as words as they are typed."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return ",".join(map(str, self))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentParameters:
     """Parameters of `shapleyprio experiment`; None or empty where an option was left out.
@@ -195,16 +185,9 @@ class ExperimentParameters:
         logs: files, directories (for a preset) or URLs of stores.
         preset: a paper's experiment.
         exhibits: which of the paper's tables, figures or scenarios.
-        policies: in the order given.
-        windows: how many of each log.
-        length: of a window, seconds.
-        contended: least seconds of unfairness of a window.
-        deals: of each window.
-        organizations: numbers to deal out to.
-        shares: how to deal processors out.
-        processors: how many to deal out.
-        wide, backfill: what becomes of jobs of several processors.
+        windows: how many of each log; a preset may have more kinds.
         seed: of all random draws.
+        general: parameters of the general experiment; a preset has its own.
         cores: to compute on.
         dask: address of a scheduler, or "slurm".
         workers: jobs of Slurm to start.
@@ -215,29 +198,16 @@ class ExperimentParameters:
     logs: tuple[str, ...]
     preset: str | None
     exhibits: tuple[str, ...]
-    policies: tuple[str, ...]
     windows: int | None
-    length: int | None
-    contended: int | None
-    deals: int | None
-    organizations: Counts | None
-    shares: tuple[Shares, ...]
-    processors: int | None
-    wide: Wide | None
-    backfill: Backfill | None
     seed: int
-    cores: int | None
+    general: WindowsParameters
+    cores: int
     dask: str | None
     workers: int | None
     keep: Path | None
     results_file: Path | None
     json_file: Path | None
     report: ReportParameters
-
-    @property
-    def cores_or_all(self) -> int:
-        """The cores to compute on: all where the option was left out."""
-        return self.cores or len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

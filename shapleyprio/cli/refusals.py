@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from shapleyprio.cli.json_output import STDOUT
 
@@ -14,6 +15,15 @@ def refuse(*contradictions: tuple[object, str]) -> None:
     for wrong, message in contradictions:
         if wrong:
             raise click.UsageError(message)
+
+
+def is_given(name: str) -> bool:
+    """Returns whether the command that is called was given an option.
+
+    Args:
+        name: of its parameter.
+    """
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def refuse_the_same_file(*files: tuple[str, Path | None]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.durations import Duration, in_units
+from shapleyprio.cli.estimation import estimation_options, estimation_parameters
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
 from shapleyprio.cli.options import choice_option
@@ -31,7 +31,6 @@ from shapleyprio.replay.policies import (
     REFERENCE,
     SAMPLED_REFERENCE,
 )
-from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, PREDICTORS
 
 
 @click.command(cls=CommandOfPolicies)
@@ -61,27 +60,7 @@ from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, PREDICTORS
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="... with what probability: sets the orderings as Theorem 5.6 has it.",
 )
-@click.option(
-    "--recompute",
-    type=Duration("30s or 5m"),
-    help="So long contributions of shapley and live are used while organizations compete, before "
-    f"they are computed anew.  [default: {in_units(DEFAULT_ESTIMATION.recompute)}]",
-)
-@click.option(
-    "--coalitions",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Coalitions that shapley and live value each time with more than 10 organizations, some "
-    "more if N is very small; with 10 all are valued.  "
-    f"[default: {DEFAULT_ESTIMATION.coalitions}]",
-)
-@choice_option(
-    "--predictor",
-    choices=PREDICTORS,
-    help="What live expects of jobs that have not ended: the mean of those of the user's past jobs "
-    "that lasted longer, that of the user's last two, or the limit.",
-    has_default=False,
-)
+@estimation_options
 @choice_option(
     "--placement",
     choices=PLACEMENTS,
@@ -113,7 +92,10 @@ def command(**options: Any) -> None:
     came too early.
     """
     parameters = ReplayParameters(
-        workload=workload_parameters(options), report=report_parameters(options), **options
+        workload=workload_parameters(options),
+        estimation=estimation_parameters(options, options["policies"]),
+        report=report_parameters(options),
+        **options,
     )
     refuse_contradictions(parameters)
     with packages_needed("replay"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -21,10 +20,7 @@ from shapleyprio.output import whole_file
 from shapleyprio.replay.defaults import default_policies, orderings_for
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.policies import (
-    LIVE,
     ORDERINGS,
-    SHAPLEY,
-    Estimation,
     policy_named,
     run_policy,
 )
@@ -73,7 +69,6 @@ def run(parameters: ReplayParameters, workload: Workload, bar: ProgressBar) -> l
     if "rand" not in policies and (parameters.orderings or parameters.epsilon) is not None:
         raise click.UsageError("the number of orderings is for rand; add --policy rand")
     orderings = orderings_of(parameters, workload)
-    estimation = estimation_of(parameters, policies)
     return [
         run_policy(
             workload,
@@ -81,7 +76,7 @@ def run(parameters: ReplayParameters, workload: Workload, bar: ProgressBar) -> l
             seed=parameters.workload.seed,
             orderings=orderings,
             cores=parameters.cores,
-            estimation=estimation,
+            estimation=parameters.estimation,
             progress=bar(policy, workload.window.length),
         )
         for policy in policies
@@ -94,19 +89,6 @@ def orderings_of(parameters: ReplayParameters, workload: Workload) -> int:
         return parameters.orderings or ORDERINGS
     organizations = len(workload.organizations)
     return orderings_for(organizations, parameters.epsilon, parameters.confidence)
-
-
-def estimation_of(parameters: ReplayParameters, policies: Sequence[str]) -> Estimation:
-    """Returns how contributions are estimated; refuses what no policy would heed."""
-    names = ("recompute", "coalitions", "predictor")
-    given = {name: value for name in names if (value := getattr(parameters, name)) is not None}
-    for name in given:
-        heeding = [LIVE] if name == "predictor" else [SHAPLEY, LIVE]
-        if not set(heeding) & set(policies):
-            raise click.UsageError(
-                f"--{name} is for {' and '.join(heeding)}; add --policy {heeding[-1]}"
-            )
-    return replace(Estimation(), **given)
 
 
 def write_and_show(

@@ -21,7 +21,7 @@ from shapleyprio.cli.options import (
 )
 from shapleyprio.cli.parameters import WorkloadParameters
 from shapleyprio.cli.refusals import refuse
-from shapleyprio.replay.choices import DEFAULT_TIME_ZONE, FORMATS
+from shapleyprio.replay.choices import DEFAULT_TIME_ZONE, FORMATS, Backfill, Wide
 
 FOUND_OUT = "auto"
 """The format of a log that is to be found out."""
@@ -70,9 +70,9 @@ workload_options = together(
 
 scheduling_options = together(
     (
-        wide_option(has_default=True),
-        backfill_option(has_default=True),
-        cores_option(has_default=True),
+        wide_option,
+        backfill_option,
+        cores_option(),
     )
 )
 """Adds how jobs are scheduled anew; the command gets `wide`, `backfill` and `cores`."""
@@ -107,8 +107,8 @@ def log_file(parameters: WorkloadParameters) -> tuple[str, Path]:
     return "LOG", Path(parameters.log)
 
 
-def backfill_without_rigid(wide: str | None, backfill: str | None) -> tuple[bool, str]:
-    """Returns a contradiction for `refuse`; None is an option that was left out."""
+def backfill_without_rigid(wide: Wide, backfill: Backfill) -> tuple[bool, str]:
+    """Returns a contradiction for `refuse`."""
     return (
         backfill == "easy" and wide != "rigid",
         "--backfill goes with --wide rigid; sequential copies leave nothing to pass",

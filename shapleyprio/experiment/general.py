@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from itertools import product
 from pathlib import Path
 
 from shapleyprio.experiment.cells import Experiment, ExperimentError
-from shapleyprio.experiment.parameters import WindowsParameters
+from shapleyprio.experiment.parameters import CellParameters, WindowsParameters
 from shapleyprio.experiment.window_schedules import check_policies
 from shapleyprio.experiment.windows import WindowCell
 from shapleyprio.replay.limits import MOST_REF_ORGANIZATIONS
@@ -28,8 +28,9 @@ def windows_experiment(logs: Sequence[str], parameters: WindowsParameters) -> Ex
         PolicyError: there is no such policy.
         ExperimentError: two logs have the same name, or Ref cannot have so many organizations.
     """
-    most, policies = max(parameters.organizations), tuple(dict.fromkeys(parameters.policies))
-    check_policies(policies)
+    parameters = replace(parameters, policies=tuple(dict.fromkeys(parameters.policies)))
+    most = max(parameters.organizations)
+    check_policies(parameters.policies)
     if most > MOST_REF_ORGANIZATIONS:
         raise ExperimentError(
             f"{most} organizations; policies are held against ref, which takes "
@@ -38,21 +39,16 @@ def windows_experiment(logs: Sequence[str], parameters: WindowsParameters) -> Ex
     names = [label_of(log) for log in logs]
     if len(set(names)) < len(names):
         raise ExperimentError(f"logs of the same name: {', '.join(sorted(names))}; rename one")
+    in_common = {field.name: getattr(parameters, field.name) for field in fields(CellParameters)}
     cells = [
         WindowCell(
             source=source if "://" in source else str(Path(source).resolve()),
             log=name,
-            length=parameters.length,
-            contended=parameters.contended,
             organizations=count,
             shares=share,
-            processors=parameters.processors,
-            policies=policies,
-            wide=parameters.wide,
-            backfill=parameters.backfill,
-            seed=parameters.seed,
             window=window,
             deal=deal,
+            **in_common,
         )
         # the larger numbers of organizations take longest
         for count in sorted(set(parameters.organizations), reverse=True)
@@ -70,8 +66,13 @@ def windows_experiment(logs: Sequence[str], parameters: WindowsParameters) -> Ex
         value="unfairness",
         paired=("log", "shares", "organizations", "window", "deal"),
         inputs=[Path(log) for log in logs if "://" not in log],
-        parameters={**asdict(parameters), "policies": policies},
+        parameters=_flat(parameters),
     )
+
+
+def _flat(parameters: WindowsParameters) -> dict[str, object]:
+    own = {name: value for name, value in asdict(parameters).items() if name != "estimation"}
+    return own | asdict(parameters.estimation)
 
 
 def _kind(parameters: WindowsParameters) -> str:

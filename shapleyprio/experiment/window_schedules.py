@@ -9,7 +9,13 @@ from shapleyprio.experiment.cells import Row
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.measures import Measures, measure
-from shapleyprio.replay.policies import ORDERINGS, SAMPLED_REFERENCE, policy_named, run_policy
+from shapleyprio.replay.policies import (
+    ORDERINGS,
+    SAMPLED_REFERENCE,
+    Estimation,
+    policy_named,
+    run_policy,
+)
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload, with_history
 
@@ -26,12 +32,14 @@ class WindowSchedules:
         log: whose window it is.
         workload: the window's jobs.
         seed: of the policies' random draws.
+        estimation: of contributions by shapley and live.
     """
 
-    def __init__(self, log: Log, workload: Workload, *, seed: int) -> None:
+    def __init__(self, log: Log, workload: Workload, *, seed: int, estimation: Estimation) -> None:
         self.workload = workload
         self._log = log
         self._seed = seed
+        self._estimation = estimation
         self._tried: dict[str, Tried] = {}
 
     def under(self, contender: str) -> Tried:
@@ -50,7 +58,13 @@ class WindowSchedules:
         if policy_named(policy).uses_history:
             workload = with_history(workload, self._log)
         try:
-            schedule = run_policy(workload, policy, seed=self._seed, orderings=orderings)
+            schedule = run_policy(
+                workload,
+                policy,
+                seed=self._seed,
+                orderings=orderings,
+                estimation=self._estimation,
+            )
         except PolicyError as error:
             problem = f"{contender}: {error}"
             return {"problem": problem, "remedy": error.remedy and error.remedy.value}

@@ -8,8 +8,9 @@ from random import Random
 from shapleyprio.errors import Remedy
 from shapleyprio.experiment.cells import ExperimentError, Row
 from shapleyprio.experiment.logs import log_of
+from shapleyprio.experiment.parameters import CellParameters
 from shapleyprio.experiment.window_schedules import WindowSchedules
-from shapleyprio.replay.choices import DEFAULT_BACKFILL, DEFAULT_WIDE, Backfill, Shares, Wide
+from shapleyprio.replay.choices import Shares
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import unfairness
@@ -21,21 +22,14 @@ MOST_DRAWS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowCell:
+class WindowCell(CellParameters):
     """One window of a log, its users and processors dealt out, under every policy and `ref`.
 
     Attributes:
         source: the log's file, or URL of a store.
         log: what the log is called in the results.
-        length: of the window, seconds.
         organizations: how many users are dealt out to.
         shares: how processors are dealt out.
-        processors: how many there are; None for as many as the log says.
-        policies: names of `shapleyprio.replay.POLICIES`, or rand-N for rand with N orderings.
-        wide, backfill: what becomes of jobs of several processors.
-        seed: of the experiment.
-        contended: seconds by which one of `COMPARED` is away from ref at least, or else the
-            window is drawn anew; None for any window.
         window: the window's number; together with seed, log's name and length it sets where the
             window is, so all shares, deals and numbers of organizations see the same windows,
             unless they are to be contended.
@@ -44,15 +38,8 @@ class WindowCell:
 
     source: str
     log: str
-    length: int
     organizations: int
     shares: Shares
-    processors: int | None
-    policies: tuple[str, ...]
-    wide: Wide = DEFAULT_WIDE
-    backfill: Backfill = DEFAULT_BACKFILL
-    contended: int | None = None
-    seed: int
     window: int
     deal: int = 0
 
@@ -87,7 +74,9 @@ class WindowCell:
             workload = workload_of(
                 log, dealt, window=window, wide=self.wide, backfill=self.backfill
             )
-            schedules = WindowSchedules(log, workload, seed=self._drawn_seed("policy"))
+            schedules = WindowSchedules(
+                log, workload, seed=self._drawn_seed("policy"), estimation=self.estimation
+            )
             if self._is_wanted(schedules):
                 return [self._row(schedules, policy) for policy in self.policies]
         raise ExperimentError(

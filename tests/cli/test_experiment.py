@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pandas as pd
 import pytest
 
 from shapleyprio.cli import experimenting
-from shapleyprio.experiment import general
+from shapleyprio.experiment import general, window_schedules
 from shapleyprio.experiment.cells import Experiment, ExperimentTable, PresetParameters
 from shapleyprio.experiment.parameters import WindowsParameters
+from shapleyprio.replay.policies import Estimation, run_policy
 from tests.cli.offline import OfflineCommand
 from tests.experiment.examples import Failing, experiment_of, write_log
 
@@ -136,8 +138,23 @@ def test_the_json_has_all_parameters() -> None:
         "processors": None,
         "wide": "expand",
         "backfill": "none",
+        "recompute": 300,
+        "coalitions": 500,
+        "predictor": "survivors",
         "seed": 7,
     }
+
+
+def test_live_estimates_as_it_is_asked_to() -> None:
+    live = ("busy.swf", *SMALL, "--policy", "live")
+    asked = ("--predictor", "limit", "--recompute", "2s", "--coalitions", "40")
+    with patch.object(window_schedules, "run_policy", wraps=run_policy) as scheduling:
+        parameters = answer(*live, *asked)["parameters"]
+    (estimation,) = {
+        call.kwargs["estimation"] for call in scheduling.call_args_list if call.args[1] == "live"
+    }
+    assert estimation == Estimation(predictor="limit", recompute=2, coalitions=40)
+    assert {name: parameters[name] for name in asdict(estimation)} == asdict(estimation)
 
 
 def test_a_preset_takes_its_logs_and_shows_its_own_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +193,12 @@ def test_a_cell_that_cannot_run_ends_it_with_one_line(monkeypatch: pytest.Monkey
         ("name at least one LOG, or a --preset", []),
         ("the preset sets --policy", ["--preset", "skowron-2013", ".", "--policy", "fcfs"]),
         ("the preset sets --deal-users", ["--preset", "skowron-2013", ".", "--deal-users", "3"]),
+        ("the preset sets --recompute", ["--preset", "skowron-2013", ".", "--recompute", "9s"]),
+        ("--predictor is for live; add --policy live", ["busy.swf", "--predictor", "limit"]),
+        (
+            "--coalitions is for shapley and live",
+            ["busy.swf", "--policy", "fcfs", "--coalitions", "40"],
+        ),
         ("--exhibit goes with --preset", ["busy.swf", "--exhibit", "table-1"]),
         ("no exhibit 'table-9'", ["--preset", "skowron-2013", ".", "--exhibit", "table-9"]),
         ("none of skowron-2013's logs is at hand", ["--preset", "skowron-2013", "."]),

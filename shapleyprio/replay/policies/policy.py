@@ -54,11 +54,16 @@ class Policy:
         decision: which organization is served next, for the help text and the documentation.
         source: the paper, and where in it; empty if it comes from none.
         schedule: makes a schedule; imports what it needs when it is called.
-        uses_history: whether it makes use of a workload's history.
+        heeds: the attributes of `Estimation` that it heeds.
     """
 
     name: str
     decision: str
     source: str = ""
     schedule: Scheduler
-    uses_history: bool = False
+    heeds: tuple[str, ...] = ()
+
+    @property
+    def uses_history(self) -> bool:
+        """Whether it makes use of a workload's history: it does if it predicts."""
+        return "predictor" in self.heeds

@@ -36,12 +36,6 @@ REFERENCE = "ref"
 SAMPLED_REFERENCE = "rand"
 """What stands in for the reference where there are too many organizations for it."""
 
-SHAPLEY = "shapley"
-"""The policy by the Shapley value of coalitions that start jobs by release."""
-
-LIVE = "live"
-"""The policy that a daemon could follow."""
-
 RECORDED = "recorded"
 """What happened, as a policy."""
 
@@ -178,17 +172,18 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
                 schedule=_rand,
             ),
             Policy(
-                name=SHAPLEY,
+                name="shapley",
                 decision="the largest φ − ψ, φ being the Shapley value of coalitions that start "
                 "jobs by release",
                 schedule=_shapley,
+                heeds=("recompute", "coalitions"),
             ),
             Policy(
-                name=LIVE,
+                name="live",
                 decision="as shapley, with what is known at the time: processing times of "
                 "unfinished jobs are predicted",
                 schedule=_live,
-                uses_history=True,
+                heeds=("recompute", "coalitions", "predictor"),
             ),
             *_ONE_SCHEDULE,
             Policy(
@@ -236,6 +231,15 @@ def run_policy(
         progress=progress or no_progress,
     )
     return policy_named(policy).schedule(workload, options)
+
+
+def policies_heeding(name: str) -> list[str]:
+    """Returns the policies that heed an attribute of `Estimation`.
+
+    >>> policies_heeding("predictor")
+    ['live']
+    """
+    return [policy.name for policy in POLICIES.values() if name in policy.heeds]
 
 
 def policy_named(name: str) -> Policy:

@@ -17,10 +17,8 @@ from shapleyprio.replay.shapley.exact import (
 from shapleyprio.replay.shapley.first_come import Valuation
 from shapleyprio.replay.shapley.fluid import Fluid, fluid_of
 from shapleyprio.replay.shapley.game import Bools, Game
+from shapleyprio.replay.shapley.options import EXACT_ORGANIZATIONS
 from shapleyprio.replay.shapley.sampling import Draws, Floats, Sample, fit
-
-EXACT_ORGANIZATIONS = 10
-"""Up to so many all coalitions are valued, whatever the budget, unless asked otherwise."""
 
 FLUID_ORGANIZATIONS = 18
 """Up to so many the fluid approximation's own Shapley value is computed from all coalitions."""

@@ -8,6 +8,10 @@ PREDICTORS = ("survivors", "last-two", "limit")
 """Names of what can predict processing times; the first one is taken unless another is named."""
 
 
+EXACT_ORGANIZATIONS = 10
+"""Up to so many all coalitions are valued, whatever the budget, unless asked otherwise."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimation:
     """How contributions are estimated while a schedule is decided.
