@@ -25,7 +25,10 @@ from shapleyprio.cli.refusals import refuse_missing_directories
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.wording import three_digits
 
-PARTS = ("cycle", "ingest", "steady", "replay", "all", "estimators", "slurm")
+ON_LOGS = ("estimators", "manipulations")
+"""Parts that are measured on real logs alone."""
+
+PARTS = ("cycle", "ingest", "steady", "replay", "all", *ON_LOGS, "slurm")
 MOST_ORGANIZATIONS = 16
 MIN_WIDTH = 40
 """Columns of the text; where it does not fit, terminals wrap lines."""
@@ -91,6 +94,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     all     all of these (the default)
     estimators  how far Shapley values estimated from few coalitions are off, on --logs,
             beside random orderings and those of shapiq if it is installed; some minutes
+    manipulations  what an organization of --logs gains by splitting, merging, delaying or
+            padding its jobs, and by wrong time limits; some minutes
     slurm   what the daemon costs a private real Slurm, which is booted for that: its
             calls, how long it takes to read the queue (with an array of 100,000 tasks,
             too), how soon squeue -j is answered meanwhile, how soon new jobs have
@@ -139,8 +144,8 @@ def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
         if parameters.part == "slurm":
             yield from measure_slurm(parameters, folder, bar)
             return
-        if parameters.part == "estimators":
-            yield from measure_estimators(parameters.logs, bar)
+        if parameters.part in ON_LOGS:
+            yield from measure_on_logs(parameters.part, parameters.logs, bar)
             return
         if parameters.part in {"cycle", "all"}:
             yield from cycles.cycles(folder, bar("cycles", 2 * cycles.RUNS))
@@ -167,18 +172,19 @@ def measure_store(
         yield from steady.steady(small_url, large_url, records, done)
 
 
-def measure_estimators(logs: Path | None, bar: ProgressBar) -> Iterator[Measurement]:
-    """Estimates Shapley values on windows of real logs.
+def measure_on_logs(part: str, logs: Path | None, bar: ProgressBar) -> Iterator[Measurement]:
+    """Measures on windows of real logs.
 
     Raises:
         click.UsageError: there are no logs.
         ReplayError: packages are missing.
     """
     if logs is None:
-        raise click.UsageError("estimators are measured on real logs; add --logs DIRECTORY")
+        raise click.UsageError(f"{part} are measured on real logs; add --logs DIRECTORY")
     with packages_needed("bench", "replay"):
-        from shapleyprio.bench import estimators
-    yield from estimators.measure(logs, bar)
+        from shapleyprio.bench import estimators, manipulations
+    parts = {"estimators": estimators.measure, "manipulations": manipulations.measure_manipulations}
+    yield from parts[part](logs, bar)
 
 
 def measure_slurm(

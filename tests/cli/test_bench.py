@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,19 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from shapleyprio.bench import cycles, replay, replay_workloads, steady
+from shapleyprio.bench import (
+    contended,
+    cycles,
+    manipulations,
+    replay,
+    replay_workloads,
+    steady,
+)
 from shapleyprio.bench.measure import Machine, Measurement, Ran, of_runs, run_apart
 from shapleyprio.bench.replay import Case
 from shapleyprio.bench.workloads import NOW, day_of_records
 from shapleyprio.cli import main
-from shapleyprio.cli.bench import render
+from shapleyprio.cli.bench import ON_LOGS, render
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.replay.policies import ONE_SCHEDULE
 from shapleyprio.slurm.text import SEPARATOR
@@ -184,6 +192,48 @@ def test_logs_that_are_not_there_are_named(tmp_path: Path) -> None:
     (line,) = [line for line in result.stderr.splitlines() if "left out" in line]
     assert line == f"shapleyprio: left out: RICC's whole log ({replay.RICC}): not in {tmp_path}"
     assert not [row for row in json.loads(result.stdout)["measurements"] if "RICC" in row["what"]]
+
+
+def write_contended_log(folder: Path) -> None:
+    """Four users and two processors, which have too much to do; with time limits."""
+    random = Random(3)  # the same log every time
+    lines = [
+        f"{job} {job * 2} {random.randrange(9)} {5 + random.randrange(9)} {1 + job % 2} -1 -1 "
+        f"{1 + job % 2} 20 -1 1 {job % 4} 1 -1 -1 -1 -1 -1\n"
+        for job in range(1, 201)
+    ]
+    text = "; MaxProcs: 2\n" + "".join(lines)
+    (folder / "HPC2N-2002-2.2-cln.swf.gz").write_bytes(gzip.compress(text.encode()))
+
+
+@pytest.fixture
+def contended_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_contended_log(tmp_path)
+    monkeypatch.setattr(contended, "LENGTH", 100)
+    monkeypatch.setattr(contended, "CONTENDED", 1)
+    return tmp_path
+
+
+def test_manipulations_are_tried_on_contended_windows(
+    contended_logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manipulations, "ORGANIZATIONS", 2)
+    monkeypatch.setattr(manipulations, "WINDOWS", 2)
+    measured = measure("manipulations", "--logs", str(contended_logs))
+    found = {(row["what"], row["name"]): row["value"] for row in measured}
+    assert {name for _, name in found} == {"directcontr", "fairshare", "live", "live by limits"}
+    assert found["HPC2N, padded by 20 %: mean gain", "live"] < 0
+    assert found["HPC2N, in single copies: mean gain", "fairshare"] == 0
+    assert ("HPC2N, twice the limits: organizations that gain", "live by limits") in found
+    assert ("HPC2N, twice the limits: mean gain", "directcontr") not in found
+    assert all(1 <= row["runs"] <= 4 for row in measured)
+
+
+@pytest.mark.parametrize("part", ON_LOGS)
+def test_what_is_measured_on_real_logs_asks_for_them(part: str) -> None:
+    result = CliRunner().invoke(main, ["bench", part])
+    assert result.exit_code == 2
+    assert "add --logs DIRECTORY" in result.stderr
 
 
 def test_one_core_alone_is_not_held_against_two(monkeypatch: pytest.MonkeyPatch) -> None:

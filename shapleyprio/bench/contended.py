@@ -1,0 +1,123 @@
+"""Windows of real logs in which organizations compete, drawn at random: the same for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from shapleyprio.experiment.windows import window_at_random
+from shapleyprio.replay.dealing import deal
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.log import Log
+from shapleyprio.replay.measures import Measures, measure, unfairness
+from shapleyprio.replay.policies import COMPARED, REFERENCE, Estimation, run_policy
+from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION
+from shapleyprio.replay.workload import Workload, workload_of
+
+LENGTH = 100_000
+"""Seconds of a window."""
+
+CONTENDED = 30
+"""Seconds that one of `COMPARED` is away from the fair schedule, at least."""
+
+MOST_DRAWS = 2_000
+"""Windows that are drawn of a log; there are logs with little contention."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A real log.
+
+    Attributes:
+        name: what it is called here.
+        file: its name in the Parallel Workloads Archive.
+        processors: of the system; None for what the log says.
+    """
+
+    name: str
+    file: str
+    processors: int | None = None
+
+
+LOGS = (
+    LogFile("LPC", "LPC-EGEE-2004-1.2-cln.swf.gz", 70),
+    LogFile("HPC2N", "HPC2N-2002-2.2-cln.swf.gz"),
+    LogFile("RICC", "RICC-2010-2.swf.gz"),
+    LogFile("METACENTRUM", "METACENTRUM-2009-2.swf.gz", 806),
+    LogFile("DAS2", "DAS2-fs1-2003-1.swf.gz"),
+    LogFile("Curie", "CEA-Curie-2011-2.1-cln.swf.gz"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fair:
+    """What counts as fair.
+
+    Attributes:
+        policy: its name.
+        estimation: of contributions, if the policy estimates them.
+    """
+
+    policy: str = REFERENCE
+    estimation: Estimation = DEFAULT_ESTIMATION
+
+
+BY_REF = Fair()
+
+
+@dataclass(frozen=True, slots=True)
+class ContendedWindow:
+    """A window in which policies differ.
+
+    Attributes:
+        workload: with its history.
+        fair: measures of the fair schedule.
+        unfairness: of each of `COMPARED`, in seconds per part.
+    """
+
+    workload: Workload
+    fair: Measures
+    unfairness: dict[str, float]
+
+    def unfairness_of(self, policy: str, *, estimation: Estimation) -> float:
+        """Returns Δψ/p_tot of a policy that estimates contributions, in seconds."""
+        schedule = run_policy(self.workload, policy, estimation=estimation)
+        return float(unfairness(measure(self.workload, schedule), self.fair))
+
+
+def contended_windows(
+    log: Log,
+    log_file: LogFile,
+    *,
+    organizations: int,
+    windows: int,
+    fair: Fair = BY_REF,
+) -> Iterator[ContendedWindow]:
+    """Draws windows of a log until so many are contended, each with its own deal of users."""
+    random = Random(f"{log_file.name}/{organizations}")  # noqa: S311  # a measurement, no secret
+    found = 0
+    for number in range(MOST_DRAWS):
+        if found == windows:
+            return
+        dealt = deal(log, organizations, shares="zipf", processors=log_file.processors, seed=number)
+        window = window_at_random(log, LENGTH, dealt, random)
+        workload = workload_of(log, dealt, window=window, with_history=True)
+        drawn = _contended(workload, fair)
+        if drawn is not None:
+            found += 1
+            yield drawn
+
+
+def _contended(workload: Workload, fair: Fair) -> ContendedWindow | None:
+    try:
+        schedules = {policy: run_policy(workload, policy) for policy in COMPARED}
+        fairest = run_policy(workload, fair.policy, estimation=fair.estimation)
+    except PolicyError:
+        return None
+    against = measure(workload, fairest)
+    away = {
+        policy: float(unfairness(measure(workload, schedule), against))
+        for policy, schedule in schedules.items()
+    }
+    return ContendedWindow(workload, against, away) if max(away.values()) >= CONTENDED else None
