@@ -61,4 +61,4 @@ class ReplayError(Exception):
 
 
 class OutputError(Exception):
-    """A file cannot be written; the message names it and the way out."""
+    """A file cannot be written, or not gone on from; the message names it and the way out."""

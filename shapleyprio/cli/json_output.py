@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from shapleyprio.output import whole_file
+from shapleyprio.output import write_json as write_json_file
 from shapleyprio.wording import visible_json
 
 OPTION = "--json"
@@ -51,9 +50,7 @@ def write_json(json_file: Path | None, value: object) -> bool:
         click.echo(visible_json(value))
         return False
     if json_file is not None:
-        with whole_file(json_file) as file:
-            json.dump(value, file, indent=2, ensure_ascii=False)
-            file.write("\n")
+        write_json_file(json_file, value)
     return True
 
 

@@ -46,13 +46,3 @@ def refuse_used_directory(option: str, directory: Path | None) -> None:
     """Raises a usage error for a directory that has something in it."""
     if directory is not None and directory.is_dir() and any(directory.iterdir()):
         raise click.UsageError(f"{option}: {directory} is not empty; name a new directory")
-
-
-def make_directory(option: str, directory: Path) -> None:
-    """Makes a directory that was named in an option, unless it is there."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise click.BadParameter(
-            f"{directory} cannot be made ({error.strerror})", param_hint=option
-        ) from None

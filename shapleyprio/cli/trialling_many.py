@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,7 +11,6 @@ from rich.table import Table
 
 from shapleyprio.cli.json_output import write_json
 from shapleyprio.cli.parameters import ListedTrial, TrialsParameters
-from shapleyprio.cli.refusals import make_directory
 from shapleyprio.cli.tables import make_room, plain_table
 from shapleyprio.cli.trial_progress import watching
 from shapleyprio.cli.trialling import (
@@ -22,10 +19,11 @@ from shapleyprio.cli.trialling import (
     prepared_trial,
     refuse_faults,
 )
+from shapleyprio.output import KeptResults
 from shapleyprio.testbed.directories import state_directory
 from shapleyprio.trial.arms import ARMS
 from shapleyprio.trial.comparison import ComparedTrial, mean_of
-from shapleyprio.trial.preparing import run_trials
+from shapleyprio.trial.preparing import PreparedTrial, run_trials
 from shapleyprio.trial.report import ArmResult
 from shapleyprio.wording import decimal, whole
 
@@ -43,75 +41,52 @@ def trials(parameters: TrialsParameters) -> None:
 
     Raises:
         TrialError: an arm could not be run; the results of trials that ended are kept.
+        OutputError: results cannot be kept, or those of another trial are.
         AccountingError: records are missing or not as they must be.
     """
-    make_directory("--keep", parameters.keep)
+    results = KeptResults(parameters.keep, asked_as="trial")
+    results.make()
     kept = {
         listed.name: report
         for listed in parameters.trials
-        if (report := _kept(parameters, listed)) is not None
+        if (report := results.of(listed.name, dict(listed.keys))) is not None
     }
     waiting = [listed for listed in parameters.trials if listed.name not in kept]
     if kept and waiting:
         click.echo(f"shapleyprio: kept: {', '.join(kept)}", err=True)
-    faulty = _run(parameters, waiting, kept) if waiting else []
+    found: list[ArmResult] = []
+
+    def finished(listed: ListedTrial, trial: PreparedTrial, arms: list[ArmResult]) -> None:
+        found.extend(arms)
+        report = trial.as_json(arms, with_jobs=listed.parameters.jobs)
+        kept[listed.name] = results.keep(listed.name, dict(listed.keys), report)
+
+    if waiting:
+        _run(parameters, waiting, finished)
     _write_and_show(parameters, {listed.name: kept[listed.name] for listed in parameters.trials})
-    refuse_faults(faulty)
-
-
-def _file(parameters: TrialsParameters, trial: ListedTrial) -> Path:
-    return parameters.keep / f"{trial.name}.json"
-
-
-def _kept(parameters: TrialsParameters, trial: ListedTrial) -> dict[str, Any] | None:
-    """Returns a trial's results, if it has ended already.
-
-    Raises:
-        click.UsageError: they are another trial's.
-    """
-    file = _file(parameters, trial)
-    if not file.exists():
-        return None
-    try:
-        report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        report = {}
-    if report.get("trial") != dict(trial.keys):
-        raise click.UsageError(
-            f"{file}: these are not the results of what the list asks for now; remove the file, "
-            "or name another directory with --keep"
-        )
-    return report
+    refuse_faults(found)
 
 
 def _run(
-    parameters: TrialsParameters, waiting: Sequence[ListedTrial], kept: dict[str, dict[str, Any]]
-) -> list[ArmResult]:
-    """Runs trials; results go to `kept` and to files as soon as a trial's last arm has ended."""
+    parameters: TrialsParameters,
+    waiting: Sequence[ListedTrial],
+    finished: Callable[[ListedTrial, PreparedTrial, list[ArmResult]], None],
+) -> None:
+    """Runs trials, and hands each one over as soon as its last arm has ended."""
     install()
     # short names of directories, for UNIX sockets are below them
     prepared = [
         prepared_trial(listed.parameters, directory=f"{number}/")
         for number, listed in enumerate(waiting, start=1)
     ]
-    found: list[ArmResult] = []
-
-    def finished(index: int, results: list[ArmResult]) -> None:
-        listed, trial = waiting[index], prepared[index]
-        found.extend(results)
-        report = trial.as_json(results, with_jobs=listed.parameters.jobs)
-        kept[listed.name] = {"trial": dict(listed.keys), **report}
-        write_json(_file(parameters, listed), kept[listed.name])
-
     with state_directory(parameters.directory) as directory, watching() as watch:
         run_trials(
             prepared,
             directory=directory,
             at_once=parameters.side_by_side,
             watch=watch,
-            finished=finished,
+            finished=lambda index, arms: finished(waiting[index], prepared[index], arms),
         )
-    return found
 
 
 def _write_and_show(parameters: TrialsParameters, kept: Mapping[str, dict[str, Any]]) -> None:

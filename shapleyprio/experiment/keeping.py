@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -12,7 +11,7 @@ from typing import Any
 
 from shapleyprio.experiment.cells import Cell, Experiment, ExperimentError, Row
 from shapleyprio.experiment.logs import checksum
-from shapleyprio.output import whole_file
+from shapleyprio.output import KeptResults, read_json, write_json
 
 MANIFEST = "experiment.json"
 CELLS = "cells"
@@ -20,13 +19,13 @@ CELLS = "cells"
 
 @dataclass(frozen=True, slots=True)
 class ResultCache:
-    """A directory with a manifest and a whole file for each finished cell.
+    """A directory with a manifest and the rows of each finished cell.
 
     Attributes:
-        directory: where it is.
+        cells: the rows.
     """
 
-    directory: Path
+    cells: KeptResults
 
     @classmethod
     def of(cls, directory: Path, experiment: Experiment) -> ResultCache:
@@ -34,55 +33,39 @@ class ResultCache:
 
         Raises:
             ExperimentError: something else is kept there.
-            ReplayError: it cannot be written.
+            OutputError: it cannot be read or written.
         """
         wanted = manifest_of(experiment)
         file = directory / MANIFEST
         if file.exists():
-            _refuse_differences(directory, _read(file), wanted)
+            _refuse_differences(directory, read_json(file), wanted)
         elif directory.is_dir() and any(directory.iterdir()):
             raise ExperimentError(
                 f"{directory}: has no {MANIFEST} and is not empty; name a new directory"
             )
-        try:
-            (directory / CELLS).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ExperimentError(
-                f"{directory}: cannot be made ({error.strerror}); name another directory"
-            ) from None
-        _write(file, wanted)
-        return cls(directory)
+        cells = KeptResults(directory / CELLS, asked_as="parameters")
+        cells.make()
+        write_json(file, wanted)
+        return cls(cells)
 
     def rows_of(self, cells: Sequence[Cell]) -> dict[int, list[Row]]:
         """Returns the rows of the finished cells, by the cells' index.
 
         Raises:
-            ExperimentError: a cell of that name was run with other parameters.
+            OutputError: a cell of that name was run with other parameters, or cannot be read.
         """
-        finished = {}
-        for index, cell in enumerate(cells):
-            file = self._file(cell)
-            if not file.exists():
-                continue
-            content = _read(file)
-            if content["parameters"] != _digest(cell):
-                raise ExperimentError(
-                    f"{file}: was run with other parameters (another seed, other policies, or a "
-                    "log elsewhere); give the same ones, or name a new directory"
-                )
-            finished[index] = content["rows"]
-        return finished
+        kept = (
+            (index, self.cells.of(cell.name, _digest(cell))) for index, cell in enumerate(cells)
+        )
+        return {index: content["rows"] for index, content in kept if content is not None}
 
     def keep(self, cell: Cell, rows: Sequence[Row]) -> None:
         """Keeps a cell that is finished.
 
         Raises:
-            ReplayError: it cannot be written.
+            OutputError: it cannot be written.
         """
-        _write(self._file(cell), {"parameters": _digest(cell), "rows": rows})
-
-    def _file(self, cell: Cell) -> Path:
-        return self.directory / CELLS / f"{cell.name}.json"
+        self.cells.keep(cell.name, _digest(cell), {"rows": rows})
 
 
 def manifest_of(experiment: Experiment) -> dict[str, Any]:
@@ -117,16 +100,3 @@ def _refuse_differences(directory: Path, kept: dict[str, Any], wanted: dict[str,
 def _digest(cell: Cell) -> str:
     """Returns a checksum of all parameters: cells are dataclasses, whose text has every field."""
     return hashlib.sha256(repr(cell).encode()).hexdigest()
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ExperimentError(f"{file}: cannot be read ({error}); remove it to go on") from None
-    return content
-
-
-def _write(file: Path, content: dict[str, Any]) -> None:
-    with whole_file(file) as stream:
-        json.dump(content, stream, indent=1)

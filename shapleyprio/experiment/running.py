@@ -43,7 +43,8 @@ def run(
         The rows of all cells, in the cells' order.
 
     Raises:
-        ReplayError: a cell cannot be run, or its rows cannot be kept.
+        ReplayError: a cell cannot be run.
+        OutputError: its rows cannot be kept, or another cell's are kept.
     """
     report = progress or (lambda _finished, _kept: None)
     rows = {} if kept is None else kept.rows_of(experiment.cells)

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shapleyprio.errors import Remedy, ReplayError
+from shapleyprio.errors import OutputError, Remedy, ReplayError
 from shapleyprio.experiment.cells import ExperimentError, Row
 from shapleyprio.experiment.keeping import ResultCache
 from shapleyprio.experiment.running import on_cores, run
@@ -136,7 +136,7 @@ def test_another_seed_is_refused(tmp_path: Path) -> None:
     made = squares(trail, 1)
     run(made, on_cores(1), kept=ResultCache.of(tmp_path / "kept", made))
     other = squares(trail, 1, seed=1)
-    with pytest.raises(ExperimentError, match=r"square-0\.json: .* other parameters"):
+    with pytest.raises(OutputError, match=r"square-0\.json: .* other parameters"):
         run(other, on_cores(1), kept=ResultCache.of(tmp_path / "kept", other))
 
 
@@ -168,5 +168,5 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     kept = ResultCache.of(tmp_path / "kept", made)
     damaged = tmp_path / "kept" / "cells" / "square-0.json"
     damaged.write_text("{")
-    with pytest.raises(ExperimentError, match=f"{damaged}: .*remove it to go on"):
+    with pytest.raises(OutputError, match=f"{damaged}: .*remove it to go on"):
         run(made, on_cores(1), kept=kept)

@@ -90,13 +90,21 @@ def test_what_has_results_is_shown_and_not_run_again() -> None:
     assert list(json.loads(Path("all.json").read_text())) == ["one", "two"]
 
 
-@pytest.mark.parametrize("text", ["{}", "no JSON"])
-def test_results_of_something_else_are_not_taken_for_a_trials(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{}", "was run with other parameters than are asked for now"),
+        ('{"trial": {"deal-users": 3}}', "was run with other parameters than are asked for now"),
+        ("no JSON", "cannot be read"),
+        ("[]", "is no object in JSON"),
+    ],
+)
+def test_results_of_something_else_are_not_taken_for_a_trials(text: str, complaint: str) -> None:
     Path("results").mkdir()
     Path("results/one.json").write_text(text)
     ended = trials(f"deal-users = 2\n{ONE}")
     assert ended.exit_code == 2
-    assert "one.json: these are not the results of what the list asks for" in ended.stderr
+    assert f"one.json: {complaint}" in " ".join(ended.stderr.split())
 
 
 def test_means_are_over_those_trials_that_ran_an_arm() -> None:
