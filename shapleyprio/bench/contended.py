@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from shapleyprio.experiment.windows import window_at_random
@@ -13,7 +13,7 @@ from shapleyprio.replay.log import Log
 from shapleyprio.replay.measures import Measures, measure, unfairness
 from shapleyprio.replay.policies import COMPARED, REFERENCE, Estimation, run_policy
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION
-from shapleyprio.replay.workload import Workload, workload_of
+from shapleyprio.replay.workload import Workload, with_history, workload_of
 
 LENGTH = 100_000
 """Seconds of a window."""
@@ -102,11 +102,11 @@ def contended_windows(
             return
         dealt = deal(log, organizations, shares="zipf", processors=log_file.processors, seed=number)
         window = window_at_random(log, LENGTH, dealt, random)
-        workload = workload_of(log, dealt, window=window, with_history=True)
+        workload = workload_of(log, dealt, window=window)
         drawn = _contended(workload, fair)
         if drawn is not None:
             found += 1
-            yield drawn
+            yield replace(drawn, workload=with_history(workload, log))
 
 
 def _contended(workload: Workload, fair: Fair) -> ContendedWindow | None:

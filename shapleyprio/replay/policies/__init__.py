@@ -10,6 +10,7 @@ from shapleyprio.replay.policies.policy import (
 from shapleyprio.replay.policies.registry import (
     COMPARED,
     EXPERIMENT_POLICIES,
+    LIVE,
     MOST_FOR_REF,
     ONE_SCHEDULE,
     POLICIES,
@@ -26,6 +27,7 @@ from shapleyprio.replay.shapley.options import PREDICTORS, Estimation
 __all__ = [
     "COMPARED",
     "EXPERIMENT_POLICIES",
+    "LIVE",
     "MOST_FOR_REF",
     "ONE_SCHEDULE",
     "ORDERINGS",

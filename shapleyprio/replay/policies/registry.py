@@ -36,6 +36,9 @@ REFERENCE = "ref"
 SAMPLED_REFERENCE = "rand"
 """What stands in for the reference where there are too many organizations for it."""
 
+LIVE = "live"
+"""The policy that a daemon could follow."""
+
 RECORDED = "recorded"
 """What happened, as a policy."""
 
@@ -179,7 +182,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
                 heeds=("recompute", "coalitions"),
             ),
             Policy(
-                name="live",
+                name=LIVE,
                 decision="as shapley, with what is known at the time: processing times of "
                 "unfinished jobs are predicted",
                 schedule=_live,
