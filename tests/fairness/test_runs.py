@@ -46,6 +46,24 @@ def test_a_run_keeps_what_was_accounted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("submit", "eligible", "release"),
+    [(40, 70, 70), (40, 40, 40), (40, None, 40), (40, 30, 40), (40, 110, 100), (120, 130, 100)],
+)
+def test_a_run_is_released_when_it_was_eligible_but_not_before_submission_nor_after_its_start(
+    submit: int, eligible: int | None, release: int
+) -> None:
+    run = run_of(job_record(start=100, end=160, submit=submit, eligible=eligible))
+    assert run is not None
+    assert run.release == release
+
+
+def test_a_suspension_changes_neither_release_nor_limit() -> None:
+    run = run_of(job_record(start=100, end=190, submit=40, eligible=70, limit=80, suspended=30))
+    assert run is not None
+    assert (run.release, run.begin, run.limit) == (70, 130, 80)
+
+
+@pytest.mark.parametrize(
     "state", ["PENDING", "RUNNING", "REQUEUE_HOLD", "STOPPED", "RESIZING", "CONFIGURING"]
 )
 def test_an_end_shown_for_an_unfinished_job_is_not_believed(state: str) -> None:

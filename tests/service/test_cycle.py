@@ -330,6 +330,32 @@ def test_the_layout_is_read_anew_from_time_to_time(service: Service) -> None:
     assert slurm.job(job).site_factor == 0
 
 
+def test_capacities_follow_the_owners_of_nodes_from_the_opening_on(service: Service) -> None:
+    slurm = service.slurm
+    nodes = {"pa": ("a1",), "pb": ("b1", "a2")}
+
+    def capacities() -> list[tuple[str, int, int]]:
+        with service.store.cluster(NAME).reading() as view:
+            return [(row.organization, row.since, row.processors) for row in view.capacities()]
+
+    service.run()
+    opened = watermark(service).opened
+    assert opened < NOW
+    first = [("biology", opened, 4), ("physics", opened, 8)]
+    assert capacities() == first
+    slurm.layout_changes["partitions"] = {
+        name: Partition(name=name, nodes=names, allow_accounts=(), priority_job_factor=1)
+        for name, names in nodes.items()
+    }
+    slurm.wait(LAYOUT_SECONDS)
+    changed = service.run().t
+    assert capacities() == [*first, ("biology", changed, 8), ("physics", changed, 4)]
+    service.restart(config(PHYSICS))
+    slurm.wait(1)
+    left = service.run().t
+    assert capacities()[4:] == [("biology", left, 0)]
+
+
 def test_what_a_node_earned_stays_where_it_was(store: Store) -> None:
     slurm = Cluster()
     service = Service(slurm, store)

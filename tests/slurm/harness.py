@@ -51,7 +51,11 @@ class Harness(Protocol):
         partition: str = "all",
         nice: int = 0,
         array: int = 0,
-    ) -> int: ...
+        minutes: int | None = None,
+    ) -> int:
+        """Submit a job; minutes is its time limit, 0 for none."""
+        ...
+
     def now(self) -> int: ...
     def wait(self, seconds: int) -> None: ...
     def until(self, predicate: Callable[[], bool], what: str) -> None: ...
@@ -111,6 +115,7 @@ class SimulatedHarness:
         partition: str = "all",
         nice: int = 0,
         array: int = 0,
+        minutes: int | None = None,
     ) -> int:
         return self.slurm.submit(
             account,
@@ -119,6 +124,7 @@ class SimulatedHarness:
             partition=partition,
             nice=nice,
             array=array,
+            limit=minutes * 60 if minutes else None,
         )
 
     def now(self) -> int:
@@ -171,6 +177,7 @@ class RealHarness:
         partition: str = "all",
         nice: int = 0,
         array: int = 0,
+        minutes: int | None = None,
     ) -> int:
         return self._cluster.submit(
             account,
@@ -180,6 +187,7 @@ class RealHarness:
             nice=nice or None,
             array=f"0-{array - 1}" if array else None,
             job_name=next(self._names),
+            time=minutes,
         )
 
     def now(self) -> int:

@@ -61,6 +61,9 @@ class Scenario:
         self._until("three running jobs", lambda: self._states() == ["RUNNING"] * 3)
         time.sleep(3)
         self._scontrol("requeue", str(self.jobs["requeued"]))
+        requeued = self.jobs["requeued"]
+        # once: every update of its start puts it off for a moment
+        self._until("the requeue", lambda: self._cluster.starts_again(requeued))
         self._until("the requeued job to run", self._requeued_runs)
         self._submit("waits", "pb", 60, account="particles", nice=5)
         self._submit("stepped", "pb", 60, array="1-40:3%2")
@@ -114,9 +117,8 @@ class Scenario:
         return self._cluster.run("squeue", "-h", "-o", "%T").split()
 
     def _requeued_runs(self) -> bool:
-        job = self.jobs["requeued"]
-        shown = ("squeue", "-h", "-j", str(job), "-o", "%T")
-        return self._cluster.starts_again(job) and self._cluster.run(*shown).strip() == "RUNNING"
+        shown = ("squeue", "-h", "-j", str(self.jobs["requeued"]), "-o", "%T")
+        return self._cluster.run(*shown).strip() == "RUNNING"
 
     def _until(self, what: str, predicate: object) -> None:
         assert callable(predicate)

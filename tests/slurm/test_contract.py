@@ -199,6 +199,76 @@ def test_a_requeued_job_has_two_records_under_one_id(harness: Harness) -> None:
     assert first.processors == second.processors == {"a1": 1}
 
 
+def test_a_job_is_eligible_from_its_submission(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    (record,) = records(harness, job)
+    assert record.eligible == record.submit == pending(harness)[job].release
+
+
+def test_a_held_job_is_eligible_from_its_release(harness: Harness) -> None:
+    occupy(harness)
+    job = waiting(harness)
+    harness.hold(job)
+    assert pending(harness)[job].release is None
+    harness.until(lambda: records(harness, job)[0].eligible is None, "the record to be held")
+    harness.wait(30)
+    before = harness.now()
+    harness.release(job)
+    shown = pending(harness)[job]
+    assert shown.release == shown.submit < before
+    harness.until(lambda: records(harness, job)[0].eligible is not None, "an eligible time")
+    (record,) = records(harness, job)
+    assert record.eligible is not None
+    assert before <= record.eligible <= harness.now()
+
+
+def test_the_eligible_time_stays_when_a_job_has_started_and_ended(harness: Harness) -> None:
+    blocker = occupy(harness)
+    job = waiting(harness)
+    (before,) = records(harness, job)
+    harness.wait(30)
+    harness.cancel(blocker)
+    (after,) = until_ended(harness, job)
+    assert after.start is not None
+    assert after.eligible == before.eligible == after.submit < after.start
+
+
+def test_a_requeued_job_is_eligible_anew(harness: Harness) -> None:
+    job = harness.submit("physics", LONG)
+    until_running(harness, job)
+    harness.wait(60)
+    harness.requeue(job)
+    harness.until(lambda: len([r for r in records(harness, job) if r.start]) == 2, "a second run")
+    first, second = records(harness, job)
+    assert first.eligible == first.submit
+    assert second.start is not None
+    assert second.eligible is not None
+    assert second.submit <= second.eligible <= second.start
+
+
+def test_limits_are_shown_while_jobs_wait_and_after(harness: Harness) -> None:
+    occupy(harness)
+    bounded = harness.submit("physics", 60, partition="pb", minutes=90)
+    free = harness.submit("physics", 60, partition="pb", minutes=0)
+    harness.until(lambda: len(records(harness, bounded, free)) == 2, "the records")
+    assert [pending(harness)[job].limit for job in (bounded, free)] == [5400, None]
+    limits = {bounded: 5400, free: None}
+    assert {r.job_id: r.limit for r in records(harness, bounded, free)} == limits
+    harness.cancel(bounded)
+    harness.cancel(free)
+    assert {r.job_id: r.limit for r in until_ended(harness, bounded, free)} == limits
+
+
+def test_a_record_counts_the_tasks_that_it_stands_for(harness: Harness) -> None:
+    occupy(harness)
+    array = waiting(harness, array=4)
+    assert pending(harness)[array].tasks == 4
+    assert harness.slurm.write("site_factor", {f"{array}_1": 11}) == {}
+    answer = {job.target: job.tasks for job in pending(harness).values()}
+    assert answer == {f"{array}_[0,2-3]": 3, f"{array}_1": 1}
+
+
 def test_tasks_of_an_array_have_ids_of_their_own(harness: Harness) -> None:
     array = harness.submit("physics", 30, array=3)
     harness.until(lambda: len(by_label(harness, array)) == 3, "three tasks")

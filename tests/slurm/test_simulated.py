@@ -291,6 +291,27 @@ def test_a_requeued_job_does_not_start_in_the_same_second() -> None:
     assert [r.start for r in all_records(slurm)] == [0, 1]
 
 
+def test_a_job_that_exceeds_its_limit_is_stopped() -> None:
+    slurm = one_processor()
+    stopped = slurm.submit("a", processing_time=100, limit=60)
+    done = slurm.submit("a", processing_time=100, limit=100)
+    slurm.advance(500)
+    assert [record(slurm, job).state for job in (stopped, done)] == ["TIMEOUT", "COMPLETED"]
+    assert [record(slurm, job).elapsed for job in (stopped, done)] == [60, 100]
+    assert [record(slurm, job).limit for job in (stopped, done)] == [60, 100]
+
+
+def test_a_requeued_job_is_eligible_a_second_later() -> None:
+    slurm = one_processor()
+    job = slurm.submit("a", processing_time=100)
+    slurm.advance(10)
+    slurm.requeue(job)
+    assert shown(slurm)[job].release is None
+    assert [found.eligible for found in all_records(slurm)] == [0, 11]
+    slurm.advance(11)
+    assert shown(slurm)[job].release == 10
+
+
 def test_a_held_job_does_not_start_and_no_window_shows_it() -> None:
     slurm = one_processor()
     job = slurm.submit("a", processing_time=10)

@@ -147,6 +147,11 @@ def test_recorded_jobs_read_as_they_were(release: str) -> None:
     for name in ("waits", "stepped", "with_site_factor"):
         assert by_id[NAMES[name]].start is None, name
     assert f"{NAMES['differing']}_2" in {record.label for record in by_id.values()}
+    if release not in RECORDED_BEFORE:
+        for name in ("finished", "on_two_nodes", "suspended", "blocks", "waits", "cancelled"):
+            assert by_id[NAMES[name]].eligible == by_id[NAMES[name]].submit, name
+        assert by_id[NAMES["finished"]].limit == 10 * 60
+        assert by_id[NAMES["waits"]].limit == 12 * 60
 
 
 @every_release
@@ -193,6 +198,16 @@ def test_a_requeued_job_may_never_have_started() -> None:
     assert record(State="REQUEUED", Start="None", ElapsedRaw="0").start is None
 
 
+def test_a_record_says_when_the_job_was_eligible_and_how_long_it_may_run() -> None:
+    assert (record().eligible, record().limit) == (1000000150, 90 * 60)
+    later = record(State="PENDING", Start="Unknown", End="Unknown", Eligible="1000009999")
+    assert (later.start, later.eligible) == (None, 1000009999)
+    for unknown in ("Unknown", "None", "N/A"):
+        assert record(Eligible=unknown).eligible is None
+    for unlimited in ("UNLIMITED", "Partition_Limit", ""):
+        assert record(TimelimitRaw=unlimited).limit is None
+
+
 def test_a_clock_set_back_between_submission_and_start_is_believed() -> None:
     assert record(Submit="1000000201").submit == 1000000201
 
@@ -207,6 +222,8 @@ def test_a_new_state_is_taken_as_it_is() -> None:
         *(("JobIDRaw", text) for text in ("", "x", "-1", "8.batch", "8_1", "٣", "1_0", "9" * 25)),
         *(("JobID", text) for text in ("",)),
         *(("Submit", text) for text in ("Unknown", "None", "", "0", "-5", "2026-01-01T00:00:00")),
+        *(("Eligible", text) for text in ("", "0", "-5", "2026-01-01T00:00:00")),
+        *(("TimelimitRaw", text) for text in ("01:30:00", "-1", "soon", "99999999999")),
         *(("Start", text) for text in ("", "4294967294", "soon")),
         *(("End", text) for text in ("1000000199", "1e9")),
         *(("ElapsedRaw", text) for text in ("-1", "00:01:00", "99999999999")),
@@ -310,6 +327,13 @@ def test_recorded_waiting_jobs_read_as_they_were(release: str) -> None:
     assert (found[str(NAMES["held"])].priority, found[str(NAMES["held"])].site_factor) == (0, None)
     assert found[str(NAMES["depends"])].reason == "Dependency"
     assert found[str(NAMES["later"])].reason == "BeginTime"
+    for name in ("held", "depends", "later"):
+        assert found[str(NAMES[name])].release is None, name
+    assert job.release == job.submit
+    array = next(job for job in found.values() if job.job_id == NAMES["stepped"])
+    assert (array.tasks, array.release) == (14, array.submit)
+    if release not in RECORDED_BEFORE:
+        assert (job.limit, array.limit) == (12 * 60, 12 * 60)
     assert found[str(NAMES["in_two_partitions"])].partition == "pa,pb"
     assert found[str(NAMES["with_site_factor"])].site_factor == 13
     het = NAMES["heterogeneous"]
@@ -345,6 +369,55 @@ def test_the_last_task_of_a_stepped_array_is_not_forgotten(release: str) -> None
     rest = ",".join(map(str, range(3, 61, 3)))
     array = NAMES["stepped_and_split"]
     assert {f"{array}_[{rest}]", f"{array}_0"} <= targets
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("1:00", 60),
+        ("2:10:00", 7800),
+        ("1-02:04:00", 93840),
+        ("UNLIMITED", None),
+        ("NOT_SET", None),
+    ],
+)
+def test_a_waiting_job_shows_its_limit(text: str, limit: int | None) -> None:
+    (job,) = squeue(task(limit=text)).jobs
+    assert job.limit == limit
+
+
+@pytest.mark.parametrize(
+    ("reason", "priority", "released"),
+    [
+        ("Priority", 10, True),
+        ("Resources", 10, True),
+        ("None", 1, True),
+        ("QOSMaxJobsPerUserLimit", 10, True),
+        ("JobHeldUser", 0, False),
+        ("JobHeldAdmin", 0, False),
+        ("launch failed requeued held", 0, False),
+        ("Dependency", 10, False),
+        ("DependencyNeverSatisfied", 10, False),
+        ("BeginTime", 10, False),
+        ("JobArrayTaskLimit", 10, False),
+    ],
+)
+def test_a_job_is_released_when_nothing_but_room_and_rank_keeps_it(
+    reason: str, priority: int, released: bool
+) -> None:
+    (job,) = squeue(task(reason=reason, priority=str(priority))).jobs
+    assert job.release == (job.submit if released else None)
+
+
+def test_a_record_stands_for_as_many_tasks_as_it_lists() -> None:
+    lines = [task(33, "33_1"), task(33, "33_2"), task(40, "33_6"), task(41, "41")]
+    assert [job.tasks for job in squeue(*lines).jobs] == [2, 1, 1]
+
+
+def test_a_limit_that_cannot_be_read_is_malformed() -> None:
+    found = squeue(task(limit="long"))
+    assert not found.jobs
+    assert found.malformed[0].reason.startswith("time limit: ")
 
 
 def test_a_task_that_another_record_has_is_not_added_to_one() -> None:
@@ -384,7 +457,8 @@ def test_a_record_that_is_reported_twice_is_not_believed(other: str) -> None:
 
 def test_what_a_user_puts_into_an_account_forges_no_line() -> None:
     delimiter = new_delimiter()
-    fields = ["8", "8", "gamma", "ann", "all", "normal", "10", "0", "1000000100", "1", "None", ""]
+    fields = ["8", "8", "gamma", "ann", "all", "normal", "10", "0", "1000000100", "1", "None"]
+    fields += ["1:00", ""]
     account = f"x\n{SEPARATOR.join(fields)}\n8"
     real = task(33, "33", account="x\0").replace(SEPARATOR, delimiter)
     victim = task(8, "8").replace(SEPARATOR, delimiter)
@@ -629,12 +703,13 @@ def test_a_broken_line_is_read_or_malformed_and_spoils_no_other(
             assert all(count > 0 for count in found.processors.values())
         if isinstance(found, PendingJob):
             assert is_target(found.target)
+            assert found.release in {None, found.submit}
     assert [read(one) for one in lines] == neighbors
 
 
 @given(st.text())
-@example("\x1f" * 13)
-@example("\x1f" * 10)
+@example("\x1f" * 16)
+@example("\x1f" * 12)
 @example("NodeName= CfgTRES==")
 def test_any_text_is_survived(text: str) -> None:
     for read, _ in READERS.values():
