@@ -143,12 +143,12 @@ def health() -> Dashboard:
             ],
             "Live drift": [
                 panels.graph(
-                    "Replays by outcome",
+                    "Replays by result",
                     "Since the daemon started. ok and no_jobs are as they should be; the "
                     "daemon's log says what came of the others.",
                     panels.COUNT,
                     panels.NEUTRAL,
-                    Query(f"sum by (outcome) ({runs})", "{{outcome}}"),
+                    Query(f"sum by (result) ({runs})", "{{result}}"),
                     width=10,
                 ),
                 panels.graph(

@@ -91,7 +91,7 @@ class LiveDrift:
         else:
             self._publisher.publish_drift_failure(answer.result.value)
             write = log.info if answer.result is DriftResult.NO_JOBS else log.warning
-            write("drift not replayed", outcome=answer.result.value, why=answer.why)
+            write("drift not replayed", result=answer.result.value, why=answer.why)
 
     def _ask(self, config: Config) -> DriftAnswer:
         limit = config.drift.time_limit

@@ -102,8 +102,8 @@ class Metrics(Collector):
         )
         self._drift_runs = Counter(
             "shapleyprio_drift_runs",
-            "Replays of the last window by outcome.",
-            ["cluster", "outcome"],
+            "Replays of the last window by result.",
+            ["cluster", "result"],
             registry=self.registry,
         )
         self._drift_until = Gauge(

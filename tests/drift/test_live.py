@@ -77,14 +77,14 @@ def program(text: str) -> tuple[str, ...]:
 
 
 def failure(store: Store, url: str, worker: str, **drift: str) -> tuple[object, str]:
-    """Outcome and reason of a replay that comes to nothing, which is shown nowhere else."""
+    """Result and reason of a replay that comes to nothing, which is shown nowhere else."""
     live = Live(store, url, program(worker), config(drift={**DRIFT, **drift}))
     (line,) = live.replay()
     assert (line["event"], line["log_level"]) == ("drift not replayed", "warning")
-    assert live.answer() == {f"drift_runs_total {line['outcome']}": 1}
+    assert live.answer() == {f"drift_runs_total {line['result']}": 1}
     with store.cluster(NAME).reading() as view:
         assert view.drifts() == []
-    return line["outcome"], str(line["why"])
+    return line["result"], str(line["why"])
 
 
 def test_a_replay_is_published_stored_and_logged(store: Store, url: str) -> None:
@@ -124,7 +124,7 @@ def test_what_an_empty_window_cannot_show_is_absent(store: Store, url: str) -> N
     live.replay()
     remember(store, until=10_000)
     (line,) = live.replay()
-    assert (line["outcome"], line["why"]) == ("no_jobs", "no job was executed in the window")
+    assert (line["result"], line["why"]) == ("no_jobs", "no job was executed in the window")
     assert live.answer() == {
         "drift_timestamp_seconds": END,
         "drift_runs_total ok": 1,
@@ -139,7 +139,7 @@ def test_what_nobody_foresaw_is_counted_and_logged_too(
     monkeypatch.setattr(live.drift, "_ask", lambda _: 1 / 0)
     defect, line = live.replay()
     assert (defect["log_level"], defect["exc_info"]) == ("error", True)
-    assert (line["outcome"], line["why"]) == ("failed", "ZeroDivisionError('division by zero')")
+    assert (line["result"], line["why"]) == ("failed", "ZeroDivisionError('division by zero')")
     assert live.answer() == {"drift_runs_total failed": 1}
 
 
@@ -148,27 +148,27 @@ def test_without_the_packages_there_is_no_replay(store: Store, url: str) -> None
         "import sys; sys.modules['numba'] = None\n"
         "from shapleyprio.drift.__main__ import main; main()"
     )
-    outcome, why = failure(store, url, worker)
-    assert outcome == "unavailable"
+    result, why = failure(store, url, worker)
+    assert result == "unavailable"
     assert "the Python package numba is missing; install the package shapleyprio-replay, or" in why
 
 
 def test_a_replay_that_takes_too_long_is_given_up(store: Store, url: str) -> None:
-    outcome, why = failure(store, url, SLEEPS, time_limit="1s")
-    assert outcome == "too_long"
+    result, why = failure(store, url, SLEEPS, time_limit="1s")
+    assert result == "too_long"
     assert why.startswith("it took more than 1 s; raise drift.time_limit")
 
 
 def test_a_replay_that_needs_too_much_memory_is_given_up(store: Store, url: str) -> None:
     worker = WORKER_WITH + "r.replay_window = lambda _: bytearray(3 * 2**30)\nworker.main()"
-    outcome, why = failure(store, url, worker, memory_limit="2G")
-    assert outcome == "too_large"
+    result, why = failure(store, url, worker, memory_limit="2G")
+    assert result == "too_large"
     assert why.startswith("2 GiB of memory did not do; raise drift.memory_limit")
 
 
 def test_a_worker_that_the_kernel_kills_was_too_large(store: Store, url: str) -> None:
-    outcome, why = failure(store, url, "import os; os.kill(os.getpid(), 9)")
-    assert outcome == "too_large"
+    result, why = failure(store, url, "import os; os.kill(os.getpid(), 9)")
+    assert result == "too_large"
     assert why.startswith("the worker ended with signal 9: no word; raise drift.memory_limit, ")
 
 
@@ -183,15 +183,15 @@ def test_a_worker_that_the_kernel_kills_was_too_large(store: Store, url: str) ->
 def test_a_worker_that_breaks_is_a_failure(
     store: Store, url: str, worker: str, reason: str
 ) -> None:
-    outcome, why = failure(store, url, worker)
-    assert outcome == "failed"
+    result, why = failure(store, url, worker)
+    assert result == "failed"
     assert reason in why
 
 
 def test_a_store_that_cannot_be_read_is_a_failure(store: Store, url: str, tmp_path: Path) -> None:
     live = Live(store, f"sqlite:///{tmp_path}/elsewhere.db")
     (line,) = live.replay()
-    assert line["outcome"] == "failed"
+    assert line["result"] == "failed"
     assert "there is no such file" in str(line["why"])
 
 
