@@ -15,6 +15,8 @@ from shapleyprio.replay.policies import COMPARED, REFERENCE, Estimation, run_pol
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION
 from shapleyprio.replay.workload import Workload, with_history, workload_of
 
+LIVE, SHAPLEY = "live", "shapley"
+
 LENGTH = 100_000
 """Seconds of a window."""
 
@@ -45,7 +47,7 @@ LOGS = (
     LogFile("HPC2N", "HPC2N-2002-2.2-cln.swf.gz"),
     LogFile("RICC", "RICC-2010-2.swf.gz"),
     LogFile("METACENTRUM", "METACENTRUM-2009-2.swf.gz", 806),
-    LogFile("DAS2", "DAS2-fs1-2003-1.swf.gz"),
+    LogFile("DAS2", "DAS2-fs1-2003-1.swf.gz", 16),  # on all of its 64 nobody waits
     LogFile("Curie", "CEA-Curie-2011-2.1-cln.swf.gz"),
 )
 
@@ -102,11 +104,10 @@ def contended_windows(
             return
         dealt = deal(log, organizations, shares="zipf", processors=log_file.processors, seed=number)
         window = window_at_random(log, LENGTH, dealt, random)
-        workload = workload_of(log, dealt, window=window)
-        drawn = _contended(workload, fair)
+        drawn = _contended(workload_of(log, dealt, window=window), fair)
         if drawn is not None:
             found += 1
-            yield replace(drawn, workload=with_history(workload, log))
+            yield replace(drawn, workload=with_history(drawn.workload, log))
 
 
 def _contended(workload: Workload, fair: Fair) -> ContendedWindow | None:

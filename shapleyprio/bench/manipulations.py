@@ -15,11 +15,11 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.bench.contended import LOGS, contended_windows
+from shapleyprio.bench.contended import LIVE, LOGS, contended_windows
 from shapleyprio.bench.measure import Measurement
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import measure
-from shapleyprio.replay.policies import COMPARED, LIVE, Estimation, run_policy
+from shapleyprio.replay.policies import COMPARED, Estimation, run_policy
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.workload import Workload
 
@@ -29,7 +29,7 @@ MEASURED_LOGS = ("HPC2N", "RICC")
 """Those with time limits that users chose."""
 
 ORGANIZATIONS = 5
-WINDOWS = 8
+WINDOWS = 4
 
 MERGED_WITHIN = 3600
 """Seconds within which jobs are released that one would merge."""

@@ -25,7 +25,7 @@ from shapleyprio.cli.refusals import refuse_missing_directories
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.wording import three_digits
 
-ON_LOGS = ("estimators", "manipulations")
+ON_LOGS = ("estimators", "predictors", "manipulations")
 """Parts that are measured on real logs alone."""
 
 PARTS = ("cycle", "ingest", "steady", "replay", "all", *ON_LOGS, "slurm")
@@ -94,6 +94,7 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     all     all of these (the default)
     estimators  how far Shapley values estimated from few coalitions are off, on --logs,
             beside random orderings and those of shapiq if it is installed; some minutes
+    predictors  how fair live is with each predictor, on contended windows of --logs
     manipulations  what an organization of --logs gains by splitting, merging, delaying or
             padding its jobs, and by wrong time limits; some minutes
     slurm   what the daemon costs a private real Slurm, which is booted for that: its
@@ -182,8 +183,12 @@ def measure_on_logs(part: str, logs: Path | None, bar: ProgressBar) -> Iterator[
     if logs is None:
         raise click.UsageError(f"{part} are measured on real logs; add --logs DIRECTORY")
     with packages_needed("bench", "replay"):
-        from shapleyprio.bench import estimators, manipulations
-    parts = {"estimators": estimators.measure, "manipulations": manipulations.measure_manipulations}
+        from shapleyprio.bench import estimators, manipulations, predictors
+    parts = {
+        "estimators": estimators.measure,
+        "predictors": predictors.measure_predictors,
+        "manipulations": manipulations.measure_manipulations,
+    }
     yield from parts[part](logs, bar)
 
 

@@ -44,8 +44,8 @@ estimation_options = together(
             "--predictor",
             choices=PREDICTORS,
             help=f"What {heeding('predictor')} expects of jobs that have not ended: the mean of "
-            "those of the user's past jobs that lasted longer, that of the user's last two, or "
-            "the limit.",
+            "those of the user's past jobs that lasted longer, that of the user's last two, the "
+            "limit, or the first of these of which enough is known.",
         ),
     )
 )

@@ -21,6 +21,7 @@ from shapleyprio.bench import (
     contended,
     cycles,
     manipulations,
+    predictors,
     replay,
     replay_workloads,
     steady,
@@ -31,7 +32,7 @@ from shapleyprio.bench.workloads import NOW, day_of_records
 from shapleyprio.cli import main
 from shapleyprio.cli.bench import ON_LOGS, render
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.replay.policies import ONE_SCHEDULE
+from shapleyprio.replay.policies import COMPARED, ONE_SCHEDULE, PREDICTORS
 from shapleyprio.slurm.text import SEPARATOR
 from shapleyprio.slurm.text_accounting import accounting_line
 
@@ -227,6 +228,18 @@ def test_manipulations_are_tried_on_contended_windows(
     assert ("HPC2N, twice the limits: organizations that gain", "live by limits") in found
     assert ("HPC2N, twice the limits: mean gain", "directcontr") not in found
     assert all(1 <= row["runs"] <= 4 for row in measured)
+
+
+def test_predictors_are_held_against_each_other_on_the_same_windows(
+    contended_logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predictors, "ORGANIZATIONS", 2)
+    monkeypatch.setattr(predictors, "WINDOWS", 2)
+    measured = measure("predictors", "--logs", str(contended_logs))
+    names = [row["name"] for row in measured]
+    assert names == [*COMPARED, "shapley", *(f"live, {name}" for name in PREDICTORS)]
+    assert max(row["value"] for row in measured[: len(COMPARED)]) >= contended.CONTENDED
+    assert all((row["runs"], row["unit"]) == (2, "s") for row in measured)
 
 
 @pytest.mark.parametrize("part", ON_LOGS)

@@ -140,7 +140,7 @@ def test_the_json_has_all_parameters() -> None:
         "backfill": "none",
         "recompute": 300,
         "coalitions": 500,
-        "predictor": "survivors",
+        "predictor": "combined",
         "seed": 7,
     }
 

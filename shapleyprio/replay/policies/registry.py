@@ -213,7 +213,8 @@ def run_policy(
     """Returns the schedule that a policy makes of a workload.
 
     Args:
-        workload: what is to be scheduled.
+        workload: what is to be scheduled; live predicts from its history, and without one by
+            limits alone (`workload_of` with `with_history` has it).
         policy: as for `policy_named`.
         seed: of all random draws.
         orderings: random orderings that rand samples.

@@ -33,6 +33,10 @@ def shapley(workload: Workload, options: RunOptions) -> Schedule:
 def live(workload: Workload, options: RunOptions) -> Schedule:
     """Returns the schedule by contributions from what is known at each moment.
 
+    A workload without history has users of whom nothing is known, neither when its window begins
+    nor later: every job is then expected to last as long as its limit, or an hour. Easy
+    backfilling, too, expects of jobs without a limit what the predictor does.
+
     Raises:
         PolicyError: there is no such predictor, or numbers may get larger than can be compared
             exactly.
@@ -55,6 +59,8 @@ def _schedule(
         cores=options.cores,
     )
     knowledge = Knowledge(workload, predictor)
+    if predictor is not None:
+        world = world._replace(jobs=world.jobs._replace(estimate=knowledge.estimate))
     steps = kernel.run(world, game=knowledge.game, contributions=estimator.estimate, length=length)
     took = timed(steps, options.progress)
     return replace(

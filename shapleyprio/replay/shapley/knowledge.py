@@ -21,6 +21,11 @@ class Knowledge:
         workload: what is scheduled.
         predictor: of processing times, without any knowledge yet; None for an observer who knows
             the processing time of every job that was released.
+
+    Attributes:
+        estimate: int64[jobs], processing times that backfilling may expect: a job's limit, or if
+            it has none what was predicted when the last game was made; at first, when the window
+            began.
     """
 
     def __init__(self, workload: Workload, predictor: Predictor | None) -> None:
@@ -39,6 +44,13 @@ class Knowledge:
                 past.past_user.tolist(), past.past_processing_time.tolist(), strict=True
             ):
                 predictor.learn(user, seconds)
+        self.estimate = self._at_the_begin(predictor)
+
+    def _at_the_begin(self, predictor: Predictor | None) -> Ints:
+        limit, seconds = self._workload.limit, self._workload.processing_time
+        if predictor is not None:
+            seconds = predictor.predict(self._user, limit, np.zeros_like(limit))
+        return np.where(limit == UNKNOWN, seconds, limit)
 
     def game(self, record: Record, t: int) -> Game:
         """Returns the game up to a moment.
@@ -75,7 +87,9 @@ class Knowledge:
         jobs = released[unfinished]
         certain = np.where(ended, seconds, np.where(has_begun, t - begun, 0))
         elapsed = certain[unfinished]
-        predicted = self._predictor.predict(self._user[jobs], self._workload.limit[jobs], elapsed)
+        limit = self._workload.limit[jobs]
+        predicted = self._predictor.predict(self._user[jobs], limit, elapsed)
+        self.estimate[jobs] = np.where(limit == UNKNOWN, predicted, limit)
         known: Ints = seconds.copy()
         known[unfinished] = predicted
         return known, certain

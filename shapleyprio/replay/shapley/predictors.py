@@ -50,10 +50,13 @@ class LastTwo:
 
     def predict(self, user: Ints, limit: Ints, elapsed: Ints) -> Ints:
         """Predicts processing times, see `Predictor`."""
-        expected = [
-            sum(last) // 2 if (last := self._last.get(u)) else UNKNOWN for u in user.tolist()
-        ]
+        expected = [self.mean(u) for u in user.tolist()]
         return _plausible(np.array(expected, dtype=np.int64), limit, elapsed)
+
+    def mean(self, user: int) -> int:
+        """Returns the mean of the user's last two; UNKNOWN without any."""
+        last = self._last.get(user)
+        return sum(last) // 2 if last else UNKNOWN
 
 
 class Limit:
@@ -95,15 +98,50 @@ class Survivors:
         ]
         return _plausible(np.array(expected, dtype=np.int64), limit, elapsed)
 
+    def longer(self, user: int, elapsed: int) -> list[int]:
+        """Returns how long those of the user's jobs lasted that lasted longer than that."""
+        durations = self._durations.get(user, [])
+        return durations[bisect_right(durations, elapsed) :]
+
     def _expected(self, user: int, elapsed: int) -> int:
-        durations = self._durations.get(user)
-        if not durations:
+        if user not in self._durations:
             return UNKNOWN
-        first = bisect_right(durations, elapsed)
-        if first == len(durations):
-            return 2 * elapsed
-        longer = durations[first:]
-        return sum(longer) // len(longer)
+        longer = self.longer(user, elapsed)
+        return sum(longer) // len(longer) if longer else 2 * elapsed
+
+
+class Combined:
+    """Survivors of the user's recent jobs if there are enough, else the last two, else the limit.
+
+    Recent, since users change what they do; enough, since the mean of one or two is chance.
+    """
+
+    def __init__(self, past: int = 100, enough: int = 5) -> None:
+        self._survivors = Survivors(past)
+        self._last_two = LastTwo()
+        self._enough = enough
+
+    def learn(self, user: int, processing_time: int) -> None:
+        """Takes in a job that has ended, see `Predictor`."""
+        self._survivors.learn(user, processing_time)
+        self._last_two.learn(user, processing_time)
+
+    def predict(self, user: Ints, limit: Ints, elapsed: Ints) -> Ints:
+        """Predicts processing times, see `Predictor`."""
+        rows = zip(user.tolist(), limit.tolist(), elapsed.tolist(), strict=True)
+        expected = [self._expected(*row) for row in rows]
+        return _plausible(np.array(expected, dtype=np.int64), limit, elapsed)
+
+    def _expected(self, user: int, limit: int, elapsed: int) -> int:
+        longer = self._survivors.longer(user, elapsed)
+        if len(longer) >= self._enough:
+            return sum(longer) // len(longer)
+        last_two = self._last_two.mean(user)
+        if last_two > elapsed:
+            return last_two
+        if limit > elapsed:
+            return limit
+        return sum(longer) // len(longer) if longer else UNKNOWN
 
 
 def predictor_named(name: str) -> Predictor:
@@ -121,7 +159,7 @@ def predictor_named(name: str) -> Predictor:
 
 
 _MAKERS: Mapping[str, Callable[[], Predictor]] = dict(
-    zip(PREDICTORS, (Survivors, LastTwo, Limit), strict=True)
+    zip(PREDICTORS, (Combined, Survivors, LastTwo, Limit), strict=True)
 )
 
 

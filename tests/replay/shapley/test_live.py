@@ -21,6 +21,7 @@ from shapleyprio.replay.kernel.state import (
     keys_of,
     record_of,
 )
+from shapleyprio.replay.policies import Estimation, run_policy
 from shapleyprio.replay.shapley.estimate import estimate
 from shapleyprio.replay.shapley.game import Game, Ints, game_of
 from shapleyprio.replay.shapley.knowledge import Knowledge
@@ -216,3 +217,32 @@ def test_with_limits_that_are_true_it_decides_as_if_it_knew_all(
     truthful = replace(workload, limit=workload.processing_time)
     by_limits = starts_of(truthful, recompute=recompute, predictor=Limit())
     assert by_limits == starts_of(workload, recompute=recompute)
+
+
+def rigid(past: int) -> Workload:
+    """The first organization's second job needs all processors; the other's could pass it.
+
+    No job has a limit. The first user's jobs took 3 s before, the other's so long.
+    """
+    jobs = [Job(0, 0, 10, 2), Job(0, 1, 5, 3), Job(1, 1, 5)]
+    drawn = workload_of_jobs([3, 0], jobs, length=60, wide="rigid", backfill="easy")
+    history = UserHistory(
+        user=np.array([7, 7, 9]),
+        past_user=np.array([7, 9]),
+        past_processing_time=np.array([3, past]),
+    )
+    return replace(drawn, history=history)
+
+
+@pytest.mark.parametrize(("past", "start"), [(2, 1), (1000, 15)])
+def test_backfilling_expects_of_jobs_without_a_limit_what_is_predicted(
+    past: int, start: int
+) -> None:
+    schedule = run_policy(rigid(past), "live")
+    assert schedule.start[schedule.job == 2].tolist() == [start]
+
+
+def test_without_a_history_only_limits_are_known() -> None:
+    workload = replace(rigid(2), history=None)
+    by_limits = run_policy(workload, "live", estimation=Estimation(predictor="limit"))
+    assert run_policy(workload, "live").start.tolist() == by_limits.start.tolist()

@@ -12,6 +12,7 @@ from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.policies import PREDICTORS
 from shapleyprio.replay.shapley.predictors import (
     DEFAULT_SECONDS,
+    Combined,
     LastTwo,
     Limit,
     Predictor,
@@ -80,6 +81,22 @@ def test_survivors_are_the_past_jobs_that_lasted_longer_and_the_oldest_are_forgo
     assert expected(predictor, 4) == DEFAULT_SECONDS
 
 
+def test_enough_survivors_count_else_the_last_two_else_the_limit_else_what_there_is() -> None:
+    predictor = Combined(past=4, enough=2)
+    assert expected(predictor, 3, limit=600) == 600
+    assert expected(predictor, 3) == DEFAULT_SECONDS
+    for seconds in (1000, 10, 30, 100, 21):
+        predictor.learn(3, seconds)
+    assert expected(predictor, 3) == (10 + 30 + 100 + 21) // 4
+    assert expected(predictor, 3, limit=35) == 35
+    assert expected(predictor, 3, elapsed=20, limit=600) == (30 + 100 + 21) // 3
+    assert expected(predictor, 3, elapsed=40, limit=600) == (100 + 21) // 2
+    assert expected(predictor, 3, elapsed=70, limit=600) == 600
+    assert expected(predictor, 3, elapsed=70) == 100
+    assert expected(predictor, 3, elapsed=100) == DEFAULT_SECONDS
+    assert expected(predictor, 4, elapsed=9, limit=600) == 600
+
+
 def test_an_unknown_predictor_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(PolicyError, match="survivors, last-two, limit"):
+    with pytest.raises(PolicyError, match="combined, survivors, last-two, limit"):
         predictor_named("oracle")
