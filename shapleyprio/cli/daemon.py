@@ -29,11 +29,14 @@ from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.config import Config, connect
 from shapleyprio.drift.live import LiveDrift
+from shapleyprio.estimation.live import PATIENCE_SECONDS, LiveEstimates
+from shapleyprio.estimation.worker import EstimationWorker
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.service.check import check
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.daemon import Daemon, DaemonParts
 from shapleyprio.service.dry_run import DryRun, Forecast, rehearse
+from shapleyprio.service.estimate_metrics import EstimateMetrics
 from shapleyprio.service.lease import Lease, lasting
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import Opening
@@ -94,15 +97,25 @@ def command(
             store = opened.cluster(cluster)
             url = config.store.url
 
+        metrics = Metrics(cluster)
+        estimates = LiveEstimates(
+            store,
+            EstimationWorker(url, cluster),
+            EstimateMetrics(cluster, metrics.registry),
+            # who runs no second cycle waits for the estimate of the first
+            patience=config.estimation.time_limit if once else PATIENCE_SECONDS,
+        )
+        stack.callback(estimates.stop)
+
         def make_cycle(new: Config) -> Cycle:
             adapter = connect(new)
             if new is not config:  # whose cluster has been asked for above
                 cluster_of(new, adapter)
             if dry_run:
-                return Cycle(new, adapter, store)
-            return Cycle(new, adapter, store, on_opening=partial(_log_opening, new))
+                return Cycle(new, adapter, store, estimates=estimates)
+            opening = partial(_log_opening, new)
+            return Cycle(new, adapter, store, on_opening=opening, estimates=estimates)
 
-        metrics = Metrics(cluster)
         site = Site(
             metrics.registry,
             store,

@@ -241,6 +241,36 @@ class DriftSection(ConfigSection):
     )
 
 
+class EstimationSection(ConfigSection):
+    """[estimation]."""
+
+    recompute: Seconds = _key(
+        "30s",
+        "Time from one estimate to the next, at least, while jobs of several organizations wait. "
+        "Estimates need the packages of the replay (Debian's `shapleyprio-replay`, the wheel's "
+        "`requirements-replay.lock`).",
+        "30s",
+    )
+    longest_age: Seconds = _key(
+        "15m",
+        "Age from which an estimate is not relied on: until there is a new one, the rule "
+        "directcontr ranks.",
+        "15m",
+    )
+    coalitions: Count = _key(
+        500,
+        "With more than 10 organizations about so many coalitions are valued, with fewer all of "
+        "them. More make estimates more exact and take longer.",
+        500,
+    )
+    time_limit: Timeout = _key(
+        "2m", "Time limit of an estimate; one that takes longer is stopped.", "2m"
+    )
+    memory_limit: Memory = _key(
+        "4G", "Limit of the estimates' address space; if they need more they are stopped.", "4G"
+    )
+
+
 class Organization(ConfigSection):
     """[[organization]]."""
 
@@ -321,6 +351,9 @@ class Config(ConfigSection):
     metrics: MetricsSection = _section(MetricsSection, "Metrics and status page.")
     drift: DriftSection = _section(
         DriftSection, "Replay of the last days, which computes how far they were from fair."
+    )
+    estimation: EstimationSection = _section(
+        EstimationSection, 'Estimates of contributions, for the rule "shapley".'
     )
     organizations: tuple[Organization, ...] = Field(
         (),

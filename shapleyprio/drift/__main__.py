@@ -1,28 +1,18 @@
-"""The worker: reads a request from standard input and answers on standard output.
-
-It is never in anybody's way: it has the lowest priority, one core, a limit to its memory, and it
-ends when the daemon does, however that ends.
-"""
+"""The worker: reads a request from standard input and answers on standard output."""
 
 from __future__ import annotations
 
-import os
-import resource
 import sys
-import threading
 
 from shapleyprio.drift.messages import SMALLER, DriftAnswer, DriftRequest, DriftResult
 from shapleyprio.store import StoreError
-
-LOWEST_PRIORITY = 19
+from shapleyprio.workers import be_worker
 
 
 def main() -> None:
     """Answers one request."""
     request = DriftRequest.from_json(sys.stdin.readline())
-    threading.Thread(target=_end_with_the_daemon, args=[request.lifeline], daemon=True).start()
-    os.nice(LOWEST_PRIORITY)
-    _limit_memory(request.memory_limit)
+    be_worker(request.lifeline, request.memory_limit)
     print(_answer(request).as_json())
 
 
@@ -47,17 +37,6 @@ def _answer(request: DriftRequest) -> DriftAnswer:
         )
     except StoreError as error:
         return DriftAnswer(result=DriftResult.FAILED, why=str(error))
-
-
-def _end_with_the_daemon(lifeline: int) -> None:
-    os.read(lifeline, 1)  # nobody writes: it returns when the last one who could is gone
-    os._exit(1)
-
-
-def _limit_memory(most: int) -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from signal import SIGKILL
+from collections.abc import Sequence
+from contextlib import suppress
 from threading import Lock
 from time import monotonic
 
@@ -18,19 +16,9 @@ from shapleyprio.drift.figures import unfairness_of
 from shapleyprio.drift.messages import SMALLER, DriftAnswer, DriftRequest, DriftResult
 from shapleyprio.drift.publishing import DriftPublisher
 from shapleyprio.store import ClusterStore, StoreError
+from shapleyprio.workers import last_words, lifeline, start_worker, starved
 
 WORKER = (sys.executable, "-m", "shapleyprio.drift")
-
-ONE_THREAD = dict.fromkeys(
-    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
-"""Turns off numpy's and numba's pools of threads: unused, they would take address space."""
-
-OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "out of memory")
-"""Last words of Python, C++ and LLVM; the kernel gives no warning and kills."""
-
-LONGEST_COMPLAINT = 300
-"""Characters of the worker's standard error that a message quotes."""
 
 log = structlog.get_logger(__name__)
 
@@ -95,14 +83,14 @@ class LiveDrift:
 
     def _ask(self, config: Config) -> DriftAnswer:
         limit = config.drift.time_limit
-        with _lifeline() as lifeline:
-            process = self._start(lifeline)
+        with lifeline() as line:
+            process = self._start(line)
             if process is None:
                 return DriftAnswer(result=DriftResult.FAILED, why="the daemon is stopping")
             with process:
                 try:
                     output, complaints = process.communicate(
-                        self._request(config, lifeline).as_json() + "\n", timeout=limit
+                        self._request(config, line).as_json() + "\n", timeout=limit
                     )
                 except subprocess.TimeoutExpired:
                     return DriftAnswer(
@@ -113,22 +101,14 @@ class LiveDrift:
                     process.kill()
         return _answer(process.returncode, output, complaints)
 
-    def _start(self, lifeline: int) -> subprocess.Popen[str] | None:
+    def _start(self, line: int) -> subprocess.Popen[str] | None:
         with self._lock:
             if self._stopped:
                 return None
-            self._process = subprocess.Popen(
-                self._worker,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                pass_fds=[lifeline],
-                env={**os.environ, **ONE_THREAD},
-            )
+            self._process = start_worker(self._worker, line)
             return self._process
 
-    def _request(self, config: Config, lifeline: int) -> DriftRequest:
+    def _request(self, config: Config, line: int) -> DriftRequest:
         return DriftRequest(
             url=self._url,
             cluster=self._store.cluster,
@@ -136,20 +116,8 @@ class LiveDrift:
             window=config.drift.window,
             most_organizations=config.drift.most_organizations,
             memory_limit=config.drift.memory_limit,
-            lifeline=lifeline,
+            lifeline=line,
         )
-
-
-@contextmanager
-def _lifeline() -> Iterator[int]:
-    """Yields the end to read of a pipe that only this process holds open."""
-    reading, writing = os.pipe()
-    try:
-        yield reading
-    finally:
-        for end in (reading, writing):
-            with suppress(OSError):
-                os.close(end)
 
 
 def _answer(code: int, output: str, complaints: str) -> DriftAnswer:
@@ -157,11 +125,8 @@ def _answer(code: int, output: str, complaints: str) -> DriftAnswer:
     if code == 0 and lines:
         with suppress(ValueError, TypeError, KeyError):
             return DriftAnswer.from_json(lines[-1])
-    last = ["no word", *filter(str.strip, complaints.splitlines())][-1][:LONGEST_COMPLAINT]
-    ended = f"signal {-code}" if code < 0 else f"exit code {code}"
-    starved = code == -SIGKILL or any(word in complaints for word in OUT_OF_MEMORY)
-    why = f"the worker ended with {ended}: {last}"
-    if starved:
+    why = last_words(code, complaints)
+    if starved(code, complaints):
         return DriftAnswer(
             result=DriftResult.TOO_LARGE, why=f"{why}; raise drift.memory_limit, {SMALLER}"
         )

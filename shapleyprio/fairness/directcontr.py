@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shapleyprio.fairness.ledger import Ledger
-from shapleyprio.fairness.rule import Ranking, Trajectory
+from shapleyprio.fairness.rule import Contributions, Ranking
 
 
 class DirectContr:
     """Ranks by the balance φ̃ − ψ in part-seconds.
 
     The contribution φ̃ is the worth of the parts executed on an organization's processors, the
-    utility ψ that of the parts of its jobs. A score's rate is completed parts that gain worth,
-    those on its processors less those of its jobs; its acceleration is processors at work, its
-    own less those its jobs are on, with a horizon less those whose parts reach it.
+    utility ψ that of the parts of its jobs.
     """
 
     name = "directcontr"
@@ -22,21 +20,21 @@ class DirectContr:
     dynamics = (
         "An organization's rank rises as its nodes work for others, and falls as its jobs run."
     )
+    estimates = False
 
-    def rank(self, ledger: Ledger, t: int, organizations: Sequence[str]) -> Ranking:
+    def rank(
+        self,
+        ledger: Ledger,
+        t: int,
+        organizations: Sequence[str],
+        estimated: Contributions | None = None,  # noqa: ARG002  # it counts what was executed
+    ) -> Ranking:
         """Ranks organizations at time t; see `Ledger.pairs` for what t may be."""
-        balance, rate, acceleration = (dict.fromkeys(organizations, 0) for _ in range(3))
-        for organization, owner, *changes in ledger.pairs(t):
-            for sums, change in zip((balance, rate, acceleration), changes, strict=True):
-                if owner in sums:
-                    sums[owner] += change
-                if organization in sums:
-                    sums[organization] -= change
+        paths = ledger.trajectories(t, organizations)
+        balance = {name: given - got for name, (given, got) in paths.items()}
         return Ranking(
             rule=self.name,
-            trajectories={
-                name: Trajectory(balance[name], rate[name], acceleration[name])
-                for name in organizations
-            },
-            reasons={name: f"balance {balance[name]}" for name in organizations},
+            trajectories=balance,
+            contributions={name: given.after(0) for name, (given, _) in paths.items()},
+            reasons={name: f"balance {path.after(0)}" for name, path in balance.items()},
         )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.fairness.trajectory import NOTHING, Trajectory
 from shapleyprio.fairness.utility import Moments
 
 
@@ -119,6 +120,23 @@ class Ledger:
                 parts -= folded.parts(t - self.horizon)
                 growth -= folded.processors
             yield organization, owner, worth, parts, growth
+
+    def trajectories(
+        self, t: int, organizations: Iterable[str]
+    ) -> dict[str, tuple[Trajectory, Trajectory]]:
+        """Returns organization -> its contribution φ̃ and its utility ψ at t and later.
+
+        Their rates are completed parts that gain worth, their accelerations processors at work;
+        see `pairs` for what t may be.
+        """
+        names = list(organizations)
+        contribution, utility = (dict.fromkeys(names, NOTHING) for _ in range(2))
+        for organization, owner, *path in self.pairs(t):
+            if owner in contribution:
+                contribution[owner] += Trajectory(*path)
+            if organization in utility:
+                utility[organization] += Trajectory(*path)
+        return {name: (contribution[name], utility[name]) for name in names}
 
     def standings(self, t: int, organizations: Iterable[str]) -> dict[str, Standing]:
         """Returns the standing at t of the named organizations; see `pairs` for what t may be."""

@@ -7,29 +7,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.trajectory import Trajectory
 
 
-@dataclass(frozen=True, slots=True)
-class Trajectory:
-    """An organization's score from a time t on, for as long as nothing starts or ends.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contributions:
+    """What organizations are worth to the others, as it was computed.
 
     Attributes:
-        score: at t.
-        rate: gain of the first second without the acceleration's part.
-        acceleration: by how much the gain of a second exceeds that of the second before.
-
-    >>> [Trajectory(score=5, rate=0, acceleration=-1).after(seconds) for seconds in range(4)]
-    [5, 4, 2, -1]
+        t: second for which it was computed, since the epoch.
+        trajectories: organization -> its contribution φ in part-seconds, at t and later.
     """
 
-    score: int
-    rate: int
-    acceleration: int
-
-    def after(self, seconds: int) -> int:
-        """Returns the score so many seconds after t."""
-        gained = seconds * self.rate + seconds * (seconds + 1) // 2 * self.acceleration
-        return self.score + gained
+    t: int
+    trajectories: Mapping[str, Trajectory]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +32,21 @@ class Ranking:
         trajectories: organization -> its score, now and later; the higher, the sooner its next
             job starts. In the order of the configuration, which decides ties: the one listed
             first is served first.
+        contributions: organization -> the contribution that its score counts, in part-seconds.
         reasons: organization -> why it has its score, a few words such as ``balance -5``.
+        estimated_at: second for which the contributions were estimated; None if they are exact.
     """
 
     rule: str
     trajectories: Mapping[str, Trajectory]
+    contributions: Mapping[str, int]
     reasons: Mapping[str, str]
+    estimated_at: int | None = None
 
     @property
     def scores(self) -> Mapping[str, int]:
         """Organization -> its score now."""
-        return {name: trajectory.score for name, trajectory in self.trajectories.items()}
+        return {name: path.after(0) for name, path in self.trajectories.items()}
 
     @property
     def order(self) -> list[str]:
@@ -64,6 +59,7 @@ class Ranking:
         >>> ranking = Ranking(
         ...     rule="directcontr",
         ...     trajectories={"alpha": Trajectory(-5, 0, 0), "beta": Trajectory(5, 0, 0)},
+        ...     contributions={"alpha": 0, "beta": 5},
         ...     reasons={"alpha": "balance -5", "beta": "balance 5"},
         ... )
         >>> ranking.explanations()
@@ -85,6 +81,7 @@ class Ranking:
         >>> ranking = Ranking(
         ...     rule="directcontr",
         ...     trajectories={"alpha": Trajectory(0, 1, 0), "beta": Trajectory(5, -1, 0)},
+        ...     contributions={},
         ...     reasons={},
         ... )
         >>> ranking.seconds_until_reorder({"alpha", "beta"}, within=30)
@@ -114,13 +111,25 @@ class RankingRule(Protocol):
     def dynamics(self) -> str:
         """By what an organization's rank rises and falls, a sentence for its users."""
 
-    def rank(self, ledger: Ledger, t: int, organizations: Sequence[str]) -> Ranking:
+    @property
+    def estimates(self) -> bool:
+        """Whether it ranks by contributions that are estimated beside the cycles."""
+
+    def rank(
+        self,
+        ledger: Ledger,
+        t: int,
+        organizations: Sequence[str],
+        estimated: Contributions | None,
+    ) -> Ranking:
         """Ranks organizations at time t. It must not wait: a cycle waits for it.
 
         Args:
             ledger: of all organizations and of nobody; it stands at t and is not changed.
             t: seconds since the epoch.
             organizations: in the order of the configuration.
+            estimated: their estimated contributions, no younger than t; None if there are none
+                that can be relied on, and for rules that do not ask for any.
 
         Returns:
             a ranking with every organization in it.

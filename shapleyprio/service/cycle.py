@@ -9,7 +9,8 @@ import structlog
 
 from shapleyprio.config import Config
 from shapleyprio.config.membership import Membership, claims_of, membership
-from shapleyprio.fairness.rule import Ranking
+from shapleyprio.estimation.live import LiveEstimates
+from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.fairness.scale import scale
@@ -73,6 +74,7 @@ class Cycle:
         store: of the cluster, where everything is kept.
         clock: seconds since the epoch, for the record; what is accounted follows Slurm's clock.
         on_opening: called when the store has got a ledger that it did not have before.
+        estimates: of contributions, for a rule that asks for them; None for none.
     """
 
     def __init__(
@@ -82,12 +84,14 @@ class Cycle:
         store: ClusterStore,
         clock: Callable[[], float] = time.time,
         on_opening: Callable[[Opening], None] = lambda _: None,
+        estimates: LiveEstimates | None = None,
     ) -> None:
         self._config = config
         self._slurm = slurm
         self._store = store
         self._clock = clock
         self._on_opening = on_opening
+        self._estimates = estimates
         self._channel = CHANNELS[config.push.channel]
         self._rule = RULES[config.fairness.rule]()
         self._layout: Layout | None = None
@@ -126,8 +130,8 @@ class Cycle:
         self._check_enforcement(dry_run=dry_run)
         observation = self._observe(report, opened)
         watch.lap("observe")
-        ranking = self._rule.rank(opened.ledger, report.t, names)
-        report.rule = ranking.rule
+        ranking = self._rule.rank(opened.ledger, report.t, names, self._contributions(observation))
+        report.rule, report.estimated_at = ranking.rule, ranking.estimated_at
         points = self._points(ranking)
         wanted = Wanted(points=points, reasons=ranking.explanations())
         report.planned = self._plan(observation, wanted, Stamp(report.number, report.t))
@@ -286,6 +290,13 @@ class Cycle:
             )
         return observation
 
+    def _contributions(self, observation: Observation) -> Contributions | None:
+        if self._estimates is None or not self._rule.estimates:
+            return None
+        return self._estimates.contributions(
+            self._config, observation.startable_jobs(), observation.t
+        )
+
     def _points(self, ranking: Ranking) -> dict[str, int]:
         others = others_can_add(self._known_layout, self._channel.factor)
         order = ranking.order
@@ -316,6 +327,7 @@ class Cycle:
             seconds=report.seconds,
             slurm_version=report.slurm_version,
             rule=report.rule,
+            estimated_at=report.estimated_at,
         )
         try:
             with self._store.transaction() as transaction:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Self
 
+from shapleyprio.estimation.messages import WaitingJob
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.tenure import Tenures
@@ -58,6 +59,8 @@ class CycleReport:
         seconds: phase -> how long it took.
         slurm_version: the release of Slurm.
         rule: name of the rule that ranked the organizations.
+        estimated_at: second for which the contributions that it ranked by were estimated; None
+            if they are the ledger's.
     """
 
     number: int
@@ -71,6 +74,7 @@ class CycleReport:
     seconds: dict[str, float] = field(default_factory=dict)
     slurm_version: str = ""
     rule: str = ""
+    estimated_at: int | None = None
 
 
 class StopWatch:
@@ -117,6 +121,27 @@ class Observation:
         holders = self.holders()
         return Counter(holders[job.account] for job in self.pending)
 
+    def startable_jobs(self) -> list[WaitingJob]:
+        """Returns the jobs that could start, as far as an estimate can make use of them.
+
+        Slurm says of waiting jobs how many CPUs they ask for, and of nothing else.
+        """
+        if self.tres != "cpu":
+            return []
+        holders = self.holders()
+        return [
+            WaitingJob(
+                job_id=job.job_id,
+                organization=holders[job.account],
+                user=job.user,
+                release=job.release,
+                limit=job.limit,
+                processors=job.tasks * job.processors,
+            )
+            for job in self.pending
+            if job.release is not None
+        ]
+
     def owned_processors(self) -> Mapping[str, int]:
         """Returns organization -> processors of its nodes."""
         owned: Counter[str] = Counter()
@@ -148,7 +173,7 @@ def standing_rows(
             cycle=cycle,
             organization=name,
             t=observation.t,
-            contribution=standing.contribution,
+            contribution=ranking.contributions[name],
             utility=standing.utility,
             score=scores[name],
             priority=points[name],

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.slurm.port import Malformed
 
 AllocatedRun = tuple[Run, tuple[Allocation, ...]]
@@ -74,6 +75,8 @@ class CycleRow:
         seconds: phase -> how long it took.
         slurm_version: the release of Slurm, such as ``24.11.5``; empty if it is not known.
         rule: name of the rule that ranked the organizations; empty if it did not get there.
+        estimated_at: second for which the contributions that it ranked by were estimated; None
+            if they are the ledger's.
     """
 
     number: int
@@ -90,6 +93,7 @@ class CycleRow:
     seconds: Mapping[str, float] = field(default_factory=dict)
     slurm_version: str = ""
     rule: str = ""
+    estimated_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +104,8 @@ class StandingRow:
         cycle: its number.
         organization: that stands there.
         t: the second it holds for.
-        contribution, utility: φ̃ and ψ at t, in part-seconds.
+        contribution: the one that its score counts, φ̃ or an estimate of φ, in part-seconds.
+        utility: ψ at t, in part-seconds.
         score: by which the ranking rule orders the organizations, the highest first.
         parts: of its jobs completed by t, no older than the horizon.
         priority: what its jobs were given.
@@ -124,8 +129,46 @@ class StandingRow:
 
     @property
     def balance(self) -> int:
-        """φ̃ − ψ in part-seconds: the higher, the more it gave beyond what it got."""
+        """Contribution − ψ in part-seconds: the higher, the more it gave beyond what it got."""
         return self.contribution - self.utility
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateRow:
+    """An organization's estimated contribution, and what it rests on.
+
+    Attributes:
+        t: second for which it was estimated, since the epoch.
+        organization: whose it is.
+        begin: first second of which the coalitions were simulated.
+        value, rate, acceleration, denominator: of φ in part-seconds at t and later, see
+            `Trajectory`.
+        error: standard error of φ in part-seconds; 0 if all coalitions were valued.
+        utility: ψ of its jobs, of their parts from the begin on.
+        alone: v({u}), what its jobs would be worth on its processors alone.
+        without: v(N∖u), what the others' jobs would be worth on the others' processors.
+        parts: of its jobs from the begin on.
+        coalitions: how many were valued.
+    """
+
+    t: int
+    organization: str
+    begin: int
+    value: int
+    rate: int
+    acceleration: int
+    denominator: int
+    error: int
+    utility: int
+    alone: int
+    without: int
+    parts: int
+    coalitions: int
+
+    @property
+    def contribution(self) -> Trajectory:
+        """φ in part-seconds, at t and later."""
+        return Trajectory(self.value, self.rate, self.acceleration, self.denominator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from shapleyprio.store.engine import (
     name_of,
 )
 from shapleyprio.store.errors import StoreSchemaError, store_errors
+from shapleyprio.store.estimates import Estimates, EstimatesView
 from shapleyprio.store.history import History, HistoryView
 from shapleyprio.store.leases import Leases, LeaseView
 from shapleyprio.store.ledgers import Ledgers, LedgersView
@@ -37,13 +38,25 @@ class View(
     QuarantineView,
     HistoryView,
     DriftsView,
+    EstimatesView,
     PushesView,
     LeaseView,
 ):
     """One cluster's rows as they were at one moment, to read."""
 
 
-class Transaction(Runs, Ledgers, Capacities, Quarantine, History, Drifts, Pushes, Leases, View):
+class Transaction(
+    Runs,
+    Ledgers,
+    Capacities,
+    Quarantine,
+    History,
+    Drifts,
+    Estimates,
+    Pushes,
+    Leases,
+    View,
+):
     """One cluster's rows, to read and to change: all changes are committed together or none."""
 
     def prune_history(self, before: int, *, pushes_before: int) -> int:
@@ -53,12 +66,13 @@ class Transaction(Runs, Ledgers, Capacities, Quarantine, History, Drifts, Pushes
         known to roll back is in the managed values, which stay.
 
         Args:
-            before: second, for cycles, standings and drifts.
+            before: second, for cycles, standings, drifts and estimates.
             pushes_before: second, for pushes.
         """
         return (
             self._prune_cycles(before)
             + self._prune_drifts(before)
+            + self._prune_estimates(before)
             + self._prune_pushes(pushes_before)
         )
 

@@ -225,6 +225,7 @@ cycle = _table(
     Column("slurm_version", Words(32), nullable=False, server_default=""),
     Column("rule", Words(32), nullable=False, server_default=""),
     Column("quarantined", _COUNT, nullable=False, server_default="0"),
+    _optional("estimated_at", _SECOND),
     Index("cycle_by_started", "cluster", "started"),
 )
 
@@ -256,6 +257,24 @@ drift = _table(
     _required("utility", ExactInteger()),
     _required("fair", ExactInteger()),
     _required("parts", _COUNT),
+)
+
+
+estimate = _table(
+    "estimate",
+    _key("t", _SECOND),
+    _key("organization", _ORGANIZATION),
+    _required("begin", _SECOND),
+    _required("value", ExactInteger()),
+    _required("rate", ExactInteger()),
+    _required("acceleration", ExactInteger()),
+    _required("denominator", ExactInteger()),
+    _required("error", ExactInteger()),
+    _required("utility", ExactInteger()),
+    _required("alone", ExactInteger()),
+    _required("without", ExactInteger()),
+    _required("parts", _COUNT),
+    _required("coalitions", _COUNT),
 )
 
 

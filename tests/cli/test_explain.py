@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from shapleyprio.cli import main
 from shapleyprio.cli.explain import command
-from shapleyprio.fairness.rule import Ranking, Trajectory
+from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
+from shapleyprio.fairness.trajectory import Trajectory
 from tests.service.consortium import FIRST, LAST, NAME
 
 if TYPE_CHECKING:
@@ -130,11 +131,19 @@ class ByName:
     name = "by_name"
     criterion = "the reverse order of the configuration"
     dynamics = "No rank ever changes."
+    estimates = False
 
-    def rank(self, ledger: Ledger, t: int, organizations: Sequence[str]) -> Ranking:
+    def rank(
+        self,
+        ledger: Ledger,
+        t: int,
+        organizations: Sequence[str],
+        estimated: Contributions | None,
+    ) -> Ranking:
         return Ranking(
             rule=self.name,
             trajectories={name: Trajectory(n, 0, 0) for n, name in enumerate(organizations)},
+            contributions=dict.fromkeys(organizations, 0),
             reasons={name: f"number {n}" for n, name in enumerate(organizations)},
         )
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
+from math import floor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapleyprio.fairness.by_shapley import ByShapley
 from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.rule import Ranking, RankingRule, Trajectory, by_score
+from shapleyprio.fairness.rule import Contributions, Ranking, RankingRule, by_score
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.fairness.trajectory import Trajectory
 from tests.fairness.examples import (
     ALLOCATIONS,
     HORIZONS,
@@ -22,15 +26,22 @@ from tests.fairness.examples import (
     ledger_of,
 )
 
-TRAJECTORIES = st.dictionaries(
-    st.sampled_from("abcd"),
-    st.builds(Trajectory, st.integers(-99, 99), st.integers(-9, 9), st.integers(-2, 2)),
+TRAJECTORY = st.builds(
+    Trajectory,
+    st.integers(-99, 99),
+    st.integers(-9, 9),
+    st.integers(-2, 2),
+    st.integers(1, 4),
 )
+TRAJECTORIES = st.dictionaries(st.sampled_from("abcd"), TRAJECTORY)
 
 
 def ranking_of(trajectories: dict[str, Trajectory]) -> Ranking:
     return Ranking(
-        rule="test", trajectories=trajectories, reasons=dict.fromkeys(trajectories, "so it is")
+        rule="test",
+        trajectories=trajectories,
+        contributions=dict.fromkeys(trajectories, 0),
+        reasons=dict.fromkeys(trajectories, "so it is"),
     )
 
 
@@ -51,11 +62,11 @@ def test_the_order_holds_for_as_long_as_the_ranking_says_and_no_longer(
 
 
 def test_who_is_overtaken_and_overtakes_again_changes_the_order_twice() -> None:
-    b = Trajectory(score=3, rate=0, acceleration=0)
+    b = Trajectory(value=3, rate=0, acceleration=0)
     # a's scores are 0, 4, 7, 9, 10, 10, 9, 7, 4, 0: ahead of b's 3 from second 1 to 8
-    ranking = ranking_of({"a": Trajectory(score=0, rate=5, acceleration=-1), "b": b})
+    ranking = ranking_of({"a": Trajectory(value=0, rate=5, acceleration=-1), "b": b})
     assert ranking.seconds_until_reorder("ab", within=30) == 1
-    later = ranking_of({"a": Trajectory(score=4, rate=4, acceleration=-1), "b": b})
+    later = ranking_of({"a": Trajectory(value=4, rate=4, acceleration=-1), "b": b})
     assert later.seconds_until_reorder("ab", within=30) == 8
 
 
@@ -100,6 +111,53 @@ def test_directcontr_knows_later_balances_if_nothing_starts_or_ends(
     }
 
 
+def test_the_shapley_rule_ranks_by_estimated_contributions_minus_exact_utilities() -> None:
+    # alpha's job ran on beta's processor in [0, 10), and 5 s passed since the estimate
+    ledger = ledger_of([Allocation("alpha", "beta", 1, 0, 10)], 20, None)
+    estimated = Contributions(
+        t=15,
+        trajectories={
+            "alpha": Trajectory(value=140, rate=4, acceleration=2, denominator=2),
+            "beta": Trajectory(value=99, rate=6, acceleration=0, denominator=3),
+        },
+    )
+    ranking = ByShapley().rank(ledger, 20, ("alpha", "beta"), estimated)
+    assert ranking.rule == "shapley"
+    assert ranking.estimated_at == 15
+    # φ: 70 + 5·2 + 15 = 95 and 33 + 10 = 43; ψ of alpha: 20 + 19 + … + 11 = 155
+    assert ranking.contributions == {"alpha": 95, "beta": 43}
+    assert ranking.scores == {"alpha": 95 - 155, "beta": 43}
+    assert ranking.trajectories["alpha"].after(1) == 70 + 6 * 2 + 21 - 165
+
+
+@pytest.mark.parametrize(
+    "estimated",
+    [None, Contributions(t=15, trajectories={"alpha": Trajectory(1, 0, 0)})],
+    ids=["none", "of others"],
+)
+def test_without_estimates_of_everybody_the_shapley_rule_ranks_as_directcontr_and_says_so(
+    estimated: Contributions | None,
+) -> None:
+    ledger = ledger_of([Allocation("alpha", "beta", 1, 0, 10)], 20, None)
+    found = ByShapley().rank(ledger, 20, ("alpha", "beta"), estimated)
+    assert found == DirectContr().rank(ledger, 20, ("alpha", "beta"))
+    assert (found.rule, found.estimated_at) == ("directcontr", None)
+
+
+@given(one=TRAJECTORY, other=TRAJECTORY, seconds=st.integers(0, 50), later=st.integers(0, 50))
+def test_trajectories_are_added_and_moved_exactly(
+    one: Trajectory, other: Trajectory, seconds: int, later: int
+) -> None:
+    def exactly(path: Trajectory, after: int) -> Fraction:
+        gained = after * path.rate + after * (after + 1) // 2 * path.acceleration
+        return Fraction(path.value + gained, path.denominator)
+
+    assert exactly(one.later(seconds), later) == exactly(one, seconds + later)
+    difference = exactly(one, seconds) - exactly(other, seconds)
+    assert exactly(one - other, seconds) == difference
+    assert (one - other).after(seconds) == floor(difference)
+
+
 # what every rule keeps
 
 
@@ -111,7 +169,7 @@ def test_a_rule_ranks_every_organization_and_says_why(
     rule: RankingRule = RULES[name]()
     assert rule.name == name
     assert rule.dynamics.endswith(".")
-    ranking = rule.rank(ledger_of(allocations, LAST_EVENT, horizon), LAST_EVENT, NAMES)
+    ranking = rule.rank(ledger_of(allocations, LAST_EVENT, horizon), LAST_EVENT, NAMES, None)
     assert list(ranking.trajectories) == list(NAMES)
     assert all(ranking.reasons[organization] for organization in NAMES)
 
@@ -127,6 +185,7 @@ def test_a_rule_finds_the_same_from_the_same_records_whatever_it_ranked_before(
 ) -> None:
     horizon = data.draw(HORIZONS)
     used = RULES[name]()
-    used.rank(ledger_of(first, LAST_EVENT, horizon), LAST_EVENT, NAMES)
+    used.rank(ledger_of(first, LAST_EVENT, horizon), LAST_EVENT, NAMES, None)
     ledger = ledger_of(second, LAST_EVENT, horizon)
-    assert used.rank(ledger, LAST_EVENT, NAMES) == RULES[name]().rank(ledger, LAST_EVENT, NAMES)
+    new = RULES[name]().rank(ledger, LAST_EVENT, NAMES, None)
+    assert used.rank(ledger, LAST_EVENT, NAMES, None) == new

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.fairness.rule import Ranking, Trajectory
+from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
+from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.service.check import check
 from shapleyprio.service.explain import explain_job
 from shapleyprio.service.status import read_status
@@ -32,14 +33,22 @@ class InTurn:
     name = "in_turn"
     criterion = "the reverse order of the configuration"
     dynamics = "An organization's rank changes with time alone."
+    estimates = False
 
-    def rank(self, ledger: Ledger, t: int, organizations: Sequence[str]) -> Ranking:
+    def rank(
+        self,
+        ledger: Ledger,
+        t: int,
+        organizations: Sequence[str],
+        estimated: Contributions | None,
+    ) -> Ranking:
         return Ranking(
             rule=self.name,
             trajectories={
-                name: Trajectory(score=number * SECONDS_TO_SWAP, rate=-number, acceleration=0)
+                name: Trajectory(value=number * SECONDS_TO_SWAP, rate=-number, acceleration=0)
                 for number, name in enumerate(organizations)
             },
+            contributions=dict.fromkeys(organizations, 0),
             reasons={name: f"number {number}" for number, name in enumerate(organizations)},
         )
 

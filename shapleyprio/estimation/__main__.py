@@ -1,0 +1,70 @@
+"""The worker: answers every request on standard input with a line on standard output.
+
+Its arguments are the store's URL, the cluster, the bytes of memory that it may take, and its
+lifeline.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from shapleyprio.estimation.messages import EstimateAnswer, EstimateRequest, EstimateResult
+from shapleyprio.store import Store, StoreError
+from shapleyprio.workers import be_worker
+
+if TYPE_CHECKING:
+    from shapleyprio.estimation.estimating import StoreEstimator
+
+REMEDY = 'set fairness.rule to "directcontr"'
+
+
+def main() -> None:
+    """Answers requests until the daemon is gone."""
+    url, cluster, memory_limit, lifeline = sys.argv[1:]
+    be_worker(int(lifeline), int(memory_limit))
+    worker = _Worker(url, cluster, int(memory_limit))
+    for line in sys.stdin:
+        print(worker.answer(EstimateRequest.from_json(line)).as_json(), flush=True)
+
+
+class _Worker:
+    """Opens the store at the first request, and keeps it open as long as it can be read."""
+
+    def __init__(self, url: str, cluster: str, memory_limit: int) -> None:
+        self._url = url
+        self._cluster = cluster
+        self._memory_limit = memory_limit
+        self._estimator: StoreEstimator | None = None
+
+    def answer(self, request: EstimateRequest) -> EstimateAnswer:
+        try:
+            return self._opened().answer(request)
+        except ModuleNotFoundError as error:
+            return EstimateAnswer(
+                result=EstimateResult.UNAVAILABLE,
+                why=f"the Python package {error.name} is missing; install the package "
+                f"shapleyprio-replay, or pip install 'shapleyprio[replay]', or {REMEDY}",
+            )
+        except MemoryError:
+            self._estimator = None
+            return EstimateAnswer(
+                result=EstimateResult.TOO_LARGE,
+                why=f"{self._memory_limit / 2**30:.3g} GiB of memory did not do; "
+                f"raise estimation.memory_limit, or {REMEDY}",
+            )
+        except StoreError as error:
+            self._estimator = None
+            return EstimateAnswer(result=EstimateResult.FAILED, why=str(error))
+
+    def _opened(self) -> StoreEstimator:
+        if self._estimator is None:
+            import shapleyprio.replay.compiled  # noqa: F401  # finds out what is missing
+            from shapleyprio.estimation.estimating import StoreEstimator
+
+            self._estimator = StoreEstimator(Store.open(self._url).cluster(self._cluster))
+        return self._estimator
+
+
+if __name__ == "__main__":
+    main()

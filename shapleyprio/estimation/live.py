@@ -1,0 +1,160 @@
+"""The newest estimate that can be relied on, renewed beside the cycles while it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from time import monotonic
+
+import structlog
+
+from shapleyprio.config import Config
+from shapleyprio.estimation.messages import (
+    EstimateAnswer,
+    EstimateRequest,
+    EstimateResult,
+    WaitingJob,
+)
+from shapleyprio.estimation.publishing import EstimatePublisher
+from shapleyprio.estimation.worker import EstimationWorker
+from shapleyprio.fairness.rule import Contributions
+from shapleyprio.store import ClusterStore, EstimateRow
+
+PATIENCE_SECONDS = 1.0
+"""A cycle waits so long for an estimate that is on its way."""
+
+log = structlog.get_logger(__name__)
+
+
+class LiveEstimates:
+    """Estimates contributions in a worker process, and says which estimate can be relied on.
+
+    An estimate can be relied on until it is older than ``estimation.longest_age``. After that it
+    takes one of less than half that age, so that the rule does not go back and forth.
+
+    Args:
+        store: of the cluster, where estimates are kept.
+        worker: that estimates.
+        publisher: of what became of estimates.
+        patience: seconds for which a cycle waits for an estimate.
+    """
+
+    def __init__(
+        self,
+        store: ClusterStore,
+        worker: EstimationWorker,
+        publisher: EstimatePublisher,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._publisher = publisher
+        self._patience = patience
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="estimation")
+        self._running: Future[tuple[EstimateAnswer, float]] | None = None
+        self._asked: tuple[int, tuple[str, ...]] | None = None
+        self._rows: Sequence[EstimateRow] | None = None
+        self._relied_on = True
+
+    def contributions(
+        self, config: Config, waiting: Sequence[WaitingJob], t: int
+    ) -> Contributions | None:
+        """Returns the newest contributions that can be relied on; None if there are none.
+
+        Args:
+            config: whose organizations, and how to estimate.
+            waiting: the jobs that wait.
+            t: second at which the store's ledger stands.
+
+        Raises:
+            StoreError: the estimate cannot be stored, or not be read after a start.
+        """
+        if self._rows is None:
+            with self._store.reading() as view:
+                self._rows = view.latest_estimate(until=t)
+        self._take()
+        if self._running is None and self._is_due(config, waiting, t):
+            self._ask(config, waiting, t)
+        if self._running is not None:
+            wait([self._running], self._patience)
+            self._take()
+        return self._reliable(config, t)
+
+    def stop(self) -> None:
+        """Ends an estimate that is on its way, and lets none begin."""
+        self._worker.stop()
+        self._thread.shutdown(wait=True)
+        self._worker.close()
+
+    def _is_due(self, config: Config, waiting: Sequence[WaitingJob], t: int) -> bool:
+        """Returns whether to ask: often while several organizations wait, else to stay young."""
+        if self._asked is None or self._asked[1] != _names(config):
+            return True
+        settings = config.estimation
+        several = len({job.organization for job in waiting}) > 1
+        rest = settings.recompute
+        if not several:
+            rest = max(rest, settings.longest_age // 3)
+        return t - self._asked[0] >= rest or t < self._asked[0]
+
+    def _ask(self, config: Config, waiting: Sequence[WaitingJob], t: int) -> None:
+        self._asked = (t, _names(config))
+        request = EstimateRequest(
+            organizations=_names(config),
+            waiting=tuple(waiting),
+            overlap=config.service.overlap,
+            coalitions=config.estimation.coalitions,
+        )
+
+        def ask() -> tuple[EstimateAnswer, float]:
+            began = monotonic()
+            answer = self._worker.ask(
+                request,
+                memory_limit=config.estimation.memory_limit,
+                time_limit=config.estimation.time_limit,
+            )
+            return answer, monotonic() - began
+
+        self._running = self._thread.submit(ask)
+
+    def _take(self) -> None:
+        """Takes the answer in if it is there."""
+        if self._running is None or not self._running.done():
+            return
+        answer, seconds = self._running.result()
+        self._running = None
+        if answer.result is EstimateResult.OK:
+            with self._store.transaction() as transaction:
+                transaction.save_estimate(answer.rows)
+            self._rows = answer.rows
+            self._publisher.publish_estimate(answer.rows, seconds)
+            log.debug("contributions estimated", t=answer.rows[0].t, seconds=round(seconds, 3))
+        else:
+            self._publisher.publish_estimate_failure(answer.result.value)
+            log.warning("contributions not estimated", result=answer.result.value, why=answer.why)
+
+    def _reliable(self, config: Config, t: int) -> Contributions | None:
+        found = {row.organization: row for row in self._rows or ()}
+        longest = config.estimation.longest_age
+        known = bool(found) and set(_names(config)) <= found.keys()
+        age = t - next(iter(found.values())).t if known else None
+        bound = longest if self._relied_on else longest // 2
+        reliable = age is not None and 0 <= age <= bound
+        if reliable != self._relied_on:
+            self._relied_on = reliable
+            write = log.info if reliable else log.warning
+            write(
+                "ranking by estimated contributions" if reliable else "ranking without estimates",
+                age_seconds=age,
+                longest_age=longest,
+            )
+        if not reliable:
+            return None
+        return Contributions(
+            t=found[_names(config)[0]].t,
+            trajectories={name: row.contribution for name, row in found.items()},
+        )
+
+
+def _names(config: Config) -> tuple[str, ...]:
+    return tuple(organization.name for organization in config.organizations)

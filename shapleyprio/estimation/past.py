@@ -1,0 +1,113 @@
+"""The runs of a cluster that the store knows, read anew only where they can have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shapleyprio.fairness.runs import RunKey
+from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.store import AllocatedRun, CapacityRow, View, Watermark
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """What an estimate needs of a run.
+
+    Attributes:
+        job_id: Slurm's own number.
+        organization: whose job it was when it began, NOBODY's perhaps.
+        user: of the job.
+        release: second since which it could have started.
+        begin: second at which its first part was executed.
+        behind: second after its last part so far, None while it runs.
+        ended: whether there will be no more parts.
+        limit: its time limit in seconds, None without one.
+        processors: that it held when it began.
+        allocations: what it means for whom.
+    """
+
+    job_id: int
+    organization: str
+    user: str
+    release: int
+    begin: int
+    behind: int | None
+    ended: bool
+    limit: int | None
+    processors: int
+    allocations: tuple[Allocation, ...]
+
+
+class Past:
+    """Runs, processors and watermark of a cluster as of one moment, brought up to date cheaply.
+
+    Attributes:
+        watermark: of the ledger.
+        capacities: how many processors each organization has brought since when.
+        runs: by key.
+    """
+
+    def __init__(self) -> None:
+        self.watermark: Watermark | None = None
+        self.capacities: list[CapacityRow] = []
+        self.runs: dict[RunKey, PastRun] = {}
+        self._tenures: frozenset[object] = frozenset()
+
+    def update(self, view: View, overlap: int) -> None:
+        """Takes in what has changed in the store since the last call.
+
+        A record changes a run only if it ended within the overlap that every cycle reads again,
+        or was unfinished. A change of holders may concern any, so all are read again.
+
+        Args:
+            view: of the cluster.
+            overlap: seconds of accounting that every cycle reads again.
+        """
+        before, self.watermark = self.watermark, view.watermark()
+        self.capacities = view.capacities()
+        if self.watermark is None:
+            return
+        begin = max(self.watermark.opened, self.watermark.pruned_until)
+        tenures = frozenset(view.tenures())
+        since = begin
+        if before is not None and tenures == self._tenures:
+            since = max(begin, before.observed_until - overlap - 1)
+        else:
+            self.runs.clear()
+        self._tenures = tenures
+        open_before = [key for key, run in self.runs.items() if not run.ended]
+        for key in open_before:
+            del self.runs[key]
+        self._take(view.runs_alive_after(since))
+        self._take(view.known_runs([key for key in open_before if key not in self.runs]).values())
+        if before is None or begin != max(before.opened, before.pruned_until):
+            self.runs = {
+                key: run
+                for key, run in self.runs.items()
+                if run.behind is None or run.behind > begin
+            }
+
+    @property
+    def begin(self) -> int:
+        """The first second of which all runs are known."""
+        assert self.watermark is not None, "nothing is known before the first cycle"
+        return max(self.watermark.opened, self.watermark.pruned_until)
+
+    def _take(self, placed: Iterable[AllocatedRun]) -> None:
+        for run, allocations in placed:
+            if not allocations:
+                continue
+            behind = run.end if run.paused_at is None else run.paused_at
+            self.runs[run.key] = PastRun(
+                job_id=run.key.job_id,
+                organization=allocations[0].organization,
+                user=run.user,
+                release=min(run.release, run.begin),
+                begin=run.begin,
+                behind=behind,
+                ended=run.end is not None,
+                limit=run.limit,
+                processors=sum(run.processors.values()),
+                allocations=allocations,
+            )
