@@ -65,6 +65,12 @@ def test_a_finished_run_is_a_job(url: str, store: Store) -> None:
     assert placed(log) == [[("biology", 16), ("physics", 16)]]
 
 
+def test_a_job_has_the_release_and_the_limit_of_its_run(url: str, store: Store) -> None:
+    put(store, placed_run(7, end=BEGIN + 100, release=BEGIN - 20, limit=3600))
+    log = read_log(url)
+    assert (log.release.tolist(), log.limit.tolist()) == ([BEGIN - 20], [3600])
+
+
 def test_runs_come_in_the_order_of_their_starts_and_then_of_their_jobs(
     url: str, store: Store
 ) -> None:
