@@ -7,7 +7,7 @@ from shapleyprio.replay.kernel.state import NEVER, Ints
 
 COUNT_BITS = 24
 OWNER_BITS = 8
-LARGEST_COUNT = 2**COUNT_BITS - 1
+LARGEST_COUNT: int = 2**COUNT_BITS - 1
 LARGEST_OWNER = 2**OWNER_BITS - 1
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shapleyprio.errors import ReplayError
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
+from shapleyprio.replay.shapley.ends import LATEST_END
 from shapleyprio.replay.workload import Workload
 
 Ints = NDArray[np.int64]
@@ -64,6 +65,8 @@ class Game:
             raise ValueError("nothing can happen before the game begins")
         if self.certain is not None and (self.certain > self.processing_time).any():
             raise ValueError("no processing time is shorter than what is certain of it")
+        if self.until + int(self.processing_time.max(initial=0)) > LATEST_END:
+            raise GameError(f"a job ends after second {LATEST_END}")
         length = self.until - begin
         most = int(self.owned.sum(axis=1).max())
         if most * length * (length + 1) >= 2**63 or most > LARGEST_COUNT:

@@ -3,7 +3,7 @@
 A pass comes to a moment after which it needs a processing time that is only a guess. What it found
 until then is its state there, and a later pass, which knows more, goes on from it. A state is one
 row of whole numbers: those named below, how many jobs of each organization are in it, the heap
-of running jobs (end, processors), and the open ones (organization, number among its jobs,
+of running jobs (see `ends`), and the open ones (organization, number among its jobs,
 start, processors), of which nobody knows when they end.
 """
 
@@ -14,8 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.running import pop, push
 from shapleyprio.replay.kernel.state import NEVER, Ints
+from shapleyprio.replay.shapley.ends import (
+    BELOW,
+    end_of,
+    entry_of,
+    pop,
+    processors_of,
+    push,
+)
 from shapleyprio.replay.shapley.game import Bools, Game
 
 NOW, LEFT, CHANGE, FREE, RUNNING, OPEN, PARTS, MOMENT, FIXED = range(9)
@@ -24,7 +31,6 @@ changes of processors seen, free processors, entries of the heap, entries of the
 all jobs that started and are not open, and the sum of the seconds since the begin at which those
 are executed. Numbers of fixed size end before `FIXED`."""
 
-RUNNING_WIDTH = 2
 OPEN_WIDTH = 4
 
 
@@ -53,7 +59,8 @@ class Room(NamedTuple):
 
     Attributes:
         taken: int64[k], jobs of each organization that were looked at.
-        heap, later: int64[n, 2], running jobs until the guesses begin, and after that.
+        heap, later: int64[n], running jobs until the guesses begin, and after that; both are left
+            empty.
         open: int64[n, 4], jobs that run for nobody knows how long.
     """
 
@@ -97,8 +104,8 @@ def room_for(arrays: Arrays) -> Room:
     k, entries = arrays.owned.shape[1], entries_at_most(arrays)
     return Room(
         taken=np.empty(k, dtype=np.int64),
-        heap=np.empty((entries, RUNNING_WIDTH), dtype=np.int64),
-        later=np.empty((entries, RUNNING_WIDTH), dtype=np.int64),
+        heap=np.full(entries + BELOW, NEVER),
+        later=np.full(entries + BELOW, NEVER),
         open=np.empty((entries, OPEN_WIDTH), dtype=np.int64),
     )
 
@@ -154,15 +161,15 @@ def advance(  # noqa: C901  # one pass, in the order of time
             for u in range(len(taken)):
                 taken[u] = before[at + u]
             at += len(taken)
-            for entry in range(running):
-                heap[entry, 0], heap[entry, 1] = before[at], before[at + 1]
-                at += RUNNING_WIDTH
+            for place in range(running):
+                heap[place] = before[at + place]
+            at += running
             for _ in range(were_open):
                 job = arrays.queued[arrays.first[before[at]] + before[at + 1]]
                 start, count = before[at + 2], before[at + 3]
                 seconds = arrays.processing_time[job]
                 if arrays.certain[job] == seconds:
-                    push(heap, 0, running, start + seconds, count)
+                    push(heap, running, entry_of(start + seconds, count))
                     running += 1
                     parts += count * seconds
                     moment += count * _moment(start - begin, seconds)
@@ -183,17 +190,17 @@ def advance(  # noqa: C901  # one pass, in the order of time
                 for u in range(len(taken)):
                     after[at + u] = taken[u]
                 at += len(taken)
-                for entry in range(running):
-                    after[at], after[at + 1] = heap[entry, 0], heap[entry, 1]
-                    later[entry, 0], later[entry, 1] = heap[entry, 0], heap[entry, 1]
-                    at += RUNNING_WIDTH
-                for entry in range(opened):
+                for place in range(running):
+                    after[at + place] = later[place] = heap[place]
+                    heap[place] = NEVER
+                at += running
+                for place in range(opened):
                     for i in range(OPEN_WIDTH):
-                        after[at + i] = open_jobs[entry, i]
+                        after[at + i] = open_jobs[place, i]
                     at += OPEN_WIDTH
-                    u, number, start, count = open_jobs[entry]
+                    u, number, start, count = open_jobs[place]
                     seconds = arrays.processing_time[arrays.queued[arrays.first[u] + number]]
-                    push(later, 0, running, start + seconds, count)
+                    push(later, running, entry_of(start + seconds, count))
                     running += 1
                     parts += count * seconds
                     moment += count * _moment(start - begin, seconds)
@@ -219,9 +226,9 @@ def advance(  # noqa: C901  # one pass, in the order of time
                     if left == 0:
                         left = arrays.processors[job]
                         taken[u] += 1
-                    while running > 0 and heap[0, 0] <= now:
-                        free += heap[0, 1]
-                        pop(heap, 0, running)
+                    while running > 0 and end_of(heap[0]) <= now:
+                        free += processors_of(heap[0])
+                        pop(heap, running)
                         running -= 1
                     while change < len(arrays.since) and arrays.since[change] <= now:
                         free += _gained(arrays.owned, change, members)
@@ -229,7 +236,7 @@ def advance(  # noqa: C901  # one pass, in the order of time
                     if free > 0:
                         count = min(free, left)
                         if certain == seconds or guessing:
-                            push(heap, 0, running, now + seconds, count)
+                            push(heap, running, entry_of(now + seconds, count))
                             running += 1
                             parts += count * seconds
                             moment += count * _moment(now - begin, seconds)
@@ -242,7 +249,7 @@ def advance(  # noqa: C901  # one pass, in the order of time
                         left -= count
                         if left == 0:
                             break
-                    instant = heap[0, 0] if running > 0 else NEVER
+                    instant = end_of(heap[0]) if running > 0 else NEVER
                     if change < len(arrays.since):
                         instant = min(instant, arrays.since[change])
                 job += 1
@@ -251,12 +258,13 @@ def advance(  # noqa: C901  # one pass, in the order of time
         # every part that was started counts as if it had been executed, those to come with a
         # worth below 0; for running jobs that is set right
         worth, working = parts * (time - begin) - moment, 0
-        for entry in range(running):
-            beyond = later[entry, 0] - time
+        for place in range(running):
+            beyond, count = end_of(later[place]) - time, processors_of(later[place])
+            later[place] = NEVER
             if beyond > 0:
-                worth += later[entry, 1] * ((beyond * (beyond - 1)) >> 1)
-                parts -= later[entry, 1] * beyond
-                working += later[entry, 1]
+                worth += count * ((beyond * (beyond - 1)) >> 1)
+                parts -= count * beyond
+                working += count
         values[c, 0], values[c, 1], values[c, 2] = worth, parts, working
 
 

@@ -55,6 +55,8 @@ def test_what_does_not_fit_into_64_bits_is_refused() -> None:
     one = np.ones(1, dtype=np.int64)
     with pytest.raises(GameError, match="100000 processors"):
         Game(one - 1, one, one, one, one - 1, np.array([[100_000]]), until=10_000_000)
+    with pytest.raises(GameError, match="ends after"):
+        Game(one - 1, one, one * 2**40, one, one - 1, one[None], until=10)
     with pytest.raises(ValueError, match="before the game begins"):
         Game(one - 1, one - 5, one, one, one - 1, one[None], until=10)
     with pytest.raises(ValueError, match="certain"):
