@@ -27,12 +27,10 @@ def command(directory: Path) -> None:
     installation: only code of root's or their own is executed for users.
     """
     with packages_needed("compile", "replay"):
-        from shapleyprio.cli.compiling import compile_everything
-        from shapleyprio.replay.kernel_cache import filling
+        from shapleyprio.experiment.compiling import compile_into
     total = 0
-    with filling(directory):
-        for step in compile_everything():
-            total += step.compiled
-            done = f"{step.compiled} functions compiled" if step.compiled else "compiled already"
-            click.echo(f"{step.what}: {done}")
+    for step in compile_into(directory):
+        total += step.compiled
+        done = f"{step.compiled} functions compiled" if step.compiled else "compiled already"
+        click.echo(f"{step.what}: {done}")
     click.echo(f"{directory}: {f'{total} functions added' if total else 'was complete'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
@@ -19,6 +20,23 @@ DISPATCHERS: list[Any] = []
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class CompileCounts:
+    """How many functions this process has compiled, and how many it has found compiled."""
+
+    compiled: int
+    found: int
+
+
+def counts() -> CompileCounts:
+    """Counts what was compiled or found compiled so far."""
+    every = [dispatcher.stats for dispatcher in DISPATCHERS]
+    return CompileCounts(
+        compiled=sum(sum(stats.cache_misses.values()) for stats in every),
+        found=sum(sum(stats.cache_hits.values()) for stats in every),
+    )
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:

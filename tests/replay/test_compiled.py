@@ -29,12 +29,9 @@ READS_A_LOG = "from shapleyprio.replay.swf import read_swf; read_swf('log', b'; 
 
 PRINTS = """
 import json
-from shapleyprio.replay.compiled import DISPATCHERS
-every = [dispatcher.stats for dispatcher in DISPATCHERS]
-print(json.dumps({
-    "found": sum(sum(stats.cache_hits.values()) for stats in every),
-    "compiled": sum(sum(stats.cache_misses.values()) for stats in every),
-}))
+from dataclasses import asdict
+from shapleyprio.replay.compiled import counts
+print(json.dumps(asdict(counts())))
 """
 
 
@@ -128,7 +125,7 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 ALL_POLICIES = f"""
-from shapleyprio.cli.compiling import _workload, SACCT, SWF
+from shapleyprio.experiment.compiling import _workload, SACCT, SWF
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.sacct import read_sacct
 from shapleyprio.replay.swf import read_swf

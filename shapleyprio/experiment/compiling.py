@@ -1,16 +1,18 @@
-"""Compiles what the replay may need, by replaying a workload of a few jobs in every way."""
+"""Compiles what replays and experiments may need, by replaying a few jobs in every way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from shapleyprio.experiment.presets import COMPILED, imported
-from shapleyprio.replay.compiled import DISPATCHERS
+from shapleyprio.replay.compiled import counts
 from shapleyprio.replay.kernel.pipeline import FEWEST_ORGANIZATIONS
+from shapleyprio.replay.kernel_cache import filling
 from shapleyprio.replay.policies import POLICIES, run_policy
 from shapleyprio.replay.sacct import read_sacct
 from shapleyprio.replay.shapley.options import EXACT_ORGANIZATIONS
@@ -43,14 +45,19 @@ class CompileProgress:
     found: int
 
 
-def compile_everything() -> Iterator[CompileProgress]:
-    """Compiles all that is not compiled yet, one way to replay after the other."""
-    compiled, found = _statistics()
-    for what, run in _ways():
-        run()
-        now_compiled, now_found = _statistics()
-        yield CompileProgress(what, now_compiled - compiled, now_found - found)
-        compiled, found = now_compiled, now_found
+def compile_into(folder: Path) -> Iterator[CompileProgress]:
+    """Compiles all that is not in the folder yet, one way to replay after the other.
+
+    Raises:
+        ReplayError: it cannot be written, or others than root and this user could put code there.
+    """
+    with filling(folder):
+        before = counts()
+        for what, run in _ways():
+            run()
+            now = counts()
+            yield CompileProgress(what, now.compiled - before.compiled, now.found - before.found)
+            before = now
 
 
 def _ways() -> Iterator[tuple[str, Callable[[], object]]]:
@@ -74,12 +81,3 @@ def _workload(organizations: int) -> Workload:
         organization=(log.job % organizations).astype(np.int32),
     )
     return workload_of(log, consortium)
-
-
-def _statistics() -> tuple[int, int]:
-    """Counts the functions that this process has compiled and those that it has read."""
-    every = [dispatcher.stats for dispatcher in DISPATCHERS]
-    return (
-        sum(sum(stats.cache_misses.values()) for stats in every),
-        sum(sum(stats.cache_hits.values()) for stats in every),
-    )
