@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,20 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from shapleyprio.testbed import machine
-from shapleyprio.testbed.configuration import (
-    ACCOUNTING_DATABASE,
-    EVERYTHING,
-    ClusterPaths,
-    ClusterSpec,
-    cgroup_conf,
-    slurm_conf,
-    slurmdbd_conf,
-    steps_script,
-)
+from shapleyprio.testbed.configuration import EVERYTHING, ClusterPaths, ClusterSpec
+from shapleyprio.testbed.database import Database
 from shapleyprio.testbed.detached import start_detached
 from shapleyprio.testbed.errors import TestbedError
+from shapleyprio.testbed.files import write_files
 from shapleyprio.testbed.guarding import Guard
-from shapleyprio.testbed.packages import SEARCH_PATH, program, slurm_release
+from shapleyprio.testbed.packages import SEARCH_PATH, program
 from shapleyprio.testbed.processes import MARKER, SlurmDaemon, end_all, wait_until
 
 if TYPE_CHECKING:
@@ -37,14 +28,6 @@ if TYPE_CHECKING:
 Restartable = Literal["slurmctld", "slurmdbd"]
 
 PATIENCE = 60.0  # real seconds for a daemon to answer, on a busy machine
-MARIADB_OPTIONS = (  # small files, no waiting for the disk: the data is thrown away
-    "--innodb-buffer-pool-size=64M",
-    "--innodb-log-file-size=8M",
-    "--innodb-flush-log-at-trx-commit=0",
-    "--innodb-lock-wait-timeout=900",
-    "--innodb-doublewrite=0",
-    "--skip-name-resolve",
-)
 # a caller's own Slurm or clock must not leak in
 FOREIGN = ("SLURM", "SBATCH_", "SACCT_", "SQUEUE_", "SINFO_", "SALLOC_", "FAKETIME", "LD_PRELOAD")
 
@@ -264,7 +247,7 @@ class PrivateSlurm:
         )
         machine.check_socket_path(paths.munge_socket)
         machine.check_socket_path(paths.database_socket)
-        self._write_files()
+        write_files(self.spec, paths)
         base = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
         base |= {"PATH": SEARCH_PATH, "SLURM_CONF": str(paths.slurm_conf)}
         base["MYSQL_UNIX_PORT"] = str(paths.database_socket)
@@ -273,13 +256,12 @@ class PrivateSlurm:
         life.callback(self._end_everything, guard)
         self._environment = base | guard.clock
         self._start_daemon("munged", *self._munged(), environment=base)
-        data = self.directory / "mysql"
-        if not data.exists():
-            self._fill_database(data)
-        self._start_daemon("mariadbd", *self._mariadbd(data), environment=base)
+        database = Database(paths, self.run)
+        database.fill(self._prepared)
+        self._start_daemon("mariadbd", *database.daemon, environment=base)
         self._await_daemon("munged", paths.munge_socket.exists)
-        self._await_daemon("mariadbd", lambda: _accepts(paths.database_socket))
-        self._create_accounting_database()
+        self._await_daemon("mariadbd", database.answers)
+        database.create_accounting()
         self._start_daemon("slurmdbd", "slurmdbd", "-D", "-s")
         self._await_daemon("slurmdbd", self._accounting_answers)
 
@@ -297,58 +279,15 @@ class PrivateSlurm:
         # only a registered controller hears of accounts that are added
         wait_until(self._controller_registered, real_seconds=PATIENCE, what="registration")
 
-    def _write_files(self) -> None:
-        paths = self.paths
-        for folder in ("", "etc", "run", "log", "state", "spool"):
-            (self.directory / folder).mkdir(parents=True, exist_ok=True)
-        self.directory.chmod(0o755)
-        _write(paths.slurm_conf, slurm_conf(self.spec, paths).encode(), 0o644)
-        _write(paths.slurmdbd_conf, slurmdbd_conf(self.spec, paths).encode(), 0o600)
-        cgroups = cgroup_conf(slurm_release())
-        _write(paths.slurm_conf.with_name("cgroup.conf"), cgroups.encode(), 0o644)
-        _write(paths.steps, steps_script(program("slurmstepd")).encode(), 0o755)
-        key = self.directory / "etc" / "munge.key"
-        if not key.exists():
-            _write(key, secrets.token_bytes(128), 0o600)
-
     def _munged(self) -> list[str]:
         run, log = self.directory / "run", self.directory / "log"
         return [
             *("munged", "--foreground", "--force", f"--socket={self.paths.munge_socket}"),
-            f"--key-file={self.directory / 'etc' / 'munge.key'}",
+            f"--key-file={self.paths.munge_key}",
             f"--pid-file={run / 'munged.pid'}",
             f"--seed-file={run / 'munged.seed'}",
             f"--log-file={log / 'munged.log'}",
         ]
-
-    def _mariadbd(self, data: Path) -> list[str]:
-        return [
-            *("mariadbd", "--no-defaults", f"--datadir={data}", f"--user={self.paths.user}"),
-            *(f"--socket={self.paths.database_socket}", "--skip-networking", *MARIADB_OPTIONS),
-            *(f"--pid-file={self._run}/mariadbd.pid", f"--tmpdir={self._run}"),
-        ]
-
-    @property
-    def _run(self) -> Path:
-        return self.directory / "run"  # MariaDB tidies its tmpdir up: it must not share one
-
-    def _fill_database(self, data: Path) -> None:
-        if self._prepared is not None:
-            shutil.copytree(self._prepared, data)
-            return
-        user = self.paths.user
-        self.run(
-            *("mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={user}"),
-            *("--auth-root-authentication-method=socket", f"--auth-root-socket-user={user}"),
-            *("--skip-test-db", f"--tmpdir={self._run}", *MARIADB_OPTIONS),
-        )
-
-    def _create_accounting_database(self) -> None:
-        """Creates the database: slurmdbd 26.05 would check the server's settings before it does."""
-        statement = f"CREATE DATABASE IF NOT EXISTS {ACCOUNTING_DATABASE}"
-        options = (f"--socket={self.paths.database_socket}", f"--user={self.paths.user}")
-        # a certificate made today is not valid on a clock that starts in the past
-        self.run("mariadb", "--no-defaults", "--skip-ssl", *options, f"--execute={statement}")
 
     def _start_daemon(
         self, name: str, command: str, *arguments: str, environment: Mapping[str, str] | None = None
@@ -415,17 +354,4 @@ def prepare_database(directory: Path) -> Path:
     maker = PrivateSlurm(directory, ClusterSpec())
     with ExitStack() as life:
         maker._start_accounting(life)  # noqa: SLF001 - a friend: half a cluster is enough
-    return maker.directory / "mysql"
-
-
-def _accepts(path: Path) -> bool:
-    with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-        probe.connect(str(path))
-        return True
-    return False
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    path.unlink(missing_ok=True)
-    path.touch(mode)
-    path.write_bytes(content)
+    return maker.paths.database

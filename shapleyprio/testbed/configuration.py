@@ -84,6 +84,16 @@ class ClusterPaths:
         return self.directory / "munge.sock"
 
     @property
+    def munge_key(self) -> Path:
+        """The key of the cluster's own munged."""
+        return self.directory / "etc" / "munge.key"
+
+    @property
+    def database(self) -> Path:
+        """The files of the cluster's own MariaDB."""
+        return self.directory / "mysql"
+
+    @property
     def database_socket(self) -> Path:
         """The socket of the cluster's own MariaDB."""
         return self.directory / "mysql.sock"
