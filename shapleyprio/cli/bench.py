@@ -28,7 +28,7 @@ from shapleyprio.wording import three_digits
 ON_LOGS = ("estimators", "predictors", "manipulations")
 """Parts that are measured on real logs alone."""
 
-PARTS = ("cycle", "ingest", "steady", "replay", "all", *ON_LOGS, "slurm")
+PARTS = ("cycle", "ingest", "steady", "replay", "all", *ON_LOGS, "recompute", "slurm")
 MOST_ORGANIZATIONS = 16
 MIN_WIDTH = 40
 """Columns of the text; where it does not fit, terminals wrap lines."""
@@ -97,6 +97,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     predictors  how fair live is with each predictor, on contended windows of --logs
     manipulations  what an organization of --logs gains by splitting, merging, delaying or
             padding its jobs, and by wrong time limits; some minutes
+    recompute  Shapley values of a month of 100,000 jobs, from scratch and again when an
+            hour was added; seconds of one core, some minutes
     slurm   what the daemon costs a private real Slurm, which is booted for that: its
             calls, how long it takes to read the queue (with an array of 100,000 tasks,
             too), how soon squeue -j is answered meanwhile, how soon new jobs have
@@ -147,6 +149,11 @@ def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
             return
         if parameters.part in ON_LOGS:
             yield from measure_on_logs(parameters.part, parameters.logs, bar)
+            return
+        if parameters.part == "recompute":
+            with packages_needed("bench", "replay"):
+                from shapleyprio.bench.recompute import measure_recompute
+            yield from measure_recompute(bar)
             return
         if parameters.part in {"cycle", "all"}:
             yield from cycles.cycles(folder, bar("cycles", 2 * cycles.RUNS))

@@ -22,6 +22,7 @@ from shapleyprio.bench import (
     cycles,
     manipulations,
     predictors,
+    recompute,
     replay,
     replay_workloads,
     steady,
@@ -240,6 +241,36 @@ def test_predictors_are_held_against_each_other_on_the_same_windows(
     assert names == [*COMPARED, "shapley", *(f"live, {name}" for name in PREDICTORS)]
     assert max(row["value"] for row in measured[: len(COMPARED)]) >= contended.CONTENDED
     assert all((row["runs"], row["unit"]) == (2, "s") for row in measured)
+
+
+def test_shapley_values_are_computed_from_scratch_and_again_in_processes_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(command: list[str]) -> Ran:
+        ran.append(command[3:])
+        return Ran(seconds=99.0, megabytes=300.0, last_line="1.5 0.5")
+
+    monkeypatch.setattr(recompute, "run_apart", run)
+    scratch, hour, memory, *_ = measure("recompute")
+    assert ran[:: recompute.RUNS][:2] == [["8", "1.0", "0"], ["8", "1.0", "7"]]
+    assert (scratch["value"], scratch["below"], scratch["met"]) == (1.5, 2.0, True)
+    assert (hour["value"], hour["below"], hour["met"]) == (0.5, 0.3, False)
+    assert (memory["value"], memory["below"]) == (300.0, 1000.0)
+
+
+def test_a_month_is_as_the_targets_want_it_and_computed_twice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload = recompute.month(8, 1.0)
+    assert abs(len(workload.job) - recompute.JOBS) < 1000
+    released = int((workload.processing_time * workload.processors).sum())
+    assert released / (int(workload.owned.sum()) * workload.window.length) == pytest.approx(1, 0.01)
+    monkeypatch.setattr(recompute, "JOBS", 300)
+    monkeypatch.setattr(recompute, "PROCESSORS", 20)
+    recompute.main(3, 1.0, 7)
+    assert len(capsys.readouterr().out.split()) == 2
 
 
 @pytest.mark.parametrize("part", ON_LOGS)
