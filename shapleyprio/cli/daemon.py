@@ -30,7 +30,7 @@ from shapleyprio.cli.options import config_option
 from shapleyprio.config import Config, connect
 from shapleyprio.drift.live import LiveDrift
 from shapleyprio.estimation.live import PATIENCE_SECONDS, LiveEstimates
-from shapleyprio.estimation.worker import EstimationWorker
+from shapleyprio.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.service.check import check
 from shapleyprio.service.cycle import Cycle
@@ -100,7 +100,7 @@ def command(
         metrics = Metrics(cluster)
         estimates = LiveEstimates(
             store,
-            EstimationWorker(url, cluster),
+            EstimationWorker(url, cluster, WORKER),
             EstimateMetrics(cluster, metrics.registry),
             # who runs no second cycle waits for the estimate of the first
             patience=config.estimation.time_limit if once else PATIENCE_SECONDS,

@@ -130,12 +130,20 @@ def _on_rank(
 
 
 def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
-    """Returns the rank and why it is so: in processor-hours, or in the words of another rule."""
+    """Returns the rank and why it is so: by what was given and got, or in the rule's own words."""
     rank = f"rank {ranked.rank} of {ranked.organizations}"
     if basis.rule == DirectContr.name:
         return [
             f"By {time} {ranked.organization} had received {_received(ranked.received)} it had "
             f"contributed; {_on_age(basis.horizon)}.",
+            f"That is {rank} and gives its jobs {ranked.points} points.",
+        ]
+    if ranked.valuation is not None and basis.estimated_at is not None:
+        return [
+            *ranked.valuation.sentences(),
+            f"What {ranked.organization} is worth to the others was estimated at "
+            f"{clock_time(basis.estimated_at)}; by {time} it had received "
+            f"{_received(ranked.received)} that.",
             f"That is {rank} and gives its jobs {ranked.points} points.",
         ]
     return [

@@ -14,9 +14,11 @@ from shapleyprio.cli.common import (
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.cli.tables import standings_table
+from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.rules import RULES
 from shapleyprio.service.status import Status, read_status
 from shapleyprio.store import Store
-from shapleyprio.wording import clock_time, signed_seconds, visible
+from shapleyprio.wording import clock_time, duration, magnitude, signed_seconds, visible
 
 
 @click.command
@@ -25,8 +27,8 @@ from shapleyprio.wording import clock_time, signed_seconds, visible
 def command(config_path: Path, *, json_file: Path | None) -> None:
     """Show every organization's standing after the last cycle.
 
-    The first is served next. Shown are its share of the processors, what it contributed (φ̃) and
-    used (ψ) in part-seconds, the balance φ̃ − ψ, the balance per part of work done by all (by how
+    The first is served next. Shown are its share of the processors, what it contributed (φ) and
+    used (ψ) in part-seconds, the balance φ − ψ, the balance per part of work done by all (by how
     many seconds each part came later than the organization earned it, or sooner if negative), the
     priority points that its jobs get, and how many wait and run. The ranking rule's score, which
     orders them, is shown where it is not the balance.
@@ -35,11 +37,17 @@ def command(config_path: Path, *, json_file: Path | None) -> None:
     with Store.open(config.store.url) as store:
         status = read_status(stored_cluster(config, store))
     if write_json(json_file, status.as_json()):
-        render(Console(), status)
+        render(Console(), status, config.fairness.rule)
 
 
-def render(console: Console, status: Status) -> None:
-    """Prints the table and what an admin should know of the last cycle."""
+def render(console: Console, status: Status, rule: str) -> None:
+    """Prints the table and what an admin should know of the last cycle.
+
+    Args:
+        console: where to.
+        status: of the cluster.
+        rule: the one that the configuration chooses.
+    """
     cycle = status.cycle
     slurm = f", Slurm {cycle.slurm_version}" if cycle.slurm_version else ""
     heading = f"{status.cluster}, {clock_time(cycle.t)}{slurm}"
@@ -59,6 +67,20 @@ def render(console: Console, status: Status) -> None:
         f"last cycle {cycle.number}: {cycle.outcome}, {cycle.seen} records read, "
         f"{cycle.written} priorities written"
     )
+    if status.estimated is not None:
+        age = cycle.t - status.estimated.t
+        console.print(
+            f"rule {cycle.rule}: contributions estimated {duration(age)} before, from "
+            f"{status.estimated.coalitions} coalitions, standard error at most "
+            f"{magnitude(status.estimated.error)} part-seconds",
+            highlight=False,
+        )
+    elif cycle.rule == DirectContr.name and RULES[rule]().estimates:
+        console.print(
+            f"rule {cycle.rule} instead of {rule}: there was no estimate to rely on; see the "
+            "daemon's log",
+            highlight=False,
+        )
     if status.failure is not None:
         failed = f"since then: cycle {status.failure.number} failed: {status.failure.message}"
         console.print(visible(failed), markup=False)

@@ -27,7 +27,7 @@ class EstimationWorker:
         program: that answers; its arguments are added.
     """
 
-    def __init__(self, url: str, cluster: str, program: Sequence[str] = WORKER) -> None:
+    def __init__(self, url: str, cluster: str, program: Sequence[str]) -> None:
         self._url = url
         self._cluster = cluster
         self._program = program

@@ -19,9 +19,10 @@ from shapleyprio.service.explain_facts import (
 )
 from shapleyprio.service.explain_ranks import RankedOrganization, mean_worth, rank_organizations
 from shapleyprio.service.push import UNREADABLE
+from shapleyprio.service.valuation import estimate_behind
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob, Slurm, SlurmError
-from shapleyprio.store import ClusterStore, Push, StandingRow, View, Watermark
+from shapleyprio.store import ClusterStore, CycleRow, Push, StandingRow, View, Watermark
 
 PUSHES_SHOWN = 10
 
@@ -161,9 +162,12 @@ class _Scene:
         self._second = watermark.accounted_to if watermark else 0
         self._running = view.unfinished_runs()
         self.tenures = view.tenures()
+        cycle = view.cycle(standings[0].cycle) if standings else None
+        estimated = estimate_behind(view, cycle) if cycle else None
         self.basis = Basis(
             t=standings[0].t if standings else None,
-            rule=_rule(view, standings[0]) if standings else None,
+            rule=_rule(cycle) if standings else None,
+            estimated_at=cycle.estimated_at if cycle else None,
             horizon=watermark.horizon if watermark else None,
             away=None if queue.failure is None else str(queue.failure),
         )
@@ -171,7 +175,8 @@ class _Scene:
         if standings and watermark:
             ledger = _ledger(view, watermark)
             worth = mean_worth(ledger, watermark.accounted_to)
-            self.ranked = rank_organizations(standings, worth, self._waiting(standings))
+            valuations = estimated.valuations if estimated else {}
+            self.ranked = rank_organizations(standings, worth, self._waiting(standings), valuations)
 
     def holder(self, account: str) -> str:
         """Returns the organization whose account it is."""
@@ -238,9 +243,8 @@ def _ledger(view: View, watermark: Watermark) -> Ledger:
     return Ledger(watermark.horizon, folded_to=watermark.folded_to, entries=view.ledger_entries())
 
 
-def _rule(view: View, standing: StandingRow) -> str:
+def _rule(cycle: CycleRow | None) -> str:
     """Returns the rule that ranked; cycles that do not name one are from when there was one."""
-    cycle = view.cycle(standing.cycle)
     return (cycle.rule if cycle else "") or DirectContr.name
 
 

@@ -18,6 +18,8 @@ class Basis:
     Attributes:
         t: second of the standings, None before the first cycle that has some.
         rule: name of the rule that ranked the organizations; None before that cycle.
+        estimated_at: second for which the contributions that it ranked by were estimated; None
+            if they are the ledger's.
         horizon: age in seconds from which work gains nothing more, None for never.
         away: why Slurm did not show its queue, None if it did. Waiting jobs are then those that
             the last cycle saw, held ones included.
@@ -25,6 +27,7 @@ class Basis:
 
     t: int | None
     rule: str | None
+    estimated_at: int | None
     horizon: int | None
     away: str | None
 
@@ -33,6 +36,7 @@ class Basis:
         return {
             "t": self.t,
             "rule": self.rule,
+            "estimated_at": self.estimated_at,
             "horizon": self.horizon,
             "slurm_away": self.away,
         }

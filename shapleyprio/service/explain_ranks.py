@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, TypedDict
 
 from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.service.valuation import Valuation
 from shapleyprio.store import StandingRow
 from shapleyprio.wording import SECONDS_OF_AN_HOUR
 
@@ -27,6 +28,7 @@ class RankJson(TypedDict):
     points: int
     before: dict[str, int]
     fair_share: dict[str, Any]
+    value: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +39,10 @@ class RankedOrganization:
         organization: its name.
         rank: by the ranking rule, 1 is served first.
         organizations: how many there are.
-        contribution, utility, balance: φ̃, ψ and φ̃ − ψ in part-seconds.
+        contribution, utility, balance: φ (or φ̃), ψ and their difference in part-seconds.
         score: by which the rule orders the organizations; under directcontr the balance.
         received: by how many processor-seconds' worth it received more than it contributed
-            (negative: less), (ψ − φ̃) / mean worth of a part.
+            (negative: less), −balance / mean worth of a part.
         reason: why it has that rank, in a few words of the ranking rule.
         points: priority points that its jobs get.
         processors: owned.
@@ -49,6 +51,7 @@ class RankedOrganization:
             fair share has it with the processors as shares; of equal usage it is the same.
         before: organization with a better rank -> its jobs that wait.
         before_by_fair_share: the same by usage for each processor owned.
+        valuation: what it is worth to the others; None where no estimate was made.
     """
 
     organization: str
@@ -66,6 +69,7 @@ class RankedOrganization:
     fair_share_rank: int
     before: Mapping[str, int]
     before_by_fair_share: Mapping[str, int]
+    valuation: Valuation | None
 
     @property
     def used_each(self) -> Fraction | None:
@@ -94,6 +98,7 @@ class RankedOrganization:
                 "used_hours_each": None if each is None else float(each / SECONDS_OF_AN_HOUR),
                 "before": dict(self.before_by_fair_share),
             },
+            "value": None if self.valuation is None else self.valuation.as_json(),
         }
 
 
@@ -116,7 +121,10 @@ def mean_worth(ledger: Ledger, t: int) -> Fraction:
 
 
 def rank_organizations(
-    standings: Sequence[StandingRow], worth: Fraction, waiting: Mapping[str, int]
+    standings: Sequence[StandingRow],
+    worth: Fraction,
+    waiting: Mapping[str, int],
+    valuations: Mapping[str, Valuation],
 ) -> dict[str, RankedOrganization]:
     """Returns every organization with its rank.
 
@@ -124,6 +132,7 @@ def rank_organizations(
         standings: of one cycle.
         worth: `mean_worth` of a part in seconds.
         waiting: organization -> its jobs that wait.
+        valuations: organization -> what it is worth to the others; empty without an estimate.
 
     Returns:
         organization -> where it stands, the first to be served first.
@@ -131,7 +140,9 @@ def rank_organizations(
     order = sorted(standings, key=lambda row: -row.priority)
     usage = {row.organization: _usage(row) for row in order}
     return {
-        row.organization: _ranked(row, rank, order, worth, waiting, usage)
+        row.organization: _ranked(
+            row, rank, order, worth, waiting, usage, valuations.get(row.organization)
+        )
         for rank, row in enumerate(order, start=1)
     }
 
@@ -143,6 +154,7 @@ def _ranked(
     worth: Fraction,
     waiting: Mapping[str, int],
     usage: Mapping[str, tuple[bool, Fraction]],
+    valuation: Valuation | None,
 ) -> RankedOrganization:
     lower = [name for name in usage if usage[name] < usage[row.organization]]
     return RankedOrganization(
@@ -163,6 +175,7 @@ def _ranked(
             other.organization: waiting.get(other.organization, 0) for other in order[: rank - 1]
         },
         before_by_fair_share={name: waiting.get(name, 0) for name in lower},
+        valuation=valuation,
     )
 
 

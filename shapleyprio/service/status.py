@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from shapleyprio.service.valuation import Estimated, estimate_behind
 from shapleyprio.store import ClusterStore, CycleRow, QuarantinedLine, StandingRow, StoreError
 
 
@@ -15,8 +16,8 @@ class OrganizationStatus:
     Attributes:
         organization: its name.
         share: fraction of the organizations' processors that it brings.
-        contribution, utility, balance: φ̃, ψ and φ̃ − ψ in part-seconds.
-        balance_per_part: (φ̃ − ψ) / parts completed by all, in seconds: how much later (negative:
+        contribution, utility, balance: φ (or φ̃), ψ and their difference in part-seconds.
+        balance_per_part: balance / parts completed by all, in seconds: how much later (negative:
             sooner) than it earned each part was executed, on average.
         score: by which the ranking rule orders the organizations, the highest first.
         reason: why it has its rank, in a few words of the ranking rule.
@@ -46,6 +47,7 @@ class Status:
         cycle: that cycle.
         failure: a later cycle that failed, if the last one did.
         rows: the organizations, the first to be served first.
+        estimated: what it ranked by, None if by the ledger alone.
         quarantined: lines of Slurm's that could not be read, the newest first.
         quarantined_count: how many there are.
     """
@@ -54,6 +56,7 @@ class Status:
     cycle: CycleRow
     failure: CycleRow | None
     rows: tuple[OrganizationStatus, ...]
+    estimated: Estimated | None
     quarantined: tuple[QuarantinedLine, ...]
     quarantined_count: int
 
@@ -66,6 +69,8 @@ class Status:
             "outcome": self.cycle.outcome,
             "slurm_version": self.cycle.slurm_version,
             "rule": self.cycle.rule,
+            "estimated_at": self.cycle.estimated_at,
+            "coalitions": self.estimated and self.estimated.coalitions,
             "failure": self.failure
             and {
                 "cycle": self.failure.number,
@@ -74,10 +79,16 @@ class Status:
             },
             "organizations": [
                 {name: getattr(row, name) for name in OrganizationStatus.__slots__}
+                | {"value": self._value(row.organization)}
                 for row in self.rows
             ],
             "quarantined": self.quarantined_count,
         }
+
+    def _value(self, organization: str) -> dict[str, Any] | None:
+        if self.estimated is None or organization not in self.estimated.valuations:
+            return None
+        return self.estimated.valuations[organization].as_json()
 
 
 def read_status(store: ClusterStore) -> Status:
@@ -90,6 +101,7 @@ def read_status(store: ClusterStore) -> Status:
         standings = view.latest_standings()
         last = view.last_cycle()
         cycle = view.cycle(standings[0].cycle) if standings else None
+        estimated = estimate_behind(view, cycle) if cycle else None
         quarantined = tuple(view.quarantined(limit=5))
         quarantined_count = view.quarantined_count()
     if cycle is None:
@@ -101,6 +113,7 @@ def read_status(store: ClusterStore) -> Status:
         cycle=cycle,
         failure=last if failed else None,
         rows=organization_rows(standings),
+        estimated=estimated,
         quarantined=quarantined,
         quarantined_count=quarantined_count,
     )

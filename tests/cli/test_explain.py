@@ -269,3 +269,49 @@ def test_the_document_names_every_key_of_the_json(queue: CommandLine) -> None:
     of_job, of_user = facts(queue, "3"), facts(queue, "--user", "ann")
     written = {*of_job, *of_job["fair_share"], *of_user, *of_user["organizations"][0], "account"}
     assert named == written | {"strict"}
+
+
+def test_what_an_organization_is_worth_to_the_others_is_told(queue: CommandLine) -> None:
+    queue.configure(fairness={"rule": "shapley"})
+    assert queue.run("daemon", "--once").exit_code == 0
+    output = text(queue, "2")
+    assert re.search(
+        r"Without physics, its nodes and its jobs, the others' work since [-0-9: ]+ would have "
+        r"been done [0-9.]+ (s|min|h|d) later on average\.\n",
+        output,
+    )
+    assert re.search(
+        r"What physics is worth to the others was estimated at .*; by .* less than", output
+    )
+    assert f"That is rank 1 of 2 and gives its jobs {FIRST} points.\n" in output
+    output = text(queue, "3")
+    assert re.search(
+        r"Alone on its own nodes, biology's work since .* later on average\.\n", output
+    )
+    assert "An organization's rank rises as others gain by its nodes" in output
+    found = facts(queue, "2")
+    assert (found["rule"], found["estimated_at"]) == ("shapley", found["t"])
+    assert found["value"]["others_sooner_seconds"] > 0
+    assert found["value"]["own_sooner_seconds"] is None
+    status = queue.run("status")
+    assert re.search(
+        r"rule shapley: contributions estimated 0 s before, from 4 coalitions, standard error at "
+        r"most 0 part-seconds",
+        status.stdout.replace("\n", " "),
+    ), status.stdout
+    shown = json.loads(queue.run("status", "--json").stdout)
+    assert (shown["rule"], shown["estimated_at"], shown["coalitions"]) == ("shapley", shown["t"], 4)
+    assert {row["organization"]: row["value"] for row in shown["organizations"]}[
+        "physics"
+    ] == found["value"]
+
+
+def test_without_an_estimate_directcontr_is_explained_and_status_says_why(
+    queue: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapleyprio.cli.daemon.WORKER", ("/bin/false",), raising=True)
+    queue.configure(fairness={"rule": "shapley"})
+    assert queue.run("daemon", "--once").exit_code == 0
+    assert "physics had received 22.2 processor-hours' worth less" in text(queue, "2")
+    assert "rule directcontr instead of shapley" in queue.run("status").stdout
+    assert facts(queue, "2")["value"] is None

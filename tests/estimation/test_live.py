@@ -196,7 +196,7 @@ class SlowWorker(EstimationWorker):
     """Estimates as they were made when they were asked for, and come when the test wants."""
 
     def __init__(self, daemon: Daemon) -> None:
-        super().__init__(daemon.url, NAME)
+        super().__init__(daemon.url, NAME, WORKER)
         self._estimator = StoreEstimator(daemon.store.cluster(NAME))
         self.asked = threading.Event()
         self.allowed = threading.Semaphore(0)
@@ -356,8 +356,8 @@ def test_a_stopping_daemon_does_not_wait_for_an_estimate(url: str) -> None:
 
 def test_a_worker_does_not_outlive_a_killed_daemon(url: str) -> None:
     children = (
-        "from shapleyprio.estimation.worker import EstimationWorker\n"
-        f"worker = EstimationWorker({url!r}, {NAME!r})\n"
+        "from shapleyprio.estimation.worker import WORKER, EstimationWorker\n"
+        f"worker = EstimationWorker({url!r}, {NAME!r}, WORKER)\n"
         "process = worker._running(2**32)\n"
         "print(process.pid, flush=True)\n"
         "input()"

@@ -175,7 +175,7 @@ def test_a_job_as_json(steered: Service) -> None:
             "ahead",
             "own_ahead",
         ),
-        *("score", "t", "rule", "horizon", "slurm_away", "pushes"),
+        *("score", "value", "t", "rule", "estimated_at", "horizon", "slurm_away", "pushes"),
     }
     assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
     assert output["received_processor_hours"] == pytest.approx(-80 / 3600)
@@ -262,7 +262,9 @@ def test_an_unknown_account(steered: Service, name: str, hint: str) -> None:
 
 def test_jobs_as_json(steered: Service) -> None:
     output = json.loads(json.dumps(account(steered, "physics").as_json()))
-    assert output.keys() == {"account", "t", "rule", "horizon", "slurm_away", "organizations"}
+    assert output.keys() == {
+        *("account", "t", "rule", "estimated_at", "horizon", "slurm_away", "organizations")
+    }
     (jobs,) = output["organizations"]
     assert (jobs["organization"], jobs["oldest"]["job_id"]) == ("physics", 2)
     assert (jobs["waiting"], jobs["held"], jobs["next"]["job_id"]) == (2, 0, 6)

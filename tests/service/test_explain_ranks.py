@@ -67,7 +67,7 @@ def placed(allocations: list[Allocation], horizon: int | None) -> dict[str, Rank
         )
         for name, one in standings.items()
     ]
-    return rank_organizations(rows, mean_worth(ledger, T), {})
+    return rank_organizations(rows, mean_worth(ledger, T), {}, {})
 
 
 def seconds_of(allocations: list[Allocation], role: str) -> Counter[str]:
@@ -153,7 +153,7 @@ def test_beyond_the_horizon_age_makes_no_difference() -> None:
 
 def test_ranks_follow_the_points_and_show_whose_jobs_are_before() -> None:
     rows = [standing("a", priority=1), standing("b", priority=3), standing("c", priority=2)]
-    by_name = rank_organizations(rows, Fraction(1), {"a": 5, "b": 2, "": 9})
+    by_name = rank_organizations(rows, Fraction(1), {"a": 5, "b": 2, "": 9}, {})
     assert [(name, ranked.rank) for name, ranked in by_name.items()] == [
         ("b", 1),
         ("c", 2),
@@ -168,7 +168,7 @@ def test_fair_share_puts_first_who_used_least_of_each_processor_it_owns() -> Non
         standing("large", parts=90, processors=10, priority=1),
         standing("small", parts=20, processors=2, priority=2),
     ]
-    by_name = rank_organizations(rows, Fraction(1), {"large": 4, "small": 1})
+    by_name = rank_organizations(rows, Fraction(1), {"large": 4, "small": 1}, {})
     assert (by_name["large"].used_each, by_name["small"].used_each) == (Fraction(9), Fraction(10))
     assert (by_name["large"].fair_share_rank, by_name["large"].before_by_fair_share) == (1, {})
     assert by_name["small"].fair_share_rank == 2
@@ -181,14 +181,14 @@ def test_equal_usage_of_each_processor_shares_a_rank() -> None:
         standing("b", parts=2 * 10**30, processors=6),
         standing("c", parts=10**30 + 1, processors=3),
     ]
-    by_name = rank_organizations(rows, Fraction(1), {})
+    by_name = rank_organizations(rows, Fraction(1), {}, {})
     assert [by_name[name].fair_share_rank for name in "abc"] == [1, 1, 3]
     assert set(by_name["c"].before_by_fair_share) == {"a", "b"}
 
 
 def test_fair_share_puts_last_who_owns_no_processors() -> None:
     rows = [standing("guest", processors=0), standing("owner", parts=10**9)]
-    by_name = rank_organizations(rows, Fraction(1), {})
+    by_name = rank_organizations(rows, Fraction(1), {}, {})
     assert by_name["guest"].fair_share_rank == 2
     assert by_name["guest"].used_each is None
     assert by_name["guest"].as_json()["fair_share"]["used_hours_each"] is None
@@ -210,7 +210,7 @@ def test_the_place_by_fair_share_is_one_more_than_those_with_a_higher_factor(
         str(n): 2.0 ** -((parts / total) / (processors / shares)) if processors else -parts
         for n, (parts, processors) in enumerate(usages)
     }
-    for name, ranked in rank_organizations(rows, Fraction(1), {}).items():
+    for name, ranked in rank_organizations(rows, Fraction(1), {}, {}).items():
         higher = sum(one > factor[name] * (1 + 1e-9) for one in factor.values())
         if factor[name] <= 0:
             higher = sum(one > factor[name] for one in factor.values())
@@ -219,7 +219,7 @@ def test_the_place_by_fair_share_is_one_more_than_those_with_a_higher_factor(
 
 def test_as_json() -> None:
     row = standing("a", contribution=3600, utility=9000, parts=7200, processors=4, priority=8)
-    (ranked,) = rank_organizations([row], Fraction(1, 2), {}).values()
+    (ranked,) = rank_organizations([row], Fraction(1, 2), {}, {}).values()
     assert json.loads(json.dumps(ranked.as_json())) == {
         "organization": "a",
         "rank": 1,
@@ -239,4 +239,5 @@ def test_as_json() -> None:
             "used_hours_each": 0.5,
             "before": {},
         },
+        "value": None,
     }

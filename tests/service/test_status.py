@@ -83,7 +83,7 @@ def test_as_json(steered: Service) -> None:
     output = json.loads(json.dumps(read_status(steered.store.cluster(NAME)).as_json()))
     assert output.keys() == {
         *("cluster", "t", "cycle", "outcome", "slurm_version", "rule", "failure", "organizations"),
-        "quarantined",
+        *("estimated_at", "coalitions", "quarantined"),
     }
     assert output["failure"] is None
     assert output["outcome"] == "ok"
@@ -99,6 +99,7 @@ def test_as_json(steered: Service) -> None:
         "priority": FIRST,
         "pending": 1,
         "running": 0,
+        "value": None,
     }
 
 

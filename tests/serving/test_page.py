@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from shapleyprio.service.status import read_status
+from shapleyprio.service.valuation import Estimated, Valuation
 from shapleyprio.serving import page
 from shapleyprio.serving.checks import Checked
 from shapleyprio.serving.drift import DAY_SECONDS, Drift, drift_of_last_day
@@ -48,6 +50,24 @@ def test_all_is_well(overview: Overview) -> None:
     assert "alarm" not in text.split("</style>")[1]
     assert "Nothing found." in text
     assert "nothing has been replayed in the last 24 hours" in text
+
+
+def test_what_each_is_worth_to_the_others_is_said_in_words(overview: Overview) -> None:
+    assert overview.status is not None
+    assert "worth to the others" not in page.render(overview)
+    valuation = Valuation(
+        organization="physics",
+        begin=NOW - 3600,
+        others_sooner=Fraction(1800),
+        own_sooner=None,
+        error=40_000,
+    )
+    estimated = Estimated(t=NOW, coalitions=4, valuations={"physics": valuation})
+    text = page.render(replace(overview, status=replace(overview.status, estimated=estimated)))
+    assert "What each is worth to the others" in text
+    assert "the others&#39; work since" in text
+    assert "would have been done 30 min later on average." in text
+    assert "from 4 coalitions, with a standard error of 40 k" in text
 
 
 @pytest.mark.parametrize(("silent", "alarm"), [(90, False), (91, True)])
