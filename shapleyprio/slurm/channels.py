@@ -82,8 +82,7 @@ class Channel(ABC):
     Attributes:
         name: in the configuration, in the store and to `Slurm.write`.
         written: what it writes, in words for the configuration's reference.
-        per_job: whether it writes to every job that waits. If so a new job has no points until
-            the next cycle, and what was written stays with a job while it runs.
+        job_field: the attribute of `PendingJob` that it writes; None if it writes no jobs.
         needs_qos: whether every organization with accounts needs a QOS of its own.
         factor: the one of Slurm's priority factors that carries the points; None for a summand
             of its own.
@@ -91,9 +90,18 @@ class Channel(ABC):
 
     name: ClassVar[str]
     written: ClassVar[str]
-    per_job: ClassVar[bool]
+    job_field: ClassVar[str | None] = None
     needs_qos: ClassVar[bool] = False
     factor: ClassVar[str | None] = None
+
+    @property
+    def per_job(self) -> bool:
+        """Whether it writes to every job that waits.
+
+        If so a new job has no points until the next cycle, and what was written stays with a job
+        while it runs.
+        """
+        return self.job_field is not None
 
     @abstractmethod
     def targets(
@@ -147,11 +155,11 @@ class Channel(ABC):
 class _JobChannel(Channel):
     """Writes a summand of the priority of every job that waits."""
 
-    per_job = True
+    job_field: ClassVar[str]
 
-    @abstractmethod
     def _value_of(self, job: PendingJob) -> int | None:
-        """Returns what stands at the job; None where Slurm does not show it."""
+        value: int | None = getattr(job, self.job_field)  # None where Slurm does not show it
+        return value
 
     def targets(
         self,
@@ -186,9 +194,7 @@ class SiteFactor(_JobChannel):
 
     name = "site_factor"
     written = "the site factor of the waiting jobs"
-
-    def _value_of(self, job: PendingJob) -> int | None:
-        return job.site_factor
+    job_field = "site_factor"
 
     def value(self, original: int, points: int) -> int:  # noqa: ARG002 - it is ours alone
         """Returns the points."""
@@ -210,9 +216,7 @@ class Nice(_JobChannel):
 
     name = "nice"
     written = "the nice of the waiting jobs"
-
-    def _value_of(self, job: PendingJob) -> int | None:
-        return job.nice
+    job_field = "nice"
 
     def value(self, original: int, points: int) -> int:
         """Returns the user's nice less the points."""
@@ -234,7 +238,6 @@ class Qos(Channel):
 
     name = "qos"
     written = "the priority of one QOS for each organization"
-    per_job = False
     needs_qos = True
     factor = "QOS"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
 from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
     Controller,
     Layout,
@@ -293,14 +294,20 @@ class SimulatedSlurm:
         """Writes site factors, nices or QOS priorities."""
         if not values:
             return {}
-        self._need("slurmdbd" if channel == "qos" else "slurmctld")
+        job_field = CHANNELS[channel].job_field
+        self._need("slurmdbd" if job_field is None else "slurmctld")
         if missing := self.missing_privileges.get(channel):
             raise SlurmRefusedError(f"Access/permission denied: {missing}")
         self._engine.settle()
         refused = {}
         for target, value in values.items():
             self._count_write()
-            if why := self._write(channel, target, value):
+            why = (
+                self._write_qos(target, value)
+                if job_field is None
+                else self._write_jobs(job_field, target, value)
+            )
+            if why is not None:
                 refused[target] = why
         return refused
 
@@ -311,20 +318,18 @@ class SimulatedSlurm:
 
     # -- details
 
-    def _write(self, channel: str, target: str, value: int) -> str | None:
-        if channel == "qos":
-            if target not in self._priorities.qos:
-                return "no such QOS"
-            if value < 0:
-                return f"{value} is below 0"
-            self._engine.set_qos_priority(target, value)
-            return None
+    def _write_qos(self, target: str, value: int) -> str | None:
+        if target not in self._priorities.qos:
+            return "no such QOS"
+        if value < 0:
+            return f"{value} is below 0"
+        self._engine.set_qos_priority(target, value)
+        return None
+
+    def _write_jobs(self, field: str, target: str, value: int) -> str | None:
         jobs, complaint = self._engine.named(target)
         for job in jobs:
-            if channel == "nice":
-                job.nice = value
-            else:
-                job.site_factor = value
+            setattr(job, field, value)
             self._engine.compute(job)
         return complaint
 
