@@ -82,6 +82,7 @@ def _template() -> Template:
     environment.filters |= {
         "clock_time": clock_time_with_zone,
         "duration": duration,
+        "magnitude": magnitude,
         "signed": partial(magnitude, sign="+"),
         "signed_seconds": signed_seconds,
     }
