@@ -9,7 +9,7 @@ import numpy as np
 
 from shapleyprio.estimation.known_game import KnownGame
 from shapleyprio.estimation.messages import EstimateAnswer, EstimateRequest, EstimateResult
-from shapleyprio.estimation.past import Past
+from shapleyprio.estimation.past import KnownPast
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.replay.shapley.estimate import Estimate, Estimator
@@ -31,7 +31,7 @@ class StoreEstimator:
 
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
-        self._past = Past()
+        self._past = KnownPast()
         self._coalitions = 0
         self._estimator = Estimator(budget=0)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shapleyprio.estimation.messages import WaitingJob
-from shapleyprio.estimation.past import Past, PastRun
+from shapleyprio.estimation.past import KnownPast, PastRun
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.shapley.game import Game, Ints
 from shapleyprio.replay.shapley.predictors import Predictor
@@ -31,7 +31,7 @@ class KnownGame:
         self._predictor = predictor
         self._users: dict[str, int] = {}
 
-    def game(self, past: Past, waiting: Iterable[WaitingJob]) -> Game:
+    def game(self, past: KnownPast, waiting: Iterable[WaitingJob]) -> Game:
         """Returns the game from the first second whose runs are known to where the ledger stands.
 
         Args:
@@ -72,7 +72,7 @@ class KnownGame:
         )
 
     def _learn(self, runs: Iterable[PastRun]) -> None:
-        """Tells the predictor of the jobs that ended, in the order of their ends."""
+        """Lets the predictor learn from the jobs that ended, in the order of their ends."""
         ended = [
             (run.behind, run.job_id, run.user, run.behind - run.begin)
             for run in runs

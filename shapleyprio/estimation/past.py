@@ -39,7 +39,7 @@ class PastRun:
     allocations: tuple[Allocation, ...]
 
 
-class Past:
+class KnownPast:
     """Runs, processors and watermark of a cluster as of one moment, brought up to date cheaply.
 
     Attributes:

@@ -137,7 +137,7 @@ def test_older_work_whose_records_are_gone_counts_by_whose_processors_did_it(sto
     assert after["biology"].contribution.after(0) == 4 * 3600 * 86_400
 
 
-def test_a_cluster_without_processors_or_cycles_is_told(store: Store) -> None:
+def test_a_cluster_without_processors_or_cycles_gets_a_reason(store: Store) -> None:
     estimator = StoreEstimator(store.cluster(NAME))
     assert estimator.answer(request()).result is EstimateResult.FAILED
     remember(store, *FLOOD)

@@ -120,7 +120,7 @@ def contend(slurm: Cluster) -> dict[str, int]:
     return jobs
 
 
-def test_cycles_rank_by_the_estimate_and_tell_so(daemon: Daemon) -> None:
+def test_cycles_rank_by_the_estimate_and_say_so(daemon: Daemon) -> None:
     jobs = contend(daemon.slurm)
     report, lines = daemon.run()
     assert lines == []
