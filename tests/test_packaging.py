@@ -112,6 +112,17 @@ def test_the_wheel_names_its_license_and_ships_its_types(wheel: Path) -> None:
     assert (wheel / "shapleyprio" / "py.typed").exists()
 
 
+def test_the_wheel_names_the_papers_where_the_document_about_them_does(wheel: Path) -> None:
+    (described,) = wheel.glob("*.dist-info/METADATA")
+    named = message_from_string(described.read_text()).get_all("Project-URL", [])
+    links = dict(line.split(", https://") for line in map(str, named))
+    documented = re.findall(
+        r"\[([^\]]+)\]\(https://([^)]+)\)", (ROOT / "docs" / "papers.md").read_text()
+    )
+    assert links == dict(documented)
+    assert len(links) == 4
+
+
 def test_the_example_of_the_configuration_is_up_to_date() -> None:
     assert (ROOT / "shapleyprio.toml.example").read_text() == draft(None), (
         "run: ./run shapleyprio init --cluster-independent --output - > shapleyprio.toml.example"
