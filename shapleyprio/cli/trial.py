@@ -62,11 +62,12 @@ def command(**options: Any) -> None:
     one node with its processors.
 
     \b
-    slurm-fairshare          Slurm's own fair share (Fair Tree), shares by processors
-    fifo                     first come, first served
-    shapleyprio-site-factor  this daemon, by site factor
-    shapleyprio-nice         this daemon, by nice
-    shapleyprio-qos          this daemon, by priority of QOS
+    slurm-fairshare               Slurm's own fair share (Fair Tree), shares by processors
+    fifo                          first come, first served
+    shapleyprio-site-factor       this daemon, by site factor
+    shapleyprio-live-site-factor  the same with the rule shapley
+    shapleyprio-nice              this daemon, by nice
+    shapleyprio-qos               this daemon, by priority of QOS
 
     Shown are, from Slurm's accounting at the window's end, the unfairness Δψ/p_tot against ref,
     waits, utilization, and how much later than released jobs were submitted; beside them what

@@ -46,9 +46,12 @@ class KnownGame:
         runs = [
             run
             for run in past.runs.values()
-            if run.organization in self._code and run.processors > 0 and run.begin <= t
+            if run.organization in self._code
+            and run.processors > 0
+            and run.begin <= t
+            and (run.behind is None or run.behind > begin)
         ]
-        self._learn(runs)
+        self._learn(past.runs.values())
         rows = [self._row_of_run(run, begin, t) for run in runs]
         rows += [
             self._row_of_waiting(job, begin)

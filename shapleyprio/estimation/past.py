@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shapleyprio.fairness.runs import RunKey
-from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.fairness.tenure import NOBODY, Allocation
 from shapleyprio.store import AllocatedRun, CapacityRow, View, Watermark
 
 
@@ -17,7 +17,7 @@ class PastRun:
     Attributes:
         job_id: Slurm's own number.
         organization: whose job it was when it began, NOBODY's perhaps.
-        user: of the job.
+        user: of the job, in each account apart.
         release: second since which it could have started.
         begin: second at which its first part was executed.
         behind: second after its last part so far, None while it runs.
@@ -68,11 +68,10 @@ class KnownPast:
         self.capacities = view.capacities()
         if self.watermark is None:
             return
-        begin = max(self.watermark.opened, self.watermark.pruned_until)
         tenures = frozenset(view.tenures())
-        since = begin
+        since = 0
         if before is not None and tenures == self._tenures:
-            since = max(begin, before.observed_until - overlap - 1)
+            since = before.observed_until - overlap - 1
         else:
             self.runs.clear()
         self._tenures = tenures
@@ -81,11 +80,14 @@ class KnownPast:
             del self.runs[key]
         self._take(view.runs_alive_after(since))
         self._take(view.known_runs([key for key in open_before if key not in self.runs]).values())
-        if before is None or begin != max(before.opened, before.pruned_until):
+        pruned_until = self.watermark.pruned_until
+        if pruned_until > self.watermark.opened and (
+            before is None or pruned_until != before.pruned_until
+        ):
             self.runs = {
                 key: run
                 for key, run in self.runs.items()
-                if run.behind is None or run.behind > begin
+                if not run.ended or run.behind is None or run.behind > pruned_until
             }
 
     @property
@@ -96,13 +98,11 @@ class KnownPast:
 
     def _take(self, placed: Iterable[AllocatedRun]) -> None:
         for run, allocations in placed:
-            if not allocations:
-                continue
             behind = run.end if run.paused_at is None else run.paused_at
             self.runs[run.key] = PastRun(
                 job_id=run.key.job_id,
-                organization=allocations[0].organization,
-                user=run.user,
+                organization=allocations[0].organization if allocations else NOBODY,
+                user=user_in_account(run.user, run.account),
                 release=min(run.release, run.begin),
                 begin=run.begin,
                 behind=behind,
@@ -111,3 +111,8 @@ class KnownPast:
                 processors=sum(run.processors.values()),
                 allocations=allocations,
             )
+
+
+def user_in_account(user: str, account: str) -> str:
+    """Names whose jobs are expected to last alike: those of a user in one account."""
+    return f"{user} in {account}"

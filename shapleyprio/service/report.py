@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Self
 
 from shapleyprio.estimation.messages import WaitingJob
+from shapleyprio.estimation.past import user_in_account
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.tenure import Tenures
@@ -133,7 +134,7 @@ class Observation:
             WaitingJob(
                 job_id=job.job_id,
                 organization=holders[job.account],
-                user=job.user,
+                user=user_in_account(job.user, job.account),
                 release=job.release,
                 limit=job.limit,
                 processors=job.tasks * job.processors,

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from shapleyprio.fairness.by_shapley import ByShapley
+from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.channels import CHANNELS
 
 LEAST_LOADED = MappingProxyType({"SelectTypeParameters": "CR_Core,CR_LLN"})
@@ -59,17 +62,24 @@ class Arm:
         settings: of slurm.conf.
         model: the policy that decides alike in a simulation.
         channel: through which the daemon steers; None where it does not run.
+        rule: by which it ranks. One that estimates needs to know whose jobs are whose.
     """
 
     name: str
     settings: Mapping[str, str]
     model: str = "directcontr"
     channel: str | None = None
+    rule: str = DirectContr.name
 
     @property
     def needs_qos(self) -> bool:
         """Whether every organization needs a QOS of its own."""
         return self.channel is not None and CHANNELS[self.channel].needs_qos
+
+    @property
+    def knows_users(self) -> bool:
+        """Whether every user of the log has an account, below that of the organization."""
+        return RULES[self.rule]().estimates
 
 
 ARMS: Mapping[str, Arm] = {
@@ -85,6 +95,13 @@ ARMS: Mapping[str, Arm] = {
             name="shapleyprio-site-factor",
             settings=MULTIFACTOR,
             channel="site_factor",
+        ),
+        Arm(
+            name="shapleyprio-live-site-factor",
+            settings=MULTIFACTOR,
+            model="live",
+            channel="site_factor",
+            rule=ByShapley.name,
         ),
         Arm(name="shapleyprio-nice", settings=MULTIFACTOR, channel="nice"),
         Arm(name="shapleyprio-qos", settings=QOS, channel="qos"),

@@ -23,6 +23,9 @@ CHEAP_JOBS = {
 """The usual ones read all of /proc for each start and each end of a job: with a thousand jobs that
 run, a machine does little else."""
 
+SPARE_MINUTES = 10
+"""Jobs last a little longer on an accelerated clock than they should."""
+
 MOST_JOBS = 20_000
 """Slurm keeps so many at once with ease, and an accelerated clock leaves time to submit them."""
 
@@ -53,6 +56,9 @@ def as_slurm_runs_it(workload: Workload) -> Workload:
         processing_time=np.repeat(workload.processing_time, copies),
         processors=ones,
         limit=np.repeat(workload.limit, copies),
+        history=None
+        if (past := workload.history) is None
+        else replace(past, user=np.repeat(past.user, copies)),
         start=ones * UNKNOWN,
         position=position,
         placed=None,
@@ -83,6 +89,31 @@ def members_of(workload: Workload) -> tuple[TrialMember, ...]:
     )
 
 
+def account_of(workload: Workload, job: int, arm: Arm) -> str:
+    """Returns the account of a job: its organization's, or below it that of its user."""
+    handle = members_of(workload)[int(workload.organization[job])].handle
+    if not arm.knows_users or workload.history is None:
+        return handle
+    return user_account(handle, int(workload.history.user[job]))
+
+
+def user_account(handle: str, user: int) -> str:
+    """Returns the account of a user, whose jobs are those of the organization with the handle."""
+    return f"{handle}u{user}" if user != UNKNOWN else handle
+
+
+def users_of(workload: Workload) -> Mapping[str, list[int]]:
+    """Maps organizations' handles to the codes of their users, UNKNOWN left out."""
+    if workload.history is None:
+        return {}
+    users = workload.history.user
+    found = {}
+    for u, member in enumerate(members_of(workload)):
+        own: list[int] = np.unique(users[workload.organization == u]).tolist()
+        found[member.handle] = [user for user in own if user != UNKNOWN]
+    return found
+
+
 def owners_of(workload: Workload) -> Mapping[str, int]:
     """Maps nodes to the indices of their organizations."""
     members = members_of(workload)
@@ -101,7 +132,14 @@ def spec_for(workload: Workload, arm: Arm, *, speed: int) -> ClusterSpec:
     )
 
 
-def limit_minutes(workload: Workload) -> int:
-    """Returns a time limit for every job, so generous that the scheduler learns nothing from it."""
+def limit_minutes(workload: Workload, job: int, arm: Arm) -> int | None:
+    """Returns a job's time limit, None for none.
+
+    It is so generous that the scheduler learns nothing from it; where the daemon predicts
+    processing times it is the user's, as far as the job keeps to it.
+    """
+    if arm.knows_users:
+        limit, needed = int(workload.limit[job]), int(workload.processing_time[job])
+        return None if limit == UNKNOWN else -(-max(limit, needed) // 60) + SPARE_MINUTES
     longest = int(workload.processing_time.max())
     return -(-max(4 * longest, longest + 3600) // 60)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from shapleyprio.replay.log import Log
+from shapleyprio.replay.policies import policy_named
 from shapleyprio.replay.results import Result
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workload import Workload, with_history
 from shapleyprio.trial.arms import ARMS
 from shapleyprio.trial.plan import as_slurm_runs_it
 from shapleyprio.trial.report import ArmResult, arm_result, report_as_json, simulated
@@ -97,6 +98,8 @@ def prepare(
     Raises:
         ReplayError: there are too many jobs, or they cannot be simulated exactly.
     """
+    if any(policy_named(ARMS[name].model).uses_history for name in parameters.arms):
+        workload = with_history(workload, log)
     conditions = Conditions(
         workload=as_slurm_runs_it(workload), speed=parameters.speed, pace=parameters.pace
     )

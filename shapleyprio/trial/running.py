@@ -21,7 +21,7 @@ from shapleyprio.trial.arms import Arm
 from shapleyprio.trial.clock import read_clock
 from shapleyprio.trial.errors import TrialError
 from shapleyprio.trial.numbering import Submitted, records_by_job
-from shapleyprio.trial.plan import members_of, spec_for
+from shapleyprio.trial.plan import members_of, spec_for, user_account, users_of
 from shapleyprio.trial.steering import COMMAND_SECONDS, CycleCounts, Pace, TrialDaemon, steering
 from shapleyprio.trial.submitting import Submitter
 
@@ -136,7 +136,7 @@ def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
         clock = read_clock(cluster)
         daemon = None
         if arm.channel is not None:
-            running = steering(cluster, workload, arm.channel, conditions.pace)
+            running = steering(cluster, workload, arm, conditions.pace)
             daemon = stack.enter_context(running)
         begin = int(clock.now() + HEAD_START_SECONDS * conditions.speed) + 1
         submitter = Submitter(cluster, workload, arm, clock, begin)
@@ -176,6 +176,10 @@ def _booted(run: ArmRun, directory: Path, stopped: threading.Event) -> Iterator[
                 dict.fromkeys(member.handle for member in members),
                 shares={member.handle: member.processors for member in members},
             )
+            if run.arm.knows_users:
+                for handle, users in users_of(workload).items():
+                    accounts = [user_account(handle, user) for user in users]
+                    cluster.add_accounts(dict.fromkeys(accounts, handle))
             if run.arm.needs_qos:
                 cluster.add_qos([member.handle for member in members])
             yield cluster

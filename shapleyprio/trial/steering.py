@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.replay.workload import Workload
-from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.store import Store
+from shapleyprio.store import AllocatedRun, Store
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.processes import wait_until
 from shapleyprio.testbed.steering import SteeringDaemon
-from shapleyprio.trial.plan import CLUSTER, members_of
+from shapleyprio.trial.arms import Arm
+from shapleyprio.trial.plan import CLUSTER, members_of, user_account, users_of
 
 COMMAND_SECONDS = 30  # real ones
+FIRST_PAST_JOB = 10_000_000
 FIRST_CYCLE_SECONDS = 60  # real ones, on a busy machine
 
 
@@ -81,7 +83,7 @@ class TrialDaemon(SteeringDaemon):
 
 @contextmanager
 def steering(
-    cluster: PrivateSlurm, workload: Workload, channel: str, pace: Pace
+    cluster: PrivateSlurm, workload: Workload, arm: Arm, pace: Pace
 ) -> Iterator[TrialDaemon]:
     """Starts the daemon, waits for its first cycle, and kills it in the end if it still runs."""
     config_file = cluster.directory / "shapleyprio.toml"
@@ -89,7 +91,7 @@ def steering(
     config_file.write_text(
         configuration(
             workload,
-            channel,
+            arm,
             url=url,
             pace=pace,
             since=cluster.now(),
@@ -97,7 +99,10 @@ def steering(
         ),
         encoding="utf-8",
     )
-    Store.open(url, create=True).close()  # we read it while the daemon starts
+    with Store.open(url, create=True) as store:  # we read it while the daemon starts
+        if arm.knows_users:
+            with store.cluster(CLUSTER).transaction() as rows:
+                rows.put_runs(past_runs(workload, cluster.paths.user, cluster.now()))
     log = cluster.directory / "log" / "shapleyprio.log"
     with TrialDaemon(cluster, config_file, log, url) as daemon:
         daemon.await_first_cycle()
@@ -105,15 +110,16 @@ def steering(
 
 
 def configuration(
-    workload: Workload, channel: str, *, url: str, pace: Pace, since: int, speed: int
+    workload: Workload, arm: Arm, *, url: str, pace: Pace, since: int, speed: int
 ) -> str:
     """Returns the daemon's configuration; its time limits run on the cluster's clock, too."""
     moment = datetime.fromtimestamp(since, UTC).isoformat()
     new_jobs = "off" if pace.new_jobs_seconds is None else f"{pace.new_jobs_seconds}s"
     lines = [
         f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS * speed}s"',
-        f'[fairness]\nhorizon = "unlimited"\nsince = "{moment}"',
-        f'[push]\nchannel = "{channel}"',
+        f'[fairness]\nhorizon = "unlimited"\nsince = "{moment}"\nrule = "{arm.rule}"',
+        f'[estimation]\ntime_limit = "{COMMAND_SECONDS * speed}s"',
+        f'[push]\nchannel = "{arm.channel}"',
         f'[service]\npoll_interval = "{pace.poll_seconds}s"\nnew_jobs_interval = "{new_jobs}"',
         f'[store]\nurl = "{url}"',
         '[metrics]\naddress = "off"',
@@ -121,5 +127,48 @@ def configuration(
     for member in members_of(workload):
         lines.append(f'[[organization]]\nname = "{member.handle}"\naccounts = ["{member.handle}"]')
         lines += [f'nodes = ["{member.node}"]'] if member.node is not None else []
-        lines += [f'qos = "{member.handle}"'] if CHANNELS[channel].needs_qos else []
+        lines += [f'qos = "{member.handle}"'] if arm.needs_qos else []
     return "\n".join(lines) + "\n"
+
+
+def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun]:
+    """Yields the jobs that ended before the window, as a site's own accounting knows them.
+
+    They end a second after each other, the last one now, and are nobody's: only how long their
+    users' jobs lasted is known of them.
+
+    Args:
+        workload: with its history.
+        login: of the user who submits all jobs here.
+        now: second of the cluster's clock.
+    """
+    assert workload.history is not None, "whose jobs are whose is known where it is made use of"
+    accounts: dict[int, list[str]] = {}
+    for handle, users in users_of(workload).items():
+        for user in users:
+            accounts.setdefault(user, []).append(user_account(handle, user))
+    past = [
+        (account, seconds)
+        for user, seconds in zip(
+            workload.history.past_user.tolist(),
+            workload.history.past_processing_time.tolist(),
+            strict=True,
+        )
+        for account in accounts.get(user, ())
+    ]
+    for number, (account, seconds) in enumerate(past):
+        end = now - (len(past) - number)
+        key = RunKey(FIRST_PAST_JOB + number, end - seconds, end - seconds)
+        run = Run(
+            key=key,
+            label=str(key.job_id),
+            account=account,
+            user=login,
+            state="COMPLETED",
+            release=key.start,
+            limit=None,
+            begin=key.start,
+            end=end,
+            processors={},
+        )
+        yield run, ()

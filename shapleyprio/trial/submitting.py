@@ -15,7 +15,7 @@ from shapleyprio.testbed.errors import TestbedError
 from shapleyprio.testbed.packages import program
 from shapleyprio.trial.arms import Arm
 from shapleyprio.trial.clock import ClusterClock
-from shapleyprio.trial.plan import limit_minutes, members_of
+from shapleyprio.trial.plan import account_of, limit_minutes, members_of
 
 LATE_SECONDS = 0.5
 """Seconds of the cluster's clock by which jobs are submitted late.
@@ -39,8 +39,9 @@ def script(seconds: Sequence[int]) -> str:
 class Submitter:
     """One thread for each organization, which keeps its jobs in their order.
 
-    All that are due come as one array of jobs: as users submit the copies of one job, and because
-    one call for each of a hundred jobs would take too much of the cluster's time.
+    All that are due with the same options come as one array of jobs: as users submit the copies of
+    one job, and because one call for each of a hundred jobs would take too much of the cluster's
+    time.
 
     Args:
         cluster: running.
@@ -64,13 +65,11 @@ class Submitter:
         self.begin = begin
         self._stopped = threading.Event()
         self._failure: TestbedError | None = None
-        self._limit = f"--time={limit_minutes(workload)}"
+        self._options = [_options(workload, job, arm) for job in range(len(workload.job))]
         self._threads = []
-        for u, member in enumerate(members_of(workload)):
-            options = [f"--account={member.handle}"]
-            options += [f"--qos={member.handle}"] if arm.needs_qos else []
+        for u in range(len(workload.organizations)):
             jobs = np.flatnonzero(workload.organization == u).tolist()
-            self._threads.append(threading.Thread(target=self._submit, args=(jobs, options)))
+            self._threads.append(threading.Thread(target=self._submit, args=(jobs,)))
 
     @contextmanager
     def submitting(self) -> Iterator[None]:
@@ -104,7 +103,7 @@ class Submitter:
         if self._failure is not None:
             raise self._failure
 
-    def _submit(self, jobs: list[int], options: list[str]) -> None:
+    def _submit(self, jobs: list[int]) -> None:
         seconds = self._workload.processing_time
         begun = 0
         while begun < len(jobs):
@@ -112,13 +111,19 @@ class Submitter:
                 if self._stopped.wait(min(left, CHECK_SECONDS)):
                     return
             now, end = self.clock.now(), begun
-            while end < min(len(jobs), begun + LARGEST_ARRAY) and self._due(jobs[end]) <= now:
+            options = self._options[jobs[begun]]
+            while (
+                end < min(len(jobs), begun + LARGEST_ARRAY)
+                and self._due(jobs[end]) <= now
+                and self._options[jobs[end]] == options
+            ):
                 end += 1
             if self._stopped.is_set():
                 return
             tasks = jobs[begun:end]
             try:
-                self.submitted[self._sbatch([int(seconds[job]) for job in tasks], options)] = tasks
+                array = self._sbatch([int(seconds[job]) for job in tasks], options)
+                self.submitted[array] = tasks
             except TestbedError as error:
                 self._failure = error
                 return
@@ -128,11 +133,21 @@ class Submitter:
         """Returns when to submit a job, on the cluster's clock."""
         return self.begin + int(self._workload.release[job]) + LATE_SECONDS
 
-    def _sbatch(self, seconds: list[int], options: list[str]) -> int:
+    def _sbatch(self, seconds: list[int], options: tuple[str, ...]) -> int:
         """Submits a job, or an array of jobs whose tasks last as long as each should."""
         answer = self._cluster.run(
-            *("sbatch", "--parsable", "--ntasks=1", f"--partition={EVERYTHING}", self._limit),
+            *("sbatch", "--parsable", "--ntasks=1", f"--partition={EVERYTHING}"),
             *("--output=/dev/null", f"--array=0-{len(seconds) - 1}", *options),
             f"--wrap={script(seconds)}",
         )
         return int(answer.split(";")[0])
+
+
+def _options(workload: Workload, job: int, arm: Arm) -> tuple[str, ...]:
+    """Returns the options of sbatch in which jobs differ."""
+    options = [f"--account={account_of(workload, job, arm)}"]
+    if arm.needs_qos:
+        options.append(f"--qos={members_of(workload)[int(workload.organization[job])].handle}")
+    if (minutes := limit_minutes(workload, job, arm)) is not None:
+        options.append(f"--time={minutes}")
+    return tuple(options)

@@ -14,7 +14,7 @@ from shapleyprio.cli import main
 from shapleyprio.config import load_config
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.testbed import packages
-from shapleyprio.trial.arms import ARMS
+from shapleyprio.trial.arms import ARMS, Arm
 from shapleyprio.trial.plan import spec_for
 from shapleyprio.trial.running import ArmRun, Conditions
 from shapleyprio.trial.steering import Pace, configuration
@@ -94,7 +94,8 @@ def test_the_help_names_every_arm() -> None:
 def test_the_daemons_configuration_is_valid(tmp_path: Path, channel: str) -> None:
     file = tmp_path / "shapleyprio.toml"
     pace = Pace(poll_seconds=45, new_jobs_seconds=None)
-    text = configuration(WORKLOAD, channel, url="sqlite:///x", pace=pace, since=60, speed=60)
+    arm = Arm(name="one", settings={}, channel=channel)
+    text = configuration(WORKLOAD, arm, url="sqlite:///x", pace=pace, since=60, speed=60)
     file.write_text(text)
     config = load_config(file)
     assert [organization.name for organization in config.organizations] == ["o1", "o2"]

@@ -11,14 +11,18 @@ from shapleyprio.errors import Remedy
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import run_policy
+from shapleyprio.replay.workload import UserHistory
 from shapleyprio.trial.arms import ARMS
 from shapleyprio.trial.plan import (
     MOST_JOBS,
+    account_of,
     as_slurm_runs_it,
     limit_minutes,
     owners_of,
     spec_for,
+    users_of,
 )
+from shapleyprio.trial.steering import past_runs
 from tests.replay.strategies import Job, jobs_of, workload_of_jobs
 
 WIDE = workload_of_jobs(
@@ -66,6 +70,42 @@ def test_every_organization_brings_its_processors_as_one_node_and_partition() ->
 
 
 def test_the_time_limit_gives_the_scheduler_no_hint() -> None:
-    assert limit_minutes(WIDE) == -(-(3600 + 30) // 60)
+    assert limit_minutes(WIDE, 0, ARMS["fifo"]) == -(-(3600 + 30) // 60)
     long = replace(WIDE, processing_time=np.full(4, 7200, dtype=np.int64))
-    assert limit_minutes(long) == 4 * 120
+    assert limit_minutes(long, 0, ARMS["fifo"]) == 4 * 120
+
+
+LIVE = ARMS["shapleyprio-live-site-factor"]
+KNOWN = replace(
+    WIDE,
+    history=UserHistory(
+        user=np.array([7, -1, 8, 7], dtype=np.int64),
+        past_user=np.array([8, 9, 7, 8], dtype=np.int64),
+        past_processing_time=np.array([5, 1, 60, 30], dtype=np.int64),
+    ),
+)
+
+
+def test_where_the_daemon_predicts_every_user_has_an_account_below_the_organizations() -> None:
+    jobs = as_slurm_runs_it(KNOWN)
+    assert users_of(jobs) == {"o1": [7], "o2": [8], "o3": [7]}
+    accounts = [account_of(jobs, job, LIVE) for job in range(len(jobs.job))]
+    assert accounts == ["o1u7", "o1u7", "o1u7", "o1", "o2u8", "o3u7", "o3u7"]
+    assert {account_of(jobs, job, ARMS["fifo"]) for job in range(len(jobs.job))} == {
+        "o1", "o2", "o3",
+    }  # fmt: skip
+
+
+def test_where_the_daemon_predicts_slurm_knows_the_users_own_limits() -> None:
+    limited = replace(KNOWN, limit=np.array([600, -1, 60, 20], dtype=np.int64))
+    # ten minutes to spare; the last job lasted longer than its limit
+    assert [limit_minutes(limited, job, LIVE) for job in range(4)] == [20, None, 11, 11]
+
+
+def test_what_users_did_before_the_window_is_known_and_counts_for_nobody() -> None:
+    runs = list(past_runs(as_slurm_runs_it(KNOWN), "ann", 1000))
+    assert [(run.account, run.end - run.begin) for run, _ in runs if run.end is not None] == [
+        ("o2u8", 5), ("o1u7", 60), ("o3u7", 60), ("o2u8", 30),
+    ]  # fmt: skip
+    assert [run.end for run, _ in runs] == [996, 997, 998, 999]
+    assert all(allocations == () for _, allocations in runs)
