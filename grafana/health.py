@@ -30,7 +30,8 @@ def health() -> Dashboard:
                 ),
                 panels.number(
                     "Rule",
-                    "What ranked the organizations in the last cycle.",
+                    "What ranked the organizations in the last cycle; directcontr also while "
+                    "shapley has no estimate to rely on.",
                     panels.COUNT,
                     panels.NEUTRAL,
                     Query(f"shapleyprio_ranking_rule_info{{{ALL}}}", "{{rule}}"),
@@ -139,6 +140,58 @@ def health() -> Dashboard:
                         f" (rate(shapleyprio_pushes_total{{{ALL}}}[$__rate_interval]))",
                         "{{state}}",
                     ),
+                ),
+            ],
+            "Estimated contributions": [
+                panels.graph(
+                    "Standard error of contributions",
+                    "By how much the estimated contribution φ̂ of an organization may be off. Two "
+                    "balances that are nearer than this can be in the wrong order. 0: all "
+                    "coalitions were valued. Only the rule shapley estimates.",
+                    panels.PART_SECONDS,
+                    panels.NEUTRAL,
+                    Query(
+                        "sum by (organization) ("
+                        f"shapleyprio_organization_contribution_error_part_seconds{{{ALL}}})",
+                        "{{organization}}",
+                    ),
+                ),
+                panels.graph(
+                    "Age of the estimate",
+                    "How far the last good cycle is ahead of the last good estimate, by the "
+                    "cluster's clock. Above estimation.longest_age directcontr ranks.",
+                    panels.SECONDS,
+                    panels.ESTIMATE_AGE,
+                    Query(
+                        f"shapleyprio_last_success_timestamp_seconds{{{ALL}}}"
+                        f" - shapleyprio_estimate_timestamp_seconds{{{ALL}}}",
+                        "age",
+                    ),
+                ),
+                panels.graph(
+                    "Estimates by result",
+                    "Since the daemon started. Only ok is as it should be; the daemon's log says "
+                    "what came of the others.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(f"sum by (result) (shapleyprio_estimates_total{{{ALL}}})", "{{result}}"),
+                    width=10,
+                ),
+                panels.graph(
+                    "Duration of an estimate",
+                    "In a process of its own; a cycle waits a second for it at most.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_estimate_duration_seconds{{{ALL}}}", "duration"),
+                    width=10,
+                ),
+                panels.number(
+                    "Coalitions valued",
+                    "For the last estimate: all of them with up to 10 organizations, else about "
+                    "estimation.coalitions.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_estimate_coalitions{{{ALL}}}"),
                 ),
             ],
             "Live drift": [

@@ -18,7 +18,7 @@ from grafana.panels import Query
 
 SHARES = {
     "owned_processors": "of the processors",
-    "contribution_part_seconds": "of the work lent (φ̃)",
+    "contribution_part_seconds": "of the contributions (φ)",
     "utility_part_seconds": "of the work got (ψ)",
 }
 
@@ -37,7 +37,7 @@ def organization() -> Dashboard:
             "$organization": [
                 panels.number(
                     "Balance",
-                    "Contribution φ̃ minus utility ψ: above zero it is owed, below zero it owes.",
+                    "Contribution φ minus utility ψ: above zero it is owed, below zero it owes.",
                     panels.PART_SECONDS,
                     panels.OWED,
                     Query(_its("balance_part_seconds")),
@@ -83,11 +83,13 @@ def organization() -> Dashboard:
             "Give and take": [
                 panels.graph(
                     "Contribution and utility",
-                    "Worth of the work done on its processors (φ̃), and of the work that its jobs "
-                    "got (ψ). A processor second counts its age, up to the horizon.",
+                    "What it is worth to the others (φ: under directcontr the worth of the work "
+                    "done on its processors, under shapley an estimate of its Shapley value), and "
+                    "worth of the work that its jobs got (ψ). A processor second counts its age, "
+                    "up to the horizon.",
                     panels.PART_SECONDS,
                     panels.NEUTRAL,
-                    Query(_its("contribution_part_seconds"), "contribution φ̃"),
+                    Query(_its("contribution_part_seconds"), "contribution φ"),
                     Query(_its("utility_part_seconds"), "utility ψ"),
                 ),
                 panels.graph(
@@ -99,8 +101,8 @@ def organization() -> Dashboard:
                 ),
                 panels.graph(
                     "Share of nodes against use",
-                    "What it brings, what its processors did for all jobs and what its jobs got, "
-                    "each as part of the sum over all organizations.",
+                    "What it brings, what it contributed and what its jobs got, each as part "
+                    "of the sum over all organizations.",
                     panels.SHARE,
                     panels.NEUTRAL,
                     *(Query(share_of(metric, ONE), name) for metric, name in SHARES.items()),

@@ -23,7 +23,7 @@ GAINS = f"{BY_ORGANIZATION}alone_gain_ratio{{{ALL}}}"
 
 SHARES = {
     "share of the processors": Query(share_of("owned_processors")),
-    "share of the work lent (φ̃)": Query(share_of("contribution_part_seconds")),
+    "share of the contributions (φ)": Query(share_of("contribution_part_seconds")),
     "share of the work got (ψ)": Query(share_of("utility_part_seconds")),
 }
 
@@ -89,16 +89,17 @@ def overview() -> Dashboard:
             "Who is owed, who owes": [
                 panels.bars(
                     "Balance",
-                    "Contribution φ̃ minus utility ψ: what its processors did for all jobs, less "
-                    "what its jobs got anywhere. Above zero it is owed, below zero it owes; under "
-                    "directcontr the highest is served first.",
+                    "Contribution φ minus utility ψ: what it is worth to the others, less what its "
+                    "jobs got anywhere. Above zero it is owed, below zero it owes; the highest is "
+                    "served first. Under directcontr φ counts what its processors did for all "
+                    "jobs, under shapley it is an estimate of the Shapley value.",
                     panels.PART_SECONDS,
                     panels.OWED,
                     Query(f"sort_desc({each('balance_part_seconds')})", "{{organization}}"),
                 ).data_links([TO_DETAIL]),
                 panels.graph(
                     "Balance over time",
-                    "Contribution φ̃ minus utility ψ. The zero line is where nobody owes anybody.",
+                    "Contribution φ minus utility ψ. The zero line is where nobody owes anybody.",
                     panels.PART_SECONDS,
                     panels.OWED,
                     Query(each("balance_part_seconds"), "{{organization}}"),
@@ -142,8 +143,8 @@ def overview() -> Dashboard:
             "Nodes against use": [
                 panels.grouped_bars(
                     "Share of nodes against use",
-                    "What each brings, what its processors did for all jobs, and what its jobs "
-                    "got, each as part of the sum over all organizations.",
+                    "What each brings, what it contributed, and what its jobs got, each as "
+                    "part of the sum over all organizations.",
                     panels.SHARE,
                     SHARES,
                 ),

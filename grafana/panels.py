@@ -37,7 +37,7 @@ COUNT = "short"
 PER_SECOND = "cps"
 MOMENT = "dateTimeAsIso"
 PART_SECONDS = "si: part·s"
-"""What ψ, φ̃ and balances are measured in; without the blank, Grafana would take p for pico."""
+"""What ψ, φ and balances are measured in; without the blank, Grafana would take p for pico."""
 
 NEUTRAL = (Threshold(value=None, color="text"),)
 """For what is neither good nor bad."""
@@ -59,6 +59,13 @@ DELAY = (
     Threshold(value=600, color="orange"),
     Threshold(value=3600, color="red"),
 )
+
+ESTIMATE_AGE = (
+    Threshold(value=None, color="green"),
+    Threshold(value=450, color="orange"),
+    Threshold(value=900, color="red"),
+)
+"""An estimate of 15 minutes is not relied on (`estimation.longest_age`)."""
 
 ALONE = (
     Threshold(value=None, color="green"),

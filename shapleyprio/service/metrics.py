@@ -22,7 +22,10 @@ OUTCOMES = ("ok", "dry_run", *FAILURES.values(), "lease_lost", "defect")
 """Outcomes of cycles."""
 
 BY_ORGANIZATION = {
-    "contribution_part_seconds": "Contribution: worth of the parts executed on its processors.",
+    "contribution_part_seconds": (
+        "Contribution that the ranking counts: under directcontr worth of the parts executed on "
+        "its processors, under shapley an estimate of its Shapley value."
+    ),
     "utility_part_seconds": "Utility: worth of the parts of its jobs.",
     "balance_part_seconds": "Balance: contribution minus utility.",
     "score": "Score that the rule ranks it by, the highest first; under directcontr the balance.",
@@ -193,7 +196,7 @@ class Metrics(Collector):
         yield lag
         rule = GaugeMetricFamily(
             "shapleyprio_ranking_rule_info",
-            "The rule that ranked the organizations.",
+            "The rule that ranked the organizations; directcontr while shapley has no estimate.",
             labels=["cluster", "rule"],
         )
         rule.add_metric([self._cluster, last.rule], 1)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from shapleyprio.service.estimate_metrics import EstimateMetrics
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import CycleReport
-from shapleyprio.store import DriftRow, StandingRow
+from shapleyprio.store import DriftRow, EstimateRow, StandingRow
 
 SUFFIXES = {"counter": "_total", "info": "_info"}
 
 
 def everything() -> str:
-    """What is served after a cycle and a replay that succeeded."""
+    """What is served after a cycle, a replay and an estimate that succeeded."""
     metrics = Metrics("c")
     standing = StandingRow(
         cycle=1, organization="a", t=1, contribution=1, utility=1, score=0, priority=1,
@@ -26,8 +27,13 @@ def everything() -> str:
         )
         for schedule in ("recorded", "directcontr", "fairshare", "alone")
     ]  # fmt: skip
+    estimate = EstimateRow(
+        t=1, organization="a", begin=0, value=1, rate=1, acceleration=1, denominator=1, error=1,
+        utility=1, alone=1, without=1, parts=1, coalitions=1,
+    )  # fmt: skip
     metrics.publish(CycleReport(number=1, standings=[standing], seconds={"push": 1.0}))
     metrics.publish_drifts(drifts, seconds=1.5)
+    EstimateMetrics("c", metrics.registry).publish_estimate([estimate], seconds=1.5)
     return generate_latest(metrics.registry).decode()
 
 
