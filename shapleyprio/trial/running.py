@@ -177,9 +177,13 @@ def _booted(run: ArmRun, directory: Path, stopped: threading.Event) -> Iterator[
                 shares={member.handle: member.processors for member in members},
             )
             if run.arm.knows_users:
-                for handle, users in users_of(workload).items():
-                    accounts = [user_account(handle, user) for user in users]
-                    cluster.add_accounts(dict.fromkeys(accounts, handle))
+                cluster.add_accounts(
+                    {
+                        user_account(handle, user): handle
+                        for handle, users in users_of(workload).items()
+                        for user in users
+                    }
+                )
             if run.arm.needs_qos:
                 cluster.add_qos([member.handle for member in members])
             yield cluster
