@@ -10,13 +10,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from shapleyprio.estimation.messages import EstimateAnswer, EstimateRequest, EstimateResult
+from shapleyprio.estimation.packages import REMEDY
 from shapleyprio.store import Store, StoreError
 from shapleyprio.workers import be_worker
 
 if TYPE_CHECKING:
     from shapleyprio.estimation.estimating import StoreEstimator
-
-REMEDY = 'set fairness.rule to "directcontr"'
 
 
 def main() -> None:
@@ -43,15 +42,14 @@ class _Worker:
         except ModuleNotFoundError as error:
             return EstimateAnswer(
                 result=EstimateResult.UNAVAILABLE,
-                why=f"the Python package {error.name} is missing; install the package "
-                f"shapleyprio-replay, or pip install 'shapleyprio[replay]', or {REMEDY}",
+                why=f"the Python package {error.name} is missing; {REMEDY}",
             )
         except MemoryError:
             self._estimator = None
             return EstimateAnswer(
                 result=EstimateResult.TOO_LARGE,
                 why=f"{self._memory_limit / 2**30:.3g} GiB of memory did not do; "
-                f"raise estimation.memory_limit, or {REMEDY}",
+                'raise estimation.memory_limit, or set fairness.rule to "directcontr"',
             )
         except StoreError as error:
             self._estimator = None

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from shapleyprio.config import Config
 from shapleyprio.config.membership import Membership, Unknown, claims_of, host_list_of, membership
+from shapleyprio.estimation.packages import REMEDY, missing_packages
+from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.channels import CHANNELS, Claims
@@ -43,6 +45,7 @@ def check(config: Config, slurm: Slurm, now: int) -> list[Finding]:
 
 
 def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
+    yield from _rule(config)
     controller = _ask(slurm.controller, "the controller")
     if isinstance(controller, Finding):
         yield controller
@@ -64,6 +67,28 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     yield from _channel(config, claims, layout)
     yield from _privilege(config, slurm)
     yield from _queue(config, claims, slurm)
+
+
+def _rule(config: Config) -> Iterator[Finding]:
+    if not RULES[config.fairness.rule]().estimates:
+        return
+    if missing := missing_packages():
+        yield Finding(
+            Severity.ERROR,
+            "fairness.rule",
+            f"{config.fairness.rule!r} estimates contributions, for which Python packages are "
+            f"missing here ({', '.join(missing)}): directcontr would rank in its place",
+            REMEDY,
+        )
+    if config.fairness.tres != "cpu":
+        yield Finding(
+            Severity.NOTICE,
+            "fairness.weight",
+            "waiting jobs do not count in estimates of contributions: Slurm says how many CPUs "
+            f"they ask for, not how many units of {config.fairness.weight}",
+            'set fairness.rule to "directcontr", or fairness.weight to "cpus", unless this is '
+            "meant",
+        )
 
 
 def _ask(question: Callable[[], Found], what: str) -> Found | Finding:

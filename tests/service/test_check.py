@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from shapleyprio.cli import check as check_command
 from shapleyprio.cli import main
 from shapleyprio.config import Config
+from shapleyprio.estimation import packages
 from shapleyprio.service.check import check
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import (
@@ -329,6 +330,36 @@ def test_exit_codes_show_the_worst_finding(
         assert (read["errors"] > 0) == (code == 3)
         for one in read["findings"]:
             assert f"{one['severity']}: {one['subject']}: {one['message']}" in done.stdout
+
+
+# -- estimates
+
+BY_SHAPLEY = {"rule": "shapley"}
+
+
+def test_a_rule_that_estimates_gives_no_findings_where_it_can() -> None:
+    assert found(config(fairness=BY_SHAPLEY)) == {}
+
+
+@pytest.mark.parametrize("missing", packages.PACKAGES)
+def test_packages_that_estimates_lack_are_an_error(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setattr(packages, "find_spec", lambda name: None if name == missing else name)
+    assert found(config()) == {}
+    slurm = Cluster()
+    slurm.take_down("slurmctld")
+    finding = found(config(fairness=BY_SHAPLEY), slurm)["fairness.rule"]
+    assert finding.severity is Severity.ERROR
+    assert f"({missing}): directcontr would rank" in finding.message
+    assert "pip install 'shapleyprio[replay]'" in finding.remedy
+
+
+def test_a_weight_for_which_waiting_jobs_do_not_count_is_noticed() -> None:
+    assert found(config(fairness={"weight": "billing"})) == {}
+    finding = found(config(fairness=BY_SHAPLEY | {"weight": "billing"}))["fairness.weight"]
+    assert finding.severity is Severity.NOTICE
+    assert "units of billing" in finding.message
 
 
 # -- Slurm itself

@@ -1,0 +1,17 @@
+"""The Python packages that estimates need and the daemon does not."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+PACKAGES = ("numba", "numpy")
+
+REMEDY = (
+    "install the package shapleyprio-replay, or pip install 'shapleyprio[replay]', or set "
+    'fairness.rule to "directcontr"'
+)
+
+
+def missing_packages() -> list[str]:
+    """Returns the names of those that are not installed."""
+    return [name for name in PACKAGES if find_spec(name) is None]
