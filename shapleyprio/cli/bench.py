@@ -25,7 +25,7 @@ from shapleyprio.cli.refusals import refuse_missing_directories
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.wording import three_digits
 
-ON_LOGS = ("estimators", "predictors", "manipulations")
+ON_LOGS = ("estimators", "predictors", "manipulations", "organizations")
 """Parts that are measured on real logs alone."""
 
 PARTS = ("cycle", "ingest", "steady", "replay", "all", *ON_LOGS, "recompute", "slurm")
@@ -99,6 +99,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             padding its jobs, and by wrong time limits; some minutes
     recompute  Shapley values of a month of 100,000 jobs, from scratch and again when an
             hour was added; seconds of one core, some minutes
+    organizations  how fair policies are among 20 organizations, on contended windows of
+            --logs, against shapley with many more coalitions; some minutes
     slurm   what the daemon costs a private real Slurm, which is booted for that: its
             calls, how long it takes to read the queue (with an array of 100,000 tasks,
             too), how soon squeue -j is answered meanwhile, how soon new jobs have
@@ -190,11 +192,12 @@ def measure_on_logs(part: str, logs: Path | None, bar: ProgressBar) -> Iterator[
     if logs is None:
         raise click.UsageError(f"{part} are measured on real logs; add --logs DIRECTORY")
     with packages_needed("bench", "replay"):
-        from shapleyprio.bench import estimators, manipulations, predictors
+        from shapleyprio.bench import estimators, manipulations, organizations, predictors
     parts = {
         "estimators": estimators.measure,
         "predictors": predictors.measure_predictors,
         "manipulations": manipulations.measure_manipulations,
+        "organizations": organizations.measure_organizations,
     }
     yield from parts[part](logs, bar)
 

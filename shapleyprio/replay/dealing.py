@@ -13,8 +13,8 @@ from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.workload import Consortium, whole_log
 
-MOST_ORGANIZATIONS = 62
-"""Coalitions are sets of bits in one signed 64-bit number."""
+MOST_ORGANIZATIONS = 256
+"""Whose processors a running job has takes 8 bits."""
 
 
 def deal(
@@ -28,7 +28,7 @@ def deal(
 
     Args:
         log: all jobs.
-        organizations: how many, from 1 to 62.
+        organizations: how many, from 1 to 256.
         shares: "zipf": the i-th has processors in proportion to 1/i; "uniform": as equal as can
             be; `processor_shares` says how they are rounded.
         processors: of the whole system, at least one for each organization; None for as many as
@@ -78,7 +78,7 @@ def processor_shares(organizations: int, *, shares: Shares, processors: int) -> 
     [18, 18, 17, 17]
 
     Raises:
-        WorkloadError: fewer processors than organizations, or not from 1 to 62 organizations.
+        WorkloadError: fewer processors than organizations, or not from 1 to 256 organizations.
     """
     if not 1 <= organizations <= MOST_ORGANIZATIONS:
         raise WorkloadError(

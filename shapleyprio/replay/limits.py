@@ -14,6 +14,9 @@ from shapleyprio.replay.shapley.estimate import denominator_of
 from shapleyprio.replay.workload import Workload
 
 MOST_REF_ORGANIZATIONS = 18
+MOST_RAND_ORGANIZATIONS = 62
+"""Coalitions that are sampled are sets of bits in one signed 64-bit number."""
+
 LONGEST_BLOCK = 1024
 ERROR = 2**60
 """By how much a rounded key may be wrong; twice that is still below `worth.FAR_APART`."""
@@ -69,7 +72,17 @@ def ref_block(workload: Workload) -> int:
 
 
 def rand_block(workload: Workload, orderings: int) -> int:
-    """Returns the same as `ref_block`, for Rand with so many orderings."""
+    """Returns the same as `ref_block`, for Rand with so many orderings.
+
+    Raises:
+        PolicyError: not even one second is, or there are too many organizations.
+    """
+    k = len(workload.organizations)
+    if k > MOST_RAND_ORGANIZATIONS:
+        raise PolicyError(
+            f"{k} organizations; rand takes {MOST_RAND_ORGANIZATIONS} at most; put some of them "
+            "together, or replay other policies, such as shapley"
+        )
     weight = Fraction(2 * orderings + 1)
     return _block(workload, weight, terms=2 * orderings + 2, wanted=LONGEST_BLOCK)
 

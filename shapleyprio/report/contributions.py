@@ -8,7 +8,7 @@ import numpy as np
 
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.replay.kernel import lattice
-from shapleyprio.replay.kernel.state import coalitions_of, jobs_of, record_of
+from shapleyprio.replay.kernel.state import coalitions_of, jobs_of, members_of, record_of
 from shapleyprio.replay.kernel.values import value_at
 from shapleyprio.replay.limits import ref_block
 from shapleyprio.replay.workload import Workload
@@ -45,7 +45,7 @@ def shapley_over_time(workload: Workload, seed: int) -> dict[int, tuple[Fraction
     """
     k, length = len(workload.organizations), workload.window.length
     jobs = jobs_of(workload)
-    state = coalitions_of(jobs, workload.owned, np.arange(2**k, dtype=np.int64))
+    state = coalitions_of(jobs, workload.owned, members_of(np.arange(2**k), k))
     record = record_of(workload, jobs, 2**k - 1, seed)
     wanted = max(FEWEST, min(MOST, MOST_VALUES >> k))
     values = np.zeros(2**k, dtype=np.int64)

@@ -21,6 +21,7 @@ from shapleyprio.bench import (
     contended,
     cycles,
     manipulations,
+    organizations,
     predictors,
     recompute,
     replay,
@@ -271,6 +272,19 @@ def test_a_month_is_as_the_targets_want_it_and_computed_twice(
     monkeypatch.setattr(recompute, "PROCESSORS", 20)
     recompute.main(3, 1.0, 7)
     assert len(capsys.readouterr().out.split()) == 2
+
+
+def test_many_organizations_are_held_against_many_coalitions(
+    contended_logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(organizations, "ORGANIZATIONS", 2)
+    monkeypatch.setattr(organizations, "WINDOWS", 2)
+    measured = measure("organizations", "--logs", str(contended_logs))
+    found = {row["name"]: row["value"] for row in measured}
+    assert list(found) == [*COMPARED, "shapley", "live"]
+    assert found["shapley"] == 0  # with two organizations any budget values all coalitions
+    assert max(found[name] for name in COMPARED) >= contended.CONTENDED
+    assert all(row["runs"] == 2 for row in measured)
 
 
 @pytest.mark.parametrize("part", ON_LOGS)

@@ -122,8 +122,8 @@ def test_users_are_dealt_uniformly_and_independently() -> None:
 @pytest.mark.parametrize(
     ("organizations", "processors", "expected"),
     [
-        (0, 70, "cannot deal out to 0 organizations; choose from 1 to 62"),
-        (63, 70, "cannot deal out to 63 organizations; choose from 1 to 62"),
+        (0, 70, "cannot deal out to 0 organizations; choose from 1 to 256"),
+        (257, 300, "cannot deal out to 257 organizations; choose from 1 to 256"),
         (5, 4, "cannot deal 4 processors out to 5 organizations; give at least 5 processors"),
     ],
 )

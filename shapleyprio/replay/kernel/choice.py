@@ -118,13 +118,19 @@ def comes_before(policy: int, world: World, c: int, t: int, u: int, w: int) -> b
 
 
 @inlined
-def least_key(state: Coalitions, keys: Keys, c: int, t: int, candidates: int) -> int:
+def is_candidate(state: Coalitions, c: int, t: int, u: int) -> bool:
+    """Returns whether a job of u waits that was not passed over at this moment."""
+    return bool(state.demand_of[c, u] != 0 and state.passed[c, u] != t)
+
+
+@inlined
+def least_key(state: Coalitions, keys: Keys, c: int, t: int) -> int:
     """Chooses for Ref and Rand the largest φ − ψ, which has the least of all keys (`lattice`)."""
     best, best_exact, best_rounded = -1, 0, 0.0
     second = t - keys.begin[0]
     factor, lattice = keys.factor[c], keys.lattice[0] != 0
     for u in range(state.utility.shape[1]):
-        if (candidates >> u) & 1:
+        if is_candidate(state, c, t, u):
             row = c ^ (1 << u) if lattice else u
             utility = worth(state.utility[c, u], t)
             exact = keys.rows[row, second] + factor * utility
@@ -135,10 +141,12 @@ def least_key(state: Coalitions, keys: Keys, c: int, t: int, candidates: int) ->
 
 
 @kernel
-def first_of_all(policy: int, world: World, c: int, t: int, candidates: int) -> int:
+def first_of_all(policy: int, world: World, c: int, t: int) -> int:
     """Returns the candidate that comes before all others."""
     best = -1
     for u in range(world.state.utility.shape[1]):
-        if (candidates >> u) & 1 and (best < 0 or comes_before(policy, world, c, t, u, best)):
+        if is_candidate(world.state, c, t, u) and (
+            best < 0 or comes_before(policy, world, c, t, u, best)
+        ):
             best = u
     return best

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.choice import BY_KEYS, FICKLE, first_of_all, least_key
+from shapleyprio.replay.kernel.choice import BY_KEYS, FICKLE, first_of_all, is_candidate, least_key
 from shapleyprio.replay.kernel.codes import RANKED
 from shapleyprio.replay.kernel.rigid import consider
 from shapleyprio.replay.kernel.running import (
@@ -79,8 +79,8 @@ def advance(
 @inlined
 def _next_release(jobs: Jobs, state: Coalitions, c: int) -> int:
     """Returns when the next job of a member is released."""
-    place, members = state.arrived[c], state.members[c]
-    while place < len(jobs.arrival) and (members >> jobs.arrival_of[place]) & 1 == 0:
+    place = state.arrived[c]
+    while place < len(jobs.arrival) and not state.takes_part[c, jobs.arrival_of[place]]:
         place += 1
     state.arrived[c] = place
     return jobs.arrival[place] if place < len(jobs.arrival) else NEVER
@@ -90,14 +90,14 @@ def _next_release(jobs: Jobs, state: Coalitions, c: int) -> int:
 def _arrive(jobs: Jobs, state: Coalitions, c: int, t: int) -> None:
     """Queues the jobs released at t. A coalition passes over a rigid job wider than itself."""
     rigid = jobs.rigid[0] != 0
-    place, members = state.arrived[c], state.members[c]
+    place = state.arrived[c]
     while place < len(jobs.arrival) and jobs.arrival[place] == t:
         u, width = jobs.arrival_of[place], jobs.arrival_width[place]
-        if (members >> u) & 1 and not (rigid and width > state.processors[c]):
-            state.waiting[c] |= 1 << u
+        if state.takes_part[c, u] and not (rigid and width > state.processors[c]):
             state.demand[c] += width
             state.demand_of[c, u] += width
             if state.demand_of[c, u] == width:
+                state.waiting[c] += 1
                 _open_head(jobs, state, c, u)
         place += 1
     state.arrived[c] = place
@@ -166,16 +166,14 @@ def _decide(  # noqa: C901  # the whole rule of a moment, in its order
     waiting = state.waiting[c]
     if state.free[c] == 0 or waiting == 0:
         return True
-    contended = waiting & (waiting - 1) != 0 and (
-        policy == RANKED or state.demand[c] > state.free[c]
-    )
+    contended = waiting > 1 and (policy == RANKED or state.demand[c] > state.free[c])
     if policy in BY_KEYS and contended and world.keys.begin[1] == 0:
         return False
     t, reserved_until, spare = state.now[c], NEVER, 0
     u = -1
-    while state.free[c] > 0 and waiting != 0:
+    while state.free[c] > 0 and waiting > 0:
         if u < 0:
-            u = _next(policy, world, c, t, waiting, contended)
+            u = _next(policy, world, c, t, contended)
         width, may_start = state.rest[c, u], True
         if jobs.rigid[0] != 0:
             may_start, reserved_until, spare = consider(
@@ -188,7 +186,9 @@ def _decide(  # noqa: C901  # the whole rule of a moment, in its order
         if may_start:
             _start(world, c, u, t, min(width, state.free[c]))
         if not may_start or state.demand_of[c, u] == 0:
-            waiting &= ~(1 << u)
+            if not may_start:
+                state.passed[c, u] = t
+            waiting -= 1
             u = -1
         elif policy in FICKLE:
             u = -1
@@ -201,22 +201,21 @@ def _next(
     world: World,
     c: int,
     t: int,
-    waiting: int,
     contended: bool,
 ) -> int:
     """Returns who is served next. Where all can start at once, Ref and Rand take anybody."""
     if policy not in BY_KEYS:
-        return first_of_all(policy, world, c, t, waiting)
+        return first_of_all(policy, world, c, t)
     if not contended:
-        return _first_of(waiting)
+        return _first_of(world.state, c, t)
     world.keys.begin[1] = 2
-    return least_key(world.state, world.keys, c, t, waiting)
+    return least_key(world.state, world.keys, c, t)
 
 
 @inlined
-def _first_of(organizations: int) -> int:
+def _first_of(state: Coalitions, c: int, t: int) -> int:
     u = 0
-    while (organizations >> u) & 1 == 0:
+    while not is_candidate(state, c, t, u):
         u += 1
     return u
 
@@ -251,7 +250,7 @@ def _start(world: World, c: int, u: int, t: int, processors: int) -> None:
         if state.demand_of[c, u] != 0:
             _open_head(jobs, state, c, u)
         else:
-            state.waiting[c] &= ~(1 << u)
+            state.waiting[c] -= 1
     add(state.utility[c, u], t, processors)
 
 

@@ -46,7 +46,7 @@ def on_one_core(
     Yields:
         0 when everything is compiled, then the second that was reached, now and then.
     """
-    keys = lattice_keys(int(state.members[-1]).bit_length(), seconds)
+    keys = lattice_keys(state.utility.shape[1], seconds)
     world = World(jobs, state, keys, record)
     blocks = -(-length // seconds)
     arrivals = arriving(jobs, blocks, seconds)
@@ -88,7 +88,7 @@ def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int)
         until = min((block + 1) * seconds, length)
         keys.begin[0] = block * seconds
         valued = 1
-        for c in range(1, len(state.members)):
+        for c in range(1, len(state.free)):
             keys.begin[1] = valued == c
             if not _advance(world, c, arriving[block], until):
                 while valued < c:
@@ -114,9 +114,7 @@ def run_part(world: World, first: int, last: int, arriving: int, until: int) -> 
 @inlined
 def _advance(world: World, c: int, arriving: int, until: int) -> bool:
     state = world.state
-    idle = (
-        state.undecided[c] == 0 and state.next_end[c] >= until and arriving & state.members[c] == 0
-    )
+    idle = state.undecided[c] == 0 and state.next_end[c] >= until and arriving & c == 0
     return idle or advance(KEYED, world, c, until)
 
 

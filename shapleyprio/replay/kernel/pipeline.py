@@ -32,7 +32,7 @@ def on_many_cores(
     jobs: Jobs, state: Coalitions, record: Record, seconds: int, length: int, cores: int
 ) -> Iterator[int]:
     """Runs as `lattice.on_one_core` does, with so many threads; every decision is the same."""
-    organizations = int(state.members[-1]).bit_length()
+    organizations = state.utility.shape[1]
     cut = max(2, (2 * cores - 1).bit_length())  # two parts or more for every thread
     size = 2 ** (organizations - cut)
     worlds = [

@@ -54,17 +54,18 @@ class Coalitions(NamedTuple):
     """Schedules of coalitions, one row each.
 
     Attributes:
-        members: [c], bit u is set if organization u takes part.
+        takes_part: [c, k], whether organization u is a member.
         processors: [c], of all members.
         free: [c], those that work for nobody.
         now: [c], the moment it has come to.
         undecided: [c], whether starts at that moment are still to be decided.
         arrived: [c], how many of all arrivals it has passed.
-        waiting: [c], bit u is set if organization u has a job that waits.
+        waiting: [c], how many organizations have a job that waits.
         demand: [c], processors that all waiting jobs need.
         demand_of: [c, k], those of each organization.
         head: [c, k], the first job that has not started whole; the next one if none waits.
         rest: [c, k], processors that its copies still need; all of them if it is rigid.
+        passed: [c, k], the moment at which its head was last passed over, −1 at first.
         served: [c], the organization that started last, −1 at first.
         utility: [c, k, 3], moments of each organization's jobs.
         total: [c, 3], moments of all jobs.
@@ -76,7 +77,7 @@ class Coalitions(NamedTuple):
         expected: [., 2], room for such heaps by expected ends, if jobs may be passed.
     """
 
-    members: Ints
+    takes_part: NDArray[np.bool_]
     processors: Ints
     free: Ints
     now: Ints
@@ -87,6 +88,7 @@ class Coalitions(NamedTuple):
     demand_of: Ints
     head: Ints
     rest: Ints
+    passed: Ints
     served: Ints
     utility: Ints
     total: Ints
@@ -205,10 +207,15 @@ def jobs_of(workload: Workload) -> Jobs:
     )
 
 
-def coalitions_of(jobs: Jobs, owned: Ints, members: Ints) -> Coalitions:
+def members_of(coalitions: Ints, organizations: int) -> NDArray[np.bool_]:
+    """Returns who takes part in coalitions: [c, k], of numbers with bit u for organization u."""
+    bits: NDArray[np.bool_] = ((coalitions[:, None] >> np.arange(organizations)) & 1) != 0
+    return bits
+
+
+def coalitions_of(jobs: Jobs, owned: Ints, takes_part: NDArray[np.bool_]) -> Coalitions:
     """Makes coalitions with these members, before the first moment."""
-    count, k = len(members), len(owned)
-    takes_part = (members[:, None] >> np.arange(k)) & 1
+    count, k = takes_part.shape
     processors = takes_part @ owned
     heap = np.concatenate(([0], np.cumsum(processors)))
 
@@ -216,7 +223,7 @@ def coalitions_of(jobs: Jobs, owned: Ints, members: Ints) -> Coalitions:
         return np.zeros(shape, dtype=np.int64)
 
     return Coalitions(
-        members=members,
+        takes_part=takes_part,
         processors=processors,
         free=processors.copy(),
         now=zeros(count),
@@ -227,6 +234,7 @@ def coalitions_of(jobs: Jobs, owned: Ints, members: Ints) -> Coalitions:
         demand_of=zeros(count, k),
         head=np.tile(jobs.first[:-1], (count, 1)),
         rest=zeros(count, k),
+        passed=np.full((count, k), -1, dtype=np.int64),
         served=np.full(count, -1, dtype=np.int64),
         utility=zeros(count, k, 3),
         total=zeros(count, 3),

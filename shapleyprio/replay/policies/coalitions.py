@@ -17,11 +17,12 @@ from shapleyprio.replay.kernel.state import (
     World,
     coalitions_of,
     jobs_of,
+    members_of,
     record_of,
 )
 from shapleyprio.replay.kernel.values import value_at
 from shapleyprio.replay.limits import check_range, rand_block, ref_block
-from shapleyprio.replay.policies.one_schedule import everybody, schedule_of, timed
+from shapleyprio.replay.policies.one_schedule import schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.schedule import CoalitionValues, Schedule
 from shapleyprio.replay.workload import Workload
@@ -38,8 +39,8 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
     k, length = len(workload.organizations), workload.window.length
     block = ref_block(workload)  # refuses what would need too much memory below
     jobs = jobs_of(workload)
-    state = coalitions_of(jobs, workload.owned, np.arange(2**k, dtype=np.int64))
-    record = record_of(workload, jobs, everybody(workload), options.seed)
+    state = coalitions_of(jobs, workload.owned, members_of(np.arange(2**k), k))
+    record = record_of(workload, jobs, 2**k - 1, options.seed)
     if options.cores > 1 and k >= pipeline.FEWEST_ORGANIZATIONS:
         steps = pipeline.on_many_cores(jobs, state, record, block, length, options.cores)
     else:
@@ -49,7 +50,7 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
     return replace(
         schedule_of(workload, "ref", options.seed, record, seconds),
         contribution=shapley(values.tolist()),
-        coalitions=CoalitionValues(state.members[1:], values[1:]),
+        coalitions=CoalitionValues(np.arange(1, 2**k), values[1:]),
     )
 
 
@@ -63,11 +64,13 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
     check_range(workload)
     orderings = _orderings(workload, options)
     length, count = workload.window.length, len(orderings)
+    block = rand_block(workload, count)  # refuses what would not fit below
     members, weights = sampling.weights_of(orderings)
     jobs = jobs_of(workload)
-    state = coalitions_of(jobs, workload.owned, np.append(members, everybody(workload)))
+    everybody = 2 ** len(workload.organizations) - 1
+    coalitions = members_of(np.append(members, everybody), len(workload.organizations))
+    state = coalitions_of(jobs, workload.owned, coalitions)
     record = record_of(workload, jobs, len(members), options.seed)
-    block = rand_block(workload, count)
     keys = sampling.sampled_keys(len(members), len(workload.organizations), count, block)
     seconds = timed(
         sampling.run(World(jobs, state, keys, record), weights, length), options.progress
@@ -94,6 +97,6 @@ def _orderings(workload: Workload, options: RunOptions) -> Ints:
 
 
 def _values(state: Coalitions, t: int) -> Ints:
-    values = np.zeros(len(state.members), dtype=np.int64)
+    values = np.zeros(len(state.free), dtype=np.int64)
     value_at(state, t, values)
     return values

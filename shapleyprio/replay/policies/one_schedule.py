@@ -47,14 +47,8 @@ def compiled_decisions(workload: Workload, policy: str, code: int, options: RunO
 def one_world(workload: Workload, keys: Keys, seed: int) -> World:
     """Returns the world of the coalition of all, whose schedule is recorded."""
     jobs = jobs_of(workload)
-    state = coalitions_of(jobs, workload.owned, np.array([everybody(workload)]))
+    state = coalitions_of(jobs, workload.owned, np.ones((1, len(workload.owned)), np.bool_))
     return World(jobs, state, keys, record_of(workload, jobs, 0, seed))
-
-
-def everybody(workload: Workload) -> int:
-    """Returns the coalition of all organizations as bits."""
-    members: int = 2 ** len(workload.organizations) - 1
-    return members
 
 
 def timed(steps: Iterator[int], progress: ProgressCallback) -> float:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.shapley import members, shapley
 from shapleyprio.fairness.utility import worth
+from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel.state import (
     World,
     coalitions_of,
@@ -42,7 +43,7 @@ def starts_of(
     jobs = jobs_of(workload)
     world = World(
         jobs,
-        coalitions_of(jobs, workload.owned, np.array([2**k - 1])),
+        coalitions_of(jobs, workload.owned, np.ones((1, k), dtype=np.bool_)),
         keys_of(rows=k, tracked=0, coalitions=1, seconds=recompute, lattice=False),
         record_of(workload, jobs, 0, seed=0),
     )
@@ -246,3 +247,31 @@ def test_without_a_history_only_limits_are_known() -> None:
     workload = replace(rigid(2), history=None)
     by_limits = run_policy(workload, "live", estimation=Estimation(predictor="limit"))
     assert run_policy(workload, "live").start.tolist() == by_limits.start.tolist()
+
+
+@pytest.mark.parametrize("policy", ["directcontr", "fairshare", "shapley", "live"])
+def test_a_hundred_organizations_share_as_twenty_do_in_whose_place_they_stand(policy: str) -> None:
+    """The others have neither processors nor jobs, and so no part in it."""
+    random = np.random.default_rng(4)
+    jobs = [
+        Job(int(random.integers(0, 20)), int(random.integers(0, 60)), int(random.integers(1, 20)))
+        for _ in range(120)
+    ]
+    owned = [1 + u % 2 for u in range(20)]
+    few = workload_of_jobs(owned, jobs, length=100)
+    apart = [replace(job, organization=5 * job.organization + 4) for job in jobs]
+    many = workload_of_jobs(
+        [count if place == 4 else 0 for count in owned for place in range(5)], apart, length=100
+    )
+    assert len(many.organizations) == 100
+    starts = [run_policy(workload, policy).start for workload in (few, many)]
+    assert starts[0].sum() == pytest.approx(starts[1].sum(), rel=0.02)
+    if policy in ("directcontr", "fairshare"):
+        assert (starts[0] == starts[1]).all()
+
+
+def test_rand_keeps_its_coalitions_in_62_bits() -> None:
+    jobs = [Job(u, 0, 5) for u in range(63)]
+    with pytest.raises(PolicyError, match="63 organizations; rand takes 62 at most"):
+        run_policy(workload_of_jobs([1] * 63, jobs, length=10), "rand")
+    run_policy(workload_of_jobs([1] * 62, jobs[:62], length=10), "rand")
