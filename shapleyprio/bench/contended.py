@@ -15,8 +15,6 @@ from shapleyprio.replay.policies import COMPARED, REFERENCE, Estimation, run_pol
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION
 from shapleyprio.replay.workload import Workload, with_history, workload_of
 
-LIVE, SHAPLEY = "live", "shapley"
-
 LENGTH = 100_000
 """Seconds of a window."""
 

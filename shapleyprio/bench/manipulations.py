@@ -15,13 +15,13 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.bench.contended import LIVE, LOGS, contended_windows
+from shapleyprio.bench.contended import LOGS, contended_windows
 from shapleyprio.bench.measure import Measurement
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import measure
-from shapleyprio.replay.policies import COMPARED, Estimation, run_policy
+from shapleyprio.replay.policies import COMPARED, LIVE, Estimation, run_policy
 from shapleyprio.replay.reading import read_log
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workload import Workload, jobs_of
 
 Ints = NDArray[np.int64]
 
@@ -169,19 +169,14 @@ def _presented(
     organization, position = workload.organization[jobs], workload.position[jobs]
     order = np.lexsort((position, release, organization))
     order = order[release[order] < workload.window.length]
-    history = workload.history
     presented = replace(
-        workload,
-        job=workload.job[jobs][order],
-        organization=organization[order],
+        jobs_of(workload, jobs[order]),
         release=release[order],
         processing_time=seconds[order],
         processors=processors[order],
         limit=limit[order],
         start=np.full(len(order), UNKNOWN, dtype=np.int64),
-        position=position[order],
         placed=None,
-        history=None if history is None else replace(history, user=history.user[jobs][order]),
     )
     return Presented(presented, useful[order])
 

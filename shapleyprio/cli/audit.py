@@ -10,6 +10,7 @@ from shapleyprio.audit.defaults import MOST_FOR_ALL, PERIOD
 from shapleyprio.cli.durations import Duration, in_units
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
+from shapleyprio.cli.options import count_option
 from shapleyprio.cli.parameters import AuditParameters
 from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_the_same_file
 from shapleyprio.cli.reporting import check_report_packages, report_options, report_parameters
@@ -32,10 +33,8 @@ from shapleyprio.replay.policies import ORDERINGS
     show_default=True,
     help="Length of the periods for which use and contribution are shown.",
 )
-@click.option(
+@count_option(
     "--orderings",
-    type=click.IntRange(min=1),
-    metavar="N",
     help="Sample the coalitions of N random orderings, and take rand as fair.  "
     f"[default: all coalitions and ref; with more than {MOST_FOR_ALL} organizations {ORDERINGS} "
     "orderings]",

@@ -18,7 +18,7 @@ from shapleyprio.bench.measure import Machine, Measurement, machine
 from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import poll_interval_option
+from shapleyprio.cli.options import count_option, poll_interval_option
 from shapleyprio.cli.parameters import BenchParameters
 from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.refusals import refuse_missing_directories
@@ -41,11 +41,9 @@ MOST_PENDING = 100_000
 @click.command
 @click.argument("part", type=click.Choice(PARTS), default="all")
 @json_option
-@click.option(
+@count_option(
     "--records",
-    type=click.IntRange(min=1),
     default=OF_RECORDS,
-    show_default=True,
     help="How many accounting records to ingest; the targets are meant for the default.",
 )
 @click.option(
@@ -54,12 +52,10 @@ MOST_PENDING = 100_000
     metavar="DIRECTORY",
     help="Real logs to replay, with their names in the Parallel Workloads Archive.",
 )
-@click.option(
+@count_option(
     "--most-organizations",
-    type=click.IntRange(min=1),
     default=MOST_ORGANIZATIONS,
     metavar="K",
-    show_default=True,
     help="Replay ref with so many at most; the largest takes minutes.",
 )
 @click.option(

@@ -14,7 +14,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from shapleyprio.cli.common import termination_unwinds
-from shapleyprio.cli.options import directory_option, speed_option
+from shapleyprio.cli.options import directory_option, output_option, speed_option
 from shapleyprio.cli.refusals import refuse_missing_directories, refuse_used_directory
 from shapleyprio.demo.collector import collecting, reserved
 from shapleyprio.demo.opening import opened
@@ -45,9 +45,7 @@ SVG_COLUMNS = 92
 @speed_option(help="Cluster seconds per real second of the real Slurm.")
 @click.option("--seed", default=2, show_default=True, help="Seed of the jobs' sizes and times.")
 @directory_option
-@click.option(
-    "--svg", type=click.Path(path_type=Path, dir_okay=False), help="Save the last screen there."
-)
+@output_option("--svg", "svg", help="Save the last screen there.")
 @click.option(
     "--watch",
     is_flag=True,

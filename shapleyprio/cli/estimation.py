@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from shapleyprio.cli.durations import Duration, in_units
-from shapleyprio.cli.options import choice_option, together
+from shapleyprio.cli.options import choice_option, count_option, together
 from shapleyprio.cli.refusals import is_given, refuse
 from shapleyprio.replay.policies import PREDICTORS, Estimation, policies_heeding
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, EXACT_ORGANIZATIONS
@@ -30,12 +30,9 @@ estimation_options = together(
             help=f"So long contributions of {heeding('recompute')} are used while organizations "
             "compete, before they are computed anew.",
         ),
-        click.option(
+        count_option(
             "--coalitions",
-            type=click.IntRange(min=1),
-            metavar="N",
             default=DEFAULT_ESTIMATION.coalitions,
-            show_default=True,
             help=f"Coalitions that {heeding('coalitions')} value each time with more than "
             f"{EXACT_ORGANIZATIONS} organizations, some more if N is very small; with "
             f"{EXACT_ORGANIZATIONS} all are valued.",

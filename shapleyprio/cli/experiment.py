@@ -21,7 +21,9 @@ from shapleyprio.cli.json_output import json_option
 from shapleyprio.cli.options import (
     backfill_option,
     cores_option,
+    count_option,
     keep_option,
+    output_option,
     processor_shares_option,
     processors_option,
     seed_option,
@@ -78,10 +80,8 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
     show_default=True,
     help="Policy to compare; give it several times. rand-N is rand with N orderings.",
 )
-@click.option(
+@count_option(
     "--windows",
-    type=click.IntRange(min=1),
-    metavar="N",
     help="Windows to draw of each log; for a preset, also periods or instances.  "
     f"[default: {DEFAULT_WINDOWS.windows}, or as in the paper]",
 )
@@ -98,12 +98,10 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
     help="Draw windows until directcontr or fairshare is so far from ref, so that there is "
     "something to compare.",
 )
-@click.option(
+@count_option(
     "--deals",
-    type=click.IntRange(min=1),
     metavar="D",
     default=DEFAULT_WINDOWS.deals,
-    show_default=True,
     help="How often to deal the users out in each window.",
 )
 @click.option(
@@ -127,17 +125,14 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
     metavar="ADDRESS",
     help="Compute on the workers of that Dask scheduler instead; slurm: start some on Slurm.",
 )
-@click.option(
+@count_option(
     "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
     help=f"With --dask slurm: jobs to start.  [default: {SLURM_WORKERS}]",
 )
 @keep_option("cells")
-@click.option(
+@output_option(
     "--results",
     "results_file",
-    type=click.Path(path_type=Path, dir_okay=False),
     help="Write a row for each window and policy there, as .parquet or .csv.",
 )
 @json_option

@@ -29,6 +29,47 @@ def together(options: Sequence[Option[Any]]) -> Option[Any]:
     return decorate
 
 
+def count_option(
+    *names: str,
+    help: str,  # noqa: A002
+    metavar: str = "N",
+    default: int | None = None,
+) -> Option[Any]:
+    """Returns an option that takes a number from 1 on.
+
+    Args:
+        names: of the option, and of its parameter where that has another one.
+        help: text without the default.
+        metavar: what the number is called.
+        default: of the parameter, which is shown; None to show none.
+    """
+    return click.option(
+        *names,
+        type=click.IntRange(min=1),
+        metavar=metavar,
+        default=default,
+        show_default=default is not None,
+        help=help,
+    )
+
+
+def output_option(
+    name: str,
+    parameter: str,
+    *,
+    help: str,  # noqa: A002
+    metavar: str | None = None,
+) -> Option[Any]:
+    """Returns an option that names a file to write."""
+    return click.option(
+        name,
+        parameter,
+        metavar=metavar,
+        type=click.Path(path_type=Path, dir_okay=False),
+        help=help,
+    )
+
+
 def config_option(command: AnyCommand) -> AnyCommand:
     """Adds --config; the command gets `config_path`."""
     return click.option(
@@ -45,17 +86,14 @@ def config_option(command: AnyCommand) -> AnyCommand:
 
 # -- which jobs, and how they are scheduled
 
-deal_users_option = click.option(
+deal_users_option = count_option(
     "--deal-users",
-    type=click.IntRange(min=1),
     metavar="K",
     help="Deal the log's users out to K organizations instead.",
 )
 
-processors_option = click.option(
+processors_option = count_option(
     "--processors",
-    type=click.IntRange(min=1),
-    metavar="N",
     help="How many processors to deal out.  [default: as many as the log says]",
 )
 
@@ -155,16 +193,9 @@ def speed_option(*, help: str = "Cluster seconds per real second.") -> Option[An
     )
 
 
-def side_by_side_option(command: AnyCommand) -> AnyCommand:
-    """Adds --side-by-side."""
-    return click.option(
-        "--side-by-side",
-        type=click.IntRange(min=1),
-        default=2,
-        metavar="N",
-        show_default=True,
-        help="How many arms to run at once.",
-    )(command)
+side_by_side_option = count_option(
+    "--side-by-side", default=2, help="How many arms to run at once."
+)
 
 
 def directory_option(command: AnyCommand) -> AnyCommand:

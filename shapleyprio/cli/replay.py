@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +9,7 @@ import click
 from shapleyprio.cli.estimation import estimation_options, estimation_parameters
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
-from shapleyprio.cli.options import choice_option
+from shapleyprio.cli.options import choice_option, count_option, output_option
 from shapleyprio.cli.parameters import ReplayParameters
 from shapleyprio.cli.policies import CommandOfPolicies
 from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_the_same_file
@@ -44,10 +43,8 @@ from shapleyprio.replay.policies import (
     f"{REFERENCE} ({SAMPLED_REFERENCE} with more than {MOST_FOR_REF} organizations), "
     f"{', '.join(COMPARED)}, and {RECORDED} if the log has starts]",
 )
-@click.option(
+@count_option(
     "--orderings",
-    type=click.IntRange(min=1),
-    metavar="N",
     help=f"Random orderings that rand samples.  [default: {ORDERINGS}]",
 )
 @click.option(
@@ -69,12 +66,7 @@ from shapleyprio.replay.policies import (
 )
 @scheduling_options
 @json_option
-@click.option(
-    "--schedule",
-    "schedule_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write every start there as CSV.",
-)
+@output_option("--schedule", "schedule_file", help="Write every start there as CSV.")
 @report_options
 def command(**options: Any) -> None:
     """Replay LOG under policies: what would have been fair?

@@ -5,20 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import OPTION
+from shapleyprio.cli.options import output_option, together
 from shapleyprio.cli.parameters import ReportParameters
 from shapleyprio.cli.refusals import refuse_missing_directories
 
 if TYPE_CHECKING:
     from shapleyprio.report import Page
-
-AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 
 
 def report_parameters(options: dict[str, Any]) -> ReportParameters:
@@ -43,23 +42,24 @@ def check_report_packages(parameters: ReportParameters) -> None:
             import shapleyprio.report  # noqa: F401
 
 
-def report_options(command: AnyCommand) -> AnyCommand:
-    """Adds --report and --png; `report_parameters` reads them."""
-    pictures = click.option(
-        "--png",
-        "png_directory",
-        metavar="DIRECTORY",
-        type=click.Path(path_type=Path, file_okay=False),
-        help="Write the report's charts there as pictures.",
+report_options = together(
+    (
+        output_option(
+            "--report",
+            "report_file",
+            metavar="FILE.html",
+            help="Write a page about the results there, to look at in a browser.",
+        ),
+        click.option(
+            "--png",
+            "png_directory",
+            metavar="DIRECTORY",
+            type=click.Path(path_type=Path, file_okay=False),
+            help="Write the report's charts there as pictures.",
+        ),
     )
-    page = click.option(
-        "--report",
-        "report_file",
-        metavar="FILE.html",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Write a page about the results there, to look at in a browser.",
-    )
-    return page(pictures(command))
+)
+"""Adds --report and --png; `report_parameters` reads them."""
 
 
 def publish(parameters: ReportParameters, page: Callable[[], Page]) -> None:

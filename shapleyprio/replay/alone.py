@@ -10,7 +10,7 @@ import numpy as np
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.schedule import CoalitionValues
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workload import Workload, jobs_of
 
 
 def workload_alone(workload: Workload, members: Sequence[int]) -> Workload | None:
@@ -31,17 +31,10 @@ def workload_alone(workload: Workload, members: Sequence[int]) -> Workload | Non
     if len(taken) == 0 or not owned.any():
         return None
     return replace(
-        workload,
+        jobs_of(workload, taken),
         organizations=tuple(workload.organizations[u] for u in members),
         owned=owned,
-        job=workload.job[taken],
         organization=np.searchsorted(members, workload.organization[taken]).astype(np.int32),
-        release=workload.release[taken],
-        processing_time=workload.processing_time[taken],
-        processors=workload.processors[taken],
-        limit=workload.limit[taken],
-        start=workload.start[taken],
-        position=workload.position[taken],
         placed=None,
     )
 

@@ -206,6 +206,24 @@ def workload_of(
     )
 
 
+def jobs_of(workload: Workload, jobs: NDArray[np.int64]) -> Workload:
+    """Returns some jobs of a workload, by indices, in that order; any index may come often."""
+    placed, history = workload.placed, workload.history
+    return replace(
+        workload,
+        job=workload.job[jobs],
+        organization=workload.organization[jobs],
+        release=workload.release[jobs],
+        processing_time=workload.processing_time[jobs],
+        processors=workload.processors[jobs],
+        limit=workload.limit[jobs],
+        start=workload.start[jobs],
+        position=workload.position[jobs],
+        placed=None if placed is None else parts_of(placed, jobs),
+        history=None if history is None else replace(history, user=history.user[jobs]),
+    )
+
+
 def with_history(workload: Workload, log: Log) -> Workload:
     """Adds what is known of users, as far as the log names them.
 

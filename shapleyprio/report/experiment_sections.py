@@ -62,9 +62,6 @@ def at_a_glance(summed: Summed) -> Section:
 
 def means(summed: Summed) -> Section:
     """Shows how large the mean is, and how sure that is."""
-    lines = [
-        (group, summed.name_of(line), line) for group, of in summed.groups.items() for line in of
-    ]
     return Section(
         title="Mean and its 95 % interval",
         note=f"{summed.made.description}. The dot is the mean; in 95 % of the cases the line holds "
@@ -78,7 +75,7 @@ def means(summed: Summed) -> Section:
                         *(group, name, line.mean),
                         *(line.mean if end is None else end for end in (line.low, line.high)),
                     )
-                    for group, name, line in lines
+                    for group, name, line in summed.lines
                     if line.mean is not None
                 ),
             ),
@@ -96,7 +93,7 @@ def means(summed: Summed) -> Section:
                     *(group, name, line.mean, line.low, line.high),
                     *(line.deviation, line.median, line.count, line.failed),
                 )
-                for group, name, line in lines
+                for group, name, line in summed.lines
             ],
         ),
     )
@@ -104,9 +101,6 @@ def means(summed: Summed) -> Section:
 
 def wins(summed: Summed) -> Section:
     """Shows how often each policy was the best."""
-    lines = [
-        (group, summed.name_of(line), line) for group, of in summed.groups.items() for line in of
-    ]
     return Section(
         title="How often the best",
         note=f"In how many windows its {summed.made.value} was the {_best(summed)}, alone or "
@@ -117,7 +111,7 @@ def wins(summed: Summed) -> Section:
                 ("choice", "policy", "kind", "value"),
                 (
                     (group, name, kind, value)
-                    for group, name, line in lines
+                    for group, name, line in summed.lines
                     for kind, value in ((ALONE, line.wins), (WITH_OTHERS, line.ties))
                 ),
             ),
@@ -128,7 +122,10 @@ def wins(summed: Summed) -> Section:
         ),
         table=Table(
             headings=("group", summed.made.by[-1], ALONE, WITH_OTHERS, "count"),
-            rows=[(group, name, line.wins, line.ties, line.count) for group, name, line in lines],
+            rows=[
+                (group, name, line.wins, line.ties, line.count)
+                for group, name, line in summed.lines
+            ],
         ),
     )
 

@@ -30,10 +30,16 @@ class Summed:
     groups: Mapping[str, Sequence[Line]]
 
     @cached_property
+    def lines(self) -> list[tuple[str, str, Line]]:
+        """Every line of the summary, with its group and the name of what is compared."""
+        return [
+            (group, self.name_of(line), line) for group, of in self.groups.items() for line in of
+        ]
+
+    @cached_property
     def compared(self) -> list[str]:
         """What is compared, mostly policies, in order."""
-        lines = (self.name_of(line) for of_group in self.groups.values() for line in of_group)
-        return list(dict.fromkeys(lines))
+        return list(dict.fromkeys(name for _, name, _ in self.lines))
 
     @cached_property
     def colors(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 from shapleyprio.errors import Remedy
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.log import UNKNOWN
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workload import Workload, jobs_of
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.trial.arms import Arm
 
@@ -49,16 +49,8 @@ def as_slurm_runs_it(workload: Workload) -> Workload:
     position = np.empty(count, dtype=np.int64)
     position[np.argsort(np.repeat(workload.position, copies), kind="stable")] = np.arange(count)
     return replace(
-        workload,
-        job=np.repeat(workload.job, copies),
-        organization=np.repeat(workload.organization, copies),
-        release=np.repeat(workload.release, copies),
-        processing_time=np.repeat(workload.processing_time, copies),
+        jobs_of(workload, np.repeat(np.arange(len(copies)), copies)),
         processors=ones,
-        limit=np.repeat(workload.limit, copies),
-        history=None
-        if (past := workload.history) is None
-        else replace(past, user=np.repeat(past.user, copies)),
         start=ones * UNKNOWN,
         position=position,
         placed=None,

@@ -36,6 +36,9 @@ REFERENCE = "ref"
 SAMPLED_REFERENCE = "rand"
 """What stands in for the reference where there are too many organizations for it."""
 
+SHAPLEY = "shapley"
+"""The policy by the Shapley value of coalitions that start jobs by release."""
+
 LIVE = "live"
 """The policy that a daemon could follow."""
 
@@ -175,7 +178,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
                 schedule=_rand,
             ),
             Policy(
-                name="shapley",
+                name=SHAPLEY,
                 decision="the largest φ − ψ, φ being the Shapley value of coalitions that start "
                 "jobs by release",
                 schedule=_shapley,
