@@ -39,6 +39,9 @@ SEED = 1
 COALITIONS = 500
 HORIZON_DAYS = (0, 7)
 RUNS = 3
+ONE_CORE = ("env", "OPENBLAS_NUM_THREADS=1")
+"""Without it numpy's least squares wait for other cores, and the waiting counts."""
+
 MEGABYTES_BELOW = 1000.0
 
 
@@ -81,7 +84,7 @@ def measure_recompute(bar: MakeBar) -> Iterator[Measurement]:
             horizon = f"horizon of {days} days" if days else "no horizon"
             what = f"{case.organizations} organizations, {horizon}{case.what}"
             show = bar(what, RUNS)
-            program = [sys.executable, "-m", "shapleyprio.bench.recompute"]
+            program = [*ONE_CORE, sys.executable, "-m", "shapleyprio.bench.recompute"]
             program += [str(number) for number in (case.organizations, case.load, days)]
             ran = []
             for run in range(RUNS):

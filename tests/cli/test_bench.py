@@ -250,7 +250,7 @@ def test_shapley_values_are_computed_from_scratch_and_again_in_processes_of_thei
     ran: list[list[str]] = []
 
     def run(command: list[str]) -> Ran:
-        ran.append(command[3:])
+        ran.append(command[-3:])
         return Ran(seconds=99.0, megabytes=300.0, last_line="1.5 0.5")
 
     monkeypatch.setattr(recompute, "run_apart", run)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.replay.shapley import estimate as module
-from shapleyprio.replay.shapley.estimate import Estimate, estimate
+from shapleyprio.replay.shapley.estimate import Estimate, Estimator, estimate
 from shapleyprio.replay.shapley.exact import all_coalitions, rounded_shapley_values
 from shapleyprio.replay.shapley.first_come import values_of
 from shapleyprio.replay.shapley.fluid import fluid_of
@@ -137,6 +137,18 @@ def test_an_estimate_depends_on_the_seed_alone_and_stops_when_it_is_good_enough(
 
     assert estimate(game, budget=10**6, good_enough=second_time) is asked[-1]
     assert [one.coalitions for one in asked] == sorted(one.coalitions for one in asked)
+
+
+def test_an_estimate_in_a_hurry_leaves_later_ones_as_they_are() -> None:
+    game = contended_game()
+    estimator = Estimator(budget=200, seed=2)
+    for until, hurry in ((900, False), (940, True), (980, False), (1000, True)):
+        grown = replace(game, until=until)
+        enough = (lambda _: True) if hurry else None
+        found = estimator.estimate(grown, good_enough=enough)
+        assert (found.coalitions < 100) == hurry
+        scratch = estimate(grown, budget=200, seed=2, good_enough=enough)
+        assert found.numerators == scratch.numerators
 
 
 @pytest.mark.parametrize("budget", [130, 400, 1500])
