@@ -408,6 +408,13 @@ def test_the_user_of_the_unit_cannot_write_code_that_others_execute(unit: Config
     assert "ReadWritePaths" not in service
 
 
+def test_the_unit_leaves_the_limits_of_its_workers_to_the_configuration(
+    unit: ConfigParser,
+) -> None:
+    assert not {"MemoryMax", "MemoryHigh", "LimitAS", "TasksMax"} & set(unit["Service"])
+    assert "MemoryDenyWriteExecute" not in unit["Service"]
+
+
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed (Debian's package systemd)")

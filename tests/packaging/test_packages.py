@@ -45,6 +45,14 @@ def test_the_packages_have_the_version_of_the_project() -> None:
     assert re.findall(r"^Version: +(.*)$", spec, re.MULTILINE) == [VERSION]
 
 
+def test_the_daemon_can_be_installed_without_what_replays_and_estimates() -> None:
+    control = (PACKAGING / "debian" / "control").read_text()
+    (core,) = re.findall(r"^Package: shapleyprio\n(?:.+\n)+", control, re.MULTILINE)
+    fields = dict(re.findall(r"^(\w+):((?:\n .+)+)", core, re.MULTILINE))
+    assert "shapleyprio-replay" not in fields["Depends"]
+    assert "shapleyprio-replay," in fields["Recommends"]
+
+
 def test_every_lintian_override_has_a_reason() -> None:
     for file in (PACKAGING / "debian").glob("*.lintian-overrides"):
         assert file.read_text().startswith("# "), file
