@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from shapleyprio.bench.contended import LIVE, LOGS, SHAPLEY, Fair, contended_windows
+from shapleyprio.bench.contended import LOGS, Fair, contended_windows
 from shapleyprio.bench.measure import Measurement
+from shapleyprio.replay.policies import LIVE, SHAPLEY
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION
 
