@@ -6,12 +6,14 @@ does, however that ends.
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from signal import SIGKILL
 from typing import IO
 
@@ -27,6 +29,15 @@ LONGEST_COMPLAINT = 300
 """Characters of the worker's standard error that a message quotes."""
 
 LOWEST_PRIORITY = 19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerMessage:
+    """A request to a worker, or its answer: a line of JSON."""
+
+    def as_json(self) -> str:
+        """Returns one line of JSON."""
+        return json.dumps(asdict(self))
 
 
 @contextmanager

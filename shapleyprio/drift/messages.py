@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
 from shapleyprio.store import DriftRow
+from shapleyprio.workers import WorkerMessage
 
 SMALLER = "shorten drift.window, or lower drift.most_organizations"
 """What makes a replay take less time and memory."""
@@ -25,7 +26,7 @@ class DriftResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriftRequest:
+class DriftRequest(WorkerMessage):
     """What is to be replayed.
 
     Attributes:
@@ -46,10 +47,6 @@ class DriftRequest:
     memory_limit: int
     lifeline: int
 
-    def as_json(self) -> str:
-        """Returns one line of JSON."""
-        return json.dumps(asdict(self))
-
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Reads what `as_json` wrote."""
@@ -58,7 +55,7 @@ class DriftRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriftAnswer:
+class DriftAnswer(WorkerMessage):
     """What came of it.
 
     Attributes:
@@ -70,10 +67,6 @@ class DriftAnswer:
     result: DriftResult
     why: str = ""
     rows: tuple[DriftRow, ...] = ()
-
-    def as_json(self) -> str:
-        """Returns one line of JSON."""
-        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
 from shapleyprio.store import EstimateRow
+from shapleyprio.workers import WorkerMessage
 
 
 class EstimateResult(StrEnum):
@@ -43,7 +44,7 @@ class WaitingJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateRequest:
+class EstimateRequest(WorkerMessage):
     """Whose contributions are to be estimated.
 
     Attributes:
@@ -58,10 +59,6 @@ class EstimateRequest:
     overlap: int
     coalitions: int
 
-    def as_json(self) -> str:
-        """Returns one line of JSON."""
-        return json.dumps(asdict(self))
-
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Reads what `as_json` wrote."""
@@ -72,7 +69,7 @@ class EstimateRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateAnswer:
+class EstimateAnswer(WorkerMessage):
     """What came of it.
 
     Attributes:
@@ -84,10 +81,6 @@ class EstimateAnswer:
     result: EstimateResult
     why: str = ""
     rows: tuple[EstimateRow, ...] = ()
-
-    def as_json(self) -> str:
-        """Returns one line of JSON."""
-        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
