@@ -31,7 +31,7 @@ SOME = 'cluster="$cluster",organization=~"$organization"'
 
 RECORDED = 'schedule="recorded"'
 SCHEDULES = (
-    "recorded is what happened, directcontr and fairshare what the daemon's rule and Slurm's fair "
+    "recorded is what happened, directcontr and fairshare what that rule and Slurm's fair "
     "share would have made of the same jobs."
 )
 SIGN = "Positive: its jobs came sooner than in the fair schedule Ref; negative: later."
