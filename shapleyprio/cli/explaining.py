@@ -138,9 +138,9 @@ def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
             f"contributed; {_on_age(basis.horizon)}.",
             f"That is {rank} and gives its jobs {ranked.points} points.",
         ]
-    if ranked.valuation is not None and basis.estimated_at is not None:
+    if ranked.gain is not None and basis.estimated_at is not None:
         return [
-            *ranked.valuation.sentences(),
+            *ranked.gain.sentences(),
             f"What {ranked.organization} is worth to the others was estimated at "
             f"{clock_time(basis.estimated_at)}; by {time} it had received "
             f"{_received(ranked.received)} that.",

@@ -18,8 +18,8 @@ from shapleyprio.service.explain_facts import (
     OrganizationJobs,
 )
 from shapleyprio.service.explain_ranks import RankedOrganization, mean_worth, rank_organizations
+from shapleyprio.service.mutual_gain import estimate_behind
 from shapleyprio.service.push import UNREADABLE
-from shapleyprio.service.valuation import estimate_behind
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob, Slurm, SlurmError
 from shapleyprio.store import ClusterStore, CycleRow, Push, StandingRow, View, Watermark
@@ -175,8 +175,8 @@ class _Scene:
         if standings and watermark:
             ledger = _ledger(view, watermark)
             worth = mean_worth(ledger, watermark.accounted_to)
-            valuations = estimated.valuations if estimated else {}
-            self.ranked = rank_organizations(standings, worth, self._waiting(standings), valuations)
+            gains = estimated.gains if estimated else {}
+            self.ranked = rank_organizations(standings, worth, self._waiting(standings), gains)
 
     def holder(self, account: str) -> str:
         """Returns the organization whose account it is."""

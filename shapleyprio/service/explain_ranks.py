@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, TypedDict
 
 from shapleyprio.fairness.ledger import Ledger
-from shapleyprio.service.valuation import Valuation
+from shapleyprio.service.mutual_gain import MutualGain
 from shapleyprio.store import StandingRow
 from shapleyprio.wording import SECONDS_OF_AN_HOUR
 
@@ -51,7 +51,7 @@ class RankedOrganization:
             fair share has it with the processors as shares; of equal usage it is the same.
         before: organization with a better rank -> its jobs that wait.
         before_by_fair_share: the same by usage for each processor owned.
-        valuation: what it is worth to the others; None where no estimate was made.
+        gain: what it is worth to the others; None where no estimate was made.
     """
 
     organization: str
@@ -69,7 +69,7 @@ class RankedOrganization:
     fair_share_rank: int
     before: Mapping[str, int]
     before_by_fair_share: Mapping[str, int]
-    valuation: Valuation | None
+    gain: MutualGain | None
 
     @property
     def used_each(self) -> Fraction | None:
@@ -98,7 +98,7 @@ class RankedOrganization:
                 "used_hours_each": None if each is None else float(each / SECONDS_OF_AN_HOUR),
                 "before": dict(self.before_by_fair_share),
             },
-            "value": None if self.valuation is None else self.valuation.as_json(),
+            "value": None if self.gain is None else self.gain.as_json(),
         }
 
 
@@ -124,7 +124,7 @@ def rank_organizations(
     standings: Sequence[StandingRow],
     worth: Fraction,
     waiting: Mapping[str, int],
-    valuations: Mapping[str, Valuation],
+    gains: Mapping[str, MutualGain],
 ) -> dict[str, RankedOrganization]:
     """Returns every organization with its rank.
 
@@ -132,7 +132,7 @@ def rank_organizations(
         standings: of one cycle.
         worth: `mean_worth` of a part in seconds.
         waiting: organization -> its jobs that wait.
-        valuations: organization -> what it is worth to the others; empty without an estimate.
+        gains: organization -> what it is worth to the others; empty without an estimate.
 
     Returns:
         organization -> where it stands, the first to be served first.
@@ -141,7 +141,7 @@ def rank_organizations(
     usage = {row.organization: _usage(row) for row in order}
     return {
         row.organization: _ranked(
-            row, rank, order, worth, waiting, usage, valuations.get(row.organization)
+            row, rank, order, worth, waiting, usage, gains.get(row.organization)
         )
         for rank, row in enumerate(order, start=1)
     }
@@ -154,7 +154,7 @@ def _ranked(
     worth: Fraction,
     waiting: Mapping[str, int],
     usage: Mapping[str, tuple[bool, Fraction]],
-    valuation: Valuation | None,
+    gain: MutualGain | None,
 ) -> RankedOrganization:
     lower = [name for name in usage if usage[name] < usage[row.organization]]
     return RankedOrganization(
@@ -175,7 +175,7 @@ def _ranked(
             other.organization: waiting.get(other.organization, 0) for other in order[: rank - 1]
         },
         before_by_fair_share={name: waiting.get(name, 0) for name in lower},
-        valuation=valuation,
+        gain=gain,
     )
 
 

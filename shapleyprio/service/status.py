@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from shapleyprio.service.valuation import Estimated, estimate_behind
+from shapleyprio.service.mutual_gain import Estimated, estimate_behind
 from shapleyprio.store import ClusterStore, CycleRow, QuarantinedLine, StandingRow, StoreError
 
 
@@ -86,9 +86,9 @@ class Status:
         }
 
     def _value(self, organization: str) -> dict[str, Any] | None:
-        if self.estimated is None or organization not in self.estimated.valuations:
+        if self.estimated is None or organization not in self.estimated.gains:
             return None
-        return self.estimated.valuations[organization].as_json()
+        return self.estimated.gains[organization].as_json()
 
 
 def read_status(store: ClusterStore) -> Status:

@@ -271,7 +271,7 @@ def test_the_document_names_every_key_of_the_json(queue: CommandLine) -> None:
     assert named == written | {"strict"}
 
 
-def test_what_an_organization_is_worth_to_the_others_is_told(queue: CommandLine) -> None:
+def test_what_an_organization_is_worth_to_the_others_is_said(queue: CommandLine) -> None:
     queue.configure(fairness={"rule": "shapley"})
     assert queue.run("daemon", "--once").exit_code == 0
     output = text(queue, "2")

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
+from shapleyprio.service.mutual_gain import Estimated, MutualGain
 from shapleyprio.service.status import read_status
-from shapleyprio.service.valuation import Estimated, Valuation
 from shapleyprio.serving import page
 from shapleyprio.serving.checks import Checked
 from shapleyprio.serving.drift import DAY_SECONDS, Drift, drift_of_last_day
@@ -55,14 +55,14 @@ def test_all_is_well(overview: Overview) -> None:
 def test_what_each_is_worth_to_the_others_is_said_in_words(overview: Overview) -> None:
     assert overview.status is not None
     assert "worth to the others" not in page.render(overview)
-    valuation = Valuation(
+    gain = MutualGain(
         organization="physics",
         begin=NOW - 3600,
         others_sooner=Fraction(1800),
         own_sooner=None,
         error=40_000,
     )
-    estimated = Estimated(t=NOW, coalitions=4, valuations={"physics": valuation})
+    estimated = Estimated(t=NOW, coalitions=4, gains={"physics": gain})
     text = page.render(replace(overview, status=replace(overview.status, estimated=estimated)))
     assert "What each is worth to the others" in text
     assert "the others&#39; work since" in text

@@ -12,7 +12,7 @@ from shapleyprio.wording import clock_time, duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Valuation:
+class MutualGain:
     """An organization's worth to the others and theirs to it, since the estimate's begin.
 
     Attributes:
@@ -64,17 +64,17 @@ class Estimated:
     Attributes:
         t: second for which it was made.
         coalitions: how many were valued.
-        valuations: organization -> what it is worth to the others.
+        gains: organization -> what it is worth to the others.
     """
 
     t: int
     coalitions: int
-    valuations: Mapping[str, Valuation]
+    gains: Mapping[str, MutualGain]
 
     @property
     def error(self) -> int:
         """The largest standard error of a contribution, in part-seconds."""
-        return max(valuation.error for valuation in self.valuations.values())
+        return max(gain.error for gain in self.gains.values())
 
 
 def estimate_behind(view: View, cycle: CycleRow) -> Estimated | None:
@@ -84,10 +84,10 @@ def estimate_behind(view: View, cycle: CycleRow) -> Estimated | None:
     rows = view.latest_estimate(until=cycle.estimated_at)
     if not rows:
         return None  # pruned
-    return Estimated(t=rows[0].t, coalitions=rows[0].coalitions, valuations=valuations(rows))
+    return Estimated(t=rows[0].t, coalitions=rows[0].coalitions, gains=mutual_gains(rows))
 
 
-def valuations(rows: Sequence[EstimateRow]) -> dict[str, Valuation]:
+def mutual_gains(rows: Sequence[EstimateRow]) -> dict[str, MutualGain]:
     """Returns what each organization of an estimate is worth to the others.
 
     Args:
@@ -95,7 +95,7 @@ def valuations(rows: Sequence[EstimateRow]) -> dict[str, Valuation]:
     """
     utility, parts = sum(row.utility for row in rows), sum(row.parts for row in rows)
     return {
-        row.organization: Valuation(
+        row.organization: MutualGain(
             organization=row.organization,
             begin=row.begin,
             others_sooner=_mean(utility - row.utility - row.without, parts - row.parts),

@@ -1,10 +1,9 @@
-"""A valuation says by how much parts come sooner because an organization is there."""
+"""A mutual gain says by how much parts come sooner because an organization is there."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from shapleyprio.service.valuation import valuations
 from shapleyprio.store import EstimateRow
 from shapleyprio.wording import clock_time
 
@@ -37,7 +36,7 @@ ROWS = [
 
 
 def test_worth_lost_for_each_part_is_by_how_much_it_would_come_later() -> None:
-    found = valuations(ROWS)
+    found = mutual_gains(ROWS)
     assert {name: (one.others_sooner, one.own_sooner) for name, one in found.items()} == {
         "astro": (Fraction(1800), Fraction(-100)),
         "bio": (Fraction(0), Fraction(6300)),
@@ -47,7 +46,7 @@ def test_worth_lost_for_each_part_is_by_how_much_it_would_come_later() -> None:
 
 def test_it_is_said_in_plain_words() -> None:
     since = clock_time(BEGIN)
-    found = valuations(ROWS)
+    found = mutual_gains(ROWS)
     assert found["astro"].sentences() == [
         f"Without astro, its nodes and its jobs, the others' work since {since} would have been "
         "done 30 min later on average.",
@@ -59,7 +58,7 @@ def test_it_is_said_in_plain_words() -> None:
 
 
 def test_machines_read_numbers() -> None:
-    assert valuations(ROWS)["astro"].as_json() == {
+    assert mutual_gains(ROWS)["astro"].as_json() == {
         "since": BEGIN,
         "others_sooner_seconds": 1800.0,
         "own_sooner_seconds": -100.0,
