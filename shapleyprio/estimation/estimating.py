@@ -8,8 +8,8 @@ from math import ceil
 import numpy as np
 
 from shapleyprio.estimation.known_game import KnownGame
+from shapleyprio.estimation.known_runs import KnownPast
 from shapleyprio.estimation.messages import EstimateAnswer, EstimateRequest, EstimateResult
-from shapleyprio.estimation.past import KnownPast
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.replay.shapley.estimate import Estimate, Estimator

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shapleyprio.estimation.known_runs import KnownPast, PastRun
 from shapleyprio.estimation.messages import WaitingJob
-from shapleyprio.estimation.past import KnownPast, PastRun
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.shapley.game import Game, Ints
 from shapleyprio.replay.shapley.predictors import Predictor

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Self
 
+from shapleyprio.estimation.known_runs import user_in_account
 from shapleyprio.estimation.messages import WaitingJob
-from shapleyprio.estimation.past import user_in_account
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.tenure import Tenures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shapleyprio.service.mutual_gain import mutual_gains
 from shapleyprio.store import EstimateRow
 from shapleyprio.wording import clock_time
 
