@@ -55,6 +55,7 @@ class LiveEstimates:
         self._asked: tuple[int, tuple[str, ...]] | None = None
         self._rows: Sequence[EstimateRow] | None = None
         self._relied_on = True
+        self._failure: EstimateAnswer | None = None
 
     def contributions(
         self, config: Config, waiting: Sequence[WaitingJob], t: int
@@ -126,12 +127,15 @@ class LiveEstimates:
         if answer.result is EstimateResult.OK:
             with self._store.transaction() as transaction:
                 transaction.save_estimate(answer.rows)
-            self._rows = answer.rows
+            self._rows, self._failure = answer.rows, None
             self._publisher.publish_estimate(answer.rows, seconds)
             log.debug("contributions estimated", t=answer.rows[0].t, seconds=round(seconds, 3))
         else:
             self._publisher.publish_estimate_failure(answer.result.value)
-            log.warning("contributions not estimated", result=answer.result.value, why=answer.why)
+            # what is wrong for hours is said once, not every recompute interval
+            write = log.debug if answer == self._failure else log.warning
+            write("contributions not estimated", result=answer.result.value, why=answer.why)
+            self._failure = answer
 
     def _reliable(self, config: Config, t: int) -> Contributions | None:
         found = {row.organization: row for row in self._rows or ()}

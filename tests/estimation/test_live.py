@@ -325,6 +325,19 @@ def test_a_program_that_is_not_there_is_a_failure(url: str, tmp_path: Path) -> N
     assert "No such file" in str(lines[0]["why"])
 
 
+def test_what_goes_on_failing_is_logged_once(url: str) -> None:
+    with Store.open(url, create=True) as store:
+        daemon = Daemon(store, url, program=program("raise SystemExit('it broke')"))
+        said = []
+        for _ in range(3):
+            _, lines = daemon.run()
+            said += [line["event"] for line in lines]
+            daemon.slurm.wait(600)
+        daemon.estimates.stop()
+    assert said == ["contributions not estimated", "ranking without estimates"]
+    assert daemon.count("failed") == 3
+
+
 def test_a_killed_worker_is_replaced(daemon: Daemon) -> None:
     contend(daemon.slurm)
     daemon.run()
