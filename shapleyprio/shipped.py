@@ -38,7 +38,6 @@ PURPOSES: Mapping[str, str] = {
     "docs/examples/pozidriv.toml": "organizations of a real cluster, for `shapleyprio replay`",
     "docs/examples/polling.toml": "how often the daemon must look, for `shapleyprio trials`",
     "docs/examples/trials.toml": "real days of contention, for `shapleyprio trials`",
-    "docs/examples/live-trials.toml": "the same days under shapley, for `shapleyprio trials`",
 }
 """Name below the root of a checkout, or a pattern of names -> what the file is for."""
 
