@@ -13,10 +13,9 @@ from shapleyprio.estimation.messages import EstimateAnswer, EstimateRequest, Est
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.replay.shapley.estimate import Estimate, Estimator
-from shapleyprio.replay.shapley.first_come import values_of
 from shapleyprio.replay.shapley.game import Game, GameError
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION
-from shapleyprio.replay.shapley.predictors import predictor_named
+from shapleyprio.replay.shapley.predictors import Predictor, predictor_named
 from shapleyprio.store import ClusterStore, EstimateRow, Watermark
 
 
@@ -32,6 +31,8 @@ class StoreEstimator:
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
         self._past = KnownPast()
+        self._organizations: tuple[str, ...] = ()
+        self._game = KnownGame((), _new_predictor)
         self._coalitions = 0
         self._estimator = Estimator(budget=0)
 
@@ -49,10 +50,11 @@ class StoreEstimator:
             why = "no cycle has accounted anything yet"
             return EstimateAnswer(result=EstimateResult.FAILED, why=why)
         ledger = Ledger(watermark.horizon, folded_to=watermark.folded_to, entries=entries)
-        predictor = predictor_named(DEFAULT_ESTIMATION.predictor)
+        if request.organizations != self._organizations:
+            self._organizations = request.organizations
+            self._game = KnownGame(request.organizations, _new_predictor)
         try:
-            known = KnownGame(request.organizations, predictor)
-            game = known.game(self._past, request.waiting)
+            game = self._game.game(self._past, request.waiting)
         except GameError as error:
             return EstimateAnswer(result=EstimateResult.TOO_LARGE, why=str(error))
         if not game.owned.any():
@@ -74,7 +76,8 @@ class StoreEstimator:
         total, since_begin = ledger.trajectories(t, names), recent.trajectories(t, names)
         standings = recent.standings(t, names)
         single = np.eye(len(names), dtype=np.bool_)
-        alone, without = values_of(game, np.concatenate((single, ~single)))[:, 0].reshape(2, -1)
+        values = self._estimator.values(game, np.concatenate((single, ~single)))
+        alone, without = values[:, 0].reshape(2, -1)
         rows = []
         for u, name in enumerate(names):
             # of what was executed before the game, only on whose processors is still known
@@ -110,3 +113,7 @@ class StoreEstimator:
                 if place.end is None or place.end > begin
             )
         return recent
+
+
+def _new_predictor() -> Predictor:
+    return predictor_named(DEFAULT_ESTIMATION.predictor)

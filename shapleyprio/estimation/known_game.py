@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,23 +19,28 @@ class KnownGame:
     """Makes the game of the past, and learns from it how long jobs last.
 
     Jobs and processors of those who are not among the organizations take no part. What ran at the
-    begin is released there, with the rest of its processing time.
+    begin is released there, with the rest of its processing time. What is known of jobs that ended
+    is kept for the next game.
 
     Args:
         organizations: names, in the order of the game.
-        predictor: of how long jobs last that have not ended; it has learned nothing yet.
+        new_predictor: makes what predicts how long jobs last that have not ended.
     """
 
-    def __init__(self, organizations: Sequence[str], predictor: Predictor) -> None:
+    def __init__(
+        self, organizations: Sequence[str], new_predictor: Callable[[], Predictor]
+    ) -> None:
         self._code = {name: u for u, name in enumerate(organizations)}
-        self._predictor = predictor
+        self._new_predictor = new_predictor
         self._users: dict[str, int] = {}
+        self._basis: tuple[int, int] | None = None
+        self._begin_anew()
 
     def game(self, past: KnownPast, waiting: Iterable[WaitingJob]) -> Game:
         """Returns the game from the first second whose runs are known to where the ledger stands.
 
         Args:
-            past: of the cluster, after the first cycle.
+            past: of the cluster, after the first cycle; always the same one.
             waiting: jobs that have not started.
 
         Raises:
@@ -43,24 +48,21 @@ class KnownGame:
         """
         assert past.watermark is not None, "there is no game before the first cycle"
         begin, t = past.begin, past.watermark.accounted_to
-        runs = [
-            run
-            for run in past.runs.values()
-            if run.organization in self._code
-            and run.processors > 0
-            and run.begin <= t
-            and (run.behind is None or run.behind > begin)
+        if self._basis != (past.edition, begin):
+            self._basis = (past.edition, begin)
+            self._begin_anew()
+        self._take_ended(past.ended, begin, t)
+        rows = [
+            self._row_of_run(run, begin, t)
+            for run in past.unfinished
+            if self._plays(run, begin) and run.begin <= t
         ]
-        self._learn(past.runs.values())
-        rows = [self._row_of_run(run, begin, t) for run in runs]
         rows += [
             self._row_of_waiting(job, begin)
             for job in waiting
             if job.organization in self._code and job.release <= t and job.processors > 0
         ]
-        rows.sort()
-        table = np.array(rows, dtype=np.int64).reshape(-1, len(_Row._fields)).T
-        columns = dict(zip(_Row._fields, table, strict=True))
+        columns = _columns(np.concatenate((self._table, _table(rows))))
         since, owned = self._owned(past.capacities, begin, t)
         return Game(
             organization=columns["organization"],
@@ -74,15 +76,30 @@ class KnownGame:
             certain=columns["executed"],
         )
 
-    def _learn(self, runs: Iterable[PastRun]) -> None:
-        """Lets the predictor learn from the jobs that ended, in the order of their ends."""
-        ended = [
-            (run.behind, run.job_id, run.user, run.behind - run.begin)
-            for run in runs
-            if run.ended and run.behind is not None
-        ]
-        for _, _, user, seconds in sorted(ended):
-            self._predictor.learn(self._user(user), seconds)
+    def _begin_anew(self) -> None:
+        self._predictor = self._new_predictor()
+        self._table = _table([])
+        self._taken = 0
+        self._last_lesson: tuple[int, int] = (-1, -1)
+
+    def _take_ended(self, ended: Sequence[PastRun], begin: int, t: int) -> None:
+        """Takes in the jobs whose end is news, and learns from them in the order of their ends."""
+        news = sorted((_behind(run), run.job_id, run) for run in ended[self._taken :])
+        if news and news[0][:2] < self._last_lesson and self._taken > 0:
+            self._begin_anew()
+            self._take_ended(ended, begin, t)
+            return
+        for behind, job_id, run in news:
+            self._predictor.learn(self._user(run.user), behind - run.begin)
+            self._last_lesson = (behind, job_id)
+        rows = [self._row_of_run(run, begin, t) for _, _, run in news if self._plays(run, begin)]
+        self._table = np.concatenate((self._table, _table(rows)))
+        self._taken = len(ended)
+
+    def _plays(self, run: PastRun, begin: int) -> bool:
+        """Returns whether a run has a part in the game."""
+        played = run.behind is None or run.behind > begin
+        return played and run.organization in self._code and run.processors > 0
 
     def _user(self, name: str) -> int:
         return self._users.setdefault(name, len(self._users))
@@ -146,7 +163,7 @@ class KnownGame:
 
 
 class _Row(NamedTuple):
-    """A job; sorted, rows are in the order in which coalitions start them."""
+    """A job, as a row of a table."""
 
     release: int
     job: int
@@ -159,3 +176,19 @@ class _Row(NamedTuple):
     executed: int
     """Seconds executed since."""
     ended: bool
+
+
+def _table(rows: Sequence[_Row]) -> Ints:
+    return np.array(rows, dtype=np.int64).reshape(-1, len(_Row._fields))
+
+
+def _columns(table: Ints) -> dict[str, Ints]:
+    """Returns the columns of a table, in the order in which coalitions start the jobs."""
+    columns = dict(zip(_Row._fields, table.T, strict=True))
+    order = np.lexsort((columns["executed"], columns["job"], columns["release"]))
+    return {name: column[order] for name, column in columns.items()}
+
+
+def _behind(run: PastRun) -> int:
+    assert run.behind is not None, "it has ended"
+    return run.behind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from shapleyprio.fairness.runs import RunKey
@@ -46,13 +46,19 @@ class KnownPast:
         watermark: of the ledger.
         capacities: how many processors each organization has brought since when.
         runs: by key.
+        ended: those that have ended, in the order in which this was heard of; it only grows until
+            the edition changes.
+        edition: counts up when what was known of ended runs holds no more.
     """
 
     def __init__(self) -> None:
         self.watermark: Watermark | None = None
         self.capacities: list[CapacityRow] = []
         self.runs: dict[RunKey, PastRun] = {}
+        self.ended: list[PastRun] = []
+        self.edition = 0
         self._tenures: frozenset[object] = frozenset()
+        self._revised = False
 
     def update(self, view: View, overlap: int) -> None:
         """Takes in what has changed in the store since the last call.
@@ -69,11 +75,13 @@ class KnownPast:
         if self.watermark is None:
             return
         tenures = frozenset(view.tenures())
+        self._revised = False
         since = 0
         if before is not None and tenures == self._tenures:
             since = before.observed_until - overlap - 1
         else:
             self.runs.clear()
+            self._revised = True
         self._tenures = tenures
         open_before = [key for key, run in self.runs.items() if not run.ended]
         for key in open_before:
@@ -89,6 +97,15 @@ class KnownPast:
                 for key, run in self.runs.items()
                 if not run.ended or run.behind is None or run.behind > pruned_until
             }
+            self._revised = True
+        if self._revised:
+            self.edition += 1
+            self.ended = [run for run in self.runs.values() if run.ended]
+
+    @property
+    def unfinished(self) -> Iterator[PastRun]:
+        """The runs that have not ended."""
+        return (run for run in self.runs.values() if not run.ended)
 
     @property
     def begin(self) -> int:
@@ -99,7 +116,8 @@ class KnownPast:
     def _take(self, placed: Iterable[AllocatedRun]) -> None:
         for run, allocations in placed:
             behind = run.end if run.paused_at is None else run.paused_at
-            self.runs[run.key] = PastRun(
+            known = self.runs.get(run.key)
+            found = PastRun(
                 job_id=run.key.job_id,
                 organization=allocations[0].organization if allocations else NOBODY,
                 user=user_in_account(run.user, run.account),
@@ -111,6 +129,12 @@ class KnownPast:
                 processors=sum(run.processors.values()),
                 allocations=allocations,
             )
+            if found == known:
+                continue
+            self.runs[run.key] = found
+            if found.ended:
+                self.ended.append(found)
+            self._revised |= known is not None  # one that had ended has changed
 
 
 def user_in_account(user: str, account: str) -> str:

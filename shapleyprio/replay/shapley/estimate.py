@@ -16,7 +16,7 @@ from shapleyprio.replay.shapley.exact import (
 )
 from shapleyprio.replay.shapley.first_come import Valuation
 from shapleyprio.replay.shapley.fluid import Fluid, fluid_of
-from shapleyprio.replay.shapley.game import Bools, Game
+from shapleyprio.replay.shapley.game import Bools, Game, Ints
 from shapleyprio.replay.shapley.options import EXACT_ORGANIZATIONS
 from shapleyprio.replay.shapley.sampling import Draws, Floats, Sample, fit
 
@@ -121,6 +121,10 @@ class Estimator:
             if enough or spent >= self._budget or sample.exact:
                 return found
             spent = min(2 * spent, self._budget)
+
+    def values(self, game: Game, coalitions: Bools) -> Ints:
+        """Returns the exact values of coalitions, as `first_come.values_of` does."""
+        return self._valuation.values(game, coalitions)
 
     def _exactly(self, game: Game) -> Estimate:
         k = game.organizations
