@@ -81,6 +81,7 @@ RICC_POLICY = "directcontr"
 RICC_RUNS = 3
 RICC_SECONDS_BELOW = 60.0
 RICC_MEGABYTES_BELOW = 4000.0
+RAND_BY_REF_BELOW = 1.5
 HELP_SECONDS_BELOW = 0.3
 
 T = TypeVar("T")
@@ -111,11 +112,13 @@ def replay(
     found = found_in(logs)
     if RICC in found:
         yield from _whole_process(found[RICC], bar)
+        if most_organizations >= RICC_ORGANIZATIONS:
+            yield _rand_by_ref(read_log(str(found[RICC])), bar)
     if LPC in found:
         log = read_log(str(found[LPC]))
         for case in filter(small_enough, WHOLE_LOG):
             what = f"{LOGS[LPC]}, ref, {case.organizations} organizations"
-            yield _ref(what, workloads.dealt_out(log, case.organizations), case, bar)
+            yield _ref(what, _of_lpc(log, case.organizations), case, bar)
         yield from _usual_policies(log, bar)
     yield from _reading(found, folder, bar)
 
@@ -196,6 +199,19 @@ def _whole_process(file: Path, bar: MakeBar) -> Iterator[Measurement]:
     yield of_runs("replay", what, megabytes, unit="MB", below=RICC_MEGABYTES_BELOW)
 
 
+def _rand_by_ref(log: Log, bar: MakeBar) -> Measurement:
+    """Lets Rand and Ref replay wide jobs; of 5 organizations both schedule some 30 coalitions."""
+    workload = workloads.dealt_out(log, RICC_ORGANIZATIONS, processors=RICC_PROCESSORS)
+
+    def times() -> float:
+        sampled, every = (run_policy(workload, policy, cores=1) for policy in ("rand", "ref"))
+        return sampled.seconds / every.seconds
+
+    what = f"{LOGS[RICC]}, expanded, {RICC_ORGANIZATIONS} organizations: rand's time by ref's"
+    ran = list(_repeatedly(times, RICC_RUNS, bar("rand and ref", RICC_RUNS)))
+    return of_runs("replay", what, ran, unit="times", below=RAND_BY_REF_BELOW)
+
+
 def _start_up(bar: MakeBar) -> Measurement:
     command = [sys.executable, "-m", "shapleyprio", "--help"]
     ran = _repeatedly(lambda: run_apart(command), RUNS, bar("starting", RUNS))
@@ -203,9 +219,13 @@ def _start_up(bar: MakeBar) -> Measurement:
     return of_runs("replay", "shapleyprio --help", seconds, unit="s", below=HELP_SECONDS_BELOW)
 
 
+def _of_lpc(log: Log, organizations: int) -> Workload:
+    return workloads.dealt_out(log, organizations, processors=workloads.PROCESSORS)
+
+
 def _usual_policies(log: Log, bar: MakeBar) -> Iterator[Measurement]:
     organizations = WHOLE_LOG[0].organizations
-    workload = workloads.dealt_out(log, organizations)
+    workload = _of_lpc(log, organizations)
     for policy in ONE_SCHEDULE:
         run = partial(run_policy, workload, policy)
         schedules = _repeatedly(run, RUNS, bar(policy, RUNS))

@@ -58,9 +58,9 @@ def made_up(organizations: int, *, seed: int = SEED) -> Workload:
     )
 
 
-def dealt_out(log: Log, organizations: int) -> Workload:
-    """Returns all jobs of a log, with its users and as many processors as above dealt out."""
-    consortium = deal(log, organizations, shares="zipf", processors=PROCESSORS, seed=SEED)
+def dealt_out(log: Log, organizations: int, *, processors: int) -> Workload:
+    """Returns all jobs of a log, with its users and so many processors dealt out."""
+    consortium = deal(log, organizations, shares="zipf", processors=processors, seed=SEED)
     return workload_of(log, consortium)
 
 

@@ -113,7 +113,7 @@ def placed_workloads(draw: st.DrawFn) -> Workload:
     return replace(workload, placed=placed, placement="recorded")
 
 
-@pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare"])
+@pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare", "fcfs"])
 @settings(max_examples=30)
 @given(workload=placed_workloads())
 def test_a_job_gets_what_it_really_got_as_far_as_that_is_free(
@@ -139,7 +139,7 @@ def test_who_got_what_must_be_known(tmp_path: Path) -> None:
     assert caught.value.remedy is Remedy.OTHER_PLACEMENT
 
 
-@pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare"])
+@pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare", "fcfs"])
 @settings(max_examples=30)
 @given(workload=BUSY | RIGID)
 def test_every_processor_is_one_of_whoever_has_the_most_free(

@@ -30,9 +30,17 @@ TRACES = Path(__file__).parents[3] / "shared" / "traces"
 LPC, HPC2N = "LPC-EGEE-2004-1.2-cln.swf.gz", "HPC2N-2002-2.2-cln.swf.gz"
 DECIDED = sorted(KEYS)
 BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
+ONE_COPY_EACH = {"currfairshare", "roundrobin"}
 OWNERS_DECIDE = {"directcontr", "orig-direct", "rel-direct", "simpl-direct"}
 BUSY = workloads(
     organizations=st.integers(2, 4), owned=st.integers(0, 3), lengths=st.integers(20, 60), jobs=20
+)
+BUSY_AND_WIDE = workloads(
+    organizations=st.integers(2, 4),
+    owned=st.integers(0, 5),
+    lengths=st.integers(20, 60),
+    widths=st.integers(1, 9),
+    jobs=20,
 )
 RIGID = workloads(
     organizations=st.integers(2, 4),
@@ -200,6 +208,17 @@ def test_a_seed_always_gives_the_same_schedule(policy: str, workload: Workload, 
     one, two = (run_policy(workload, policy, seed=seed) for _ in range(2))
     assert rows(one) == rows(two)
     assert one.contribution == two.contribution
+
+
+@pytest.mark.parametrize("policy", sorted({*DECIDED, "ref", "rand"} - ONE_COPY_EACH))
+@settings(max_examples=20)
+@given(workload=BUSY_AND_WIDE, seed=st.integers(0, 2**40))
+def test_copies_that_start_together_on_ones_processors_are_one_entry(
+    policy: str, workload: Workload, seed: int
+) -> None:
+    schedule = run_policy(workload, policy, seed=seed)
+    started = list(zip(schedule.job, schedule.start, schedule.owner, strict=True))
+    assert len(set(started)) == len(started)
 
 
 def test_free_processors_are_drawn_by_their_number() -> None:

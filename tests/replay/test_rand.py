@@ -20,6 +20,13 @@ from tests.replay.certificate import certify, processors_started
 from tests.replay.strategies import Job, workload_of_jobs, workloads
 
 SMALL = workloads(organizations=st.integers(2, 3), owned=st.integers(0, 2), jobs=12)
+WIDE = workloads(
+    organizations=st.just(3),
+    owned=st.integers(0, 4),
+    lengths=st.integers(10, 30),
+    widths=st.integers(1, 9),
+    jobs=12,
+)
 RIGID = workloads(
     organizations=st.just(3),
     owned=st.integers(0, 3),
@@ -65,6 +72,14 @@ def assert_is_rand_for_some_orderings(workload: Workload, count: int, seed: int)
 @settings(max_examples=100)
 @given(workload=SMALL, count=st.integers(1, 4), seed=st.integers(0, 2**40))
 def test_rand_is_what_the_papers_define_for_some_orderings(
+    workload: Workload, count: int, seed: int
+) -> None:
+    assert_is_rand_for_some_orderings(workload, count, seed)
+
+
+@settings(max_examples=100)
+@given(workload=WIDE, count=st.integers(1, 2), seed=st.integers(0, 2**40))
+def test_sampled_coalitions_start_copies_of_wide_jobs_whenever_processors_are_free(
     workload: Workload, count: int, seed: int
 ) -> None:
     assert_is_rand_for_some_orderings(workload, count, seed)

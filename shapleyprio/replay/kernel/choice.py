@@ -25,8 +25,11 @@ from shapleyprio.replay.kernel.worth import less_by_share, parts, precedes, wort
 BY_KEYS = (KEYED, RANKED)
 """Policies that need keys; the others look at the schedule itself."""
 
-FICKLE = (CURRENT_SHARE, ROUND_ROBIN, FIRST_COME)
-"""Policies by which a start changes the order within its moment; else the next job stays first."""
+BY_COPY = (CURRENT_SHARE, ROUND_ROBIN)
+"""Policies by which the start of each copy changes the order within its moment."""
+
+FICKLE = (*BY_COPY, FIRST_COME)
+"""Policies by which that of a whole job does; else the organization stays first."""
 
 
 @inlined

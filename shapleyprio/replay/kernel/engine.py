@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.choice import BY_KEYS, FICKLE, first_of_all, is_candidate, least_key
+from shapleyprio.replay.kernel.choice import (
+    BY_COPY,
+    BY_KEYS,
+    FICKLE,
+    first_of_all,
+    is_candidate,
+    least_key,
+)
 from shapleyprio.replay.kernel.codes import RANKED
 from shapleyprio.replay.kernel.rigid import consider
 from shapleyprio.replay.kernel.running import (
@@ -181,7 +188,7 @@ def _decide(  # noqa: C901  # the whole rule of a moment, in its order
             )
             if not may_start and jobs.backfill[0] == 0:
                 return True
-        elif policy in FICKLE:
+        elif policy in BY_COPY:
             width = 1
         if may_start:
             _start(world, c, u, t, min(width, state.free[c]))
