@@ -151,8 +151,7 @@ def health() -> Dashboard:
                     panels.PART_SECONDS,
                     panels.NEUTRAL,
                     Query(
-                        "sum by (organization) ("
-                        f"shapleyprio_organization_contribution_error_part_seconds{{{ALL}}})",
+                        f"sum by (organization) (shapleyprio_estimate_error_part_seconds{{{ALL}}})",
                         "{{organization}}",
                     ),
                 ),

@@ -47,7 +47,7 @@ class EstimateMetrics:
             registry=registry,
         )
         self._error = Gauge(
-            "shapleyprio_organization_contribution_error_part_seconds",
+            "shapleyprio_estimate_error_part_seconds",
             "Standard error of its estimated contribution; 0 if all coalitions were valued.",
             ["cluster", "organization"],
             registry=registry,

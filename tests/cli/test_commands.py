@@ -111,7 +111,7 @@ def test_status_as_json(steered: CommandLine) -> None:
     assert [row["organization"] for row in answer["organizations"]] == ["physics", "biology"]
     assert answer["organizations"][0].keys() == {
         *("organization", "share", "contribution", "utility", "balance"),
-        *("balance_per_part", "score", "reason", "priority", "pending", "running"),
+        *("balance_per_part", "score", "reason", "priority", "pending", "running", "value"),
     }
 
 

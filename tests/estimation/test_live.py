@@ -143,7 +143,7 @@ def test_cycles_rank_by_the_estimate_and_say_so(daemon: Daemon) -> None:
     assert daemon.count("ok") == 2
     sample = daemon.registry.get_sample_value
     labels = {"cluster": NAME, "organization": "physics"}
-    assert sample("shapleyprio_organization_contribution_error_part_seconds", labels) == 0
+    assert sample("shapleyprio_estimate_error_part_seconds", labels) == 0
     assert sample("shapleyprio_estimate_timestamp_seconds", {"cluster": NAME}) == report.t
     assert sample("shapleyprio_estimate_coalitions", {"cluster": NAME}) == 4
 
