@@ -7,12 +7,12 @@ from shapleyprio.config.model import (
     DriftSection,
     FairnessSection,
     MetricsSection,
-    Organization,
     PushSection,
     ServiceSection,
     SlurmSection,
     StoreSection,
 )
+from shapleyprio.config.organization import Organization
 from shapleyprio.config.reference import config_reference
 from shapleyprio.config.values import Address
 

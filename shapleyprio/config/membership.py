@@ -8,7 +8,7 @@ from typing import Literal
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from shapleyprio.config.model import Organization
+from shapleyprio.config.organization import Organization
 from shapleyprio.config.values import host_list
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.channels import Claims

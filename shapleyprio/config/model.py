@@ -7,33 +7,29 @@ Attributes are named like the keys. Durations are seconds, and what the file cal
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from shapleyprio.config.organization import Organization
+from shapleyprio.config.section import ConfigSection, key, section
 from shapleyprio.config.toml import Path
 from shapleyprio.config.values import (
     AbsolutePath,
     AdapterName,
     ChannelName,
     Count,
-    HostLists,
     Influence,
     Instant,
     ListenAddress,
     LogFormat,
     LogLevel,
-    LogNames,
     Memory,
-    Names,
     OptionalText,
-    Processors,
     Rule,
     Seconds,
     SecondsOrOff,
     SecondsOrUnlimited,
     Switch,
-    Text,
     Timeout,
     Url,
     UserName,
@@ -44,42 +40,27 @@ from shapleyprio.slurm.adapters import DEFAULT_ADAPTER
 from shapleyprio.slurm.channels import CHANNELS
 
 
-def _key(default: Any, description: str, example: Any) -> Any:
-    """Makes a key of the file: its default as one would write it there (... if required)."""
-    return Field(default, description=description, examples=[example])
-
-
-def _section(type_: type[ConfigSection], description: str) -> Any:
-    return Field(default_factory=type_, description=description)
-
-
-class ConfigSection(BaseModel):
-    """A table of the file: frozen, and keys that it does not know are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
-
-
 class SlurmSection(ConfigSection):
     """[slurm]."""
 
-    cluster: OptionalText = _key(
+    cluster: OptionalText = key(
         None,
         "ClusterName. Read from Slurm if left out; otherwise it must be the same.",
         "mycluster",
     )
-    adapter: AdapterName = _key(
+    adapter: AdapterName = key(
         DEFAULT_ADAPTER,
         "Adapter to Slurm: command_line runs the commands of Slurm.",
         DEFAULT_ADAPTER,
     )
-    bin_directory: AbsolutePath = _key(
+    bin_directory: AbsolutePath = key(
         None,
         "Directory of Slurm's commands. The PATH is searched if left out.",
         "/opt/slurm/bin",
     )
-    timeout: Timeout = _key("30s", "Time limit of one Slurm command.", "30s")
-    batch_size: Count = _key(500, "Largest number of jobs in one update command.", 500)
-    allow_unenforced_accounts: Switch = _key(
+    timeout: Timeout = key("30s", "Time limit of one Slurm command.", "30s")
+    batch_size: Count = key(500, "Largest number of jobs in one update command.", 500)
+    allow_unenforced_accounts: Switch = key(
         False,
         "Whether to write priorities although AccountingStorageEnforce lacks `associations`. Any "
         "user can then submit jobs to any account, and so change the order of organizations.",
@@ -90,25 +71,25 @@ class SlurmSection(ConfigSection):
 class FairnessSection(ConfigSection):
     """[fairness]."""
 
-    weight: Weight = _key(
+    weight: Weight = key(
         "cpus",
         "Unit of a processor: CPUs, billing units, or the units of a generic resource.",
         "gres/gpu",
     )
-    horizon: SecondsOrUnlimited = _key(
+    horizon: SecondsOrUnlimited = key(
         "30d",
         "Age from which a unit of work gains no more worth, so that old work loses influence on "
         "the order. Without a limit all work counts for ever.",
         "30d",
     )
-    rule: Rule = _key(
+    rule: Rule = key(
         DEFAULT_RULE,
         "Rule that ranks the organizations: "
         + "; ".join(f"{name} ranks by {rule().criterion}" for name, rule in RULES.items())
         + ".",
         DEFAULT_RULE,
     )
-    since: Instant = _key(
+    since: Instant = key(
         None,
         "Work done before it does not count. One horizon before the first start if left out; a "
         "date alone means midnight UTC.",
@@ -124,14 +105,14 @@ class FairnessSection(ConfigSection):
 class PushSection(ConfigSection):
     """[push]."""
 
-    channel: ChannelName = _key(
+    channel: ChannelName = key(
         "site_factor",
         "What priorities are written to: "
         + "; ".join(f"{name} is {channel.written}" for name, channel in CHANNELS.items())
         + ".",
         "site_factor",
     )
-    influence: Influence = _key(
+    influence: Influence = key(
         "strict",
         "Priority points between the first and the last organization. Strict order puts a "
         "distance between organizations that no other priority factor can bridge.",
@@ -142,40 +123,40 @@ class PushSection(ConfigSection):
 class ServiceSection(ConfigSection):
     """[service]."""
 
-    poll_interval: Seconds = _key("30s", "Time from one cycle to the next, at most.", "30s")
-    new_jobs_interval: SecondsOrOff = _key(
+    poll_interval: Seconds = key("30s", "Time from one cycle to the next, at most.", "30s")
+    new_jobs_interval: SecondsOrOff = key(
         "5s",
         "Time from one poll for newly submitted jobs to the next. If there are any, a cycle runs "
         "at once and gives them their priority.",
         "5s",
     )
-    overlap: Seconds = _key(
+    overlap: Seconds = key(
         "1h",
         "How far back each cycle reads accounting again, for records that are late or change.",
         "1h",
     )
-    keep_history: Seconds = _key(
+    keep_history: Seconds = key(
         "90d",
         "Time for which past cycles and standings are kept for `history`. Today's balances do "
         "not depend on it.",
         "90d",
     )
-    keep_pushes: Seconds = _key(
+    keep_pushes: Seconds = key(
         "7d",
         "Time for which past writes into Slurm are kept for `history`: there may be one for every "
         "waiting job whenever the order changes. A rollback does not depend on it.",
         "7d",
     )
-    log_format: LogFormat = _key(
+    log_format: LogFormat = key(
         "console", "Format of the log: lines for people, or one JSON object a line.", "json"
     )
-    log_level: LogLevel = _key("info", "Lowest severity that is logged.", "info")
+    log_level: LogLevel = key("info", "Lowest severity that is logged.", "info")
 
 
 class StoreSection(ConfigSection):
     """[store]."""
 
-    url: Url = _key(
+    url: Url = key(
         "sqlite:////var/lib/shapleyprio/shapleyprio.db",
         "The database that holds records, balances and priorities.",
         "sqlite:////var/lib/shapleyprio/shapleyprio.db",
@@ -185,32 +166,32 @@ class StoreSection(ConfigSection):
 class MetricsSection(ConfigSection):
     """[metrics]."""
 
-    address: ListenAddress = _key(
+    address: ListenAddress = key(
         "127.0.0.1:9817",
         "Address of the metrics for Prometheus and of the status page, or off.",
         "127.0.0.1:9817",
     )
-    tls_certificate: AbsolutePath = _key(
+    tls_certificate: AbsolutePath = key(
         None,
         "File in PEM with the certificate, and with those between it and its authority. With it "
         "the address serves HTTPS only.",
         "/etc/shapleyprio/tls.crt",
     )
-    tls_key: AbsolutePath = _key(
+    tls_key: AbsolutePath = key(
         None,
         "File in PEM with the certificate's private key, without a passphrase. Only the daemon's "
         "user and group may read it.",
         "/etc/shapleyprio/tls.key",
     )
-    tls_client_ca: AbsolutePath = _key(
+    tls_client_ca: AbsolutePath = key(
         None,
         "File in PEM with authorities. If given, clients need a certificate of one of them.",
         "/etc/shapleyprio/clients.crt",
     )
-    username: UserName = _key(
+    username: UserName = key(
         None, "Name that clients must give with the password (basic authentication).", "prometheus"
     )
-    password_file: AbsolutePath = _key(
+    password_file: AbsolutePath = key(
         None,
         "File that contains the password alone. Only the daemon's user and group may read it.",
         "/etc/shapleyprio/password",
@@ -220,23 +201,23 @@ class MetricsSection(ConfigSection):
 class DriftSection(ConfigSection):
     """[drift]."""
 
-    interval: SecondsOrOff = _key(
+    interval: SecondsOrOff = key(
         "1h",
         "Time from one replay of the last window to the next. It needs the packages of the "
         "replay (Debian's `shapleyprio-replay`, the wheel's `requirements-replay.lock`).",
         "1h",
     )
-    window: Seconds = _key("7d", "Length of the replayed past.", "7d")
-    most_organizations: Count = _key(
+    window: Seconds = key("7d", "Length of the replayed past.", "7d")
+    most_organizations: Count = key(
         12,
         "With more organizations coalitions are sampled, since Ref keeps 2^k schedules of k "
         "organizations: each one more doubles the time.",
         12,
     )
-    time_limit: Timeout = _key(
+    time_limit: Timeout = key(
         "10m", "Time limit of a replay; one that takes longer is stopped.", "10m"
     )
-    memory_limit: Memory = _key(
+    memory_limit: Memory = key(
         "4G", "Limit of a replay's address space; one that needs more is stopped.", "4G"
     )
 
@@ -244,87 +225,30 @@ class DriftSection(ConfigSection):
 class EstimationSection(ConfigSection):
     """[estimation]."""
 
-    recompute: Seconds = _key(
+    recompute: Seconds = key(
         "30s",
         "Time from one estimate to the next, at least, while jobs of several organizations wait. "
         "Estimates need the packages of the replay (Debian's `shapleyprio-replay`, the wheel's "
         "`requirements-replay.lock`).",
         "30s",
     )
-    longest_age: Seconds = _key(
+    longest_age: Seconds = key(
         "15m",
         "Age from which an estimate is not relied on: until there is a new one, the rule "
         "directcontr ranks.",
         "15m",
     )
-    coalitions: Count = _key(
+    coalitions: Count = key(
         500,
         "With more than 10 organizations about so many coalitions are valued, with fewer all of "
         "them. More make estimates more exact and take longer.",
         500,
     )
-    time_limit: Timeout = _key(
+    time_limit: Timeout = key(
         "2m", "Time limit of an estimate; one that takes longer is stopped.", "2m"
     )
-    memory_limit: Memory = _key(
+    memory_limit: Memory = key(
         "4G", "Limit of the estimates' address space; if they need more they are stopped.", "4G"
-    )
-
-
-class Organization(ConfigSection):
-    """[[organization]]."""
-
-    name: Text = _key(..., "Name of the organization in reports and metrics.", "physics")
-    accounts: Names = _key(
-        (), "Slurm accounts of its jobs. Without any it only lends.", ["physics"]
-    )
-    sub_accounts: Switch = _key(
-        True,
-        "Whether accounts below those are included, except those that another organization "
-        "claims. A log does not name them: in its replay only the listed accounts count.",
-        False,
-    )
-    partitions: Names = _key(
-        (),
-        "Partitions whose nodes it owns. In the replay of a log without accounts, an "
-        "organization without `accounts`, `users`, `groups` and `queues` has the jobs of its "
-        "partitions as well.",
-        ["physics"],
-    )
-    nodes: HostLists = _key(
-        (),
-        "Nodes it owns, as host lists. They take precedence over partitions of others.",
-        ["n[001-016]"],
-    )
-    qos: OptionalText = _key(
-        None,
-        'QOS of its jobs; with the channel "qos" the priority of this QOS is written.',
-        "physics",
-    )
-    users: LogNames = _key(
-        (),
-        "Read by `replay` only: users whose jobs are its jobs, unless an organization claims the "
-        "account. For logs in SWF, their numbers.",
-        [3, 17],
-    )
-    groups: LogNames = _key(
-        (),
-        "Read by `replay` only: groups whose jobs are its jobs, unless an organization claims the "
-        "account or user. For logs in SWF, their numbers.",
-        [1],
-    )
-    queues: LogNames = _key(
-        (),
-        "Read by `replay` only: queues whose jobs are its jobs, unless an organization claims the "
-        "account, user or group. For logs in SWF, their numbers.",
-        [2],
-    )
-    processors: Processors = _key(
-        None,
-        "Read by `replay` only: number of processors that it brings, whatever the log says of its "
-        "nodes. If left out, each of its nodes counts as many as the log's jobs ever held there "
-        "at one time; a log without nodes, such as one in SWF, needs it.",
-        64,
     )
 
 
@@ -343,16 +267,16 @@ class ContradictionError(ValueError):
 class Config(ConfigSection):
     """The whole file."""
 
-    slurm: SlurmSection = _section(SlurmSection, "Connection to Slurm.")
-    fairness: FairnessSection = _section(FairnessSection, "Measure and rule of fairness.")
-    push: PushSection = _section(PushSection, "Priorities that are written into Slurm.")
-    service: ServiceSection = _section(ServiceSection, "Schedule, history and log of the daemon.")
-    store: StoreSection = _section(StoreSection, "Database.")
-    metrics: MetricsSection = _section(MetricsSection, "Metrics and status page.")
-    drift: DriftSection = _section(
+    slurm: SlurmSection = section(SlurmSection, "Connection to Slurm.")
+    fairness: FairnessSection = section(FairnessSection, "Measure and rule of fairness.")
+    push: PushSection = section(PushSection, "Priorities that are written into Slurm.")
+    service: ServiceSection = section(ServiceSection, "Schedule, history and log of the daemon.")
+    store: StoreSection = section(StoreSection, "Database.")
+    metrics: MetricsSection = section(MetricsSection, "Metrics and status page.")
+    drift: DriftSection = section(
         DriftSection, "Replay of the last days, which computes how far they were from fair."
     )
-    estimation: EstimationSection = _section(
+    estimation: EstimationSection = section(
         EstimationSection, 'Estimates of contributions, for the rule "shapley".'
     )
     organizations: tuple[Organization, ...] = Field(
@@ -403,15 +327,15 @@ def _claimed_twice(key: str, claims: list[tuple[str | None, ...]]) -> Iterator[t
 
 
 def _half_given(metrics: MetricsSection) -> Iterator[tuple[Path, str]]:
-    for key, needed in (
+    for given, needed in (
         ("tls_certificate", "tls_key"),
         ("tls_key", "tls_certificate"),
         ("tls_client_ca", "tls_certificate"),
         ("username", "password_file"),
         ("password_file", "username"),
     ):
-        if getattr(metrics, key) is not None and getattr(metrics, needed) is None:
-            yield ("metrics", key), f"is of no use without metrics.{needed}; give both or neither"
+        if getattr(metrics, given) is not None and getattr(metrics, needed) is None:
+            yield ("metrics", given), f"is of no use without metrics.{needed}; give both or neither"
 
 
 def _no_qos(organizations: tuple[Organization, ...], channel: str) -> Iterator[tuple[Path, str]]:

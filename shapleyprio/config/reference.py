@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from shapleyprio.config.model import Config, ConfigSection, Organization
+from shapleyprio.config.model import Config
+from shapleyprio.config.organization import Organization
+from shapleyprio.config.section import ConfigSection
 from shapleyprio.config.toml import literal
 from shapleyprio.config.values import Kind
 

@@ -8,7 +8,7 @@ from textwrap import wrap
 from pydantic.fields import FieldInfo
 
 from shapleyprio.config.membership import host_list_of
-from shapleyprio.config.model import Organization
+from shapleyprio.config.organization import Organization
 from shapleyprio.config.reference import example_of, heading_of, kind_of, purpose_of, sections
 from shapleyprio.config.toml import literal
 from shapleyprio.slurm.port import Layout, Partition
