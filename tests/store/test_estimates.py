@@ -1,0 +1,56 @@
+"""Estimates come back exactly, and go with the history they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.store import EstimateRow
+from tests.store.examples import BEGIN, cycle
+
+if TYPE_CHECKING:
+    from shapleyprio.store import Store
+
+LARGE = 10**30
+ROW = EstimateRow(
+    t=BEGIN,
+    organization="physics",
+    begin=BEGIN - 100,
+    value=LARGE,
+    rate=-LARGE,
+    acceleration=7,
+    denominator=3_628_800,
+    error=5,
+    utility=LARGE + 1,
+    alone=0,
+    without=LARGE + 2,
+    parts=9,
+    coalitions=1024,
+)
+
+
+def test_the_newest_estimate_comes_back_exactly(store: Store) -> None:
+    later = [replace(ROW, t=BEGIN + 30, organization=name) for name in ("biology", "physics")]
+    with store.cluster("c").transaction() as rows:
+        assert rows.latest_estimate() == []
+        rows.save_estimate([ROW])
+        rows.save_estimate(later)
+        rows.save_estimate(later)  # found again by a daemon that was killed meanwhile
+        assert rows.latest_estimate() == later
+        assert rows.latest_estimate(until=BEGIN + 29) == [ROW]
+        assert rows.latest_estimate(until=BEGIN - 1) == []
+    with store.cluster("another").reading() as view:
+        assert view.latest_estimate() == []
+    assert ROW.contribution == Trajectory(LARGE, -LARGE, 7, 3_628_800)
+
+
+def test_estimates_are_pruned_with_the_cycles_that_ranked_by_them(store: Store) -> None:
+    with store.cluster("c").transaction() as rows:
+        rows.save_cycle(replace(cycle(1), estimated_at=BEGIN))
+        rows.save_estimate([ROW, replace(ROW, t=BEGIN + 30)])
+        rows.prune_history(BEGIN + 1, pushes_before=0)
+        assert rows.latest_estimate(until=BEGIN) == []
+        assert rows.latest_estimate() == [replace(ROW, t=BEGIN + 30)]
+        (kept,) = rows.cycles()
+        assert kept.estimated_at == BEGIN
