@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
+from statistics import fmean
 
+from shapleyprio.bench.measure import Measurement
 from shapleyprio.experiment.windows import window_at_random
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.measures import Measures, measure, unfairness
 from shapleyprio.replay.policies import COMPARED, REFERENCE, Estimation, run_policy
+from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION
 from shapleyprio.replay.workload import Workload, with_history, workload_of
 
@@ -48,6 +52,18 @@ LOGS = (
     LogFile("DAS2", "DAS2-fs1-2003-1.swf.gz", 16),  # on all of its 64 nobody waits
     LogFile("Curie", "CEA-Curie-2011-2.1-cln.swf.gz"),
 )
+
+
+def real_logs(logs: Path, names: Collection[str]) -> Iterator[tuple[LogFile, Log]]:
+    """Reads those of `LOGS` that are there, one after the other.
+
+    Args:
+        logs: directory with the logs.
+        names: only these.
+    """
+    for log_file in LOGS:
+        if log_file.name in names and (logs / log_file.file).exists():
+            yield log_file, read_log(str(logs / log_file.file))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,3 +136,34 @@ def _contended(workload: Workload, fair: Fair) -> ContendedWindow | None:
         for policy, schedule in schedules.items()
     }
     return ContendedWindow(workload, against, away) if max(away.values()) >= CONTENDED else None
+
+
+def mean_unfairness(
+    drawn: Iterable[ContendedWindow],
+    unfairness_of: Callable[[ContendedWindow], Mapping[str, float]],
+    *,
+    what: str,
+    show: Callable[[int], None],
+) -> Iterator[Measurement]:
+    """Measures how far from fair the same windows are in the mean, under several names.
+
+    Args:
+        drawn: the windows.
+        unfairness_of: a window -> name -> Δψ/p_tot in seconds.
+        what: is measured, in front of the quantity.
+        show: is called with the number of windows done.
+    """
+    found: dict[str, list[float]] = {}
+    for number, window in enumerate(drawn, start=1):
+        for name, seconds in unfairness_of(window).items():
+            found.setdefault(name, []).append(seconds)
+        show(number)
+    for name, values in found.items():
+        yield Measurement(
+            name=name,
+            what=f"{what}: mean Δψ/p_tot",
+            value=fmean(values),
+            unit="s",
+            runs=len(values),
+            worst=max(values),
+        )

@@ -15,12 +15,11 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.bench.contended import LOGS, contended_windows
+from shapleyprio.bench.contended import contended_windows, real_logs
 from shapleyprio.bench.measure import Measurement
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import COMPARED, LIVE, Estimation, run_policy
-from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.workload import Workload, jobs_of
 
 Ints = NDArray[np.int64]
@@ -241,11 +240,8 @@ def measure_manipulations(
         by log, presentation and policy the mean gain in seconds per part of the organization's
         own work, and how many of a hundred gain.
     """
-    for log_file in LOGS:
-        if log_file.name not in MEASURED_LOGS or not (logs / log_file.file).exists():
-            continue
+    for log_file, log in real_logs(logs, MEASURED_LOGS):
         show = bar(log_file.name, WINDOWS)
-        log = read_log(str(logs / log_file.file))
         gains: dict[tuple[str, str], list[float]] = {}
         drawn = contended_windows(log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS)
         for number, window in enumerate(drawn, start=1):

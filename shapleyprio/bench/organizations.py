@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 
-from shapleyprio.bench.contended import LOGS, Fair, contended_windows
+from shapleyprio.bench.contended import (
+    ContendedWindow,
+    Fair,
+    contended_windows,
+    mean_unfairness,
+    real_logs,
+)
 from shapleyprio.bench.measure import Measurement
 from shapleyprio.replay.policies import LIVE, SHAPLEY
-from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION
 
 ORGANIZATIONS = 20
@@ -35,32 +39,21 @@ def measure_organizations(
     Yields:
         Δψ/p_tot in the mean over the windows, by log and policy.
     """
-    for log_file in LOGS:
-        if log_file.name not in MEASURED_LOGS or not (logs / log_file.file).exists():
-            continue
-        show = bar(log_file.name, WINDOWS)
-        log = read_log(str(logs / log_file.file))
-        found: dict[str, list[float]] = {}
-        drawn = contended_windows(
-            log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS, fair=FAIR
+    for log_file, log in real_logs(logs, MEASURED_LOGS):
+        yield from mean_unfairness(
+            contended_windows(
+                log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS, fair=FAIR
+            ),
+            _unfairness,
+            what=f"{log_file.name}, {ORGANIZATIONS} organizations",
+            show=bar(log_file.name, WINDOWS),
         )
-        for number, window in enumerate(drawn, start=1):
-            away = {
-                **window.unfairness,
-                **{
-                    policy: window.unfairness_of(policy, estimation=DEFAULT_ESTIMATION)
-                    for policy in (SHAPLEY, LIVE)
-                },
-            }
-            for name, seconds in away.items():
-                found.setdefault(name, []).append(seconds)
-            show(number)
-        for name, values in found.items():
-            yield Measurement(
-                name=name,
-                what=f"{log_file.name}, {ORGANIZATIONS} organizations: mean Δψ/p_tot",
-                value=fmean(values),
-                unit="s",
-                runs=len(values),
-                worst=max(values),
-            )
+
+
+def _unfairness(window: ContendedWindow) -> dict[str, float]:
+    """Returns Δψ/p_tot of every policy, in seconds."""
+    estimated = {
+        policy: window.unfairness_of(policy, estimation=DEFAULT_ESTIMATION)
+        for policy in (SHAPLEY, LIVE)
+    }
+    return {**window.unfairness, **estimated}

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 
-from shapleyprio.bench.contended import LOGS, contended_windows
+from shapleyprio.bench.contended import (
+    LOGS,
+    ContendedWindow,
+    contended_windows,
+    mean_unfairness,
+    real_logs,
+)
 from shapleyprio.bench.measure import Measurement
 from shapleyprio.replay.policies import LIVE, PREDICTORS, SHAPLEY
-from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION
 
 ORGANIZATIONS = 5
@@ -30,28 +34,22 @@ def measure_predictors(
         Δψ/p_tot in the mean over the windows, by log and predictor; for comparison also of
         policies that predict nothing.
     """
-    for log_file in LOGS:
-        if not (logs / log_file.file).exists():
-            continue
-        show = bar(log_file.name, WINDOWS)
-        log = read_log(str(logs / log_file.file))
-        found: dict[str, list[float]] = {}
-        drawn = contended_windows(log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS)
-        for number, window in enumerate(drawn, start=1):
-            known = window.unfairness_of(SHAPLEY, estimation=DEFAULT_ESTIMATION)
-            away = {**window.unfairness, SHAPLEY: known}
-            for predictor in PREDICTORS:
-                estimation = replace(DEFAULT_ESTIMATION, predictor=predictor)
-                away[f"{LIVE}, {predictor}"] = window.unfairness_of(LIVE, estimation=estimation)
-            for name, seconds in away.items():
-                found.setdefault(name, []).append(seconds)
-            show(number)
-        for name, values in found.items():
-            yield Measurement(
-                name=name,
-                what=f"{log_file.name}: mean Δψ/p_tot",
-                value=fmean(values),
-                unit="s",
-                runs=len(values),
-                worst=max(values),
-            )
+    for log_file, log in real_logs(logs, [known.name for known in LOGS]):
+        yield from mean_unfairness(
+            contended_windows(log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS),
+            _unfairness,
+            what=log_file.name,
+            show=bar(log_file.name, WINDOWS),
+        )
+
+
+def _unfairness(window: ContendedWindow) -> dict[str, float]:
+    """Returns Δψ/p_tot of `live` with every predictor, and of other policies, in seconds."""
+    away = {
+        **window.unfairness,
+        SHAPLEY: window.unfairness_of(SHAPLEY, estimation=DEFAULT_ESTIMATION),
+    }
+    for predictor in PREDICTORS:
+        estimation = replace(DEFAULT_ESTIMATION, predictor=predictor)
+        away[f"{LIVE}, {predictor}"] = window.unfairness_of(LIVE, estimation=estimation)
+    return away
