@@ -16,7 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from shapleyprio.slurm.command_line import ASSOCIATIONS, QOS, SACCT, SPRIO, SQUEUE
+from shapleyprio.slurm.command_line import ASSOCIATIONS, SACCT, SPRIO, SQUEUE
+from shapleyprio.slurm.command_line_config import QOS
 from shapleyprio.slurm.commands import FIXED
 from shapleyprio.slurm.releases import Release
 from shapleyprio.slurm.text import SEPARATOR

@@ -1,0 +1,172 @@
+"""Writes into a cluster through Slurm's own commands."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from shapleyprio.slurm import text_config
+from shapleyprio.slurm.batches import MOST_ARGUMENT_CHARACTERS, batches
+from shapleyprio.slurm.command_line_config import configuration, ping, qos_priorities
+from shapleyprio.slurm.commands import SlurmCommands, cause, daemon_away, failure
+from shapleyprio.slurm.port import SlurmRefusedError
+from shapleyprio.slurm.text_queue import is_target, refusals
+
+DENIALS = ("Access/permission denied", "Invalid user id")
+LEVELS = ("None", "Operator", "Administrator")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a channel writes, in the words of Slurm's commands.
+
+    Attributes:
+        entity: what carries it.
+        name: its name to ``scontrol update`` or ``sacctmgr modify``.
+        smallest, largest: the values that Slurm takes.
+        admin_level: that a user needs to write it.
+    """
+
+    entity: Literal["job", "qos"]
+    name: str
+    smallest: int
+    largest: int
+    admin_level: str
+
+
+_LARGEST_SUMMAND = 2**31 - 3
+SETTINGS: Mapping[str, Setting] = {
+    "site_factor": Setting(
+        entity="job",
+        name="SiteFactor",
+        smallest=-_LARGEST_SUMMAND,
+        largest=_LARGEST_SUMMAND,
+        admin_level="Operator",
+    ),
+    "nice": Setting(
+        entity="job",
+        name="Nice",
+        smallest=-_LARGEST_SUMMAND,
+        largest=_LARGEST_SUMMAND,
+        admin_level="Operator",
+    ),
+    "qos": Setting(
+        entity="qos", name="Priority", smallest=0, largest=2**31 - 1, admin_level="Administrator"
+    ),
+}
+"""Channel -> what it writes."""
+
+
+class CommandLineWrites:
+    """The writing half of the port `Slurm`, through scontrol and sacctmgr.
+
+    Args:
+        commands: runs them.
+        batch_size: targets in one command, at most.
+    """
+
+    def __init__(self, commands: SlurmCommands, batch_size: int) -> None:
+        self._commands = commands
+        self._batch_size = batch_size
+
+    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
+        """Writes priorities and returns what Slurm would not change, with the reasons.
+
+        Some refusals ("Requested partition configuration not available now") come although the
+        nice was changed: read the values back to know.
+        """
+        if not values:
+            return {}
+        setting = SETTINGS[channel]
+        low, high = setting.smallest, setting.largest
+        refused = {
+            target: f"{value} is not between {low} and {high}"
+            for target, value in values.items()
+            if not low <= value <= high
+        }
+        rest = {target: value for target, value in values.items() if target not in refused}
+        if setting.entity == "qos":
+            return refused | self._write_qos(setting, rest)
+        return refused | self._write_jobs(channel, rest)
+
+    def _write_jobs(self, channel: str, values: Mapping[str, int]) -> dict[str, str]:
+        ping(self._commands)
+        name = SETTINGS[channel].name
+        refused = {target: "names no job" for target in values if not is_target(target)}
+        refused |= {
+            target: "names more tasks than one command takes"
+            for target in values
+            if len(target) > MOST_ARGUMENT_CHARACTERS
+        }
+        by_value: dict[int, list[str]] = {}
+        for target, value in values.items():
+            if target not in refused:
+                by_value.setdefault(value, []).append(target)
+        for value, targets in by_value.items():
+            for batch in batches(targets, self._batch_size, MOST_ARGUMENT_CHARACTERS):
+                refused |= self._update(f"{name}={value}", batch)
+        if values and all(refused.get(target, "").startswith(DENIALS) for target in values):
+            why = next(iter(refused.values()))
+            raise SlurmRefusedError(
+                f"Slurm lets us change no job's {name} ({why}):"
+                f" {self.privilege(channel) or 'see the log of slurmctld'}"
+            )
+        return refused
+
+    def _update(self, setting: str, targets: Sequence[str]) -> dict[str, str]:
+        answer = self._commands.run("scontrol", "update", f"JobId={','.join(targets)}", setting)
+        if answer.code == 0:
+            return {}
+        if daemon_away("scontrol", answer.complaints) is not None:
+            raise failure("scontrol", answer.complaints, answer.code)
+        refused = refusals(answer.complaints, targets)
+        if refused or "No error" in answer.complaints:
+            return refused
+        return dict.fromkeys(targets, cause(answer.said, answer.code))
+
+    def _write_qos(self, setting: Setting, values: Mapping[str, int]) -> dict[str, str]:
+        refused: dict[str, str] = {}
+        for name, value in values.items():
+            answer = self._commands.run(
+                "sacctmgr", "-i", "modify", "qos", "where", f"name={name}", "set",
+                f"{setting.name}={value}",
+            )  # fmt: skip
+            if answer.code != 0:
+                if "Nothing modified" not in answer.output + answer.complaints:
+                    raise failure("sacctmgr", answer.said, answer.code)
+                refused[name] = cause(answer.said, answer.code)
+        if refused:
+            present = qos_priorities(self._commands)
+            refused = {
+                name: why if name in present else "no such QOS"
+                for name, why in refused.items()
+                if present.get(name) != values[name]
+            }
+        return refused
+
+    def privilege(self, channel: str) -> str | None:
+        """Returns None if we may write to the channel, else what is missing and how to get it."""
+        number = os.geteuid()
+        slurm_user = text_config.user_number(configuration(self._commands).get("SlurmUser", ""))
+        if number in {0, slurm_user}:
+            return None
+        name = _user_name(number)
+        shown = self._commands.read("sacctmgr", "-nP", "show", "user", name, "format=AdminLevel")
+        level = shown.strip() or "None"
+        needed = SETTINGS[channel].admin_level
+        if level in LEVELS and LEVELS.index(level) >= LEVELS.index(needed):
+            return None
+        verb = f"modify user {name} set" if shown.strip() else f"add user {name} account=root"
+        return (
+            f"{name} has AdminLevel {level} and needs {needed}: sacctmgr {verb} AdminLevel={needed}"
+        )
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
