@@ -13,7 +13,8 @@ from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.service.check import check
 from shapleyprio.service.explain import explain_job
 from shapleyprio.service.status import read_status
-from shapleyprio.slurm.channels import CHANNELS, Claims, SiteFactor
+from shapleyprio.slurm.channels import CHANNELS, Claims
+from shapleyprio.slurm.channels.jobs import SiteFactor
 from shapleyprio.slurm.findings import Finding, Severity
 from tests.service.consortium import FIRST, LAST, NAME, Cluster, Service, config
 

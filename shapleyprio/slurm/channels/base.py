@@ -1,0 +1,146 @@
+"""What every channel does, and the words that channels and the service share.
+
+A channel knows what carries its priorities, what an organization's points become there, how far
+they count beside Slurm's own factors, and what `check` demands of the cluster for it. How its
+name is written in a command is the adapters' business.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from shapleyprio.fairness.scale import Scale
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.slurm.findings import Finding
+from shapleyprio.slurm.port import Layout, Malformed, PendingJob, Slurm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityTarget:
+    """One thing in Slurm that carries a priority: a pending job, or a QOS.
+
+    Attributes:
+        target: what `Slurm.write` takes.
+        key: what its managed value is kept under: the job id, or the name of the QOS.
+        base_key: key of the array that a task was split from, else the same as `key`.
+        label: what users call it.
+        organization: who gets the priority; NOBODY's targets are left as they were found.
+        value: what stands there now.
+    """
+
+    target: str
+    key: str
+    base_key: str
+    label: str
+    organization: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelValues:
+    """What stands at the targets of a channel.
+
+    Attributes:
+        by_target: target -> its value, None where Slurm does not show it.
+        malformed: lines that could not be read. Targets or values may be missing because of them.
+    """
+
+    by_target: Mapping[str, int | None]
+    malformed: Sequence[Malformed] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """For which organization the things in Slurm count that a channel may write to.
+
+    Attributes:
+        accounts: account -> organization; jobs of other accounts are NOBODY's.
+        qos: QOS -> organization, in the order of the configuration.
+    """
+
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    qos: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_nobody(cls, keys: Iterable[str]) -> Claims:
+        """Returns claims under which the targets with these keys are NOBODY's."""
+        return cls(qos=dict.fromkeys(keys, NOBODY))
+
+
+class Channel(ABC):
+    """A way to write a priority into Slurm.
+
+    Attributes:
+        name: in the configuration, in the store and to `Slurm.write`.
+        written: what it writes, in words for the configuration's reference.
+        job_field: the attribute of `PendingJob` that it writes; None if it writes no jobs.
+        needs_qos: whether every organization with accounts needs a QOS of its own.
+        factor: the one of Slurm's priority factors that carries the points; None for a summand
+            of its own.
+    """
+
+    name: ClassVar[str]
+    written: ClassVar[str]
+    job_field: ClassVar[str | None] = None
+    needs_qos: ClassVar[bool] = False
+    factor: ClassVar[str | None] = None
+
+    @property
+    def per_job(self) -> bool:
+        """Whether it writes to every job that waits.
+
+        If so a new job has no points until the next cycle, and what was written stays with a job
+        while it runs.
+        """
+        return self.job_field is not None
+
+    @abstractmethod
+    def targets(
+        self, slurm: Slurm, pending: Sequence[PendingJob], claims: Claims
+    ) -> list[PriorityTarget]:
+        """Returns what carries a priority and what stands there now.
+
+        What Slurm does not show at the moment is passed over.
+
+        Args:
+            slurm: asked where the queue does not show it.
+            pending: the jobs that wait.
+            claims: whose they are.
+        """
+
+    @abstractmethod
+    def values(self, slurm: Slurm) -> ChannelValues:
+        """Reads what stands at all targets now."""
+
+    @abstractmethod
+    def value(self, original: int, points: int) -> int:
+        """Returns what has to stand at a target.
+
+        Args:
+            original: what stood there before we wrote.
+            points: of its organization; the more, the sooner it starts.
+        """
+
+    def step_in_points(self, layout: Layout, scale: Scale, organizations: int) -> int:  # noqa: ARG002 - others need them
+        """Returns how many points of a job's priority one step of the scale is worth."""
+        return scale.step
+
+    def blocked(self, layout: Layout) -> Finding | None:  # noqa: ARG002 - others need it
+        """Returns why nothing that is written would have an effect; None if it has."""
+        return None
+
+    @property
+    def strict_remedy(self) -> str:
+        """What helps where other factors can add more points than a step is worth."""
+        return "lower those weights in slurm.conf"
+
+    @abstractmethod
+    def demands(self, layout: Layout, claims: Claims) -> Iterator[Finding]:
+        """Yields what `check` has to say of the cluster's configuration."""
+
+    def stray_jobs(self, pending: Iterable[PendingJob], claims: Claims) -> Iterator[Finding]:  # noqa: ARG002 - others need them
+        """Yields what `check` has to say of waiting jobs that the channel does not reach."""
+        yield from ()

@@ -1,0 +1,92 @@
+"""Channels that write to every job that waits: the site factor and the nice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.slurm.channels.base import Channel, ChannelValues, Claims, PriorityTarget
+from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.slurm.port import Layout, PendingJob, Slurm
+
+
+class _JobChannel(Channel):
+    """Writes a summand of the priority of every job that waits."""
+
+    job_field: ClassVar[str]
+
+    def _value_of(self, job: PendingJob) -> int | None:
+        value: int | None = getattr(job, self.job_field)  # None where Slurm does not show it
+        return value
+
+    def targets(
+        self,
+        slurm: Slurm,  # noqa: ARG002 - the queue shows it
+        pending: Sequence[PendingJob],
+        claims: Claims,
+    ) -> list[PriorityTarget]:
+        """Returns the jobs whose value Slurm shows now."""
+        return [
+            PriorityTarget(
+                target=job.target,
+                key=str(job.job_id),
+                base_key=str(job.array_job_id),
+                label=job.label,
+                organization=claims.accounts.get(job.account, NOBODY),
+                value=value,
+            )
+            for job in pending
+            if (value := self._value_of(job)) is not None
+        ]
+
+    def values(self, slurm: Slurm) -> ChannelValues:
+        """Reads what stands at the waiting jobs now."""
+        queue = slurm.pending()
+        return ChannelValues(
+            {job.target: self._value_of(job) for job in queue.jobs}, queue.malformed
+        )
+
+
+class SiteFactor(_JobChannel):
+    """The site factor of jobs: ours alone, and not the users' to change."""
+
+    name = "site_factor"
+    written = "the site factor of the waiting jobs"
+    job_field = "site_factor"
+
+    def value(self, original: int, points: int) -> int:  # noqa: ARG002 - it is ours alone
+        """Returns the points."""
+        return points
+
+    def demands(self, layout: Layout, claims: Claims) -> Iterator[Finding]:  # noqa: ARG002 - not its QOS
+        """Demands that no plugin sets site factors."""
+        if plugin := layout.settings.site_factor_plugin:
+            yield Finding(
+                Severity.WARNING,
+                "PrioritySiteFactorPlugin",
+                f"is {plugin}, which may overwrite the site factors we write",
+                'remove it from slurm.conf, or set push.channel = "nice"',
+            )
+
+
+class Nice(_JobChannel):
+    """The nice of jobs, which users may set as well: the points come off what they asked for."""
+
+    name = "nice"
+    written = "the nice of the waiting jobs"
+    job_field = "nice"
+
+    def value(self, original: int, points: int) -> int:
+        """Returns the user's nice less the points."""
+        return original - points
+
+    def demands(self, layout: Layout, claims: Claims) -> Iterator[Finding]:  # noqa: ARG002 - none of it helps
+        """Notices that users may take the points away."""
+        yield Finding(
+            Severity.NOTICE,
+            "push.channel",
+            "users may set the nice of their own jobs, which drops what we added until the next "
+            "cycle",
+            'prefer push.channel = "site_factor", or refuse such changes in a job_submit plugin',
+        )
