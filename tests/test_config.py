@@ -52,7 +52,6 @@ def test_every_key_can_be_given(file: Path) -> None:
         cluster = "c1"
         bin_directory = "/opt/slurm/bin"
         timeout = "1m30s"
-        batch_size = 10
         [fairness]
         weight = "gres/gpu"
         horizon = "unlimited"

@@ -12,7 +12,6 @@ def connect(config: Config) -> Slurm:
     connection = Connection(
         weight=config.fairness.weight,
         timeout_seconds=config.slurm.timeout,
-        batch_size=config.slurm.batch_size,
         bin_directory=config.slurm.bin_directory,
     )
     return adapters.connect(connection, config.slurm.adapter)

@@ -59,7 +59,6 @@ class SlurmSection(ConfigSection):
         "/opt/slurm/bin",
     )
     timeout: Timeout = key("30s", "Time limit of one Slurm command.", "30s")
-    batch_size: Count = key(500, "Largest number of jobs in one update command.", 500)
     allow_unenforced_accounts: Switch = key(
         False,
         "Whether to write priorities although AccountingStorageEnforce lacks `associations`. Any "

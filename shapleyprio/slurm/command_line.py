@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm import text_config
-from shapleyprio.slurm.batches import batches
 from shapleyprio.slurm.command_line_config import (
     configuration,
     ping,
@@ -35,6 +34,7 @@ from shapleyprio.slurm.text_queue import (
 from shapleyprio.slurm.text_squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingRecords, format_of
 
 EARLIEST_TIME = 1_000_000  # Slurm takes smaller numbers for mistakes
+JOBS_AT_ONCE = 500  # in one sacct; Linux takes 128 KiB in one argument
 SACCT = ("-n", "-p", "-D", "-X", "-a", "--noconvert", "-o", ",".join(FIELDS))
 SQUEUE = ("-h", "-a", "--local", "--noconvert", "-t", "PD")
 SPRIO = ("-h", "--local", "-o", SITE_FACTOR_FORMAT)
@@ -51,7 +51,6 @@ class CommandLineSlurm:
     def __init__(self, connection: Connection) -> None:
         cluster = connection.cluster
         self._weight = "cpu" if connection.weight == "cpus" else connection.weight
-        self._batch_size = connection.batch_size
         self._sacct = (*SACCT, f"--clusters={cluster}") if cluster else (*SACCT, "--local")
         self._cluster = cluster
         self._commands = SlurmCommands(
@@ -59,7 +58,7 @@ class CommandLineSlurm:
             bin_directory=connection.bin_directory,
             environment=connection.environment,
         )
-        self._writes = CommandLineWrites(self._commands, connection.batch_size)
+        self._writes = CommandLineWrites(self._commands)
 
     # -- reading
 
@@ -105,9 +104,10 @@ class CommandLineSlurm:
 
     def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
         """Yields all accounting records of the jobs with these ids; unknown ids are passed over."""
-        for batch in batches(sorted(set(job_ids)), self._batch_size):
-            wanted = set(batch)
-            for record in self._accounted("-j", ",".join(map(str, batch))):
+        ids = sorted(set(job_ids))
+        for some in (ids[i : i + JOBS_AT_ONCE] for i in range(0, len(ids), JOBS_AT_ONCE)):
+            wanted = set(some)
+            for record in self._accounted("-j", ",".join(map(str, some))):
                 # an array's own number brings all its tasks
                 if isinstance(record, Malformed) or record.job_id in wanted:
                     yield record

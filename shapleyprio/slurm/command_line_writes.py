@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shapleyprio.slurm import text_config
-from shapleyprio.slurm.batches import MOST_ARGUMENT_CHARACTERS, batches
 from shapleyprio.slurm.command_line_config import configuration, ping, qos_priorities
-from shapleyprio.slurm.commands import SlurmCommands, cause, daemon_away, failure
+from shapleyprio.slurm.commands import SlurmAnswer, SlurmCommands, cause, failure
 from shapleyprio.slurm.port import SlurmRefusedError
 from shapleyprio.slurm.text_queue import is_target, refusals
 
 DENIALS = ("Access/permission denied", "Invalid user id")
+OUT_OF_TIME = "Slurm took too long over those before it"
 LEVELS = ("None", "Operator", "Administrator")
 
 
@@ -65,12 +65,10 @@ class CommandLineWrites:
 
     Args:
         commands: runs them.
-        batch_size: targets in one command, at most.
     """
 
-    def __init__(self, commands: SlurmCommands, batch_size: int) -> None:
+    def __init__(self, commands: SlurmCommands) -> None:
         self._commands = commands
-        self._batch_size = batch_size
 
     def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
         """Writes priorities and returns what Slurm would not change, with the reasons.
@@ -93,21 +91,20 @@ class CommandLineWrites:
         return refused | self._write_jobs(channel, rest)
 
     def _write_jobs(self, channel: str, values: Mapping[str, int]) -> dict[str, str]:
+        """Feeds one scontrol with one order for each target, in the order of the values.
+
+        A list of jobs in one order saves nothing: scontrol asks slurmctld once for each of them.
+        """
         ping(self._commands)
         name = SETTINGS[channel].name
         refused = {target: "names no job" for target in values if not is_target(target)}
-        refused |= {
-            target: "names more tasks than one command takes"
-            for target in values
-            if len(target) > MOST_ARGUMENT_CHARACTERS
-        }
-        by_value: dict[int, list[str]] = {}
-        for target, value in values.items():
-            if target not in refused:
-                by_value.setdefault(value, []).append(target)
-        for value, targets in by_value.items():
-            for batch in batches(targets, self._batch_size, MOST_ARGUMENT_CHARACTERS):
-                refused |= self._update(f"{name}={value}", batch)
+        named = [target for target in values if target not in refused]
+        left = iter(named)
+        orders = (f"update JobId={target} {name}={values[target]}" for target in left)
+        answer = self._commands.feed("scontrol", orders)
+        refused |= dict.fromkeys(left, OUT_OF_TIME)
+        if answer.code != 0:
+            refused |= _complaints(answer, named)
         if values and all(refused.get(target, "").startswith(DENIALS) for target in values):
             why = next(iter(refused.values()))
             raise SlurmRefusedError(
@@ -115,17 +112,6 @@ class CommandLineWrites:
                 f" {self.privilege(channel) or 'see the log of slurmctld'}"
             )
         return refused
-
-    def _update(self, setting: str, targets: Sequence[str]) -> dict[str, str]:
-        answer = self._commands.run("scontrol", "update", f"JobId={','.join(targets)}", setting)
-        if answer.code == 0:
-            return {}
-        if daemon_away("scontrol", answer.complaints) is not None:
-            raise failure("scontrol", answer.complaints, answer.code)
-        refused = refusals(answer.complaints, targets)
-        if refused or "No error" in answer.complaints:
-            return refused
-        return dict.fromkeys(targets, cause(answer.said, answer.code))
 
     def _write_qos(self, setting: Setting, values: Mapping[str, int]) -> dict[str, str]:
         refused: dict[str, str] = {}
@@ -163,6 +149,14 @@ class CommandLineWrites:
         return (
             f"{name} has AdminLevel {level} and needs {needed}: sacctmgr {verb} AdminLevel={needed}"
         )
+
+
+def _complaints(answer: SlurmAnswer, targets: Sequence[str]) -> dict[str, str]:
+    """Returns what scontrol did not change; one that ended by itself changed none of the rest."""
+    refused = refusals(answer.complaints, targets)
+    if refused or "No error" in answer.complaints:
+        return refused
+    return dict.fromkeys(targets, cause(answer.said, answer.code))
 
 
 def _user_name(number: int) -> str:

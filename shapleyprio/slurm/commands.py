@@ -9,10 +9,11 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from shapleyprio.slurm.port import SlurmError, SlurmRefusedError, SlurmUnavailableError
 
@@ -28,6 +29,14 @@ CHUNK_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 1 << 22
 MOST_COMPLAINT_BYTES = 1 << 22
 LONGEST_CAUSE = 200
+
+FED_AHEAD_BYTES = 1 << 13
+"""Orders that may lie before a command that has not read them yet."""
+
+ORDERS_AT_ONCE_BYTES = 1 << 10
+FEEDING_REST_SECONDS = 0.005
+"""A command that is fed prints some bytes for each order; to read them one by one would cost more
+than all the rest of feeding it."""
 
 _ACCOUNTING_COMMANDS = frozenset({"sacct", "sacctmgr"})
 _MUNGE = re.compile(
@@ -79,8 +88,78 @@ class SlurmAnswer:
 
 @dataclass(slots=True)
 class _Ended:
+    """How a command ends.
+
+    Attributes:
+        code: its exit code.
+        complaints: its standard error.
+    """
+
     code: int = 0
     complaints: bytearray = field(default_factory=bytearray)
+
+    def complain(self, chunk: bytes) -> None:
+        """Adds a piece of its standard error."""
+        if len(self.complaints) < MOST_COMPLAINT_BYTES:
+            self.complaints += chunk
+
+
+@dataclass(slots=True)
+class _EndsWithoutDaemon(_Ended):
+    """How a command ends that is not to go on when a daemon is away.
+
+    Attributes:
+        program: its name.
+    """
+
+    program: str = ""
+
+    def complain(self, chunk: bytes) -> None:
+        """Raises the error if the complaint is about an outage."""
+        begin = self.complaints.rfind(b"\n") + 1  # the chunk may go on with a line
+        said = _text(self.complaints[begin:] + chunk)
+        _Ended.complain(self, chunk)
+        if daemon_away(self.program, said) is not None:
+            raise failure(self.program, said, 1)
+
+
+class _Orders:
+    """Orders for a command's standard input.
+
+    Args:
+        orders: each one line.
+        until: after that second of the monotonic clock none is taken.
+    """
+
+    def __init__(self, orders: Iterable[str], *, until: float) -> None:
+        self._orders = iter(orders)
+        self._until = until
+        self._left = b""
+
+    def write(self, stream: IO[bytes], selector: selectors.BaseSelector) -> None:
+        """Writes what the command has room for; closes the stream when there is nothing left."""
+        self._left = self._left or self._taken()
+        try:
+            if self._left:
+                self._left = self._left[os.write(stream.fileno(), self._left) :]
+                return
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # it ended before it read them all, and its exit code says why
+            pass
+        selector.unregister(stream)
+        stream.close()
+
+    def _taken(self) -> bytes:
+        taken = bytearray()
+        while len(taken) < ORDERS_AT_ONCE_BYTES and time.monotonic() < self._until:
+            order = next(self._orders, None)
+            if order is None:
+                break
+            if not (order.isascii() and order.isprintable()):
+                raise ValueError(f"{order!r} is no order of one line")
+            taken += order.encode() + b"\n"
+        return bytes(taken)
 
 
 class SlurmCommands:
@@ -146,15 +225,48 @@ class SlurmCommands:
         if rest:
             yield _text(rest)
 
-    def _chunks(self, argv: Sequence[str], ended: _Ended) -> Iterator[bytes]:
-        """Yields standard output in pieces; afterwards ``ended`` has exit code and errors."""
+    def feed(self, program: str, orders: Iterable[str]) -> SlurmAnswer:
+        """Runs a command that takes orders from its standard input, one a line.
+
+        It must print something for each order, as scontrol does, for that shows that it still
+        works. Orders are taken as it comes to read them, and none when the time limit has passed
+        since the start; it ends when it has done those that were taken.
+
+        Args:
+            program: the command.
+            orders: each one line of printable ASCII.
+
+        Returns:
+            what it had to say; its output is left out.
+
+        Raises:
+            SlurmUnavailableError: it printed nothing for the time limit, or complained that a
+                daemon is away. It was ended at once, and did not do the orders after that.
+        """
+        ended = _EndsWithoutDaemon(program=program)
+        until = time.monotonic() + self.timeout_seconds
+        for _ in self._chunks([program], ended, _Orders(orders, until=until)):
+            time.sleep(FEEDING_REST_SECONDS)
+        return SlurmAnswer(program, ended.code, "", _text(ended.complaints))
+
+    def _chunks(
+        self, argv: Sequence[str], ended: _Ended, orders: _Orders | None = None
+    ) -> Iterator[bytes]:
+        """Yields standard output in pieces; afterwards ``ended`` has exit code and errors.
+
+        The time limit is that of the whole command, or with orders that from piece to piece.
+        """
         patience = self.timeout_seconds
-        with self._started(argv) as process, selectors.DefaultSelector() as selector:
+        with (
+            self._started(argv, fed=orders is not None) as process,
+            selectors.DefaultSelector() as selector,
+        ):
             assert process.stdout is not None
             assert process.stderr is not None
-            output = process.stdout.fileno()
             for stream in (process.stdout, process.stderr):
                 selector.register(stream, selectors.EVENT_READ)
+            if process.stdin is not None:
+                selector.register(process.stdin, selectors.EVENT_WRITE, orders)
             while selector.get_map():
                 began = time.monotonic()
                 ready = selector.select(max(patience, 0))
@@ -162,20 +274,25 @@ class SlurmCommands:
                 if not ready:
                     raise self._too_slow(argv[0])
                 for key, _ in ready:
-                    chunk = os.read(key.fd, CHUNK_BYTES)
-                    if not chunk:
+                    if key.data is not None:
+                        key.data.write(key.fileobj, selector)
+                    elif not (chunk := os.read(key.fd, CHUNK_BYTES)):
                         selector.unregister(key.fileobj)
-                    elif key.fd == output:
+                    elif key.fileobj is process.stderr:
+                        ended.complain(chunk)
+                    else:
                         yield chunk
-                    elif len(ended.complaints) < MOST_COMPLAINT_BYTES:
-                        ended.complaints += chunk
-            try:
-                ended.code = process.wait(max(patience, 0.1))
-            except subprocess.TimeoutExpired:
-                raise self._too_slow(argv[0]) from None
+                        patience = patience if orders is None else self.timeout_seconds
+            ended.code = self._code_of(process, argv[0], patience)
+
+    def _code_of(self, process: subprocess.Popen[bytes], program: str, patience: float) -> int:
+        try:
+            return process.wait(max(patience, 0.1))
+        except subprocess.TimeoutExpired:
+            raise self._too_slow(program) from None
 
     @contextmanager
-    def _started(self, argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    def _started(self, argv: Sequence[str], *, fed: bool) -> Iterator[subprocess.Popen[bytes]]:
         """Yields a running command, whose whole process group is gone in the end."""
         program = argv[0]
         path = program if self._bin_directory is None else str(self._bin_directory / program)
@@ -183,13 +300,16 @@ class SlurmCommands:
             process = subprocess.Popen(
                 [path, *argv[1:]],
                 env=self._environment,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if fed else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                pipesize=FED_AHEAD_BYTES if fed else -1,
                 start_new_session=True,
             )
         except OSError as error:
             raise self._not_started(program, error) from error
+        if process.stdin is not None:  # or writing would wait while nobody reads the output
+            os.set_blocking(process.stdin.fileno(), False)
         try:
             with process:
                 try:

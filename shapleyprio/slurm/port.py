@@ -192,7 +192,6 @@ class Connection:
     Attributes:
         weight: what counts as a processor: ``cpus``, ``billing`` or a TRES such as ``gres/gpu``.
         timeout_seconds: how long one question or command may take.
-        batch_size: largest number of jobs to change at once.
         bin_directory: directory of Slurm's commands; None for the PATH.
         environment: variables for Slurm's commands and libraries, beside our own.
         cluster: its name in accounting; None for the one slurm.conf names.
@@ -200,7 +199,6 @@ class Connection:
 
     weight: str = "cpus"
     timeout_seconds: float = 60
-    batch_size: int = 500
     bin_directory: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
@@ -241,8 +239,9 @@ class Slurm(Protocol):
     def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
         """Writes priorities: the site factor or nice of jobs, or the priority of QOS.
 
-        Stops at the first sign that the controller is away; what was written by then stays
-        written, and can be read back.
+        They are written in the order of the values, the first ones first. Writing stops at the
+        first sign that the controller is away; what was written by then stays written, and can be
+        read back.
 
         Args:
             channel: name of the channel to write to, such as ``site_factor``.
@@ -250,7 +249,8 @@ class Slurm(Protocol):
 
         Returns:
             target -> why, for those that Slurm would not change (a job that is gone, or one
-            that accounting has not registered yet). Slurm sometimes complains and changes the
+            that accounting has not registered yet) or that the adapter's time limit kept from
+            being written. Slurm sometimes complains and changes the
             value all the same: read it back to know.
         """
 

@@ -128,7 +128,6 @@ class Consortium:
         influence: int | str = "strict",
         poll_seconds: int = 1,
         overlap: str = "1h",
-        batch_size: int = 500,
         store: str = "store.db",
         file: Path | None = None,
     ) -> None:
@@ -137,7 +136,6 @@ class Consortium:
         lines = [
             "[slurm]",
             f'timeout = "{30 * speed}s"',  # it runs on the cluster's clock
-            f"batch_size = {batch_size}",
             "[fairness]",
             f'since = "{datetime.fromtimestamp(self.since, UTC).isoformat()}"',
             "[push]",

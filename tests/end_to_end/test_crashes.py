@@ -58,10 +58,10 @@ def test_a_daemon_killed_in_the_middle_of_pushes_loses_nothing(
     asked = {job: waiting.nice for job, waiting in consortium.waiting().items()}
     cut_short = 0
     for number in range(ROUNDS):
-        consortium.configure(channel="nice", organizations=turned(number), batch_size=3)
+        consortium.configure(channel="nice", organizations=turned(number))
         with consortium.daemon() as daemon:
             await_push(consortium)
-            time.sleep(chance.uniform(0, 0.5))
+            time.sleep(chance.uniform(0, 0.05))  # the push takes some tenths of a second
             daemon.kill()
         cut_short += consortium.open_pushes() > 0
         changed_by_user = chance.choice(list(queue))
@@ -86,7 +86,7 @@ def test_a_daemon_killed_in_the_middle_of_pushes_loses_nothing(
 def test_sigterm_finishes_the_cycle_and_stops(
     consortium: Consortium, queue: dict[int, str]
 ) -> None:
-    consortium.configure(batch_size=1)
+    consortium.configure()
     with consortium.daemon() as daemon:
         await_push(consortium)
         assert daemon.end() == 0

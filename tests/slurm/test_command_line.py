@@ -9,6 +9,7 @@ import pytest
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.slurm.commands import SlurmCommands
 from shapleyprio.slurm.port import (
     Connection,
     Malformed,
@@ -41,8 +42,21 @@ class Programs:
         path.write_text(f'#!/bin/sh\necho "{name} $*" >> {log}\n{script}\n')
         path.chmod(0o755)
 
-    def scontrol(self, *cases: str) -> None:
-        self.install("scontrol", 'case "$*" in\n' + "\n".join([*cases, UP]) + "\nesac")
+    def scontrol(self, *cases: str, orders: str = "") -> None:
+        """Install scontrol.
+
+        cases: of a shell's ``case`` over its arguments.
+        orders: shell commands for each order of standard input, which is in ``$order``.
+        """
+        log = shlex.quote(str(self.log))
+        fed = f"""'') code=0
+            while read -r order; do
+                echo "order $order" >> {log}
+                echo "scontrol: $order"
+                {orders or ":"}
+            done
+            exit $code;;"""
+        self.install("scontrol", 'case "$*" in\n' + "\n".join([*cases, fed, UP]) + "\nesac")
 
     def calls(self, name: str) -> list[str]:
         lines = self.log.read_text().splitlines() if self.log.exists() else []
@@ -56,9 +70,7 @@ def programs(tmp_path: Path) -> Programs:
 
 @pytest.fixture
 def slurm(programs: Programs) -> CommandLineSlurm:
-    return CommandLineSlurm(
-        Connection(timeout_seconds=5, batch_size=2, bin_directory=programs.directory)
-    )
+    return CommandLineSlurm(Connection(timeout_seconds=5, bin_directory=programs.directory))
 
 
 def show(name: str) -> str:
@@ -172,7 +184,17 @@ def test_records_of_jobs_leave_out_other_tasks(programs: Programs, slurm: Comman
     programs.install("sacct", f"{emit(*RECORD)}; {emit('9', '8_1', *RECORD[2:])}")
     found = list(slurm.records_of([8, 8, 3, 4]))
     assert [record.job_id for record in found if isinstance(record, JobRecord)] == [8]
-    assert [call.rsplit(" ", 1)[1] for call in programs.calls("sacct")] == ["3,4", "8"]
+    assert [call.rsplit(" ", 1)[1] for call in programs.calls("sacct")] == ["3,4,8"]
+
+
+def test_many_jobs_are_asked_for_in_several_commands(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.install("sacct", "true")
+    assert list(slurm.records_of(range(1, 1201))) == []
+    asked = [call.rsplit(" ", 1)[1].split(",") for call in programs.calls("sacct")]
+    assert [job for jobs in asked for job in jobs] == list(map(str, range(1, 1201)))
+    assert len(asked) == 3
 
 
 def test_each_call_asks_for_another_delimiter(programs: Programs, slurm: CommandLineSlurm) -> None:
@@ -242,15 +264,17 @@ def test_a_users_settings_do_not_change_the_answers(
 # -- writing
 
 
-def test_jobs_are_written_in_batches_by_value(programs: Programs, slurm: CommandLineSlurm) -> None:
+def test_one_scontrol_takes_all_orders_in_the_order_of_the_values(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
     programs.scontrol()
-    values = {"1": 5, "2": -7, "3_[4,6-9]": 5, "4+1": 5}
+    values = {"1": 5, "2": -7, "3_[4,6-9]": 5}
     assert slurm.write("site_factor", values) == {}
-    assert programs.calls("scontrol") == [
-        "scontrol ping",
-        "scontrol update JobId=1,3_[4,6-9] SiteFactor=5",
-        "scontrol update JobId=4+1 SiteFactor=5",
-        "scontrol update JobId=2 SiteFactor=-7",
+    assert programs.calls("scontrol") == ["scontrol ping", "scontrol "]
+    assert programs.calls("order") == [
+        "order update JobId=1 SiteFactor=5",
+        "order update JobId=2 SiteFactor=-7",
+        "order update JobId=3_[4,6-9] SiteFactor=5",
     ]
 
 
@@ -259,36 +283,75 @@ def test_nothing_to_write_asks_nothing(programs: Programs, slurm: CommandLineSlu
     assert programs.calls("") == []
 
 
+REFUSE_9 = 'case "$order" in *=9*) echo "Invalid job id specified for job 9" >&2; code=1;; esac'
+
+
 def test_refused_jobs_are_reported_and_the_rest_goes_on(
     programs: Programs, slurm: CommandLineSlurm
 ) -> None:
-    programs.scontrol("*JobId=1*) echo 'Invalid job id specified for job 1' >&2; exit 1;;")
-    values = {"1": 5, "2": 5, "3": 5, "4,5": 5, "6": 2**40}
+    programs.scontrol(orders=REFUSE_9)
+    values = {"1": 5, "9": 5, "3": 5, "4,5": 5, "6": 2**40}
     assert slurm.write("nice", values) == {
-        "1": "Invalid job id specified",
+        "9": "Invalid job id specified",
         "4,5": "names no job",
         "6": "1099511627776 is not between -2147483645 and 2147483645",
     }
-    assert programs.calls("scontrol update")[-1] == "scontrol update JobId=3 Nice=5"
+    assert programs.calls("order")[-1] == "order update JobId=3 Nice=5"
+
+
+@pytest.mark.parametrize(
+    "target", ["1\nupdate JobId=2", "1 Priority=9", "1;2", "\n", "", "!!", "1\r2"]
+)
+def test_nothing_but_the_name_of_a_job_gets_into_an_order(
+    programs: Programs, slurm: CommandLineSlurm, target: str
+) -> None:
+    programs.scontrol()
+    assert slurm.write("nice", {target: 5, "7": 5}) == {target: "names no job"}
+    assert programs.calls("order") == ["order update JobId=7 Nice=5"]
+
+
+def test_an_order_of_two_lines_is_a_defect(programs: Programs) -> None:
+    commands = SlurmCommands(timeout_seconds=5, bin_directory=programs.directory)
+    programs.scontrol()
+    with pytest.raises(ValueError, match="no order of one line"):
+        commands.feed("scontrol", ["update JobId=1 Nice=5\nupdate JobId=2 Nice=5"])
+    assert programs.calls("order") == []
 
 
 def test_a_complaint_about_no_job_in_particular_concerns_them_all(
     programs: Programs, slurm: CommandLineSlurm
 ) -> None:
-    programs.scontrol("*update*) echo 'Update of this parameter is not supported' >&2; exit 1;;")
+    programs.scontrol(orders="echo 'Update of this parameter is not supported' >&2; code=1")
     refused = slurm.write("nice", {"1": 5, "2": 5})
     assert refused == dict.fromkeys(["1", "2"], "Update of this parameter is not supported")
 
 
-def test_an_array_with_too_many_tasks_for_a_command_keeps_no_other_from_being_written(
-    programs: Programs, slurm: CommandLineSlurm
-) -> None:
+def test_an_array_of_many_tasks_is_one_order(programs: Programs, slurm: CommandLineSlurm) -> None:
     programs.scontrol()
     long = f"3_[{','.join(map(str, range(0, 60_000, 2)))}]"
-    assert slurm.write("nice", {long: 5, "4": 5}) == {
-        long: "names more tasks than one command takes"
-    }
-    assert programs.calls("scontrol update") == ["scontrol update JobId=4 Nice=5"]
+    assert slurm.write("nice", {long: 5, "4": 5}) == {}
+    assert programs.calls("order") == [f"order update JobId={job} Nice=5" for job in (long, "4")]
+
+
+def test_much_is_fed_and_much_is_said_at_once(programs: Programs, slurm: CommandLineSlurm) -> None:
+    programs.install(
+        "scontrol",
+        f"""case "$*" in {UP} *)
+        sed 's/update JobId=\\([0-9]*\\).*/Invalid job id specified for job \\1/' | tee /dev/stderr
+        exit 1;; esac""",
+    )
+    values = dict.fromkeys(map(str, range(1, 20_001)), 5)
+    assert slurm.write("nice", values) == dict.fromkeys(values, "Invalid job id specified")
+
+
+def test_an_scontrol_that_does_not_read_its_orders_says_why(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.scontrol("'') echo 'scontrol: fatal: no slurm.conf' >&2; exit 1;;")
+    values = dict.fromkeys(map(str, range(1, 5_001)), 5)
+    refused = slurm.write("nice", values)
+    assert refused.keys() == values.keys()
+    assert set(refused.values()) == {"scontrol: fatal: no slurm.conf"}
 
 
 @pytest.mark.parametrize(
@@ -300,12 +363,34 @@ def test_an_array_with_too_many_tasks_for_a_command_keeps_no_other_from_being_wr
     ],
 )
 def test_writing_stops_at_the_first_sign_that_the_controller_is_away(
-    programs: Programs, slurm: CommandLineSlurm, complaint: str
+    programs: Programs, complaint: str
 ) -> None:
-    programs.scontrol(f"*update*) echo '{complaint}' >&2; exit 1;;")
+    slurm = CommandLineSlurm(Connection(timeout_seconds=60, bin_directory=programs.directory))
+    programs.scontrol(orders=f"echo '{complaint}' >&2; code=1; sleep 30")
+    began = time.monotonic()
     with pytest.raises(SlurmUnavailableError, match="slurmctld does not answer"):
         slurm.write("nice", {"1": 5, "2": 6})
-    assert len(programs.calls("scontrol update")) == 1
+    assert time.monotonic() - began < 20
+    assert len(programs.calls("order")) == 1
+
+
+def test_an_scontrol_that_stands_still_is_ended(programs: Programs) -> None:
+    slurm = CommandLineSlurm(Connection(timeout_seconds=1, bin_directory=programs.directory))
+    programs.scontrol(orders="sleep 60")
+    began = time.monotonic()
+    with pytest.raises(SlurmUnavailableError, match="scontrol took longer than 1 s"):
+        slurm.write("nice", {"1": 5, "2": 6})
+    assert time.monotonic() - began < 20
+
+
+def test_writing_ends_in_time_and_says_what_is_left(programs: Programs) -> None:
+    slurm = CommandLineSlurm(Connection(timeout_seconds=1, bin_directory=programs.directory))
+    programs.scontrol(orders="sleep 0.01")
+    values = dict.fromkeys(map(str, range(10_000, 19_000)), 5)
+    refused = slurm.write("nice", values)
+    done = len(programs.calls("order"))
+    assert 0 < done < len(values)
+    assert refused == dict.fromkeys(list(values)[done:], "Slurm took too long over those before it")
 
 
 def test_nothing_is_written_while_the_controller_is_down(
@@ -319,8 +404,8 @@ def test_nothing_is_written_while_the_controller_is_down(
 
 def test_without_the_right_to_write_it_says_so(programs: Programs, slurm: CommandLineSlurm) -> None:
     programs.scontrol(
-        "*update*) echo 'Invalid user id for job 1' >&2; exit 1;;",
         f"*config*) {say('SlurmUser = slurm(0)')};;",
+        orders="echo 'Invalid user id for job 1' >&2; code=1",
     )
     programs.install("sacctmgr", "true")
     with pytest.raises(SlurmRefusedError, match="Invalid user id"):
