@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
+from threading import Timer
 from types import MappingProxyType
 from typing import Protocol
 
@@ -25,6 +26,7 @@ BASE_PRIORITY = 1_000_000
 QOS_WEIGHT = 100_000
 CALC_PERIOD_SECONDS = 60
 SPEED = 60
+MIDWAY_SECONDS = 0.2  # real ones, in which slurmctld makes some hundred writes
 PATIENCE_SECONDS = 1800  # of the cluster's clock
 
 
@@ -68,6 +70,11 @@ class Harness(Protocol):
     def set_nice(self, job_id: int, nice: int) -> None: ...
     def take_down(self, daemon: DaemonName) -> None: ...
     def bring_up(self, daemon: DaemonName) -> None: ...
+
+    def take_down_midway(self) -> None:
+        """Take slurmctld down while the next writes are under way, of which there are hundreds."""
+        ...
+
     def clear(self) -> None: ...
 
 
@@ -126,6 +133,9 @@ class SimulatedHarness:
             array=array,
             limit=minutes * 60 if minutes else None,
         )
+
+    def take_down_midway(self) -> None:
+        self.slurm.stop_write_after(100)
 
     def now(self) -> int:
         return self.slurm.now
@@ -227,6 +237,11 @@ class RealHarness:
             self.until(self._jobs_are_saved, "slurmctld to save its jobs")
         self._cluster.kill(daemon)
         self._down.add(daemon)
+
+    def take_down_midway(self) -> None:
+        self.until(self._jobs_are_saved, "slurmctld to save its jobs")
+        self._down.add("slurmctld")
+        Timer(MIDWAY_SECONDS, self._cluster.kill, ("slurmctld",)).start()
 
     def bring_up(self, daemon: DaemonName) -> None:
         self._cluster.restart(daemon)

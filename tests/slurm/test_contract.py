@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ClusterShell.RangeSet import RangeSet
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.channels import CHANNELS
@@ -464,6 +465,34 @@ def test_a_job_that_is_gone_is_refused_and_the_others_are_written(harness: Harne
     assert [(answer[job].site_factor, answer[job].nice) for job in (first, last)] == [(-5, -5)] * 2
 
 
+def test_many_values_are_written_at_once_and_each_complaint_finds_its_target(
+    harness: Harness,
+) -> None:
+    occupy(harness)
+    array, many, job = waiting(harness, array=10), waiting(harness, array=60), waiting(harness)
+    values = {f"{many}_{task}": 1000 + task for task in range(60)}
+    values |= {str(NO_JOB): 1, f"{array}_[4-9]": -30, f"{many}_[60-61]": 2, str(job): 31}
+    for channel in JOB_CHANNELS:
+        refused = harness.slurm.write(channel, values)
+        assert refused.keys() == {str(NO_JOB), f"{many}_[60-61]"}
+        found = {
+            task: getattr(waiting_job, channel)
+            for waiting_job in pending(harness).values()
+            for task in tasks_of(waiting_job)
+        }
+        assert found == {
+            **{f"{many}_{task}": 1000 + task for task in range(60)},
+            **{f"{array}_{task}": -30 if task >= 4 else 0 for task in range(10)},
+            str(job): 31,
+        }
+
+
+def tasks_of(job: PendingJob) -> list[str]:
+    """The names of all that a waiting record stands for."""
+    base, _, tasks = job.target.partition("_")
+    return [f"{base}_{task}" for task in RangeSet(tasks.strip("[]"))] if tasks else [base]
+
+
 def test_an_array_of_which_a_task_is_gone_is_refused_and_the_others_are_written(
     harness: Harness,
 ) -> None:
@@ -593,6 +622,21 @@ def test_without_the_controller_the_records_are_still_there(harness: Harness) ->
     harness.bring_up("slurmctld")
     answer = pending(harness)[job]
     assert (answer.site_factor, answer.nice) == (0, 0)
+
+
+def test_writing_stops_when_the_controller_goes_away_midway(harness: Harness) -> None:
+    occupy(harness)
+    array = waiting(harness, array=1000)
+    values = {f"{array}_{task}": 1 + task for task in range(1000)}
+    harness.take_down_midway()
+    began = time.monotonic()
+    with pytest.raises(SlurmUnavailableError):
+        harness.slurm.write("site_factor", values)
+    assert time.monotonic() - began < 20  # each order after the first complaint would take 9 s
+    harness.bring_up("slurmctld")
+    found = {job.target: job.site_factor for job in pending(harness).values()}
+    assert any(target not in found or found[target] == 0 for target in values)
+    assert all(found.get(target) in {None, 0, value} for target, value in values.items())
 
 
 def test_without_accounting_jobs_still_wait_and_records_come_later(harness: Harness) -> None:
