@@ -15,7 +15,7 @@ from shapleyprio.service.explain_facts import (
 )
 from shapleyprio.service.explain_ranks import RankedOrganization
 from shapleyprio.slurm.port import PendingJob
-from shapleyprio.store import Push
+from shapleyprio.store import Push, PushState
 from shapleyprio.wording import (
     SECONDS_OF_AN_HOUR,
     clock_time,
@@ -40,6 +40,7 @@ def sentences_on_job(explanation: JobExplanation, influence: int | None) -> list
     return [
         *_on_basis(explanation.basis),
         *state,
+        *_on_submission(job, explanation.given),
         *_on_rank(explanation.ranked, explanation.basis, accounts, influence),
         *_on_own(explanation.ranked, explanation.own_ahead),
         *(_on_rule(explanation.basis.rule, influence) if explanation.ranked else ()),
@@ -79,7 +80,18 @@ def _on_state(job: PendingJob) -> list[str]:
     return sentences
 
 
+def _on_submission(job: PendingJob | None, given: Push | None) -> list[str]:
+    if given is None:
+        return []
+    when = "" if job is None else f", at {clock_time(job.submit)}"
+    return [f"It got {given.new} points when it was submitted{when}, {given.reason}."]
+
+
 def _on_last_write(label: str, push: Push) -> list[str]:
+    if push.state is PushState.AT_SUBMISSION:
+        return [
+            f"Whether job {label} still waits is not known; it was seen at {clock_time(push.at)}."
+        ]
     return [
         f"Whether job {label} still waits is not known; at {clock_time(push.at)} its "
         f"{push.channel} was to become {push.new} ({push.state})."

@@ -18,7 +18,7 @@ from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.service.status import Status, read_status
 from shapleyprio.store import Store
-from shapleyprio.wording import clock_time, duration, magnitude, signed_seconds, visible
+from shapleyprio.wording import clock_time, count, duration, magnitude, signed_seconds, visible
 
 
 @click.command
@@ -81,6 +81,13 @@ def render(console: Console, status: Status, rule: str) -> None:
             "daemon's log",
             highlight=False,
         )
+    if status.table is not None:
+        words = (
+            f"new jobs have their points from {status.table.path} since "
+            f"{clock_time(status.table.since or 0)}; {count(status.missed, 'job')} came without "
+            "them in the last day"
+        )
+        console.print(visible(words), markup=False, highlight=False, soft_wrap=True)
     if status.failure is not None:
         failed = f"since then: cycle {status.failure.number} failed: {status.failure.message}"
         console.print(visible(failed), markup=False)

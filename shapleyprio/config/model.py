@@ -38,6 +38,7 @@ from shapleyprio.config.values import (
 from shapleyprio.fairness.rules import DEFAULT_RULE, RULES
 from shapleyprio.slurm.adapters import DEFAULT_ADAPTER
 from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.points_table import CHANNEL
 
 
 class SlurmSection(ConfigSection):
@@ -116,6 +117,13 @@ class PushSection(ConfigSection):
         "Priority points between the first and the last organization. Strict order puts a "
         "distance between organizations that no other priority factor can bridge.",
         10000,
+    )
+    table: AbsolutePath = key(
+        None,
+        "File from which Slurm's Lua script gives new jobs their points at submission (see "
+        "`slurm_conf/README.md`), with the channel site_factor alone. Every cycle writes it. There "
+        "is none if left out.",
+        "/var/spool/shapleyprio/points",
     )
 
 
@@ -297,6 +305,7 @@ class Config(ConfigSection):
             *_claimed_twice("queues", [member.queues for member in self.organizations]),
         ]
         problems += _half_given(self.metrics)
+        problems += _table_of_another_channel(self.push)
         if CHANNELS[self.push.channel].needs_qos:
             problems += _no_qos(self.organizations, self.push.channel)
         if problems:
@@ -335,6 +344,15 @@ def _half_given(metrics: MetricsSection) -> Iterator[tuple[Path, str]]:
     ):
         if getattr(metrics, given) is not None and getattr(metrics, needed) is None:
             yield ("metrics", given), f"is of no use without metrics.{needed}; give both or neither"
+
+
+def _table_of_another_channel(push: PushSection) -> Iterator[tuple[Path, str]]:
+    if push.table is not None and push.channel != CHANNEL:
+        yield (
+            ("push", "table"),
+            f'gives new jobs site factors, but push.channel is "{push.channel}"; '
+            f'leave it out, or set push.channel to "{CHANNEL}"',
+        )
 
 
 def _no_qos(organizations: tuple[Organization, ...], channel: str) -> Iterator[tuple[Path, str]]:

@@ -12,11 +12,13 @@ from shapleyprio.estimation.packages import REMEDY, missing_packages
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.service.check_table import check_table
 from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import (
     Controller,
     Layout,
+    PendingQueue,
     Slurm,
     SlurmError,
 )
@@ -66,7 +68,15 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     yield from _weights(config, layout)
     yield from _channel(config, claims, layout)
     yield from _privilege(config, slurm)
-    yield from _queue(config, claims, slurm)
+    queue = _ask(slurm.pending, "the queue")
+    if isinstance(queue, Finding):
+        yield queue
+        return
+    yield from _queue(config, claims, queue)
+    if config.push.table is not None:
+        yield from check_table(
+            config.push.table, layout, members.accounts, queue.jobs, controller.time
+        )
 
 
 def _rule(config: Config) -> Iterator[Finding]:
@@ -319,11 +329,7 @@ def _privilege(config: Config, slurm: Slurm) -> Iterator[Finding]:
         )
 
 
-def _queue(config: Config, claims: Claims, slurm: Slurm) -> Iterator[Finding]:
-    queue = _ask(slurm.pending, "the queue")
-    if isinstance(queue, Finding):
-        yield queue
-        return
+def _queue(config: Config, claims: Claims, queue: PendingQueue) -> Iterator[Finding]:
     if queue.malformed:
         first = queue.malformed[0]
         yield Finding(

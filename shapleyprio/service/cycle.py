@@ -14,8 +14,8 @@ from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.fairness.scale import scale
-from shapleyprio.fairness.tenure import Kind
-from shapleyprio.service import push
+from shapleyprio.fairness.tenure import Kind, Tenures
+from shapleyprio.service import push, submission
 from shapleyprio.service.accounting import AccountingError, ClockError, OpenLedger
 from shapleyprio.service.push import Stamp, Wanted
 from shapleyprio.service.report import CycleReport, Observation, Opening, StopWatch, standing_rows
@@ -30,7 +30,7 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
 )
 from shapleyprio.slurm.priority import others_can_add
-from shapleyprio.store import ClusterStore, CycleRow, NewPush, StoreError, Transaction
+from shapleyprio.store import ClusterStore, CycleRow, StoreError, Transaction
 
 CATCH_UP_SECONDS = 86_400
 """At most this much of unread accounting goes into one transaction."""
@@ -93,6 +93,9 @@ class Cycle:
         self._on_opening = on_opening
         self._estimates = estimates
         self._channel = CHANNELS[config.push.channel]
+        self._table = submission.TableKeeper(
+            config.push.table, submission.lasting(config.service.poll_interval), store
+        )
         self._rule = RULES[config.fairness.rule]()
         self._layout: Layout | None = None
         self._layout_read = 0
@@ -134,7 +137,7 @@ class Cycle:
         report.rule, report.estimated_at = ranking.rule, ranking.estimated_at
         points = self._points(ranking)
         wanted = Wanted(points=points, reasons=ranking.explanations())
-        report.planned = self._plan(observation, wanted, Stamp(report.number, report.t))
+        self._plan(report, observation, wanted)
         report.standings = standing_rows(report.number, standings, ranking, points, observation)
         waiting = {row.organization for row in report.standings if row.pending}
         report.seconds_until_reorder = ranking.seconds_until_reorder(
@@ -142,7 +145,7 @@ class Cycle:
         )
         watch.lap("rank")
         if not dry_run:
-            report.pushed = push.carry_out(self._store, self._slurm, report.planned)
+            self._push(report, opened.tenures, points)
         watch.lap("push")
 
     def submitted(self) -> int | None:
@@ -302,14 +305,36 @@ class Cycle:
         order = ranking.order
         return scale(len(order), others, self._config.push.influence).points_of(order)
 
-    def _plan(self, observation: Observation, wanted: Wanted, stamp: Stamp) -> list[NewPush]:
+    def _plan(self, report: CycleReport, observation: Observation, wanted: Wanted) -> None:
+        stamp = Stamp(report.number, report.t)
         claims = claims_of(self._config.organizations, observation.holders())
         targets = self._channel.targets(self._slurm, observation.pending, claims)
         with self._store.reading() as view:
             managed = view.managed_values(self._channel.name)
-        planned = push.plan(self._channel, targets, managed, wanted, stamp)
+            published = view.published_points()
+        given = submission.given_on(self._channel, published)
+        new = submission.first_seen(targets, managed)
+        report.at_submission = submission.found_at(new, given, stamp)
+        report.missed = submission.count_missed(new, observation.pending, published, wanted)
+        planned = push.plan(self._channel, targets, managed, wanted, stamp, given)
         others = [channel for channel in CHANNELS.values() if channel is not self._channel]
-        return planned + plan_rollback(self._store, self._slurm, others, stamp)
+        report.planned = planned + plan_rollback(self._store, self._slurm, others, stamp)
+
+    def _push(self, report: CycleReport, tenures: Tenures, points: Mapping[str, int]) -> None:
+        """Writes the table of points first: what is submitted meanwhile goes by the new order."""
+        holders = {
+            account: tenures.holder("account", account, report.t)
+            for account in self._known_layout.accounts
+        }
+        by_account = {name: points[held] for name, held in holders.items() if held in points}
+        if self._table.keep(by_account, report.t, self._slurm_time):
+            report.table_written = report.t
+        submission.note_found(self._store, report.at_submission)
+        report.pushed = push.carry_out(self._store, self._slurm, report.planned)
+        self._table.end(self._slurm_time)
+
+    def _slurm_time(self) -> int:
+        return self._slurm.controller().time
 
     def _record(self, report: CycleReport, started: int, outcome: str, message: str = "") -> None:
         row = CycleRow(
@@ -328,6 +353,7 @@ class Cycle:
             slurm_version=report.slurm_version,
             rule=report.rule,
             estimated_at=report.estimated_at,
+            missed=report.missed,
         )
         try:
             with self._store.transaction() as transaction:

@@ -145,9 +145,11 @@ class DryRun:
             self._last = view.latest_standings()
             self._tenures = view.tenures()
             managed = {channel: view.managed_values(channel) for channel in CHANNELS}
+            published = view.published_points()
         with self.store.transaction() as transaction:
             for channel, found in managed.items():
                 transaction.save_managed_values(channel, found)
+            transaction.save_published_points(published)
 
     def end(self, report: CycleReport) -> None:
         """Shows what the cycle found."""

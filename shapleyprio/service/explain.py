@@ -22,12 +22,20 @@ from shapleyprio.service.mutual_gain import estimate_behind
 from shapleyprio.service.push import UNREADABLE
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob, Slurm, SlurmError
-from shapleyprio.store import ClusterStore, CycleRow, Push, StandingRow, View, Watermark
+from shapleyprio.store import (
+    ClusterStore,
+    CycleRow,
+    Push,
+    PushState,
+    StandingRow,
+    View,
+    Watermark,
+)
 
 PUSHES_SHOWN = 10
 
 PUSHES_SEARCHED = 10_000
-"""So many of the last writes are looked through for a job's name while Slurm is away."""
+"""So many of the last writes are looked through for a job's name, or for its first points."""
 
 
 class NothingToExplainError(LookupError):
@@ -68,7 +76,7 @@ def explain_job(store: ClusterStore, slurm: Slurm, label: str) -> JobExplanation
                     f"no job {label} waits{unreadable}; "
                     f"see `squeue -j {label}` and `sacct -j {label}`"
                 )
-            pushes = view.pushes(limit=PUSHES_SHOWN, key=str(job.job_id))
+            pushes = view.pushes(limit=PUSHES_SEARCHED, key=str(job.job_id))
             organization = scene.holder(job.account)
     ahead, own_ahead = scene.ahead_of(job)
     return JobExplanation(
@@ -78,7 +86,8 @@ def explain_job(store: ClusterStore, slurm: Slurm, label: str) -> JobExplanation
         ranked=scene.ranked.get(organization),
         ahead=ahead,
         own_ahead=own_ahead,
-        pushes=pushes,
+        pushes=pushes[:PUSHES_SHOWN],
+        given=next((one for one in pushes if one.state is PushState.AT_SUBMISSION), None),
     )
 
 
@@ -250,9 +259,9 @@ def _rule(cycle: CycleRow | None) -> str:
 
 def _pushes_to(view: View, label: str) -> Sequence[Push]:
     """Returns the last writes to the job with that id or name, as the store knows it."""
-    by_id = view.pushes(limit=PUSHES_SHOWN, key=label)
+    by_id = view.pushes(limit=PUSHES_SEARCHED, key=label)
     found = by_id or [push for push in view.pushes(limit=PUSHES_SEARCHED) if push.label == label]
-    return [push for push in found if CHANNELS[push.channel].per_job][:PUSHES_SHOWN]
+    return [push for push in found if CHANNELS[push.channel].per_job]
 
 
 def _by_age(job: PendingJob) -> tuple[int, int]:

@@ -55,6 +55,8 @@ class JobExplanation:
         ahead: waiting jobs to which Slurm gives a higher priority; None while it is away.
         own_ahead: those of them that are its own organization's.
         pushes: what was written to the job, the newest first.
+        given: what it had got from the table of points when it was first seen; None if nothing,
+            or if that is no longer on record.
     """
 
     basis: Basis
@@ -64,6 +66,7 @@ class JobExplanation:
     ahead: int | None
     own_ahead: int | None
     pushes: Sequence[Push]
+    given: Push | None
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
@@ -77,6 +80,7 @@ class JobExplanation:
                 {"cycle": p.cycle, "at": p.at, "old": p.old, "new": p.new, "state": p.state}
                 for p in self.pushes
             ],
+            "at_submission": self.given and self.given.new,
         }
 
 

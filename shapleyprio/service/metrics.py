@@ -18,6 +18,7 @@ from shapleyprio.store import DriftRow
 
 RECORDS = ("seen", "kept", "waiting", "quarantined", "late", "withdrawn")
 PUSHES = ("applied", "refused", "unconfirmed")
+SUBMISSIONS = ("given", "missed")
 OUTCOMES = ("ok", "dry_run", *FAILURES.values(), "lease_lost", "defect")
 """Outcomes of cycles."""
 
@@ -103,6 +104,18 @@ class Metrics(Collector):
             ["cluster"],
             registry=self.registry,
         )
+        self._submissions = Counter(
+            "shapleyprio_submissions",
+            "Waiting jobs, when first seen, by whether the table of points had given them theirs.",
+            ["cluster", "result"],
+            registry=self.registry,
+        )
+        self._table = Gauge(
+            "shapleyprio_table_timestamp_seconds",
+            "When the table of points was last written, by the cluster's clock.",
+            ["cluster"],
+            registry=self.registry,
+        )
         self._drift_runs = Counter(
             "shapleyprio_drift_runs",
             "Replays of the last window by result.",
@@ -120,6 +133,7 @@ class Metrics(Collector):
             (self._records, RECORDS),
             (self._pushes, PUSHES),
             (self._cycles, OUTCOMES),
+            (self._submissions, SUBMISSIONS),
             (self._drift_runs, [result.value for result in DriftResult]),
         ):
             for value in values:
@@ -135,9 +149,13 @@ class Metrics(Collector):
             self._records.labels(self._cluster, result).inc(getattr(report.tally, result))
         for state in PUSHES:
             self._pushes.labels(self._cluster, state).inc(getattr(report.pushed, state))
+        self._submissions.labels(self._cluster, "given").inc(len(report.at_submission))
+        self._submissions.labels(self._cluster, "missed").inc(report.missed)
         for phase, seconds in report.seconds.items():
             self._seconds.labels(self._cluster, phase).observe(seconds)
         self._success.labels(self._cluster).set(report.t)
+        if report.table_written is not None:
+            self._table.labels(self._cluster).set(report.table_written)
 
     def publish_failure(self, outcome: str) -> None:
         """Withdraws what the cycle before published, and counts a failed cycle."""

@@ -9,7 +9,7 @@ and is the new `original`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapleyprio.slurm.channels import CHANNELS, Channel, ChannelValues, PriorityTarget
@@ -18,6 +18,9 @@ from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PushState
 
 UNREADABLE = ", or its line could not be read"
 """What a note says of a job that was not seen while lines of the queue could not be read."""
+
+BEFORE_SUBMISSION = 0
+"""What stands at a new job to which the table of points gives nothing: users cannot choose it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ def plan(
     managed: Mapping[str, ManagedValue],
     wanted: Wanted,
     stamp: Stamp,
+    given: Collection[int] = (),
 ) -> list[NewPush]:
     """Returns the writes that give every target the value it should have; none where it has it.
 
@@ -85,10 +89,11 @@ def plan(
         managed: key of a target -> what we wrote there before.
         wanted: what should.
         stamp: for the record.
+        given: values that the table of points may have put there.
     """
     pushes = []
     for target in targets:
-        original = _original(target, managed)
+        original = _original(target, managed, given)
         points = wanted.points.get(target.organization)
         if points is None:
             new, reason = original, wanted.put_back
@@ -157,12 +162,15 @@ def settle_open(store: ClusterStore, slurm: Slurm) -> PushCounts:
     return _counts(states.values())
 
 
-def _original(target: PriorityTarget, managed: Mapping[str, ManagedValue]) -> int:
+def _original(
+    target: PriorityTarget, managed: Mapping[str, ManagedValue], given: Collection[int]
+) -> int:
     for key in (target.key, target.base_key):
         value = managed.get(key)
-        if value and (target.value == value.original or target.value in value.written):
+        ours = value and (target.value in value.written or target.value in given)
+        if value and (ours or target.value == value.original):
             return value.original
-    return target.value
+    return BEFORE_SUBMISSION if target.value in given else target.value
 
 
 def _state(

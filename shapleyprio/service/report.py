@@ -53,6 +53,9 @@ class CycleReport:
         tally: what became of the accounting records.
         standings: one row for each organization, in the order of the configuration.
         planned: the writes that were made, or in a dry run would be.
+        at_submission: what new jobs had got from the table of points, for the record.
+        missed: jobs, first seen, to which the table should have given points and did not.
+        table_written: second of the table of points that it wrote; None if it wrote none.
         pushed: what became of them.
         seconds_until_reorder: seconds from t until the order of organizations that wait changes,
             if nothing starts or ends; None if not before the next poll.
@@ -69,6 +72,9 @@ class CycleReport:
     tally: Tally = field(default_factory=Tally)
     standings: Sequence[StandingRow] = ()
     planned: Sequence[NewPush] = ()
+    at_submission: Sequence[NewPush] = ()
+    missed: int = 0
+    table_written: int | None = None
     pushed: PushCounts = field(default_factory=PushCounts)
     seconds_until_reorder: int | None = None
     lag_seconds: int = 0

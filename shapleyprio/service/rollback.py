@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shapleyprio.fairness.runs import Run
-from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.tenure import NOBODY, Tenures
 from shapleyprio.service import push
 from shapleyprio.service.push import PushCounts, Stamp, Wanted
+from shapleyprio.service.submission import given_on, withdraw
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims
+from shapleyprio.slurm.points_table import CHANNEL
 from shapleyprio.slurm.port import PendingQueue, Slurm
-from shapleyprio.store import ClusterStore, ManagedValue, NewPush
+from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PublishedPoints
 
 REASON = "put back as it was found"
 UNSEEN_REASON = f"{REASON}, unseen: no longer pending{push.UNREADABLE}"
@@ -38,11 +40,14 @@ def plan_rollback(
     """
     with store.reading() as view:
         found = {channel: view.managed_values(channel.name) for channel in channels}
-        running = view.unfinished_runs() if any(found.values()) else []
+        published = view.published_points()
+        given = {channel: given_on(channel, published) for channel in found}
+        running = view.unfinished_runs() if any([*found.values(), *given.values()]) else []
+        tenures = view.tenures()
     nothing = Wanted(points={}, reasons={}, put_back=REASON)
     pushes: list[NewPush] = []
     for channel, managed in found.items():
-        if not managed:
+        if not managed and not given[channel]:
             continue
         queue = slurm.pending() if channel.per_job else PendingQueue()
         targets = channel.targets(slurm, queue.jobs, Claims.of_nobody(managed))
@@ -50,30 +55,44 @@ def plan_rollback(
             shown = {target.key for target in targets}
             unseen = list(_unseen(shown, managed, queue, running))
             pushes += _put_back_unseen(channel, managed, unseen, stamp)
-        pushes += push.plan(channel, targets, managed, nothing, stamp)
+            if published is not None and given[channel]:
+                pushes += _take_back_unseen(published, managed, unseen, tenures, stamp)
+        pushes += push.plan(channel, targets, managed, nothing, stamp, given[channel])
     return pushes
 
 
 def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
-    """Puts back what stood there before we came, on every channel.
+    """Puts back what stood there before we came, on every channel; new jobs get nothing any more.
 
     Raises:
+        OutputError: the table of points cannot be removed, and nothing was put back.
         SlurmError: what was put back by then stays so; run it again.
         StoreError: so for the store.
     """
+    withdraw(store)
     push.settle_open(store, slurm)
     stamp = Stamp(cycle=0, at=slurm.controller().time)
-    return push.carry_out(store, slurm, plan_rollback(store, slurm, CHANNELS.values(), stamp))
+    plan = plan_rollback(store, slurm, CHANNELS.values(), stamp)
+    counts = push.carry_out(store, slurm, plan)
+    with store.transaction() as transaction:
+        transaction.is_withdrawn(slurm.controller().time)
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
 class _UnseenJob:
-    """A job at which Slurm does not show what stands there."""
+    """A job at which Slurm does not show what stands there.
+
+    Attributes:
+        account, submit: None where not even that is known.
+    """
 
     job_id: int
     array_job_id: int
     target: str
     label: str
+    account: str | None = None
+    submit: int | None = None
     reason: str = REASON
 
 
@@ -97,32 +116,70 @@ def _unseen(
     for job in queue.jobs:
         known.add(job.job_id)
         if str(job.job_id) not in shown:
-            yield _UnseenJob(job.job_id, job.array_job_id, job.target, job.label)
+            yield _UnseenJob(
+                job.job_id, job.array_job_id, job.target, job.label, job.account, job.submit
+            )
     for run in running:
         if run.key.job_id not in known:
             known.add(run.key.job_id)
-            yield _UnseenJob(run.key.job_id, run.array_job_id, str(run.key.job_id), run.label)
+            job_id = run.key.job_id
+            yield _UnseenJob(
+                job_id, run.array_job_id, str(job_id), run.label, run.account, run.key.submit
+            )
     reason = UNSEEN_REASON if queue.malformed else REASON
     for key in set(managed) - {str(job_id) for job_id in known}:
-        yield _UnseenJob(int(key), int(key), key, key, reason)
+        yield _UnseenJob(int(key), int(key), key, key, reason=reason)
 
 
 def _put_back_unseen(
     channel: Channel, managed: Mapping[str, ManagedValue], jobs: Iterable[_UnseenJob], stamp: Stamp
 ) -> Iterator[NewPush]:
+    """Yields writes to jobs at which something of ours stood when they were last seen."""
     for job in jobs:
-        value = managed.get(str(job.job_id)) or managed.get(str(job.array_job_id))
+        value = _managed_at(job, managed)
         if value is not None and value.written[-1] != value.original:
-            yield NewPush(
-                cycle=stamp.cycle,
-                channel=channel.name,
-                target=job.target,
-                key=str(job.job_id),
-                organization=NOBODY,
-                label=job.label,
-                original=value.original,
-                old=value.written[-1],
-                new=value.original,
-                reason=job.reason,
-                at=stamp.at,
-            )
+            yield _unseen_push(channel.name, job, value, stamp)
+
+
+def _take_back_unseen(
+    published: PublishedPoints,
+    managed: Mapping[str, ManagedValue],
+    jobs: Iterable[_UnseenJob],
+    tenures: Tenures,
+    stamp: Stamp,
+) -> Iterator[NewPush]:
+    """Yields writes to other jobs of organizations that may have points from the table.
+
+    They may never have been seen, or have changed their account since something was put back. A
+    site factor that an administrator gave to one of those is lost: Slurm does not show it.
+    """
+    for job in jobs:
+        if job.submit is None or job.account is None:
+            continue
+        value = _managed_at(job, managed)
+        if value is None and published.may_have_given(job.submit):
+            value = ManagedValue(push.BEFORE_SUBMISSION, published.given[-1:])
+        elif value is None or value.written[-1] != value.original or published.until is not None:
+            continue
+        if tenures.holder("account", job.account, stamp.at) != NOBODY:
+            yield _unseen_push(CHANNEL, job, value, stamp)
+
+
+def _managed_at(job: _UnseenJob, managed: Mapping[str, ManagedValue]) -> ManagedValue | None:
+    return managed.get(str(job.job_id)) or managed.get(str(job.array_job_id))
+
+
+def _unseen_push(channel: str, job: _UnseenJob, value: ManagedValue, stamp: Stamp) -> NewPush:
+    return NewPush(
+        cycle=stamp.cycle,
+        channel=channel,
+        target=job.target,
+        key=str(job.job_id),
+        organization=NOBODY,
+        label=job.label,
+        original=value.original,
+        old=value.written[-1],
+        new=value.original,
+        reason=job.reason,
+        at=stamp.at,
+    )

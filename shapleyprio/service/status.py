@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from shapleyprio.service.mutual_gain import Estimated, estimate_behind
-from shapleyprio.store import ClusterStore, CycleRow, QuarantinedLine, StandingRow, StoreError
+from shapleyprio.store import (
+    ClusterStore,
+    CycleRow,
+    PublishedPoints,
+    QuarantinedLine,
+    StandingRow,
+    StoreError,
+)
+
+DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +57,8 @@ class Status:
         failure: a later cycle that failed, if the last one did.
         rows: the organizations, the first to be served first.
         estimated: what it ranked by, None if by the ledger alone.
+        table: where the table of points is, and since when new jobs have got theirs from it.
+        missed: how many did not, of those first seen in the day before that cycle.
         quarantined: lines of Slurm's that could not be read, the newest first.
         quarantined_count: how many there are.
     """
@@ -57,6 +68,8 @@ class Status:
     failure: CycleRow | None
     rows: tuple[OrganizationStatus, ...]
     estimated: Estimated | None
+    table: PublishedPoints | None
+    missed: int
     quarantined: tuple[QuarantinedLine, ...]
     quarantined_count: int
 
@@ -82,6 +95,8 @@ class Status:
                 | {"value": self._value(row.organization)}
                 for row in self.rows
             ],
+            "table": self.table
+            and {"path": self.table.path, "since": self.table.since, "missed": self.missed},
             "quarantined": self.quarantined_count,
         }
 
@@ -102,6 +117,8 @@ def read_status(store: ClusterStore) -> Status:
         last = view.last_cycle()
         cycle = view.cycle(standings[0].cycle) if standings else None
         estimated = estimate_behind(view, cycle) if cycle else None
+        table = view.published_points()
+        missed = view.missed(since=cycle.started - DAY) if cycle else 0
         quarantined = tuple(view.quarantined(limit=5))
         quarantined_count = view.quarantined_count()
     if cycle is None:
@@ -114,6 +131,8 @@ def read_status(store: ClusterStore) -> Status:
         failure=last if failed else None,
         rows=organization_rows(standings),
         estimated=estimated,
+        table=table if table and table.since is not None else None,
+        missed=missed,
         quarantined=quarantined,
         quarantined_count=quarantined_count,
     )

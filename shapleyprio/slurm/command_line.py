@@ -92,6 +92,7 @@ class CommandLineSlurm:
             qos_priorities=self.qos_priorities(),
             enforces_accounts=text_config.enforces_accounts(config),
             settings=readable(text_config.priority_settings(config)),
+            submission=text_config.submission_settings(config),
         )
 
     def qos_priorities(self) -> Mapping[str, int]:

@@ -160,6 +160,21 @@ class PrioritySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionSettings:
+    """What looks at new jobs, and where.
+
+    Attributes:
+        plugins: JobSubmitPlugins.
+        controller_hosts: SlurmctldHost, without addresses: the first one and its backups.
+        slurm_user: number of SlurmUser; None if it is not known.
+    """
+
+    plugins: frozenset[str] = frozenset()
+    controller_hosts: tuple[str, ...] = ()
+    slurm_user: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """The cluster as Slurm knows it.
 
@@ -173,6 +188,7 @@ class Layout:
             Else anybody chooses any text as account, so that neither the account nor what is
             accounted to it can be relied on.
         settings: how priorities are computed.
+        submission: what looks at new jobs.
     """
 
     cluster: str
@@ -183,6 +199,7 @@ class Layout:
     qos_priorities: Mapping[str, int]
     enforces_accounts: bool
     settings: PrioritySettings
+    submission: SubmissionSettings = SubmissionSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from shapleyprio.slurm.port import Controller, Malformed, Node, Partition, PrioritySettings
+from shapleyprio.slurm.port import (
+    Controller,
+    Malformed,
+    Node,
+    Partition,
+    PrioritySettings,
+    SubmissionSettings,
+)
 from shapleyprio.slurm.text import UnreadableError, amount, duration, hosts, tres, whole
 
 NULLS = frozenset({"", "(null)", "N/A", "none", "site_factor/none"})
@@ -67,6 +74,18 @@ def enforces_accounts(config: Mapping[str, str]) -> bool:
     implication (limits, qos, safe, wckeys, all).
     """
     return "associations" in _names(config.get("AccountingStorageEnforce", ""))
+
+
+def submission_settings(config: Mapping[str, str]) -> SubmissionSettings:
+    """Reads what a `configuration` says of new jobs, and where slurmctld runs."""
+    hosts = [value for key, value in config.items() if key.partition("[")[0] == "SlurmctldHost"]
+    return SubmissionSettings(
+        plugins=frozenset(
+            name.removeprefix("job_submit/") for name in _names(config.get("JobSubmitPlugins", ""))
+        ),
+        controller_hosts=tuple(host.partition("(")[0] for host in hosts if host),
+        slurm_user=user_number(config.get("SlurmUser", "")),
+    )
 
 
 def node_line(line: str) -> Node | Malformed:

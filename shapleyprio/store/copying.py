@@ -77,7 +77,7 @@ def _wanted(cluster: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
     last = select(func.max(cycle.c.number)).where(cycle.c.cluster == cluster)
     newest_standings, newest = ranked.scalar_subquery(), last.scalar_subquery()
     whole = (tables.run, tables.allocation, tables.ledger, tables.tenure, tables.watermark)
-    for table in (*whole, tables.capacity, tables.managed_value):
+    for table in (*whole, tables.capacity, tables.managed_value, tables.published_points):
         yield table, []
     yield tables.push, [tables.push.c.state == PushState.PLANNED]
     yield standing, [standing.c.cycle == newest_standings]

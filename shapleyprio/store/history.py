@@ -38,6 +38,16 @@ class HistoryView(Scope):
         query = select(*columns(cycle)).where(self._here(cycle), cycle.c.started >= since)
         return self._read(CycleRow, query.order_by(cycle.c.number.desc()).limit(limit))
 
+    def missed(self, since: int) -> int:
+        """Counts the jobs that the table of points missed, in cycles started then or later."""
+        query = select(func.sum(cycle.c.missed))
+        return int(
+            self._connection.execute(
+                query.where(self._here(cycle), cycle.c.started >= since)
+            ).scalar_one()
+            or 0
+        )
+
     def latest_standings(self) -> list[StandingRow]:
         """Returns standings of the newest cycle that has some, by organization."""
         newest = select(func.max(standing.c.cycle)).where(self._here(standing)).scalar_subquery()

@@ -46,17 +46,23 @@ class PushesView(Scope):
 class Pushes(PushesView):
     """Writes what was written to Slurm."""
 
-    def plan_pushes(self, pushes: Sequence[NewPush]) -> list[int]:
+    def plan_pushes(
+        self, pushes: Sequence[NewPush], state: PushState = PushState.PLANNED
+    ) -> list[int]:
         """Notes pushes as planned, to be committed before they are tried; returns their numbers.
 
         The managed values of their targets are written in the same transaction.
+
+        Args:
+            pushes: to be tried, or what stands there already.
+            state: what is known to have become of them.
         """
         first = self._next_push()
         numbers = list(range(first, first + len(pushes)))
         self._insert(
             push,
             [
-                {**values_of(item), "number": number, "state": PushState.PLANNED, "note": ""}
+                {**values_of(item), "number": number, "state": state, "note": ""}
                 for number, item in zip(numbers, pushes, strict=True)
             ],
         )

@@ -77,6 +77,8 @@ class CycleRow:
         rule: name of the rule that ranked the organizations; empty if it did not get there.
         estimated_at: second for which the contributions that it ranked by were estimated; None
             if they are the ledger's.
+        missed: waiting jobs first seen without the points that the table of points should have
+            given them.
     """
 
     number: int
@@ -94,6 +96,7 @@ class CycleRow:
     slurm_version: str = ""
     rule: str = ""
     estimated_at: int | None = None
+    missed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,12 +209,14 @@ class PushState(StrEnum):
     """What became of a write to Slurm.
 
     PLANNED until it is known; UNCONFIRMED if Slurm could not be asked whether it took it;
+    AT_SUBMISSION if we did not write: slurmctld took the value from the table of points.
     """
 
     PLANNED = "planned"
     APPLIED = "applied"
     REFUSED = "refused"
     UNCONFIRMED = "unconfirmed"
+    AT_SUBMISSION = "at submission"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,6 +278,28 @@ class ManagedValue:
 
     original: int
     written: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedPoints:
+    """What the table of points has given to new jobs, on the channel `site_factor`.
+
+    Attributes:
+        path: of the table.
+        given: points that may stand at a job because of it, those of the last table among them.
+        since: second after which every new job gets them; None while there is no table.
+        until: second of the last submission that may have got some; None while there may be a
+            table.
+    """
+
+    path: str
+    given: tuple[int, ...]
+    since: int | None
+    until: int | None
+
+    def may_have_given(self, submit: int) -> bool:
+        """Returns whether a job that was submitted then may have got points from the table."""
+        return self.until is None or submit <= self.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from shapleyprio.store.estimates import Estimates, EstimatesView
 from shapleyprio.store.history import History, HistoryView
 from shapleyprio.store.leases import Leases, LeaseView
 from shapleyprio.store.ledgers import Ledgers, LedgersView
+from shapleyprio.store.publishing import Publishing, PublishingView
 from shapleyprio.store.pushes import Pushes, PushesView
 from shapleyprio.store.quarantine import Quarantine, QuarantineView
 from shapleyprio.store.rows import Revision
@@ -40,6 +41,7 @@ class View(
     DriftsView,
     EstimatesView,
     PushesView,
+    PublishingView,
     LeaseView,
 ):
     """One cluster's rows as they were at one moment, to read."""
@@ -54,6 +56,7 @@ class Transaction(
     Drifts,
     Estimates,
     Pushes,
+    Publishing,
     Leases,
     View,
 ):

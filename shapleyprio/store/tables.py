@@ -226,6 +226,7 @@ cycle = _table(
     Column("rule", Words(32), nullable=False, server_default=""),
     Column("quarantined", _COUNT, nullable=False, server_default="0"),
     _optional("estimated_at", _SECOND),
+    Column("missed", _COUNT, nullable=False, server_default="0"),
     Index("cycle_by_started", "cluster", "started"),
 )
 
@@ -305,6 +306,14 @@ managed_value = _table(
     _key("key", _NAME),
     _required("original", BigInteger()),
     _required("written", Numbers()),
+)
+
+published_points = _table(
+    "published_points",
+    _required("path", Text()),
+    _required("given", Numbers()),
+    _optional("since", _SECOND),
+    _optional("until", _SECOND),
 )
 
 quarantined_line = _table(

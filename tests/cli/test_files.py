@@ -11,7 +11,14 @@ from click.testing import CliRunner, Result
 from shapleyprio.cli import main
 from shapleyprio.shipped import shipped_files
 
-SLURM_CONF = ["README.md", "job_submit.lua", "nice.conf", "qos.conf", "site_factor.conf"]
+SLURM_CONF = [
+    "README.md",
+    "job_submit.lua",
+    "nice.conf",
+    "qos.conf",
+    "shapleyprio_points.lua",
+    "site_factor.conf",
+]
 
 
 def files(*words: str) -> Result:

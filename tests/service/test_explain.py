@@ -176,6 +176,7 @@ def test_a_job_as_json(steered: Service) -> None:
             "own_ahead",
         ),
         *("score", "value", "t", "rule", "estimated_at", "horizon", "slurm_away", "pushes"),
+        "at_submission",
     }
     assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
     assert output["received_processor_hours"] == pytest.approx(-80 / 3600)
