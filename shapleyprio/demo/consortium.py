@@ -16,6 +16,9 @@ DRIFT_SECONDS = 300
 DRIFT_LIMIT_SECONDS = 120
 """Real seconds for a replay; the first one compiles."""
 
+ESTIMATE_LIMIT_SECONDS = 120
+"""Real seconds for an estimate of contributions; the first one compiles."""
+
 
 @dataclass(frozen=True, slots=True)
 class DemoMember:
@@ -67,7 +70,9 @@ def write_configuration(directory: Path, *, speed: int, address: str | None = No
         f'\n[store]\nurl = "sqlite:///{file.with_name("shapleyprio.db")}"\n'
         f'\n[metrics]\naddress = "{address or "off"}"\n'
         f'\n[drift]\ninterval = "{f"{DRIFT_SECONDS}s" if address else "off"}"\n'
-        f'time_limit = "{DRIFT_LIMIT_SECONDS * speed}s"\n{"".join(organizations)}',
+        f'time_limit = "{DRIFT_LIMIT_SECONDS * speed}s"\n'
+        f'\n[estimation]\ntime_limit = "{ESTIMATE_LIMIT_SECONDS * speed}s"\n'
+        f"{''.join(organizations)}",
         encoding="utf-8",
     )
     return file

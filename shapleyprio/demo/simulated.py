@@ -7,13 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import structlog
+from prometheus_client import CollectorRegistry
 
 from shapleyprio.config import Config
 from shapleyprio.demo.consortium import CLUSTER, CPUS_PER_NODE, MEMBERS, POLL_SECONDS
 from shapleyprio.demo.waits import DemoJob
 from shapleyprio.demo.workload import Submission
+from shapleyprio.estimation.live import LiveEstimates
+from shapleyprio.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.service.cycle import Cycle
+from shapleyprio.service.estimate_metrics import EstimateMetrics
 from shapleyprio.slurm.port import PrioritySettings
 from shapleyprio.slurm.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.store import ClusterStore
@@ -52,7 +56,20 @@ class SimulatedStage:
         self.began = int(time.time())
         self.slurm = _cluster(now=self.began)
         self.submitted = _announce(self.slurm, submissions)
-        self._cycle = Cycle(config, self.slurm, store, clock=lambda: self.slurm.now)
+        self._estimates = LiveEstimates(
+            store,
+            EstimationWorker(config.store.url, CLUSTER, WORKER),
+            EstimateMetrics(CLUSTER, CollectorRegistry()),
+            # an hour of this cluster passes while a worker starts
+            patience=config.estimation.time_limit,
+        )
+        self._cycle = Cycle(
+            config,
+            self.slurm,
+            store,
+            clock=lambda: self.slurm.now,
+            estimates=self._estimates,
+        )
         self._pause_seconds = pause_seconds
         self._logging = structlog.get_config()
         self.log = log
@@ -71,7 +88,8 @@ class SimulatedStage:
         self._cycle.run()
 
     def stop(self) -> list[str]:
-        """Leaves nothing, for nothing was started."""
+        """Ends what estimates contributions."""
+        self._estimates.stop()
         structlog.configure(**self._logging)
         self._output.close()
         return []

@@ -8,7 +8,7 @@ from shapleyprio.fairness.by_shapley import ByShapley
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rule import RankingRule
 
-DEFAULT_RULE = DirectContr.name
+DEFAULT_RULE = ByShapley.name
 
 RULES: dict[str, Callable[[], RankingRule]] = {
     DirectContr.name: DirectContr,

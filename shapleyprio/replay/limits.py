@@ -10,7 +10,6 @@ from shapleyprio.replay.dealing import MOST_ORGANIZATIONS
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
 from shapleyprio.replay.kernel.state import NEVER
-from shapleyprio.replay.shapley.estimate import denominator_of
 from shapleyprio.replay.workload import Workload
 
 MOST_REF_ORGANIZATIONS = 18
@@ -87,14 +86,13 @@ def rand_block(workload: Workload, orderings: int) -> int:
     return _block(workload, weight, terms=2 * orderings + 2, wanted=LONGEST_BLOCK)
 
 
-def estimated_block(workload: Workload, wanted: int) -> int:
+def estimated_block(workload: Workload, wanted: int, denominator: int) -> int:
     """Returns the seconds for which keys from an estimate may hold, as wanted if possible.
 
     Beside the exact key stands a straight line, which the curved key leaves by at most
     m·s(s+1)/2 within s seconds, times the denominator of contributions.
     """
-    weight = denominator_of(len(workload.organizations))
-    return max(min(isqrt(ERROR // (weight * workload.system_processors)), wanted), 1)
+    return max(min(isqrt(ERROR // (denominator * workload.system_processors)), wanted), 1)
 
 
 def _block(workload: Workload, weight: Fraction, *, terms: int, wanted: int) -> int:

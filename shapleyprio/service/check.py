@@ -84,10 +84,10 @@ def _rule(config: Config) -> Iterator[Finding]:
         return
     if missing := missing_packages():
         yield Finding(
-            Severity.ERROR,
+            Severity.WARNING,
             "fairness.rule",
             f"{config.fairness.rule!r} estimates contributions, for which Python packages are "
-            f"missing here ({', '.join(missing)}): directcontr would rank in its place",
+            f"missing here ({', '.join(missing)}): directcontr ranks in its place",
             REMEDY,
         )
     if config.fairness.tres != "cpu":

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from shapleyprio.cli import daemon, explain, main, rollback
 from shapleyprio.config.toml import literal
 from shapleyprio.store import Store
-from tests.service.consortium import BIOLOGY, PHYSICS, Cluster
+from tests.service.consortium import BIOLOGY, PHYSICS, Cluster, by_directcontr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ class CommandLine:
         self, file: Path, *organizations: Mapping[str, Any], **sections: Mapping[str, Any]
     ) -> None:
         """Writes a configuration of these organizations."""
-        tables = {"store": {"url": self.url}, **sections}
+        tables = {"store": {"url": self.url}, **by_directcontr(sections)}
         text = "".join(f"[{name}]\n{_lines(keys)}\n" for name, keys in tables.items()) + "".join(
             f"[[organization]]\n{_lines(one)}\n" for one in organizations
         )

@@ -124,6 +124,7 @@ class Consortium:
         self,
         *,
         organizations: Sequence[str] = MEMBERS,
+        rule: str = "directcontr",
         channel: str = "site_factor",
         influence: int | str = "strict",
         poll_seconds: int = 1,
@@ -137,6 +138,7 @@ class Consortium:
             "[slurm]",
             f'timeout = "{30 * speed}s"',  # it runs on the cluster's clock
             "[fairness]",
+            f'rule = "{rule}"',
             f'since = "{datetime.fromtimestamp(self.since, UTC).isoformat()}"',
             "[push]",
             f'channel = "{channel}"',

@@ -273,13 +273,22 @@ class Values(dict[Coalition, int]):
 
 def ref(workload: Workload, every_moment: Iterable[int] | None = None) -> Outcome:
     """Fig. 1 with the SelectAndSchedule of Fig. 3: every coalition decides for itself."""
+    schedules = ref_schedules(workload, every_moment)
+    grand = frozenset(range(len(workload.organizations)))
+    return outcome(schedules[grand], partial(eq_1, coalition=grand), schedules)
+
+
+def ref_schedules(
+    workload: Workload, every_moment: Iterable[int] | None = None
+) -> dict[Coalition, CoalitionSchedule]:
+    """The schedules of all coalitions under Ref."""
     grand = frozenset(range(len(workload.organizations)))
     schedules = {c: CoalitionSchedule(workload, c) for c in subsets(grand)}
     for t in every_moment or moments(workload, schedules.values()):
         v = Values(schedules, t)
         for coalition, schedule in schedules.items():
             schedule.decide(t, fig_3(partial(eq_1, coalition=coalition, v=v), schedule, t))
-    return outcome(schedules[grand], partial(eq_1, coalition=grand), schedules)
+    return schedules
 
 
 def rand(workload: Workload, orderings: Sequence[Sequence[int]]) -> Outcome:

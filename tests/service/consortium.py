@@ -42,7 +42,14 @@ class Crash(Exception):  # noqa: N818  # the daemon's death, not an error it cou
 
 def config(*organizations: Mapping[str, Any], **sections: Mapping[str, Any]) -> Config:
     """A configuration of physics and biology, or of these organizations."""
-    return Config.model_validate({"organization": organizations or (PHYSICS, BIOLOGY), **sections})
+    return Config.model_validate(
+        {"organization": organizations or (PHYSICS, BIOLOGY), **by_directcontr(sections)}
+    )
+
+
+def by_directcontr(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The sections, with the rule whose scores can be computed by hand unless they name one."""
+    return {**sections, "fairness": {"rule": "directcontr", **sections.get("fairness", {})}}
 
 
 class Cluster(SimulatedSlurm):

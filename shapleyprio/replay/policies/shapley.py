@@ -14,7 +14,7 @@ from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, tim
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.shapley import live as kernel
-from shapleyprio.replay.shapley.estimate import Estimator
+from shapleyprio.replay.shapley.estimate import Estimator, denominator_of
 from shapleyprio.replay.shapley.game import game_of
 from shapleyprio.replay.shapley.knowledge import Knowledge
 from shapleyprio.replay.shapley.predictors import Predictor, predictor_named
@@ -50,7 +50,7 @@ def _schedule(
 ) -> Schedule:
     check_range(workload)
     k, length = len(workload.organizations), workload.window.length
-    seconds = estimated_block(workload, options.estimation.recompute)
+    seconds = estimated_block(workload, options.estimation.recompute, denominator_of(k))
     keys = keys_of(rows=k, tracked=0, coalitions=1, seconds=seconds, lattice=False)
     world = one_world(workload, keys, options.seed)
     estimator = Estimator(

@@ -9,6 +9,7 @@ from math import factorial
 
 import numpy as np
 
+from shapleyprio.replay.shapley.deciding import MOST_STARTS, DecidingCoalitions, can_decide
 from shapleyprio.replay.shapley.exact import (
     all_coalitions,
     rounded_shapley_values,
@@ -70,6 +71,8 @@ class Estimator:
         seed: of the draws; the same seed gives the same estimate.
         cores: to compute on; the result does not depend on it.
         exact_organizations: up to so many all coalitions are valued.
+        most_starts: jobs times coalitions up to which these decide by their own φ, as under Ref;
+            with more, and where processors change, they run first come, first served.
     """
 
     def __init__(
@@ -79,18 +82,23 @@ class Estimator:
         seed: int = 0,
         cores: int = 1,
         exact_organizations: int = EXACT_ORGANIZATIONS,
+        most_starts: int = MOST_STARTS,
     ) -> None:
         self._budget = budget
         self._seed = seed
         self._exact_organizations = exact_organizations
+        self._most_starts = most_starts
         self._valuation = Valuation(cores=cores)
+        self._deciding = DecidingCoalitions()
+        self._decided: tuple[Game, Ints] | None = None
 
     def estimate(
         self, game: Game, *, good_enough: Callable[[Estimate], bool] | None = None
     ) -> Estimate:
-        """Estimates Shapley values of a game whose coalitions run first come, first served.
+        """Estimates Shapley values of a game.
 
-        With few organizations all coalitions are valued and the result is exact.
+        With few organizations all coalitions are valued and the result is exact, and with few
+        jobs as well these decide as under Ref; else they run first come, first served.
 
         Args:
             game: jobs and processors.
@@ -123,12 +131,26 @@ class Estimator:
             spent = min(2 * spent, self._budget)
 
     def values(self, game: Game, coalitions: Bools) -> Ints:
-        """Returns the exact values of coalitions, as `first_come.values_of` does."""
-        return self._valuation.values(game, coalitions)
+        """Returns the values of coalitions that `estimate` rests on.
+
+        Args:
+            game: jobs and processors.
+            coalitions: bool[c, k], the members of each.
+
+        Returns:
+            int64[c, 3], columns as in `first_come.values_of`.
+        """
+        k = game.organizations
+        if k > self._exact_organizations or not can_decide(game, self._most_starts):
+            return self._valuation.values(game, coalitions)
+        if self._decided is None or self._decided[0] is not game:
+            self._decided = game, self._deciding.values(game)
+        found: Ints = self._decided[1][coalitions @ (1 << np.arange(k))]
+        return found
 
     def _exactly(self, game: Game) -> Estimate:
         k = game.organizations
-        values = self._valuation.values(game, all_coalitions(k))
+        values = self.values(game, all_coalitions(k))
         columns = [shapley_numerators(column) for column in values.T]
         return Estimate(
             numerators=tuple(zip(*columns, strict=True)),
@@ -154,11 +176,16 @@ def estimate(
     seed: int = 0,
     cores: int = 1,
     exact_organizations: int = EXACT_ORGANIZATIONS,
+    most_starts: int = MOST_STARTS,
     good_enough: Callable[[Estimate], bool] | None = None,
 ) -> Estimate:
     """Estimates Shapley values of one game from scratch, see `Estimator`."""
     estimator = Estimator(
-        budget=budget, seed=seed, cores=cores, exact_organizations=exact_organizations
+        budget=budget,
+        seed=seed,
+        cores=cores,
+        exact_organizations=exact_organizations,
+        most_starts=most_starts,
     )
     return estimator.estimate(game, good_enough=good_enough)
 

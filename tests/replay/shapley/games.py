@@ -7,8 +7,12 @@ from collections.abc import Collection
 import numpy as np
 from hypothesis import strategies as st
 
+from shapleyprio.fairness.shapley import members
 from shapleyprio.fairness.utility import worth
+from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.shapley.game import Game
+from shapleyprio.replay.workload import Window, Workload
+from tests.replay import literal
 
 
 @st.composite
@@ -128,6 +132,36 @@ def literal_value(game: Game, members: Collection[int]) -> list[int]:
             value = worth(second, end, game.until, horizon=game.horizon)
             worths += (value, *_growth(second, end, game))
     return [int(number) for number in worths]
+
+
+def literal_decided_values(game: Game) -> list[list[int]]:
+    """The same of all coalitions by bit mask, when each decides as under Ref (Fig. 1 and 3)."""
+    k, begin = game.organizations, int(game.since[0])
+    order = np.argsort(game.organization, kind="stable")
+    unknown = np.full(len(order), UNKNOWN)
+    workload = Workload(
+        organizations=tuple("abcdefgh"[:k]),
+        owned=game.owned[0],
+        window=Window(start=0, length=game.until - begin + 1),
+        job=order,
+        organization=game.organization[order].astype(np.int32),
+        release=game.release[order] - begin,
+        processing_time=game.processing_time[order],
+        processors=game.processors[order],
+        limit=unknown,
+        start=unknown,
+        position=order,
+    )
+    schedules = literal.ref_schedules(workload)
+    found = []
+    for mask in range(2**k):
+        worths = np.zeros(3, dtype=np.int64)
+        for start in schedules[frozenset(members(mask))].starts:
+            first, end = start.start + begin, start.end + begin
+            value = worth(first, end, game.until, horizon=game.horizon)
+            worths += (value, *_growth(first, end, game))
+        found.append([int(number) for number in worths])
+    return found
 
 
 def _growth(begin: int, end: int, game: Game) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.shapley import members, shapley
+from shapleyprio.fairness.shapley import shapley
 from shapleyprio.fairness.utility import worth
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel.state import (
@@ -29,7 +29,7 @@ from shapleyprio.replay.shapley.knowledge import Knowledge
 from shapleyprio.replay.shapley.live import run
 from shapleyprio.replay.shapley.predictors import Limit, Predictor
 from shapleyprio.replay.workload import UserHistory, Workload
-from tests.replay.shapley.games import literal_value
+from tests.replay.shapley.games import literal_decided_values
 from tests.replay.strategies import Job, workload_of_jobs, workloads
 
 Starts = Counter[tuple[int, int]]
@@ -121,7 +121,7 @@ Path = tuple[Fraction, ...]
 
 
 def literal_contributions(game: Game) -> list[Path]:
-    values = [literal_value(game, list(members(c))) for c in range(2**game.organizations)]
+    values = literal_decided_values(game)
     return list(zip(*(shapley(column) for column in zip(*values, strict=True)), strict=True))
 
 

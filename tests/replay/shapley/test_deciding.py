@@ -1,0 +1,91 @@
+"""Coalitions that decide by contributions of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from shapleyprio.replay.policies import Estimation, run_policy
+from shapleyprio.replay.shapley.deciding import DecidingCoalitions, can_decide
+from shapleyprio.replay.shapley.estimate import Estimator
+from shapleyprio.replay.shapley.exact import all_coalitions
+from shapleyprio.replay.shapley.first_come import values_of
+from shapleyprio.replay.shapley.game import Game
+from shapleyprio.replay.workload import Workload
+from tests.replay.shapley.games import games, growing_games, literal_decided_values
+from tests.replay.strategies import workloads
+
+
+def unchanging(game: Game) -> Game:
+    """The game with the processors that it begins with."""
+    return replace(game, since=game.since[:1], owned=game.owned[:1])
+
+
+@given(games(organizations=3, jobs=8).map(unchanging))
+def test_coalitions_decide_as_under_ref(game: Game) -> None:
+    assume(can_decide(game))
+    assert DecidingCoalitions().values(game).tolist() == literal_decided_values(game)
+
+
+@given(growing_games(organizations=3), st.integers(1, 9))
+def test_values_do_not_depend_on_what_was_decided_before(grown: list[Game], block: int) -> None:
+    coalitions = DecidingCoalitions(longest_block=block)
+    for game in map(unchanging, grown):
+        if can_decide(game):
+            expected = DecidingCoalitions().values(game)
+            for _ in range(2):
+                assert (coalitions.values(game) == expected).all()
+
+
+@given(workloads(organizations=st.integers(1, 4), lengths=st.integers(1, 40), jobs=10))
+def test_who_always_computes_anew_decides_as_ref_does(workload: Workload) -> None:
+    fair = run_policy(workload, "ref")
+    found = run_policy(workload, "shapley", estimation=Estimation(recompute=1))
+    assert sorted(zip(found.job, found.start, strict=True)) == sorted(
+        zip(fair.job, fair.start, strict=True)
+    )
+
+
+GAME = Game(
+    organization=np.array([0, 0, 1]),
+    release=np.array([0, 0, 3]),
+    processing_time=np.array([9, 9, 2]),
+    processors=np.array([2, 2, 1]),
+    since=np.array([0]),
+    owned=np.array([[1, 1]]),
+    until=30,
+)
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        replace(GAME, since=np.array([0, 5]), owned=np.array([[1, 1], [1, 0]])),
+        replace(GAME, owned=np.array([[0, 0]])),
+        replace(GAME, owned=np.array([[2**20, 2**20]])),
+        replace(GAME, **{name: getattr(GAME, name)[:0] for name in (
+            "organization", "release", "processing_time", "processors"
+        )}),
+    ],
+    ids=["processors change", "no processors", "much room needed", "no jobs"],
+)  # fmt: skip
+def test_where_coalitions_cannot_decide_they_run_first_come_first_served(game: Game) -> None:
+    assert can_decide(GAME)
+    assert not can_decide(game)
+    coalitions = all_coalitions(2)
+    assert (Estimator(budget=1).values(game, coalitions) == values_of(game, coalitions)).all()
+
+
+def test_where_it_takes_too_long_they_run_first_come_first_served() -> None:
+    everybody, few = np.ones((1, 2), dtype=np.bool_), 3 * 2**2
+    assert can_decide(GAME, few)
+    assert not can_decide(GAME, few - 1)
+    decided = Estimator(budget=1, most_starts=few).values(GAME, everybody)
+    assert (decided == DecidingCoalitions().values(GAME)[-1]).all()
+    first_come = Estimator(budget=1, most_starts=0).values(GAME, everybody)
+    assert (first_come == values_of(GAME, everybody)).all()
+    assert (decided != first_come).any()
