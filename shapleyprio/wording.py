@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 
@@ -122,6 +122,16 @@ def count(number: int, noun: str) -> str:
     ('no jobs', '1 job', '12 jobs')
     """
     return f"{number or 'no'} {noun}{'s' * (number != 1)}"
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Writes names, but not more than so many.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def signed_seconds(seconds: float) -> str:

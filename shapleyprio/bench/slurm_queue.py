@@ -143,7 +143,7 @@ class Queue:
                 raise
 
         def all_seen() -> bool:
-            factors = CHANNELS["site_factor"].values(self.slurm).by_target.values()
+            factors = CHANNELS["site_factor"].values(self.slurm, ()).by_target.values()
             return sum(factor is not None for factor in factors) == self.pending
 
         self.cluster.wait_until(

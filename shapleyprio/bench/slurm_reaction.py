@@ -90,5 +90,6 @@ def _written(queue: Queue, channel: str, jobs: Collection[int]) -> list[int]:
     """Returns those of the jobs that the daemon has written to."""
     if not jobs:
         return []
-    values = CHANNELS[channel].values(_JobsOnly(queue.cluster, jobs)).by_target
+    only = _JobsOnly(queue.cluster, jobs)
+    values = CHANNELS[channel].values(only, [str(job) for job in jobs]).by_target
     return [job for job in jobs if values.get(str(job))]

@@ -125,6 +125,13 @@ class PushSection(ConfigSection):
         "is none if left out.",
         "/var/spool/shapleyprio/points",
     )
+    touch: Switch = key(
+        True,
+        "Whether waiting jobs are updated without a change when association priorities have "
+        "changed, so that they follow at once; else they follow after PriorityCalcPeriod. Only "
+        "the channel association asks for it.",
+        False,
+    )
 
 
 class ServiceSection(ConfigSection):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -24,11 +24,11 @@ from shapleyprio.slurm.port import (
 )
 from shapleyprio.slurm.priority import others_by_factor
 from shapleyprio.slurm.releases import untested
+from shapleyprio.wording import listed
 
 CLOCK_SKEW_SECONDS = 5
 BACKLOG_RECORDS = 1000
 """Records that wait for the accounting daemon; some always do while jobs come and go."""
-NAMES_SHOWN = 8
 
 Found = TypeVar("Found")
 
@@ -67,6 +67,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     yield from _processors(config, members, layout)
     yield from _weights(config, layout)
     yield from _channel(config, claims, layout)
+    yield from _inquiries(config, slurm, layout, claims)
     yield from _privilege(config, slurm)
     queue = _ask(slurm.pending, "the queue")
     if isinstance(queue, Finding):
@@ -194,7 +195,7 @@ def _claims(members: Membership, layout: Layout) -> Iterator[Finding]:
     if orphans := [account for account, name in members.accounts.items() if name == NOBODY]:
         yield Finding(
             Severity.WARNING,
-            f"accounts {_shown(orphans)}",
+            f"accounts {listed(orphans)}",
             "belong to no organization: their jobs get no priority and queue behind all others",
             "add them to the `accounts` of an organization",
         )
@@ -315,6 +316,12 @@ def _channel(config: Config, claims: Claims, layout: Layout) -> Iterator[Finding
     yield from CHANNELS[config.push.channel].demands(layout, claims)
 
 
+def _inquiries(config: Config, slurm: Slurm, layout: Layout, claims: Claims) -> Iterator[Finding]:
+    channel = CHANNELS[config.push.channel]
+    found = _ask(lambda: list(channel.inquire(slurm, layout, claims)), "what the channel needs")
+    yield from [found] if isinstance(found, Finding) else found
+
+
 def _privilege(config: Config, slurm: Slurm) -> Iterator[Finding]:
     channel = config.push.channel
     missing = _ask(lambda: slurm.privilege(channel), "our privileges")
@@ -340,8 +347,3 @@ def _queue(config: Config, claims: Claims, queue: PendingQueue) -> Iterator[Find
             "please report this line together with your release of Slurm",
         )
     yield from CHANNELS[config.push.channel].stray_jobs(queue.jobs, claims)
-
-
-def _shown(names: Sequence[str]) -> str:
-    more = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -17,6 +17,7 @@ from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import Kind, Tenures
 from shapleyprio.service import push, submission
 from shapleyprio.service.accounting import AccountingError, ClockError, OpenLedger
+from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.push import Stamp, Wanted
 from shapleyprio.service.report import CycleReport, Observation, Opening, StopWatch, standing_rows
 from shapleyprio.service.rollback import plan_rollback
@@ -99,6 +100,7 @@ class Cycle:
         self._rule = RULES[config.fairness.rule]()
         self._layout: Layout | None = None
         self._layout_read = 0
+        self._followers = Followers()
 
     def run(self, *, dry_run: bool = False) -> CycleReport:
         """Runs one cycle, recorded in the store whether it succeeds or fails.
@@ -307,17 +309,27 @@ class Cycle:
 
     def _plan(self, report: CycleReport, observation: Observation, wanted: Wanted) -> None:
         stamp = Stamp(report.number, report.t)
-        claims = claims_of(self._config.organizations, observation.holders())
-        targets = self._channel.targets(self._slurm, observation.pending, claims)
+        channel = self._channel
+        holders = observation.holders(*self._known_layout.accounts)
+        claims = claims_of(self._config.organizations, holders)
+        targets = channel.targets(self._slurm, observation.pending, claims)
         with self._store.reading() as view:
-            managed = view.managed_values(self._channel.name)
+            managed = view.managed_values(channel.name)
             published = view.published_points()
-        given = submission.given_on(self._channel, published)
+        given = submission.given_on(channel, published)
         new = submission.first_seen(targets, managed)
         report.at_submission = submission.found_at(new, given, stamp)
         report.missed = submission.count_missed(new, observation.pending, published, wanted)
-        planned = push.plan(self._channel, targets, managed, wanted, stamp, given)
-        others = [channel for channel in CHANNELS.values() if channel is not self._channel]
+        foreign = push.foreign(channel, targets, managed)
+        ours = [target for target in targets if target not in foreign]
+        planned = push.plan(channel, ours, managed, wanted, stamp, given)
+        strays = self._followers.await_values(
+            channel, observation.pending, values_after(ours, planned, wanted), managed
+        )
+        report.foreign = Foreign(
+            tuple(target.key for target in foreign), tuple(job.label for job in strays)
+        )
+        others = [other for other in CHANNELS.values() if other is not channel]
         report.planned = planned + plan_rollback(self._store, self._slurm, others, stamp)
 
     def _push(self, report: CycleReport, tenures: Tenures, points: Mapping[str, int]) -> None:
@@ -331,6 +343,8 @@ class Cycle:
             report.table_written = report.t
         submission.note_found(self._store, report.at_submission)
         report.pushed = push.carry_out(self._store, self._slurm, report.planned)
+        if self._config.push.touch and not report.pushed.refused + report.pushed.unconfirmed:
+            report.touched = self._followers.touch(self._slurm)
         self._table.end(self._slurm_time)
 
     def _slurm_time(self) -> int:

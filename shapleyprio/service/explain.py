@@ -76,7 +76,7 @@ def explain_job(store: ClusterStore, slurm: Slurm, label: str) -> JobExplanation
                     f"no job {label} waits{unreadable}; "
                     f"see `squeue -j {label}` and `sacct -j {label}`"
                 )
-            pushes = view.pushes(limit=PUSHES_SEARCHED, key=str(job.job_id))
+            pushes = _pushes_for(view, job)
             organization = scene.holder(job.account)
     ahead, own_ahead = scene.ahead_of(job)
     return JobExplanation(
@@ -255,6 +255,17 @@ def _ledger(view: View, watermark: Watermark) -> Ledger:
 def _rule(cycle: CycleRow | None) -> str:
     """Returns the rule that ranked; cycles that do not name one are from when there was one."""
     return (cycle.rule if cycle else "") or DirectContr.name
+
+
+def _pushes_for(view: View, job: PendingJob) -> Sequence[Push]:
+    """Returns the last writes to what a job has its points of, by any channel."""
+    found = {
+        push.number: push
+        for channel in CHANNELS.values()
+        for push in view.pushes(limit=PUSHES_SEARCHED, key=channel.key_of(job))
+        if CHANNELS[push.channel].key_of(job) == push.key
+    }
+    return [found[number] for number in sorted(found, reverse=True)]
 
 
 def _pushes_to(view: View, label: str) -> Sequence[Push]:

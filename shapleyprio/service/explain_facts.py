@@ -54,7 +54,7 @@ class JobExplanation:
             first cycle.
         ahead: waiting jobs to which Slurm gives a higher priority; None while it is away.
         own_ahead: those of them that are its own organization's.
-        pushes: what was written to the job, the newest first.
+        pushes: what was written to the job, or to what it has its points of; the newest first.
         given: what it had got from the table of points when it was first seen; None if nothing,
             or if that is no longer on record.
     """
@@ -77,7 +77,15 @@ class JobExplanation:
             "own_ahead": self.own_ahead,
             **self.basis.as_json(),
             "pushes": [
-                {"cycle": p.cycle, "at": p.at, "old": p.old, "new": p.new, "state": p.state}
+                {
+                    "cycle": p.cycle,
+                    "at": p.at,
+                    "channel": p.channel,
+                    "target": p.target,
+                    "old": p.old,
+                    "new": p.new,
+                    "state": p.state,
+                }
                 for p in self.pushes
             ],
             "at_submission": self.given and self.given.new,

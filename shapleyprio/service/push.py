@@ -3,7 +3,7 @@
 Every write is kept with what stood there before it is made, then read back. `original` is what the
 user or admin had asked for before we ever touched the job: it is what nice is added to, and what
 a rollback puts back. A value that none of our own writes explains was set by somebody else since
-and is the new `original`.
+and is the new `original`; on a channel that yields, it stays.
 """
 
 from __future__ import annotations
@@ -71,6 +71,33 @@ class PushCounts:
 def live_keys(pending: Iterable[PendingJob]) -> set[str]:
     """Returns the keys under which managed values of pending jobs may be looked for."""
     return {str(number) for job in pending for number in (job.job_id, job.array_job_id)}
+
+
+def explains(managed: ManagedValue, value: int) -> bool:
+    """Returns whether a value is one that we found or wrote."""
+    return value == managed.original or value in managed.written
+
+
+def foreign(
+    channel: Channel, targets: Iterable[PriorityTarget], managed: Mapping[str, ManagedValue]
+) -> list[PriorityTarget]:
+    """Returns the targets that are left alone, as somebody else has set them since we wrote.
+
+    Args:
+        channel: where we write.
+        targets: what stands there now.
+        managed: key of a target -> what we wrote there before.
+    """
+    if not channel.yields:
+        return []
+    return [
+        target
+        for target in targets
+        if (ours := managed.get(target.key)) is not None
+        and ours.written[-1] != ours.original  # else it was rolled back, and is not ours
+        and not explains(ours, target.value)
+        and channel.is_foreign(target.value)
+    ]
 
 
 def plan(
@@ -141,7 +168,7 @@ def carry_out(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> P
         if not ours:
             continue
         refusals = slurm.write(name, {push.target: push.new for push in ours.values()})
-        values = channel.values(slurm)
+        values = channel.values(slurm, [push.target for push in ours.values()])
         for number, push in ours.items():
             states[number] = _state(push.target, push.new, values, refusals)
     with store.transaction() as transaction:
@@ -155,7 +182,10 @@ def settle_open(store: ClusterStore, slurm: Slurm) -> PushCounts:
         left = view.open_pushes()
     if not left:
         return PushCounts()
-    values = {name: CHANNELS[name].values(slurm) for name in {push.channel for push in left}}
+    values = {
+        name: CHANNELS[name].values(slurm, [push.target for push in left if push.channel == name])
+        for name in {push.channel for push in left}
+    }
     states = {push.number: _state(push.target, push.new, values[push.channel], {}) for push in left}
     with store.transaction() as transaction:
         transaction.settle_pushes(states)
@@ -167,8 +197,8 @@ def _original(
 ) -> int:
     for key in (target.key, target.base_key):
         value = managed.get(key)
-        ours = value and (target.value in value.written or target.value in given)
-        if value and (ours or target.value == value.original):
+        ours = value and (explains(value, target.value) or target.value in given)
+        if value and ours:
             return value.original
     return BEFORE_SUBMISSION if target.value in given else target.value
 

@@ -14,6 +14,7 @@ from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service.accounting import Tally
+from shapleyprio.service.following import Foreign
 from shapleyprio.service.push import PushCounts
 from shapleyprio.slurm.port import Node, PendingJob
 from shapleyprio.store import NewPush, StandingRow
@@ -57,6 +58,8 @@ class CycleReport:
         missed: jobs, first seen, to which the table should have given points and did not.
         table_written: second of the table of points that it wrote; None if it wrote none.
         pushed: what became of them.
+        touched: how many waiting jobs were touched so that they follow.
+        foreign: what others have set where we write.
         seconds_until_reorder: seconds from t until the order of organizations that wait changes,
             if nothing starts or ends; None if not before the next poll.
         lag_seconds: age of the newest second up to which accounting is known to be complete.
@@ -76,6 +79,8 @@ class CycleReport:
     missed: int = 0
     table_written: int | None = None
     pushed: PushCounts = field(default_factory=PushCounts)
+    touched: int = 0
+    foreign: Foreign = field(default_factory=Foreign)
     seconds_until_reorder: int | None = None
     lag_seconds: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
@@ -118,9 +123,13 @@ class Observation:
     tenures: Tenures
     t: int
 
-    def holders(self) -> dict[str, str]:
-        """Returns the accounts of the jobs that wait -> organization, NOBODY among them."""
-        accounts = {job.account for job in self.pending}
+    def holders(self, *others: str) -> dict[str, str]:
+        """Returns the accounts of the jobs that wait -> organization, NOBODY among them.
+
+        Args:
+            others: more accounts.
+        """
+        accounts = {job.account for job in self.pending}.union(others)
         return {name: self.tenures.holder("account", name, self.t) for name in accounts}
 
     def waiting_jobs(self) -> Mapping[str, int]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm import text_config
+from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
+from shapleyprio.slurm.command_line_associations import CommandLineAssociations
 from shapleyprio.slurm.command_line_config import (
     configuration,
     ping,
@@ -26,10 +28,11 @@ from shapleyprio.slurm.port import (
 from shapleyprio.slurm.text import new_delimiter
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
 from shapleyprio.slurm.text_queue import (
+    FACTORS_FORMAT,
     NOBODY_WAITS,
-    SITE_FACTOR_FORMAT,
-    site_factor_line,
-    with_site_factors,
+    Factors,
+    factors_line,
+    with_factors,
 )
 from shapleyprio.slurm.text_squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingRecords, format_of
 
@@ -37,7 +40,7 @@ EARLIEST_TIME = 1_000_000  # Slurm takes smaller numbers for mistakes
 JOBS_AT_ONCE = 500  # in one sacct; Linux takes 128 KiB in one argument
 SACCT = ("-n", "-p", "-D", "-X", "-a", "--noconvert", "-o", ",".join(FIELDS))
 SQUEUE = ("-h", "-a", "--local", "--noconvert", "-t", "PD")
-SPRIO = ("-h", "--local", "-o", SITE_FACTOR_FORMAT)
+SPRIO = ("-h", "--local", "-o", FACTORS_FORMAT)
 ASSOCIATIONS = ("-nP", "show", "assoc", "format=Account,ParentName,User")
 
 
@@ -58,7 +61,8 @@ class CommandLineSlurm:
             bin_directory=connection.bin_directory,
             environment=connection.environment,
         )
-        self._writes = CommandLineWrites(self._commands)
+        self._associations = CommandLineAssociations(self._commands, self.cluster)
+        self._writes = CommandLineWrites(self._commands, self._associations)
 
     # -- reading
 
@@ -99,6 +103,18 @@ class CommandLineSlurm:
         """Reads QOS -> priority."""
         return qos_priorities(self._commands)
 
+    def account_priorities(self) -> Mapping[str, AccountPriority]:
+        """Reads account -> its association priority, as accounting has it."""
+        return self._associations.account_priorities()
+
+    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
+        """Reads what the controller goes by: association -> priority."""
+        return self._associations.priorities_in_force(accounts)
+
+    def coordinators(self) -> Coordinators:
+        """Reads who coordinates accounts."""
+        return self._associations.coordinators()
+
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
         """Yields accounting records of jobs that existed at some time in [since, until]."""
         return self._accounted("-S", _time(since), "-E", _time(until + 1))
@@ -121,18 +137,18 @@ class CommandLineSlurm:
         if records.may_lack_tasks():
             delimiter = new_delimiter()
             records.complete(self._waiting(None, ARRAY_FIELDS, delimiter), delimiter)
-        factors: dict[int, int] = {}
+        factors: dict[int, Factors] = {}
         malformed: list[Malformed] = []
         for line in self._commands.lines("sprio", *SPRIO):
             if not line or line.startswith(NOBODY_WAITS):
                 continue
-            found = site_factor_line(line)
+            found = factors_line(line)
             if isinstance(found, Malformed):
                 malformed.append(found)
             else:
                 factors[found[0]] = found[1]
         queue = records.queue()
-        jobs = with_site_factors(queue.jobs, factors)
+        jobs = with_factors(queue.jobs, factors)
         return PendingQueue(jobs, [*queue.malformed, *malformed])
 
     # -- writing

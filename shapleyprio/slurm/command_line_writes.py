@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shapleyprio.slurm import text_config
+from shapleyprio.slurm.associations import UNSET_PRIORITY
+from shapleyprio.slurm.command_line_associations import CommandLineAssociations
 from shapleyprio.slurm.command_line_config import configuration, ping, qos_priorities
 from shapleyprio.slurm.commands import SlurmAnswer, SlurmCommands, cause, failure
 from shapleyprio.slurm.port import SlurmRefusedError
@@ -30,7 +32,7 @@ class Setting:
         admin_level: that a user needs to write it.
     """
 
-    entity: Literal["job", "qos"]
+    entity: Literal["job", "qos", "account"]
     name: str
     smallest: int
     largest: int
@@ -56,6 +58,13 @@ SETTINGS: Mapping[str, Setting] = {
     "qos": Setting(
         entity="qos", name="Priority", smallest=0, largest=2**31 - 1, admin_level="Administrator"
     ),
+    "association": Setting(
+        entity="account",
+        name="Priority",
+        smallest=UNSET_PRIORITY,
+        largest=2**31 - 1,
+        admin_level="Operator",
+    ),
 }
 """Channel -> what it writes."""
 
@@ -65,10 +74,12 @@ class CommandLineWrites:
 
     Args:
         commands: runs them.
+        associations: writes priorities of accounts.
     """
 
-    def __init__(self, commands: SlurmCommands) -> None:
+    def __init__(self, commands: SlurmCommands, associations: CommandLineAssociations) -> None:
         self._commands = commands
+        self._associations = associations
 
     def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
         """Writes priorities and returns what Slurm would not change, with the reasons.
@@ -88,6 +99,8 @@ class CommandLineWrites:
         rest = {target: value for target, value in values.items() if target not in refused}
         if setting.entity == "qos":
             return refused | self._write_qos(setting, rest)
+        if setting.entity == "account":
+            return refused | self._associations.write(rest, lambda: self.privilege(channel) or "")
         return refused | self._write_jobs(channel, rest)
 
     def _write_jobs(self, channel: str, values: Mapping[str, int]) -> dict[str, str]:

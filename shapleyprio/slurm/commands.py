@@ -225,16 +225,17 @@ class SlurmCommands:
         if rest:
             yield _text(rest)
 
-    def feed(self, program: str, orders: Iterable[str]) -> SlurmAnswer:
+    def feed(self, program: str, orders: Iterable[str], *arguments: str) -> SlurmAnswer:
         """Runs a command that takes orders from its standard input, one a line.
 
-        It must print something for each order, as scontrol does, for that shows that it still
+        It must print something for each order, as scontrol and sacctmgr do, for that shows that it still
         works. Orders are taken as it comes to read them, and none when the time limit has passed
         since the start; it ends when it has done those that were taken.
 
         Args:
             program: the command.
             orders: each one line of printable ASCII.
+            arguments: of the command.
 
         Returns:
             what it had to say; its output is left out.
@@ -245,7 +246,7 @@ class SlurmCommands:
         """
         ended = _EndsWithoutDaemon(program=program)
         until = time.monotonic() + self.timeout_seconds
-        for _ in self._chunks([program], ended, _Orders(orders, until=until)):
+        for _ in self._chunks([program, *arguments], ended, _Orders(orders, until=until)):
             time.sleep(FEEDING_REST_SECONDS)
         return SlurmAnswer(program, ended.code, "", _text(ended.complaints))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
 
 
 class SlurmError(Exception):
@@ -75,6 +76,8 @@ class PendingJob:
         nice: as it stands now, ours included.
         site_factor: as it stands now; None where Slurm does not show it: it does so only for jobs
             that its scheduler has looked at and that may start (not held, not dependent).
+        association: points that its priority has of its association, as of when Slurm last
+            computed it; None where `site_factor` is.
         processors: how many CPUs it asks for.
     """
 
@@ -94,6 +97,7 @@ class PendingJob:
     priority: int
     nice: int
     site_factor: int | None
+    association: int | None
     processors: int
 
 
@@ -240,6 +244,21 @@ class Slurm(Protocol):
     def qos_priorities(self) -> Mapping[str, int]:
         """Reads QOS -> priority."""
 
+    def account_priorities(self) -> Mapping[str, AccountPriority]:
+        """Reads account -> its association priority, as accounting has it."""
+
+    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
+        """Reads what the controller goes by: association -> priority.
+
+        It prints three quarters of a kilobyte for each user of these accounts, so ask rarely.
+
+        Args:
+            accounts: whose associations, those of their users included.
+        """
+
+    def coordinators(self) -> Coordinators:
+        """Reads who coordinates accounts."""
+
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
         """Yields accounting records of jobs that existed at some time in [since, until].
 
@@ -254,7 +273,7 @@ class Slurm(Protocol):
         """Reads the jobs that wait."""
 
     def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
-        """Writes priorities: the site factor or nice of jobs, or the priority of QOS.
+        """Writes priorities: the site factor or nice of jobs, or the priority of QOS or accounts.
 
         They are written in the order of the values, the first ones first. Writing stops at the
         first sign that the controller is away; what was written by then stays written, and can be
@@ -262,7 +281,8 @@ class Slurm(Protocol):
 
         Args:
             channel: name of the channel to write to, such as ``site_factor``.
-            values: target (of a PendingJob, or a QOS) -> new value.
+            values: target (of a PendingJob, or a QOS or account) -> new value; UNSET_PRIORITY
+                removes that of an account.
 
         Returns:
             target -> why, for those that Slurm would not change (a job that is gone, or one

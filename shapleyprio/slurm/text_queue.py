@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby
+from typing import NamedTuple
 
 from shapleyprio.slurm.port import Malformed, PendingJob
 from shapleyprio.slurm.text import (
@@ -14,8 +15,8 @@ from shapleyprio.slurm.text import (
     whole,
 )
 
-SITE_FACTOR_FORMAT = "%i %S"
-"""Fields that sprio prints: two numbers, so that no user's text is among them."""
+FACTORS_FORMAT = "%i %S %B"
+"""Fields that sprio prints: three numbers, so that no user's text is among them."""
 
 NOBODY_WAITS = "Unable to find jobs matching"
 """Beginning of the line that sprio prints when it has nothing to show."""
@@ -24,6 +25,14 @@ LARGEST_FACTOR = 2**31
 LARGEST_TASK = 4_000_001  # the largest MaxArraySize
 LONGEST_TASK = 7  # digits of that
 MOST_PIECES = 100_000
+
+
+class Factors(NamedTuple):
+    """What `PendingJob` has under the same names."""
+
+    site_factor: int
+    association: int
+
 
 _LABEL = re.compile(
     r"(?P<base>[0-9]{1,10})(?:_[0-9]{1,7}|_\[(?P<tasks>[0-9,:\-]+)(?:%[0-9]+)?\]|\+[0-9]{1,5})?"
@@ -34,23 +43,26 @@ _FOR_JOB = re.compile(r"(?:scontrol: )?(?:error: )?(?P<why>.+) for job (?P<job>[
 _ARRAY = re.compile(r"(?P<job>[0-9]+_[0-9\[][^ ]*): (?P<why>.+)")
 
 
-def site_factor_line(line: str) -> tuple[int, int] | Malformed:
-    """Reads one line of ``sprio -h`` with `SITE_FACTOR_FORMAT`: job id and site factor."""
+def factors_line(line: str) -> tuple[int, Factors] | Malformed:
+    """Reads one line of ``sprio -h`` with `FACTORS_FORMAT`: job id and factors."""
     fields = line.split()
-    if len(fields) != 2:
-        return Malformed("sprio", line, f"{len(fields)} fields instead of 2")
+    if len(fields) != 3:
+        return Malformed("sprio", line, f"{len(fields)} fields instead of 3")
     try:
-        return (
-            whole("job id", fields[0], 1, LARGEST_ID),
-            whole("site factor", fields[1], -LARGEST_FACTOR, LARGEST_FACTOR),
+        return whole("job id", fields[0], 1, LARGEST_ID), Factors(
+            site_factor=whole("site factor", fields[1], -LARGEST_FACTOR, LARGEST_FACTOR),
+            association=whole("association", fields[2], 0),
         )
     except UnreadableError as error:
         return Malformed("sprio", line, str(error))
 
 
-def with_site_factors(jobs: Iterable[PendingJob], factors: Mapping[int, int]) -> list[PendingJob]:
-    """Adds the site factors to the jobs, by job id; None where Slurm does not show one."""
-    return [replace(job, site_factor=factors.get(job.job_id)) for job in jobs]
+def with_factors(jobs: Iterable[PendingJob], factors: Mapping[int, Factors]) -> list[PendingJob]:
+    """Adds the factors to the jobs, by job id; None where Slurm does not show them."""
+    return [
+        replace(job, **factors[job.job_id]._asdict()) if job.job_id in factors else job
+        for job in jobs
+    ]
 
 
 def target_of(label: str) -> str:

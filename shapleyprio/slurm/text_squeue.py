@@ -189,6 +189,7 @@ class _Record:
             priority=points,
             nice=whole("nice", nice, -LARGEST_FACTOR, LARGEST_FACTOR),
             site_factor=None,
+            association=None,
             processors=amount("CPUs", cpus),
         )
 

@@ -21,7 +21,9 @@ CLUSTER = "contract"
 PARTITIONS = MappingProxyType({"pa": ("a1", "a2"), "pb": ("b1", "b2")})
 NODES = ("a1", "a2", "b1", "b2")
 CPUS_PER_NODE = 4
-ACCOUNTS = MappingProxyType({"physics": None, "biology": None, "particles": "physics"})
+ACCOUNTS = MappingProxyType(
+    {"physics": None, "biology": None, "particles": "physics", "quarks": "particles"}
+)
 BASE_PRIORITY = 1_000_000
 QOS_WEIGHT = 100_000
 CALC_PERIOD_SECONDS = 60
@@ -68,6 +70,7 @@ class Harness(Protocol):
     def resume(self, job_id: int) -> None: ...
     def cancel(self, job_id: int) -> None: ...
     def set_nice(self, job_id: int, nice: int) -> None: ...
+    def set_user_priority(self, account: str, user: str, priority: int) -> None: ...
     def take_down(self, daemon: DaemonName) -> None: ...
     def bring_up(self, daemon: DaemonName) -> None: ...
 
@@ -93,8 +96,13 @@ class SimulatedHarness:
                 accounts=ACCOUNTS,
                 settings=PrioritySettings(
                     type="priority/multifactor",
-                    weights={"Age": 0, "Partition": BASE_PRIORITY, "QOS": QOS_WEIGHT},
-                    flags=frozenset(),
+                    weights={
+                        "Age": 0,
+                        "Assoc": 1,
+                        "Partition": BASE_PRIORITY,
+                        "QOS": QOS_WEIGHT,
+                    },
+                    flags=frozenset({"NO_NORMAL_ASSOC"}),
                     calc_period_seconds=CALC_PERIOD_SECONDS,
                     max_age_seconds=86_400,
                     site_factor_plugin="",
@@ -110,6 +118,7 @@ class SimulatedHarness:
         self.resume = self.slurm.resume
         self.cancel = self.slurm.cancel
         self.set_nice = self.slurm.set_nice
+        self.set_user_priority = self.slurm.set_user_priority
         self.take_down = self.slurm.take_down
         self.bring_up = self.slurm.bring_up
 
@@ -164,7 +173,9 @@ class RealHarness:
         cpus_per_node=CPUS_PER_NODE,
         speed=SPEED,
         extra={
+            "PriorityFlags": "NO_NORMAL_ASSOC",
             "PriorityWeightAge": "0",
+            "PriorityWeightAssoc": "1",
             "PriorityWeightPartition": str(BASE_PRIORITY),
             "PriorityWeightQOS": str(QOS_WEIGHT),
             "PriorityCalcPeriod": str(CALC_PERIOD_SECONDS // 60),
@@ -231,6 +242,10 @@ class RealHarness:
 
     def set_nice(self, job_id: int, nice: int) -> None:
         self._cluster.run("scontrol", "update", f"JobId={job_id}", f"Nice={nice}")
+
+    def set_user_priority(self, account: str, user: str, priority: int) -> None:
+        where = ("where", f"name={user}", f"account={account}")
+        self._cluster.run("sacctmgr", "-i", "modify", "user", *where, "set", f"priority={priority}")
 
     def take_down(self, daemon: DaemonName) -> None:
         if daemon == "slurmctld":

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from shapleyprio.slurm.command_line import ASSOCIATIONS, SACCT, SPRIO, SQUEUE
+from shapleyprio.slurm.command_line_associations import ACCOUNT_PRIORITIES, COORDINATORS, IN_FORCE
 from shapleyprio.slurm.command_line_config import QOS
 from shapleyprio.slurm.commands import FIXED
 from shapleyprio.slurm.releases import Release
@@ -36,8 +37,15 @@ SETTINGS = {
     "PriorityWeightAge": "0",
     "PriorityWeightPartition": "1000000",
     "PriorityWeightQOS": "1",
-    "PriorityFlags": "NO_NORMAL_QOS",
+    "PriorityWeightAssoc": "1",
+    "PriorityFlags": "NO_NORMAL_QOS,NO_NORMAL_ASSOC",
 }
+PRIORITIES = f"""\
+modify account where name=physics,particles cluster={ClusterSpec().name} set priority=300000
+modify user where name=root account=biology cluster={ClusterSpec().name} set priority=77
+add coordinator account=biology name=root
+"""
+"""What sacctmgr is to do; particles lies below physics, and nothing is set at biology itself."""
 
 
 class Scenario:
@@ -175,6 +183,7 @@ def record(cluster: PrivateSlurm) -> Path:
     cluster.add_accounts(ACCOUNTS)
     cluster.run("sacctmgr", "-i", "add", "qos", "high")
     cluster.run("sacctmgr", "-i", "modify", "qos", "high", "set", "priority=100")
+    cluster.run("sacctmgr", "-i", stdin=PRIORITIES)
     since = cluster.now()
     scenario = Scenario(cluster)
     scenario.play()
@@ -194,6 +203,11 @@ def record(cluster: PrivateSlurm) -> Path:
     keep("scontrol_partitions", "scontrol", "show", "partition", "-a", "-o")
     keep("sacctmgr_assoc", "sacctmgr", *ASSOCIATIONS, f"cluster={cluster.spec.name}")
     keep("sacctmgr_qos", "sacctmgr", *QOS)
+    where = ("where", f"cluster={cluster.spec.name}", "user=")
+    keep("sacctmgr_account_priorities", "sacctmgr", *ACCOUNT_PRIORITIES, *where)
+    keep("sacctmgr_coordinators", "sacctmgr", *COORDINATORS)
+    keep("sacctmgr_configuration", "sacctmgr", "show", "configuration")
+    keep("scontrol_assoc_mgr", "scontrol", *IN_FORCE, f"accounts={','.join(ACCOUNTS)}")
     array = scenario.jobs["differing"]
     gone = f"JobId={scenario.jobs['finished']},4000000,{array}_[8-11]"
     keep("scontrol_update_refused", "scontrol", "update", gone, "SiteFactor=33")

@@ -214,11 +214,11 @@ def test_waiting_jobs_get_their_site_factor(programs: Programs, slurm: CommandLi
     programs.scontrol()
     lines = (emit("33", "33_4", *JOB), emit("33", "33_5", *JOB), emit("36", "33_2", *JOB))
     programs.install("squeue", "; ".join([*lines, say("torn")]))
-    programs.install("sprio", say("33 -70"))
+    programs.install("sprio", say("33 -70 5"))
     queue = slurm.pending()
     first, second = queue.jobs
     assert (first.target, first.site_factor, first.reason) == ("33_[4-5]", -70, "Waits for a|b")
-    assert (first.job_id, first.array_job_id) == (33, 33)
+    assert (first.job_id, first.array_job_id, first.association) == (33, 33, 5)
     assert (second.job_id, second.array_job_id) == (36, 33)
     assert (second.target, second.site_factor, second.nice) == ("33_2", None, -5)
     assert [line.source for line in queue.malformed] == ["squeue"]

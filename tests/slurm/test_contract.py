@@ -11,6 +11,7 @@ import pytest
 from ClusterShell.RangeSet import RangeSet
 
 from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.associations import UNSET_PRIORITY, Association
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob, SlurmUnavailableError
 from shapleyprio.slurm.releases import Release, untested
@@ -565,6 +566,57 @@ def test_the_priority_of_a_qos_is_read_back_and_reaches_what_waits(harness: Harn
     assert harness.slurm.write("qos", {"normal": 0}) == {}
 
 
+def test_the_priority_of_an_account_is_that_of_its_new_jobs_and_of_touched_ones(
+    harness: Harness,
+) -> None:
+    occupy(harness)
+    touched, patient = waiting(harness), waiting(harness)
+    values = {"physics": 300, "particles": 300, "quarks": 300, "biology": 200}
+    refused = harness.slurm.write("association", values | {"unheard-of": 5})
+    assert refused.keys() == {"unheard-of"}
+    stored = harness.slurm.account_priorities()
+    assert {name: (stored[name].own, stored[name].due) for name in values} == {
+        name: (value, value) for name, value in values.items()
+    }
+    assert in_force(harness) == values
+    deep = harness.submit("quarks", 60, partition="pb")
+    known = until_known(harness, deep)
+    assert (known.association, known.priority) == (300, BASE_PRIORITY + 300)
+    assert harness.slurm.write("site_factor", {str(touched): 0}) == {}
+    assert pending(harness)[touched].association == 300
+    harness.wait(CALC_PERIOD_SECONDS)
+    harness.until(lambda: pending(harness)[patient].association == 300, "the recalculation")
+
+    assert harness.slurm.write("association", values | dict.fromkeys(values, 7)) == {}
+    upwards = ("quarks", "particles", "physics", "biology")
+    assert harness.slurm.write("association", dict.fromkeys(upwards, UNSET_PRIORITY)) == {}
+    assert {harness.slurm.account_priorities()[name].stored for name in values} == {UNSET_PRIORITY}
+    assert in_force(harness) == dict.fromkeys(values, 0)
+
+
+def test_a_users_own_priority_is_shown_beside_the_accounts(harness: Harness) -> None:
+    association = Association("physics", harness.user)
+    harness.slurm.write("association", {"physics": 300})
+    assert harness.slurm.account_priorities()["particles"].due == 300
+    harness.set_user_priority("physics", harness.user, 77)
+    found = harness.slurm.priorities_in_force(["physics"])
+    assert (found[association], found[Association("physics")]) == (77, 300)
+    harness.set_user_priority("physics", harness.user, UNSET_PRIORITY)
+    assert harness.slurm.write("association", {"physics": 0}) == {}
+    assert harness.slurm.account_priorities()["physics"].own == 0
+    assert harness.slurm.write("association", {"physics": UNSET_PRIORITY}) == {}
+    assert harness.slurm.priorities_in_force(["physics"]).get(association, 0) == 0
+
+
+def in_force(harness: Harness) -> dict[str, int]:
+    """Account -> the priority that the controller goes by, for its users as well."""
+    found = harness.slurm.priorities_in_force(list(ACCOUNTS))
+    by_account: dict[str, set[int]] = {}
+    for association, priority in found.items():
+        by_account.setdefault(association.account, set()).add(priority)
+    return {account: priority for account, (priority,) in by_account.items()}
+
+
 # -- the cluster
 
 
@@ -583,6 +635,7 @@ def test_the_layout_is_the_clusters(harness: Harness) -> None:
     assert all(p.allow_accounts == () for p in layout.partitions.values())
     assert layout.accounts.items() >= ACCOUNTS.items()
     assert layout.qos_priorities == {"normal": 0}
+    assert not harness.slurm.coordinators().powerless
     settings = layout.settings
     assert settings.type == "priority/multifactor"
     weights = {"Age": 0, "Partition": BASE_PRIORITY, "QOS": QOS_WEIGHT}
@@ -613,12 +666,15 @@ def test_without_the_controller_the_records_are_still_there(harness: Harness) ->
         harness.slurm.layout,
         lambda: harness.slurm.write("site_factor", {str(job): 5}),
         lambda: harness.slurm.write("nice", {str(job): -5}),
+        lambda: harness.slurm.write("association", {"physics": 5}),
+        lambda: harness.slurm.priorities_in_force(["physics"]),
     ):
         with pytest.raises(SlurmUnavailableError):
             ask()
     assert time.monotonic() - began < 20
     assert [r.state for r in records(harness, done)] == ["COMPLETED"]
     assert harness.slurm.qos_priorities() == {"normal": 0}
+    assert harness.slurm.account_priorities()["physics"].stored == UNSET_PRIORITY
     harness.bring_up("slurmctld")
     answer = pending(harness)[job]
     assert (answer.site_factor, answer.nice) == (0, 0)
@@ -651,6 +707,9 @@ def test_without_accounting_jobs_still_wait_and_records_come_later(harness: Harn
         harness.slurm.qos_priorities,
         harness.slurm.layout,
         lambda: harness.slurm.write("qos", {"normal": 5}),
+        harness.slurm.account_priorities,
+        harness.slurm.coordinators,
+        lambda: harness.slurm.write("association", {"physics": 5}),
     ):
         with pytest.raises(SlurmUnavailableError):
             ask()

@@ -23,11 +23,11 @@ from shapleyprio.slurm.text import (
 )
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line, equal_parts
 from shapleyprio.slurm.text_queue import (
+    factors_line,
     is_target,
     refusals,
-    site_factor_line,
     target_of,
-    with_site_factors,
+    with_factors,
 )
 from shapleyprio.slurm.text_squeue import WaitingRecords
 
@@ -74,12 +74,12 @@ def waiting(release: str) -> dict[str, PendingJob]:
     records = WaitingRecords(lines_of(release, "squeue_tasks"), SEPARATOR)
     assert records.may_lack_tasks()
     records.complete(lines_of(release, "squeue_folded"), SEPARATOR)
-    factors = [site_factor_line(one) for one in lines_of(release, "sprio")]
+    factors = [factors_line(one) for one in lines_of(release, "sprio")]
     known = dict(pair for pair in factors if not isinstance(pair, Malformed))
     assert len(known) == len(factors)
     queue = records.queue()
     assert not queue.malformed
-    return {job.label: job for job in with_site_factors(queue.jobs, known)}
+    return {job.label: job for job in with_factors(queue.jobs, known)}
 
 
 def task(number: int = 33, label: str = "33_2", **changes: str) -> str:
@@ -653,7 +653,7 @@ def squeue_line(text: str) -> PendingJob | Malformed:
 READERS: dict[str, tuple[Any, list[str]]] = {
     "sacct": (lambda text: accounting_line(text, "cpu", SEPARATOR), all_lines("sacct")),
     "squeue": (squeue_line, all_lines("squeue_tasks")),
-    "sprio": (site_factor_line, all_lines("sprio")),
+    "sprio": (factors_line, all_lines("sprio")),
     "node": (text_config.node_line, all_lines("scontrol_nodes")),
     "partition": (text_config.partition_line, all_lines("scontrol_partitions")),
     "assoc": (text_config.association_line, all_lines("sacctmgr_assoc")),

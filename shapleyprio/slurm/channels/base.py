@@ -8,7 +8,7 @@ name is written in a command is the adapters' business.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -20,11 +20,11 @@ from shapleyprio.slurm.port import Layout, Malformed, PendingJob, Slurm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorityTarget:
-    """One thing in Slurm that carries a priority: a pending job, or a QOS.
+    """One thing in Slurm that carries a priority: a pending job, a QOS or an account.
 
     Attributes:
         target: what `Slurm.write` takes.
-        key: what its managed value is kept under: the job id, or the name of the QOS.
+        key: what its managed value is kept under: the job id, or the name of the QOS or account.
         base_key: key of the array that a task was split from, else the same as `key`.
         label: what users call it.
         organization: who gets the priority; NOBODY's targets are left as they were found.
@@ -80,6 +80,9 @@ class Channel(ABC):
         needs_qos: whether every organization with accounts needs a QOS of its own.
         factor: the one of Slurm's priority factors that carries the points; None for a summand
             of its own.
+        shown_by: the attribute of `PendingJob` that shows how many points a job has by what was
+            written, where waiting jobs follow it late; None elsewhere.
+        yields: whether a value that somebody else has set since we wrote stays.
     """
 
     name: ClassVar[str]
@@ -87,6 +90,8 @@ class Channel(ABC):
     job_field: ClassVar[str | None] = None
     needs_qos: ClassVar[bool] = False
     factor: ClassVar[str | None] = None
+    shown_by: ClassVar[str | None] = None
+    yields: ClassVar[bool] = False
 
     @property
     def per_job(self) -> bool:
@@ -112,8 +117,16 @@ class Channel(ABC):
         """
 
     @abstractmethod
-    def values(self, slurm: Slurm) -> ChannelValues:
-        """Reads what stands at all targets now."""
+    def values(self, slurm: Slurm, targets: Collection[str]) -> ChannelValues:
+        """Reads what stands at targets now, and perhaps at others."""
+
+    @abstractmethod
+    def key_of(self, job: PendingJob) -> str:
+        """Returns the key of the target from which a job has its points."""
+
+    def is_foreign(self, value: int) -> bool:  # noqa: ARG002 - others need it
+        """Returns whether a value that is not ours was set by somebody."""
+        return True
 
     @abstractmethod
     def value(self, original: int, points: int) -> int:
@@ -140,6 +153,14 @@ class Channel(ABC):
     @abstractmethod
     def demands(self, layout: Layout, claims: Claims) -> Iterator[Finding]:
         """Yields what `check` has to say of the cluster's configuration."""
+
+    def inquire(self, slurm: Slurm, layout: Layout, claims: Claims) -> Iterator[Finding]:  # noqa: ARG002 - others need them
+        """Yields what `check` finds out by asking Slurm for more than its layout.
+
+        Raises:
+            SlurmError: it does not answer.
+        """
+        yield from ()
 
     def stray_jobs(self, pending: Iterable[PendingJob], claims: Claims) -> Iterator[Finding]:  # noqa: ARG002 - others need them
         """Yields what `check` has to say of waiting jobs that the channel does not reach."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar
 
 from shapleyprio.fairness.tenure import NOBODY
@@ -30,7 +30,7 @@ class _JobChannel(Channel):
         return [
             PriorityTarget(
                 target=job.target,
-                key=str(job.job_id),
+                key=self.key_of(job),
                 base_key=str(job.array_job_id),
                 label=job.label,
                 organization=claims.accounts.get(job.account, NOBODY),
@@ -40,12 +40,16 @@ class _JobChannel(Channel):
             if (value := self._value_of(job)) is not None
         ]
 
-    def values(self, slurm: Slurm) -> ChannelValues:
-        """Reads what stands at the waiting jobs now."""
+    def values(self, slurm: Slurm, targets: Collection[str]) -> ChannelValues:  # noqa: ARG002 - it reads all
+        """Reads what stands at all waiting jobs now."""
         queue = slurm.pending()
         return ChannelValues(
             {job.target: self._value_of(job) for job in queue.jobs}, queue.malformed
         )
+
+    def key_of(self, job: PendingJob) -> str:
+        """Returns the job's own key."""
+        return str(job.job_id)
 
 
 class SiteFactor(_JobChannel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from shapleyprio.fairness.scale import Scale
@@ -45,9 +45,13 @@ class Qos(Channel):
             if qos in claims.qos
         ]
 
-    def values(self, slurm: Slurm) -> ChannelValues:
+    def values(self, slurm: Slurm, targets: Collection[str]) -> ChannelValues:  # noqa: ARG002 - it reads all
         """Reads the priorities of all QOS."""
         return ChannelValues(dict(slurm.qos_priorities()))
+
+    def key_of(self, job: PendingJob) -> str:
+        """Returns the job's QOS."""
+        return job.qos
 
     def value(self, original: int, points: int) -> int:  # noqa: ARG002 - it is ours alone
         """Returns the points."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
 from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
     Controller,
@@ -18,6 +19,7 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
 )
 from shapleyprio.slurm.simulated.accounting import Accounting
+from shapleyprio.slurm.simulated.associations import Associations
 from shapleyprio.slurm.simulated.engine import Engine
 from shapleyprio.slurm.simulated.jobs import Job
 from shapleyprio.slurm.simulated.scheduling import Machines, Priorities
@@ -70,6 +72,7 @@ class SimulatedSlurm:
     Attributes:
         malformed: lines to be returned by every `pending` (source squeue) or `records` (others).
         missing_privileges: channel -> what is missing; writing there is refused.
+        coordinators_found: what it says of coordinators.
     """
 
     def __init__(self, spec: SimulatedSpec, *, now: int, accounting_delay: int = 0) -> None:
@@ -82,11 +85,14 @@ class SimulatedSlurm:
         """
         self.malformed: list[Malformed] = []
         self.missing_privileges: dict[str, str] = {}
+        self.coordinators_found = Coordinators({}, powerless=False)
         self._spec = spec
         self._accounts = dict(spec.accounts)
         self._machines = Machines(spec.nodes, spec.partitions)
         self._accounting = Accounting(accounting_delay)
-        self._priorities = Priorities(spec.settings, spec.qos or {"normal": 0})
+        self._priorities = Priorities(
+            spec.settings, spec.qos or {"normal": 0}, Associations(self._accounts)
+        )
         self._engine = Engine(self._machines, self._priorities, self._accounting, now)
         self._down: set[DaemonName] = set()
         self._writes_left: int | None = None
@@ -169,6 +175,11 @@ class SimulatedSlurm:
         for job in jobs:
             job.nice = nice
             self._engine.compute(job)
+
+    def set_user_priority(self, account: str, user: str, priority: int) -> None:
+        """Changes the association priority of a user in an account, as a coordinator may."""
+        self._need("slurmdbd")
+        self._engine.set_association_priority(account, user, priority)
 
     def hold(self, job_id: int) -> None:
         """Keeps a waiting job from starting."""
@@ -268,6 +279,24 @@ class SimulatedSlurm:
         self._need("slurmdbd")
         return dict(self._priorities.qos)
 
+    def account_priorities(self) -> Mapping[str, AccountPriority]:
+        """Reads account -> its association priority."""
+        self._need("slurmdbd")
+        return self._priorities.associations.accounts()
+
+    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
+        """Reads association -> priority; only of users that have one of their own."""
+        self._need("slurmctld")
+        associations = self._priorities.associations
+        due = {Association(name): found.due for name, found in associations.accounts().items()}
+        in_force = due | associations.of_users()
+        return {one: priority for one, priority in in_force.items() if one.account in accounts}
+
+    def coordinators(self) -> Coordinators:
+        """Returns what was made up."""
+        self._need("slurmdbd")
+        return self.coordinators_found
+
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
         """Yields the records of jobs that existed at some time in [since, until]."""
         self._need("slurmdbd")
@@ -291,22 +320,26 @@ class SimulatedSlurm:
         )
 
     def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
-        """Writes site factors, nices or QOS priorities."""
+        """Writes site factors, nices, or priorities of QOS or accounts."""
         if not values:
             return {}
         job_field = CHANNELS[channel].job_field
-        self._need("slurmdbd" if job_field is None else "slurmctld")
+        if channel != "qos":
+            self._need("slurmctld")
+        if job_field is None:
+            self._need("slurmdbd")
         if missing := self.missing_privileges.get(channel):
             raise SlurmRefusedError(f"Access/permission denied: {missing}")
         self._engine.settle()
         refused = {}
         for target, value in values.items():
             self._count_write()
-            why = (
-                self._write_qos(target, value)
-                if job_field is None
-                else self._write_jobs(job_field, target, value)
-            )
+            if job_field is not None:
+                why = self._write_jobs(job_field, target, value)
+            elif channel == "qos":
+                why = self._write_qos(target, value)
+            else:
+                why = self._write_account(target, value)
             if why is not None:
                 refused[target] = why
         return refused
@@ -324,6 +357,12 @@ class SimulatedSlurm:
         if value < 0:
             return f"{value} is below 0"
         self._engine.set_qos_priority(target, value)
+        return None
+
+    def _write_account(self, target: str, value: int) -> str | None:
+        if target not in self._accounts:
+            return "no such account"
+        self._engine.set_association_priority(target, "", value)
         return None
 
     def _write_jobs(self, field: str, target: str, value: int) -> str | None:

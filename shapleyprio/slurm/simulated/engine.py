@@ -36,7 +36,7 @@ class Engine:
         self._next_id = FIRST_JOB_ID
         self.submitted = 0
         self._began = self._computed = now
-        self._qos_changed = False
+        self._changed = False
 
     # -- time
 
@@ -104,28 +104,40 @@ class Engine:
     # -- priorities
 
     def settle(self) -> None:
-        """Catches up with the last of Slurm's regular recalculations, which ages and QOS await."""
+        """Catches up with the last of Slurm's regular recalculations.
+
+        Ages and changes of QOS and associations await them.
+        """
         period = max(self.priorities.settings.calc_period_seconds, 1)
         last = self.now - (self.now - self._began) % period
         if last <= self._computed:
             return
         self._computed = last
-        if self.priorities.ages or self._qos_changed:
-            self._qos_changed = False
+        if self.priorities.ages or self._changed:
+            self._changed = False
             for job in self.waiting.jobs.values():
-                job.priority = self.priorities.of(job, last)
+                self.priorities.compute(job, last)
             self.waiting.disorder()
 
     def compute(self, job: Job) -> None:
         """Recalculates one job's priority, as Slurm does at once when the job is updated."""
-        job.priority = self.priorities.of(job, self.now)
+        self.priorities.compute(job, self.now)
         self.waiting.disorder()
 
     def set_qos_priority(self, qos: str, priority: int) -> None:
         """Changes a QOS; what waits already follows at the next recalculation."""
         self.settle()
         self.priorities.set_qos(qos, priority)
-        self._qos_changed = True
+        self._changed = True
+
+    def set_association_priority(self, account: str, user: str, priority: int) -> None:
+        """Changes an account, or a user in it; what waits follows as with a QOS."""
+        self.settle()
+        if user:
+            self.priorities.associations.set_user(account, user, priority)
+        else:
+            self.priorities.associations.set_account(account, priority)
+        self._changed = True
 
     # -- jobs
 
@@ -235,7 +247,7 @@ class Engine:
 
     def _wait(self, job: Job, reason: str) -> None:
         job.reason = reason
-        job.priority = self.priorities.of(job, self.now)
+        self.priorities.compute(job, self.now)
         self.waiting.add(job)
 
     def _know(self, job: Job) -> None:

@@ -26,6 +26,7 @@ class Job:
         array_id: id of the array it belongs to, None for a plain job.
         tasks: indices of the tasks it stands for: all that wait as one, or its own.
         eligible: second from which it can start and its age counts, unless it is held.
+        association: points of its association when the priority was last computed.
         reason: why it waits; only a job that waits for its turn may start.
         execution: how often it was requeued.
         start: of the current execution, None while it waits.
@@ -46,6 +47,7 @@ class Job:
     submit: int
     nice: int
     site_factor: int = 0
+    association: int = 0
     priority: int = 0
     array_id: int | None = None
     tasks: tuple[int, ...] = ()
@@ -131,5 +133,6 @@ class Job:
             priority=self.priority,
             nice=self.nice,
             site_factor=self.site_factor if self.reason == WAITS else None,
+            association=self.association if self.reason == WAITS else None,
             processors=self.processors,
         )

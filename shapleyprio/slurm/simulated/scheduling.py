@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from shapleyprio.slurm.port import PrioritySettings
+from shapleyprio.slurm.simulated.associations import Associations
 from shapleyprio.slurm.simulated.jobs import HELD, WAITS, Job, Rank
 
 
@@ -90,22 +91,39 @@ class Waiting:
 class Priorities:
     """Computes priorities as Slurm's multifactor plugin does."""
 
-    def __init__(self, settings: PrioritySettings, qos: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        settings: PrioritySettings,
+        qos: Mapping[str, int],
+        associations: Associations,
+    ) -> None:
         self.settings = settings
         self.qos = dict(qos)
+        self.associations = associations
+        self._per_association = settings.weights.get("Assoc", 0)
         self._age = settings.weights.get("Age", 0)
         self.ages = self._age != 0
         self._fixed = self._fixed_factors()
 
-    def of(self, job: Job, now: int) -> int:
-        """Returns the priority of a job now; at least 1, or 0 while it is held."""
-        if job.reason == HELD:
-            return 0
-        factors = self._fixed[job.qos]
+    def compute(self, job: Job, now: int) -> None:
+        """Gives a job the priority that it has now; at least 1, or 0 while it is held."""
+        job.association = int(self._per_association * self._association_factor(job))
+        job.priority = 0 if job.reason == HELD else self._sum(job, now)
+
+    def _sum(self, job: Job, now: int) -> int:
+        factors = self._fixed[job.qos] + job.association
         if self.ages:
             age = max(now - job.eligible, 0) / self.settings.max_age_seconds
             factors += self._age * min(age, 1.0)
         return max(int(factors + job.site_factor - job.nice), 1)
+
+    def _association_factor(self, job: Job) -> float:
+        if not self._per_association:
+            return 0
+        priority = self.associations.priority(job.account, job.user)
+        if "NO_NORMAL_ASSOC" in self.settings.flags:
+            return priority
+        return priority / (self.associations.largest() or 1)
 
     def set_qos(self, qos: str, priority: int) -> None:
         """Changes the priority of a QOS."""

@@ -1,0 +1,170 @@
+"""Association priorities through sacctmgr and scontrol.
+
+sacctmgr shows what accounting has. What counts is what slurmctld goes by, and that may differ:
+up to 25.05.0 it hears of a change at an account, of those below only what lies directly below it.
+So a change names every account, and is verified in slurmctld.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+
+from shapleyprio.slurm import text_config
+from shapleyprio.slurm.associations import (
+    UNSET_PRIORITY,
+    AccountPriority,
+    Association,
+    Coordinators,
+    account_priorities,
+)
+from shapleyprio.slurm.command_line_config import ping, readable, shown
+from shapleyprio.slurm.commands import SlurmCommands, cause
+from shapleyprio.slurm.port import SlurmRefusedError
+from shapleyprio.slurm.text_associations import (
+    StoredAccount,
+    coordinators_line,
+    in_force_line,
+    stored_account_line,
+)
+
+# user=: those of accounts alone; WOPLimits: what is set there and not above
+ACCOUNT_PRIORITIES = ("-nP", "show", "assoc", "WOPLimits", "format=Account,ParentName,Priority")
+COORDINATORS = ("-nP", "show", "account", "WithCoord", "format=Account,Coordinators")
+IN_FORCE = ("show", "assoc_mgr", "flags=assoc")
+MOST_LINE_CHARACTERS = 3_000  # without the library readline, sacctmgr reads 4095 of a line
+DENIALS = ("Access/permission denied", "permission to perform", "Invalid user id")
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.+@:-]+")
+
+
+class CommandLineAssociations:
+    """The part of the port `Slurm` that has to do with associations.
+
+    Args:
+        commands: runs them.
+        cluster: returns the name of the cluster.
+    """
+
+    def __init__(self, commands: SlurmCommands, cluster: Callable[[], str]) -> None:
+        self._commands = commands
+        self._ask_cluster = cluster
+
+    def account_priorities(self) -> Mapping[str, AccountPriority]:
+        """Reads account -> its association priority, as accounting has it."""
+        accounts = self._stored()
+        return account_priorities(
+            {account.account: account.priority for account in accounts},
+            {account.account: account.parent for account in accounts},
+        )
+
+    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
+        """Reads what the controller goes by: association -> priority.
+
+        Without accounts scontrol would print all associations of the cluster.
+        """
+        ping(self._commands)
+        found: dict[Association, int] = {}
+        for names in _lists(accounts):
+            for line in self._commands.lines("scontrol", *IN_FORCE, f"accounts={names}"):
+                association = in_force_line(line)
+                if association is not None:
+                    name, priority = readable(association)
+                    found[name] = priority
+        return found
+
+    def coordinators(self) -> Coordinators:
+        """Reads who coordinates accounts."""
+        config = text_config.configuration(self._commands.read("sacctmgr", "show", "configuration"))
+        by_account = shown(self._commands, coordinators_line, "sacctmgr", *COORDINATORS)
+        return Coordinators(
+            {account: names for account, names in by_account if names},
+            powerless=config.get("DisableCoordDBD", "").casefold() == "yes",
+        )
+
+    def write(self, values: Mapping[str, int], remedy: Callable[[], str]) -> dict[str, str]:
+        """Writes priorities of accounts in one session, and returns what was not changed.
+
+        Args:
+            values: account -> priority, or UNSET_PRIORITY.
+            remedy: returns how to get the privilege, if it is missing.
+        """
+        refused = {
+            account: "has a name that sacctmgr's input cannot hold"
+            for account in values
+            if _PLAIN.fullmatch(account) is None
+        }
+        wanted = {account: value for account, value in values.items() if account not in refused}
+        if not wanted:
+            return refused
+        ping(self._commands)  # slurmdbd alone would take it, and slurmctld not hear of it
+        # without -i it would ask back, and at the end of its input for ever
+        answer = self._commands.feed("sacctmgr", self._lines(wanted), "-i")
+        if any(denial in answer.complaints for denial in DENIALS):
+            raise SlurmRefusedError(
+                f"Slurm lets us change no account's priority ({cause(answer.complaints, 1)}):"
+                f" {remedy() or 'see the log of slurmdbd'}"
+            )
+        if answer.code != 0:
+            present = self.account_priorities()
+            for account, value in wanted.items():
+                if account not in present:
+                    refused[account] = "no such account"
+                elif present[account].stored != value:
+                    refused[account] = cause(answer.complaints, answer.code)
+        return refused
+
+    @cached_property
+    def _cluster(self) -> str:
+        return self._ask_cluster()
+
+    def _lines(self, values: Mapping[str, int]) -> Iterator[str]:
+        """Yields what sacctmgr reads: a line for each value, and one for each that is to be unset.
+
+        What is unset is done last and from above: below an account that still has the old value,
+        slurmctld would take over that one.
+        """
+        by_value: dict[int, list[str]] = {}
+        for account, value in values.items():
+            by_value.setdefault(value, []).append(account)
+        unset = by_value.pop(UNSET_PRIORITY, [])
+        for value, accounts in by_value.items():
+            for names in _lists(accounts):
+                yield self._line(names, value)
+        if unset:
+            for account in _from_above(unset, self._stored()):
+                yield self._line(account, UNSET_PRIORITY)
+
+    def _line(self, accounts: str, value: int) -> str:
+        where = f"where name={accounts} cluster={self._cluster}"
+        return f"modify account {where} set priority={value}"
+
+    def _stored(self) -> list[StoredAccount]:
+        where = ("where", f"cluster={self._cluster}", "user=")
+        return shown(self._commands, stored_account_line, "sacctmgr", *ACCOUNT_PRIORITIES, *where)
+
+
+def _lists(names: Iterable[str]) -> Iterator[str]:
+    """Joins names by commas, so many at a time as a line takes."""
+    joined = ""
+    for name in names:
+        if joined and len(joined) + len(name) >= MOST_LINE_CHARACTERS:
+            yield joined
+            joined = ""
+        joined += f",{name}" if joined else name
+    if joined:
+        yield joined
+
+
+def _from_above(accounts: Iterable[str], stored: Iterable[StoredAccount]) -> list[str]:
+    """Sorts accounts so that none comes before one above it."""
+    parents = {account.account: account.parent for account in stored}
+
+    def depth(account: str) -> int:
+        above, count = parents.get(account), 0
+        while above is not None and count < len(parents):
+            above, count = parents.get(above), count + 1
+        return count
+
+    return sorted(accounts, key=depth)
