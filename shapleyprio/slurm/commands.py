@@ -228,9 +228,9 @@ class SlurmCommands:
     def feed(self, program: str, orders: Iterable[str], *arguments: str) -> SlurmAnswer:
         """Runs a command that takes orders from its standard input, one a line.
 
-        It must print something for each order, as scontrol and sacctmgr do, for that shows that it still
-        works. Orders are taken as it comes to read them, and none when the time limit has passed
-        since the start; it ends when it has done those that were taken.
+        It must print something for each order, as scontrol and sacctmgr do, for that shows that it
+        still works. Orders are taken as it comes to read them, and none when the time limit has
+        passed since the start; it ends when it has done those that were taken.
 
         Args:
             program: the command.

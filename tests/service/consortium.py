@@ -70,6 +70,7 @@ class Cluster(SimulatedSlurm):
         *,
         settings: PrioritySettings = QUIET,
         qos: Mapping[str, int] | None = None,
+        accounts: Mapping[str, str | None] | None = None,
         accounting_delay: int = 0,
     ) -> None:
         super().__init__(
@@ -77,7 +78,7 @@ class Cluster(SimulatedSlurm):
                 cluster=name,
                 nodes={"a1": 4, "a2": 4, "b1": 4},
                 partitions={"pa": ["a1", "a2"], "pb": ["b1"], "all": ["a1", "a2", "b1"]},
-                accounts={"physics": None, "biology": None, "guest": None},
+                accounts={"physics": None, "biology": None, "guest": None, **(accounts or {})},
                 qos=qos,
                 settings=settings,
             ),

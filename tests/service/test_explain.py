@@ -181,7 +181,15 @@ def test_a_job_as_json(steered: Service) -> None:
     assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
     assert output["received_processor_hours"] == pytest.approx(-80 / 3600)
     assert output["pushes"] == [
-        {"cycle": 1, "at": NOW + 10, "old": 0, "new": FIRST, "state": "applied"}
+        {
+            "cycle": 1,
+            "at": NOW + 10,
+            "channel": "site_factor",
+            "target": "2",
+            "old": 0,
+            "new": FIRST,
+            "state": "applied",
+        }
     ]
     nobodys = json.loads(json.dumps(job(steered, "4").as_json()))
     assert nobodys.keys() == output.keys()
