@@ -39,8 +39,8 @@ class Schedule:
             is not known (a recorded schedule without nodes) or an owner outside the consortium.
         copies: int64, how many processors.
         contribution: φ of each organization at the window's end: exact for ref, the estimate for
-            rand, that of coalitions that start jobs by release for shapley and live, φ̃ for all
-            others; None where owners are not known.
+            rand, as `shapley.estimate` has it for shapley and live, φ̃ for all others; None
+            where owners are not known.
         seconds: that the decisions took, reading and compiling left out.
         coalitions: values of the coalitions that the policy decided by: of all under ref, of the
             sampled ones under rand; None where it kept no schedules of coalitions.

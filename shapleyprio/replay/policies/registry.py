@@ -37,7 +37,7 @@ SAMPLED_REFERENCE = "rand"
 """What stands in for the reference where there are too many organizations for it."""
 
 SHAPLEY = "shapley"
-"""The policy by the Shapley value of coalitions that start jobs by release."""
+"""The policy by Shapley values that are computed anew every now and then."""
 
 LIVE = "live"
 """The policy that a daemon could follow."""
@@ -179,8 +179,8 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
             ),
             Policy(
                 name=SHAPLEY,
-                decision="the largest φ − ψ, φ being the Shapley value of coalitions that start "
-                "jobs by release",
+                decision="the largest φ − ψ, φ being computed every now and then, from "
+                "coalitions that decide as under ref where that is affordable",
                 schedule=_shapley,
                 heeds=("recompute", "coalitions"),
             ),

@@ -1,7 +1,7 @@
-"""Policies by the Shapley value of coalitions that start their jobs by release.
+"""Policies by Shapley values that are computed every now and then, from what is known then.
 
-No coalition decides by contributions of its own, as under Ref, so a contribution costs one pass
-over the jobs for each coalition, and it can be computed at any moment from what is known then.
+In between contributions follow their polynomials, so the consortium's schedule needs no values of
+coalitions at every moment, as it does under Ref.
 """
 
 from __future__ import annotations

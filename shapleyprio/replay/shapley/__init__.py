@@ -1,6 +1,8 @@
-"""Shapley values of coalitions that each run their jobs first come, first served.
+"""Shapley values of a game that grows: who came with which jobs and which processors, until when.
 
-While a coalition has more work than processors it is busy in any order, so its value hardly
-depends on the order in which it serves its members. That makes a coalition's value one pass over
-its members' jobs, without a decision in it and independent of every other coalition.
+Coalitions decide as under Ref (`deciding`) while that is affordable. Else they run first come, first
+served (`first_come`): while a coalition has more work than processors it is busy in any order, so
+its value hardly depends on whom it serves first. That makes a value one pass over the members'
+jobs, without a decision in it and independent of every other coalition, so that few coalitions can
+do for many organizations (`sampling`, `fluid`).
 """

@@ -53,11 +53,11 @@ def test_who_always_computes_anew_decides_as_ref_does(workload: Workload) -> Non
 GAME = Game(
     organization=np.array([0, 0, 1]),
     release=np.array([0, 0, 3]),
-    processing_time=np.array([9, 9, 2]),
+    processing_time=np.array([9, 9, 20]),
     processors=np.array([2, 2, 1]),
     since=np.array([0]),
     owned=np.array([[1, 1]]),
-    until=30,
+    until=50,
 )
 
 
