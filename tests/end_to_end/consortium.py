@@ -27,6 +27,7 @@ from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.testbed.errors import TestbedError
 from shapleyprio.testbed.processes import wait_until
+from tests.end_to_end import forked
 
 CLUSTER = "e2e"
 MEMBERS = ("alpha", "beta", "gamma")
@@ -163,8 +164,11 @@ class Consortium:
 
     def run(self, *arguments: str, config: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command of shapleyprio to its end."""
+        words = (*arguments, "--config", str(config or self.config_file))
+        if self.cluster.spec.speed == 1:
+            return forked.run(words, self._environment(), timeout=COMMAND_SECONDS)
         return subprocess.run(
-            self._command(*arguments, "--config", str(config or self.config_file)),
+            self._command(*words),
             env=self._environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
