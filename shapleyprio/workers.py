@@ -1,7 +1,7 @@
-"""Worker processes of the daemon: long work beside its cycles that is in nobody's way.
+"""Worker processes of the daemon: work that must not be in the way of its other threads.
 
-A worker has the lowest priority, one core, a limit to its memory, and it ends when the daemon
-does, however that ends.
+A worker has one core and ends when the daemon does, however that ends. One that does long work
+beside the cycles also has the lowest priority and a limit to its memory.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import os
 import resource
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from signal import SIGKILL
+from tempfile import TemporaryFile
 from typing import IO
 
 ONE_THREAD = dict.fromkeys(
@@ -29,6 +30,9 @@ LONGEST_COMPLAINT = 300
 """Characters of the worker's standard error that a message quotes."""
 
 LOWEST_PRIORITY = 19
+
+DYING_SECONDS = 5.0
+"""A worker that has closed its output has so long to end with an exit code of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,11 @@ def lifeline() -> Iterator[int]:
 
 
 def start_worker(
-    program: Sequence[str], lifeline: int, *, errors: int | IO[str] = subprocess.PIPE
+    program: Sequence[str],
+    lifeline: int,
+    *,
+    errors: int | IO[str] = subprocess.PIPE,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[str]:
     """Starts a worker that reads requests on standard input and answers on standard output.
 
@@ -61,6 +69,7 @@ def start_worker(
         program: with its arguments.
         lifeline: the end to read that the worker gets.
         errors: where its standard error goes.
+        environment: variables for it, beside our own.
 
     Raises:
         OSError: it cannot be started.
@@ -72,8 +81,141 @@ def start_worker(
         stderr=errors,
         text=True,
         pass_fds=[lifeline],
-        env={**os.environ, **ONE_THREAD},
+        env={**os.environ, **ONE_THREAD, **(environment or {})},
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What became of a request to a worker.
+
+    Attributes:
+        line: that it answered; empty if it ended instead.
+        late: whether it was killed because its time was up.
+        code: its exit code; 0 while it lives.
+        complaints: its standard error; empty while it lives.
+    """
+
+    line: str
+    late: bool = False
+    code: int = 0
+    complaints: str = ""
+
+
+class LastingWorker:
+    """A process that answers requests, one after the other, for as long as it lives.
+
+    It is started for the first request, and anew for the first one after its end.
+
+    Args:
+        environment: variables for it, beside our own.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = environment
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._program: Sequence[str] = ()
+        self._process: subprocess.Popen[str] | None = None
+        self._open = ExitStack()
+
+    def ask(self, program: Sequence[str], request: str, time_limit: float) -> Reply | None:
+        """Asks and waits for the answer, which is one line; one caller at a time.
+
+        Args:
+            program: that answers, with its arguments; its lifeline is added to them. A worker
+                that runs another one is replaced.
+            request: one line, without its end.
+            time_limit: seconds, after which the worker is killed.
+
+        Returns:
+            What became of it; None if `stop` was called before.
+
+        Raises:
+            OSError: the worker cannot be started.
+        """
+        late = False
+
+        def give_up() -> None:
+            nonlocal late
+            late = True
+            self._kill()
+
+        timer = threading.Timer(time_limit, give_up)
+        timer.daemon = True  # nobody waits for a timer of whoever has ended meanwhile
+        timer.start()
+        try:
+            process = self._running(program)
+            if process is None:
+                return None
+            line = _exchange(process, request)
+        finally:
+            timer.cancel()
+        if line:
+            self._errors.truncate(0)
+            return Reply(line=line)
+        code, complaints = self.end(dying=True)
+        return Reply(line="", late=late, code=code, complaints=complaints)
+
+    def stop(self) -> None:
+        """Ends the worker, whatever it is doing, and starts no other."""
+        with self._lock:
+            self._stopped = True
+        self._kill()
+
+    def end(self, *, dying: bool = False) -> tuple[int, str]:
+        """Ends the worker and frees what it leaves; nobody may be asking.
+
+        Args:
+            dying: it is about to end by itself.
+
+        Returns:
+            Its exit code and what it complained about.
+        """
+        with self._lock:
+            process, self._process = self._process, None
+            if process is None:
+                return 0, ""
+            with suppress(subprocess.TimeoutExpired):  # one that ends by itself has its own code
+                process.wait(DYING_SECONDS if dying else 0)
+            process.kill()
+            with suppress(BrokenPipeError):  # a request that it did not read
+                process.communicate()
+            self._errors.seek(0)
+            complaints = self._errors.read()
+            self._open.close()
+            return process.returncode, complaints
+
+    def _running(self, program: Sequence[str]) -> subprocess.Popen[str] | None:
+        if self._process is not None and program != self._program:
+            self.end()
+        with self._lock:
+            if self._stopped:
+                return None
+            if self._process is None:
+                line = self._open.enter_context(lifeline())
+                # as long as the worker lives; what is appended stands at the end of what is left
+                self._errors = self._open.enter_context(TemporaryFile("a+"))  # noqa: SIM115
+                self._process = start_worker(
+                    [*program, str(line)], line, errors=self._errors, environment=self._environment
+                )
+                self._program = program
+            return self._process
+
+    def _kill(self) -> None:
+        with self._lock:
+            if self._process is not None:
+                self._process.kill()
+
+
+def _exchange(process: subprocess.Popen[str], request: str) -> str:
+    """Returns the line that answers; it is empty if the worker ends instead."""
+    assert process.stdin is not None, "a worker reads its requests there"
+    assert process.stdout is not None, "a worker writes its answers there"
+    with suppress(BrokenPipeError):
+        process.stdin.write(request + "\n")
+        process.stdin.flush()
+    return process.stdout.readline()
 
 
 def last_words(code: int, complaints: str) -> str:
@@ -95,13 +237,22 @@ def be_worker(lifeline: int, memory_limit: int) -> None:
         lifeline: descriptor of a pipe that is closed when the daemon is gone.
         memory_limit: bytes of address space.
     """
-    threading.Thread(target=_end_with_the_daemon, args=[lifeline], daemon=True).start()
+    end_with_the_daemon(lifeline)
     os.nice(LOWEST_PRIORITY)
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = memory_limit if hard == resource.RLIM_INFINITY else min(memory_limit, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _end_with_the_daemon(lifeline: int) -> None:
+def end_with_the_daemon(lifeline: int) -> None:
+    """Lets this process end when the daemon does, however that ends.
+
+    Args:
+        lifeline: descriptor of a pipe that is closed when the daemon is gone.
+    """
+    threading.Thread(target=_await_the_end, args=[lifeline], daemon=True).start()
+
+
+def _await_the_end(lifeline: int) -> None:
     os.read(lifeline, 1)  # nobody writes: it returns when the last one who could is gone
     os._exit(1)

@@ -341,7 +341,7 @@ def test_what_goes_on_failing_is_logged_once(url: str) -> None:
 def test_a_killed_worker_is_replaced(daemon: Daemon) -> None:
     contend(daemon.slurm)
     daemon.run()
-    process = daemon.worker._process
+    process = daemon.worker._worker._process
     assert process is not None
     process.kill()
     process.wait()
@@ -358,10 +358,10 @@ def test_a_stopping_daemon_does_not_wait_for_an_estimate(url: str) -> None:
     with Store.open(url, create=True) as store:
         daemon = Daemon(store, url, program=program("import time; time.sleep(600)"), patience=0)
         daemon.run()
-        process = daemon.worker._process
+        process = daemon.worker._worker._process
         while process is None:
             time.sleep(0.01)
-            process = daemon.worker._process
+            process = daemon.worker._worker._process
         daemon.estimates.stop()
         assert process.poll() is not None
         assert not [t for t in threading.enumerate() if t.name.startswith("estimation")]
@@ -371,7 +371,7 @@ def test_a_worker_does_not_outlive_a_killed_daemon(url: str) -> None:
     children = (
         "from shapleyprio.estimation.worker import WORKER, EstimationWorker\n"
         f"worker = EstimationWorker({url!r}, {NAME!r}, WORKER)\n"
-        "process = worker._running(2**32)\n"
+        f"process = worker._worker._running([*WORKER, {url!r}, {NAME!r}, str(2**32)])\n"
         "print(process.pid, flush=True)\n"
         "input()"
     )
