@@ -37,16 +37,17 @@ def command(config_path: Path, *, json_file: Path | None) -> None:
     with Store.open(config.store.url) as store:
         status = read_status(stored_cluster(config, store))
     if write_json(json_file, status.as_json()):
-        render(Console(), status, config.fairness.rule)
+        render(Console(), status, config.fairness.rule, config.slurm.adapter)
 
 
-def render(console: Console, status: Status, rule: str) -> None:
+def render(console: Console, status: Status, rule: str, adapter: str) -> None:
     """Prints the table and what an admin should know of the last cycle.
 
     Args:
         console: where to.
         status: of the cluster.
         rule: the one that the configuration chooses.
+        adapter: so.
     """
     cycle = status.cycle
     slurm = f", Slurm {cycle.slurm_version}" if cycle.slurm_version else ""
@@ -67,6 +68,11 @@ def render(console: Console, status: Status, rule: str) -> None:
         f"last cycle {cycle.number}: {cycle.outcome}, {cycle.seen} records read, "
         f"{cycle.written} priorities written"
     )
+    if adapter == "auto" and cycle.adapter == "command_line":
+        console.print(
+            "adapter command_line instead of pyslurm; `shapleyprio check` says why",
+            highlight=False,
+        )
     if status.estimated is not None:
         age = cycle.t - status.estimated.t
         console.print(

@@ -51,7 +51,9 @@ class SlurmSection(ConfigSection):
     )
     adapter: AdapterName = key(
         DEFAULT_ADAPTER,
-        "Adapter to Slurm: command_line runs the commands of Slurm.",
+        "Adapter to Slurm: command_line runs the commands of Slurm; pyslurm asks Slurm's library "
+        "where that serves, if pyslurm is built for the cluster's release (docs/pyslurm.md), and "
+        "is an error if not; auto then runs the commands instead.",
         DEFAULT_ADAPTER,
     )
     bin_directory: AbsolutePath = key(

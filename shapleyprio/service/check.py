@@ -16,6 +16,7 @@ from shapleyprio.service.check_table import check_table
 from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import (
+    AdapterInUse,
     Controller,
     Layout,
     PendingQueue,
@@ -52,6 +53,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     if isinstance(controller, Finding):
         yield controller
         return
+    yield from _adapter(slurm.adapter())
     yield from _controller(controller, now)
     layout = _ask(slurm.layout, "the cluster's layout")
     if isinstance(layout, Finding):
@@ -111,6 +113,17 @@ def _ask(question: Callable[[], Found], what: str) -> Found | Finding:
             "Slurm",
             f"{what} cannot be read: {error}",
             "mend that and check again: what depends on it was not checked",
+        )
+
+
+def _adapter(adapter: AdapterInUse) -> Iterator[Finding]:
+    if adapter.why:
+        yield Finding(
+            Severity.NOTICE,
+            "slurm.adapter",
+            f"{adapter.name} is used instead of {adapter.instead_of}: {adapter.why}",
+            f"make {adapter.instead_of} fit (docs/pyslurm.md), or set slurm.adapter to "
+            f'"{adapter.name}"',
         )
 
 

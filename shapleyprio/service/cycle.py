@@ -132,6 +132,7 @@ class Cycle:
         standings = opened.ledger.standings(report.t, names)
         watch.lap("account")
         report.slurm_version = self._known_layout.version
+        report.adapter = self._slurm.adapter()
         self._check_enforcement(dry_run=dry_run)
         observation = self._observe(report, opened)
         watch.lap("observe")
@@ -365,6 +366,7 @@ class Cycle:
             message=message,
             seconds=report.seconds,
             slurm_version=report.slurm_version,
+            adapter=report.adapter.name if report.adapter else "",
             rule=report.rule,
             estimated_at=report.estimated_at,
             missed=report.missed,

@@ -21,7 +21,7 @@ from shapleyprio.service.dry_run import DryRun
 from shapleyprio.service.lease import Lease, LeaseHeldError, lasting
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import CycleReport
-from shapleyprio.slurm.port import SlurmError
+from shapleyprio.slurm.port import AdapterInUse, SlurmError
 from shapleyprio.slurm.releases import untested
 from shapleyprio.wording import visible
 
@@ -90,6 +90,7 @@ class Daemon:
         self._dry_run = parts.dry_run
         self._submitted: int | None = None
         self._slurm_version = ""
+        self._adapter: AdapterInUse | None = None
         self._newcomers = False
         self._changing_schedule = Lock()
         self._stopping = False
@@ -210,6 +211,7 @@ class Daemon:
             self._dry_run.begin()
         report = self._cycle.run(dry_run=dry_run)
         self._log_version(report.slurm_version)
+        self._log_adapter(report.adapter)
         self._metrics.publish(report, dry_run=dry_run)
         self._notifier.notify(f"STATUS=cycle {report.number}: {report.pushed.applied} written")
         log.info(
@@ -234,6 +236,18 @@ class Daemon:
             log.info("Slurm", version=version)
             if reason := untested(version):
                 log.warning(f"this release of Slurm {reason}", version=version)
+
+    def _log_adapter(self, adapter: AdapterInUse | None) -> None:
+        """Logs that another adapter is used than is preferred, once and again when that changes."""
+        if adapter != self._adapter:
+            self._adapter = adapter
+            if adapter is not None and adapter.why:
+                log.warning(
+                    "Slurm is spoken to in another way than is preferred",
+                    adapter=adapter.name,
+                    instead_of=adapter.instead_of,
+                    why=adapter.why,
+                )
 
     def _schedule_new_job_poll(self) -> None:
         """Schedules the poll for newly submitted jobs between cycles."""

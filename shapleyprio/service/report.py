@@ -16,7 +16,7 @@ from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service.accounting import Tally
 from shapleyprio.service.following import Foreign
 from shapleyprio.service.push import PushCounts
-from shapleyprio.slurm.port import Node, PendingJob
+from shapleyprio.slurm.port import AdapterInUse, Node, PendingJob
 from shapleyprio.store import NewPush, StandingRow
 
 
@@ -65,6 +65,7 @@ class CycleReport:
         lag_seconds: age of the newest second up to which accounting is known to be complete.
         seconds: phase -> how long it took.
         slurm_version: the release of Slurm.
+        adapter: through which Slurm was spoken to.
         rule: name of the rule that ranked the organizations.
         estimated_at: second for which the contributions that it ranked by were estimated; None
             if they are the ledger's.
@@ -85,6 +86,7 @@ class CycleReport:
     lag_seconds: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     slurm_version: str = ""
+    adapter: AdapterInUse | None = None
     rule: str = ""
     estimated_at: int | None = None
 

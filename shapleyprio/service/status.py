@@ -81,6 +81,7 @@ class Status:
             "cycle": self.cycle.number,
             "outcome": self.cycle.outcome,
             "slurm_version": self.cycle.slurm_version,
+            "adapter": self.cycle.adapter,
             "rule": self.cycle.rule,
             "estimated_at": self.cycle.estimated_at,
             "coalitions": self.estimated and self.estimated.coalitions,

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from shapleyprio.slurm.command_line import CommandLineSlurm
 from shapleyprio.slurm.port import Connection, Slurm
+from shapleyprio.slurm.pyslurm.adapter import PyslurmSlurm
 
 DEFAULT_ADAPTER = "command_line"
 
-ADAPTERS: Mapping[str, Callable[[Connection], Slurm]] = {DEFAULT_ADAPTER: CommandLineSlurm}
+ADAPTERS: Mapping[str, Callable[[Connection], Slurm]] = {
+    DEFAULT_ADAPTER: CommandLineSlurm,
+    "pyslurm": PyslurmSlurm,
+    "auto": partial(PyslurmSlurm, falls_back=True),
+}
 """Name -> adapter."""
 
 

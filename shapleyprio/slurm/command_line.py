@@ -18,6 +18,7 @@ from shapleyprio.slurm.command_line_config import (
 from shapleyprio.slurm.command_line_writes import CommandLineWrites
 from shapleyprio.slurm.commands import SlurmCommands
 from shapleyprio.slurm.port import (
+    AdapterInUse,
     Connection,
     Controller,
     Layout,
@@ -63,6 +64,10 @@ class CommandLineSlurm:
         )
         self._associations = CommandLineAssociations(self._commands, self.cluster)
         self._writes = CommandLineWrites(self._commands, self._associations)
+
+    def adapter(self) -> AdapterInUse:
+        """Names the command line."""
+        return AdapterInUse(name="command_line")
 
     # -- reading
 

@@ -90,12 +90,7 @@ class CommandLineWrites:
         if not values:
             return {}
         setting = SETTINGS[channel]
-        low, high = setting.smallest, setting.largest
-        refused = {
-            target: f"{value} is not between {low} and {high}"
-            for target, value in values.items()
-            if not low <= value <= high
-        }
+        refused = out_of_bounds(channel, values)
         rest = {target: value for target, value in values.items() if target not in refused}
         if setting.entity == "qos":
             return refused | self._write_qos(setting, rest)
@@ -118,13 +113,28 @@ class CommandLineWrites:
         refused |= dict.fromkeys(left, OUT_OF_TIME)
         if answer.code != 0:
             refused |= _complaints(answer, named)
+        self.check_privilege(channel, values, refused)
+        return refused
+
+    def check_privilege(
+        self, channel: str, values: Mapping[str, int], refused: Mapping[str, str]
+    ) -> None:
+        """Finds out whether nothing was written because we may not.
+
+        Args:
+            channel: that was written to.
+            values: target -> new value.
+            refused: target -> why it has not got it.
+
+        Raises:
+            SlurmRefusedError: so it is.
+        """
         if values and all(refused.get(target, "").startswith(DENIALS) for target in values):
             why = next(iter(refused.values()))
             raise SlurmRefusedError(
-                f"Slurm lets us change no job's {name} ({why}):"
+                f"Slurm lets us change no job's {SETTINGS[channel].name} ({why}):"
                 f" {self.privilege(channel) or 'see the log of slurmctld'}"
             )
-        return refused
 
     def _write_qos(self, setting: Setting, values: Mapping[str, int]) -> dict[str, str]:
         refused: dict[str, str] = {}
@@ -170,6 +180,21 @@ def _complaints(answer: SlurmAnswer, targets: Sequence[str]) -> dict[str, str]:
     if refused or "No error" in answer.complaints:
         return refused
     return dict.fromkeys(targets, cause(answer.said, answer.code))
+
+
+def out_of_bounds(channel: str, values: Mapping[str, int]) -> dict[str, str]:
+    """Returns what the channel does not take: target -> why.
+
+    Args:
+        channel: to write to.
+        values: target -> new value.
+    """
+    low, high = SETTINGS[channel].smallest, SETTINGS[channel].largest
+    return {
+        target: f"{value} is not between {low} and {high}"
+        for target, value in values.items()
+        if not low <= value <= high
+    }
 
 
 def _user_name(number: int) -> str:

@@ -225,12 +225,33 @@ class Connection:
     cluster: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterInUse:
+    """How a cluster is spoken to.
+
+    Attributes:
+        name: of the adapter.
+        instead_of: the one that would have been preferred; empty if there is none.
+        why: that one is not used; empty if there is none.
+    """
+
+    name: str
+    instead_of: str = ""
+    why: str = ""
+
+
 class Slurm(Protocol):
     """One cluster.
 
     Every method raises SlurmUnavailableError when a daemon it needs does not answer within the
     adapter's own time limit, and SlurmRefusedError when Slurm refuses.
     """
+
+    def adapter(self) -> AdapterInUse:
+        """Says how the cluster is spoken to; asks nothing of it.
+
+        An adapter that has to find out whether it can be used knows after the first `controller`.
+        """
 
     def controller(self) -> Controller:
         """Asks the controller for its state; the cheapest call there is."""

@@ -74,6 +74,7 @@ class CycleRow:
         message: one line for the admin (at most 500 characters are kept).
         seconds: phase -> how long it took.
         slurm_version: the release of Slurm, such as ``24.11.5``; empty if it is not known.
+        adapter: through which Slurm was spoken to; empty if it is not known.
         rule: name of the rule that ranked the organizations; empty if it did not get there.
         estimated_at: second for which the contributions that it ranked by were estimated; None
             if they are the ledger's.
@@ -94,6 +95,7 @@ class CycleRow:
     message: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     slurm_version: str = ""
+    adapter: str = ""
     rule: str = ""
     estimated_at: int | None = None
     missed: int = 0

@@ -227,6 +227,7 @@ cycle = _table(
     Column("quarantined", _COUNT, nullable=False, server_default="0"),
     _optional("estimated_at", _SECOND),
     Column("missed", _COUNT, nullable=False, server_default="0"),
+    Column("adapter", Words(32), nullable=False, server_default=""),
     Index("cycle_by_started", "cluster", "started"),
 )
 

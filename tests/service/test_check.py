@@ -17,6 +17,7 @@ from shapleyprio.estimation import packages
 from shapleyprio.service.check import check
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import (
+    AdapterInUse,
     Controller,
     Layout,
     Malformed,
@@ -382,6 +383,18 @@ def test_a_release_outside_the_tested_ones_is_a_warning(version: str, shown: str
 @pytest.mark.parametrize("version", ["22.05.8", "23.11.10", "26.05.5"])
 def test_a_release_between_the_tested_ones_is_no_finding(version: str) -> None:
     assert found(config(), Cluster(layout_changes={"version": version})) == {}
+
+
+def test_an_adapter_that_stands_in_for_another_is_a_notice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used = AdapterInUse(name="command_line", instead_of="pyslurm", why="it is for another Slurm")
+    slurm = Cluster()
+    monkeypatch.setattr(slurm, "adapter", lambda: used)
+    finding = found(config(), slurm)["slurm.adapter"]
+    assert finding.severity is Severity.NOTICE
+    assert finding.message == "command_line is used instead of pyslurm: it is for another Slurm"
+    assert 'set slurm.adapter to "command_line"' in finding.remedy
 
 
 def test_accounts_that_slurm_does_not_enforce_are_an_error() -> None:

@@ -18,7 +18,8 @@ from shapleyprio.service.daemon import Daemon, DaemonParts
 from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import CycleReport
-from shapleyprio.slurm.port import SlurmUnavailableError
+from shapleyprio.service.status import read_status
+from shapleyprio.slurm.port import AdapterInUse, SlurmUnavailableError
 from shapleyprio.store import Store
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS, Cluster, config
 
@@ -121,6 +122,17 @@ def test_a_good_cycle_is_logged_and_counted(stage: Stage) -> None:
     assert (slurm["event"], slurm["version"]) == ("Slurm", "26.05.0")
     assert (line["event"], line["number"], line["written"]) == ("cycle", 1, 1)
     assert stage.cycles("ok") == 1
+
+
+def test_an_adapter_that_stands_in_for_another_is_logged_once_and_recorded(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = AdapterInUse(name="command_line", instead_of="pyslurm", why="it is for another Slurm")
+    monkeypatch.setattr(stage.slurm, "adapter", lambda: used)
+    _, line, _ = logged(stage, "_cycle_or_log")
+    assert (line["log_level"], line["adapter"], line["why"]) == ("warning", used.name, used.why)
+    assert [line["event"] for line in logged(stage, "_cycle_or_log")] == ["cycle"]
+    assert read_status(stage.store.cluster(NAME)).as_json()["adapter"] == "command_line"
 
 
 def test_the_next_cycle_comes_when_the_order_turns(

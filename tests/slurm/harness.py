@@ -19,6 +19,7 @@ from shapleyprio.testbed.errors import TestbedError
 
 CLUSTER = "contract"
 PARTITIONS = MappingProxyType({"pa": ("a1", "a2"), "pb": ("b1", "b2")})
+REAL_ADAPTERS = ("command_line", "pyslurm")
 NODES = ("a1", "a2", "b1", "b2")
 CPUS_PER_NODE = 4
 ACCOUNTS = MappingProxyType(
@@ -164,7 +165,7 @@ class SimulatedHarness:
 
 
 class RealHarness:
-    """A private real Slurm on an accelerated clock, through Slurm's commands."""
+    """A private real Slurm on an accelerated clock, through one of the adapters."""
 
     slack_seconds = 2 * SPEED
     spec = ClusterSpec(
@@ -182,12 +183,13 @@ class RealHarness:
         },
     )
 
-    def __init__(self, cluster: PrivateSlurm) -> None:
+    def __init__(self, cluster: PrivateSlurm, adapter: str) -> None:
         self._cluster = cluster
         self._down: set[DaemonName] = set()
-        self._names = (f"contract-{number}" for number in count())
+        self._names = (f"{adapter}-{number}" for number in count())
         self.user = cluster.paths.user
-        self.slurm = connect(Connection(environment=cluster.environment, timeout_seconds=20))
+        connection = Connection(environment=cluster.environment, timeout_seconds=20)
+        self.slurm = connect(connection, adapter)
 
     def submit(
         self,

@@ -12,7 +12,7 @@ from shapleyprio.cli import main
 from shapleyprio.config import ConfigError, connect, load_config
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.command_line import CommandLineSlurm
-from shapleyprio.slurm.port import Connection, Slurm
+from shapleyprio.slurm.port import AdapterInUse, Connection, Slurm
 from tests.service.consortium import Cluster
 
 if TYPE_CHECKING:
@@ -73,6 +73,20 @@ def test_an_adapter_that_is_registered_serves_every_command(
     assert cluster.writes
     assert set(map(type, connections)) == {Connection}
     assert connections[0] == Connection(timeout_seconds=7, bin_directory=Path("/opt/slurm/bin"))
+
+
+def test_status_says_which_adapter_stands_in_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster()
+    file = written(tmp_path, adapter="auto")
+    monkeypatch.setitem(_registry(), "auto", lambda _: cluster)
+    for name, said in (("pyslurm", False), ("command_line", True)):
+        monkeypatch.setattr(cluster, "adapter", lambda name=name: AdapterInUse(name=name))
+        assert CliRunner().invoke(main, ["daemon", "--once", "--config", str(file)]).exit_code == 0
+        status = CliRunner().invoke(main, ["status", "--config", str(file)]).output
+        assert ("adapter command_line instead of pyslurm" in status) == said
+        cluster.wait(30)
 
 
 def _registry() -> dict[str, object]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from ClusterShell.RangeSet import RangeSet
 
 from shapleyprio.fairness.runs import JobRecord
@@ -25,33 +27,54 @@ from tests.slurm.harness import (
     NODES,
     PARTITIONS,
     QOS_WEIGHT,
+    REAL_ADAPTERS,
     Harness,
     RealHarness,
     SimulatedHarness,
 )
 
+HAS_PYSLURM = find_spec("pyslurm") is not None
 LONG = 36_000
 NO_JOB = 4_000_000
 JOB_CHANNELS = [name for name, channel in CHANNELS.items() if channel.per_job]
 
 
 @pytest.fixture(scope="module")
-def real_harness(prepared_database: Path) -> Iterator[RealHarness]:
+def cluster(prepared_database: Path) -> Iterator[PrivateSlurm]:
     with (
         tempfile.TemporaryDirectory(prefix="slurm-") as folder,
         PrivateSlurm(Path(folder), RealHarness.spec, prepared=prepared_database) as cluster,
     ):
         cluster.add_accounts(ACCOUNTS)
-        yield RealHarness(cluster)
+        yield cluster
 
 
-@pytest.fixture(params=["simulated", pytest.param("real", marks=pytest.mark.real_slurm)])
-def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
-    harness: Harness = (
-        SimulatedHarness()
-        if request.param == "simulated"
-        else request.getfixturevalue("real_harness")
-    )
+@pytest.fixture(scope="module")
+def real_harnesses() -> dict[str, RealHarness]:
+    """By adapter; they share the cluster."""
+    return {}
+
+
+def on_a_real_slurm(adapter: str) -> ParameterSet:
+    marks = [pytest.mark.real_slurm]
+    if adapter == "pyslurm":
+        marks.append(pytest.mark.skipif(not HAS_PYSLURM, reason="pyslurm is not installed"))
+    return pytest.param(adapter, marks=marks)
+
+
+@pytest.fixture(params=["simulated", *map(on_a_real_slurm, REAL_ADAPTERS)])
+def harness(
+    request: pytest.FixtureRequest, real_harnesses: dict[str, RealHarness]
+) -> Iterator[Harness]:
+    harness: Harness
+    adapter = request.param
+    if adapter == "simulated":
+        harness = SimulatedHarness()
+    else:
+        cluster = request.getfixturevalue("cluster")
+        if adapter not in real_harnesses:
+            real_harnesses[adapter] = RealHarness(cluster, adapter)
+        harness = real_harnesses[adapter]
     yield harness
     harness.clear()
 

@@ -9,6 +9,7 @@ from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
+    AdapterInUse,
     Controller,
     Layout,
     Malformed,
@@ -96,6 +97,10 @@ class SimulatedSlurm:
         self._engine = Engine(self._machines, self._priorities, self._accounting, now)
         self._down: set[DaemonName] = set()
         self._writes_left: int | None = None
+
+    def adapter(self) -> AdapterInUse:
+        """Names the simulation."""
+        return AdapterInUse(name="simulated")
 
     # -- time
 
