@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 
 from shapleyprio.bench.measure import MakeBar, Measurement, of_runs, seconds_of
+from shapleyprio.bench.slurm_adapters import adapters
 from shapleyprio.bench.slurm_probe import Answered, Stretch, probing
 from shapleyprio.bench.slurm_queue import TASKS, Cycles, Queue, full_queue
 from shapleyprio.bench.slurm_reaction import JOBS, reactions
@@ -46,14 +48,39 @@ def slurm(
         SlurmUnavailableError: this machine cannot have a private Slurm.
         SlurmError: it can, but something did not work.
     """
+    with _queue(folder, pending, bar) as queue:
+        yield from _reading(queue, bar)
+        counting = Counting(queue.cluster)
+        for channel in (channel for channel in CHANNELS if channel in channels):
+            yield from _cost(queue, channel, counting, bar)
+            if CHANNELS[channel].per_job:
+                yield from _reactions(queue, channel, poll_intervals, bar)
+
+
+def slurm_adapters(
+    folder: Path, pending: int, names: Sequence[str], bar: MakeBar
+) -> Iterator[Measurement]:
+    """Measures adapters beside each other on a private real Slurm.
+
+    Args:
+        folder: for the whole state.
+        pending: how many jobs wait.
+        names: of the adapters.
+        bar: makes progress bars.
+
+    Raises:
+        SlurmUnavailableError: this machine cannot have a private Slurm.
+        SlurmError: it can, but something did not work.
+    """
+    with _queue(folder, pending, bar) as queue:
+        yield from adapters(queue, names, bar)
+
+
+@contextmanager
+def _queue(folder: Path, pending: int, bar: MakeBar) -> Iterator[Queue]:
     try:
         with full_queue(folder / "slurm", pending, bar("submitting", pending)) as queue:
-            yield from _reading(queue, bar)
-            counting = Counting(queue.cluster)
-            for channel in (channel for channel in CHANNELS if channel in channels):
-                yield from _cost(queue, channel, counting, bar)
-                if CHANNELS[channel].per_job:
-                    yield from _reactions(queue, channel, poll_intervals, bar)
+            yield queue
     except SlurmUnavailableHere as reason:
         raise SlurmUnavailableError(str(reason)) from reason
     except TestbedError as error:

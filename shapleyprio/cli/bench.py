@@ -22,6 +22,7 @@ from shapleyprio.cli.options import count_option, poll_interval_option
 from shapleyprio.cli.parameters import BenchParameters
 from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.refusals import refuse_missing_directories
+from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.wording import three_digits
 
@@ -73,6 +74,14 @@ MOST_PENDING = 100_000
     type=click.Choice(list(CHANNELS)),
     help="With slurm: how to write priorities; give it several times.  [default: all]",
 )
+@click.option(
+    "--adapter",
+    "adapters",
+    multiple=True,
+    type=click.Choice([name for name in ADAPTERS if name != "auto"]),
+    help="With slurm: measure the calls of this adapter alone; give it several times to see them "
+    "side by side.",
+)
 @poll_interval_option(
     "poll_intervals",
     default=("10s", "30s", "60s"),
@@ -100,7 +109,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     slurm   what the daemon costs a private real Slurm, which is booted for that: its
             calls, how long it takes to read the queue (with an array of 100,000 tasks,
             too), how soon squeue -j is answered meanwhile, how soon new jobs have
-            their priority; needs the packages of shapleyprio[trial] and some 20 minutes
+            their priority; needs the packages of shapleyprio[trial] and some 20 minutes;
+            with --adapter instead how long an adapter's calls take, some 5 minutes
 
     Needs neither a configuration nor a cluster.
     """  # noqa: D301  # click wants the backspace itself
@@ -208,8 +218,11 @@ def measure_slurm(
         ReplayError: packages are missing.
     """
     with packages_needed("bench", "trial"):
-        from shapleyprio.bench.slurm import install, slurm
+        from shapleyprio.bench.slurm import install, slurm, slurm_adapters
     install(lambda line: click.echo(f"shapleyprio: {line}", err=True))
+    if parameters.adapters:
+        yield from slurm_adapters(folder, parameters.pending, parameters.adapters, bar)
+        return
     channels = parameters.channels or tuple(CHANNELS)
     yield from slurm(folder, parameters.pending, channels, parameters.poll_intervals, bar)
 

@@ -221,6 +221,7 @@ class BenchParameters:
         most_organizations: how many there are in replays at most.
         pending: how many jobs wait in the real Slurm.
         channels: by which to write into it; empty for all.
+        adapters: to measure beside each other, instead of all else.
         poll_intervals: seconds of the daemon from cycle to cycle.
     """
 
@@ -230,4 +231,5 @@ class BenchParameters:
     most_organizations: int
     pending: int
     channels: tuple[str, ...]
+    adapters: tuple[str, ...]
     poll_intervals: tuple[int, ...]
