@@ -130,7 +130,8 @@ def test_every_key_can_be_given(file: Path) -> None:
         ),
         (
             "[push]\ncolor = 1\n" + ONE,
-            "2: push.color: unknown key; remove it, or take one of channel, influence, table, touch",
+            "2: push.color: unknown key; remove it, or take one of channel, influence, table, "
+            "touch",
         ),
         (
             '[fairnes]\nhorizon = "3d"\n' + ONE,

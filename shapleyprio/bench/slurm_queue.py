@@ -48,8 +48,9 @@ NOBODYS_NODE = "spare"
 SETTINGS = {
     # Slurm's own default, in place of a testbed's haste
     "SchedulerParameters": "batch_sched_delay=3",
-    # what the channel qos asks for, and the others do not mind
-    "PriorityFlags": "NO_NORMAL_QOS",
+    # what the channels qos and association ask for, and the others do not mind
+    "PriorityFlags": "NO_NORMAL_QOS,NO_NORMAL_ASSOC",
+    "PriorityWeightAssoc": "1",
     "PriorityWeightQOS": "1",
     "MaxArraySize": str(TASKS + 1),
 }

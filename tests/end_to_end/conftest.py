@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.testbed.cluster import PrivateSlurm
-from tests.end_to_end.consortium import GUESTS, MEMBERS, QOS, QOS_PRIORITY, Consortium, clear, spec
+from tests.end_to_end.consortium import (
+    BELOW,
+    GUESTS,
+    MEMBERS,
+    QOS,
+    QOS_PRIORITY,
+    Consortium,
+    clear,
+    spec,
+)
 
 
 @pytest.fixture(scope="package")
@@ -24,7 +33,7 @@ def cluster_at(prepared_database: Path) -> Iterator[Callable[[int], PrivateSlurm
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="slurm-"))
                 slurm = PrivateSlurm(Path(folder, "c"), spec(speed), prepared=prepared_database)
                 clusters[speed] = stack.enter_context(slurm)
-                slurm.add_accounts(dict.fromkeys((*MEMBERS, GUESTS)))
+                slurm.add_accounts({**dict.fromkeys((*MEMBERS, GUESTS)), **BELOW})
                 qos = ",".join(QOS)
                 slurm.run("sacctmgr", "-i", "add", "qos", qos, f"priority={QOS_PRIORITY}")
                 where = ("where", f"name={','.join(MEMBERS)}")

@@ -34,6 +34,9 @@ MEMBERS = ("alpha", "beta", "gamma")
 GUESTS = "guests"
 """An account that no organization claims."""
 
+BELOW = MappingProxyType({"alpha-lab": "alpha", "alpha-desk": "alpha-lab"})
+"""Accounts of alpha, each below the one before."""
+
 QOS_PRIORITY = 5
 QOS = MappingProxyType(dict.fromkeys(MEMBERS, QOS_PRIORITY))
 """A QOS of every organization's own, with the priority that their admin has chosen."""
@@ -47,7 +50,8 @@ SETTINGS = MappingProxyType(
         "PriorityWeightAge": "0",
         "PriorityWeightPartition": str(BASE_PRIORITY),
         "PriorityWeightQOS": "1",
-        "PriorityFlags": "NO_NORMAL_QOS",
+        "PriorityWeightAssoc": "1",
+        "PriorityFlags": "NO_NORMAL_QOS,NO_NORMAL_ASSOC",
     }
 )
 """Priorities that stand still as long as nobody writes any, and well above the floor."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.end_to_end.consortium import ALL_CPUS, QOS, Consortium
 
@@ -28,7 +29,7 @@ def since(cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> in
     return consortium.since
 
 
-@pytest.mark.parametrize("channel", ["site_factor", "nice", "qos"])
+@pytest.mark.parametrize("channel", CHANNELS)
 def test_who_lends_much_and_asks_little_starts_next_though_submitted_last(
     consortium: Consortium, since: int, channel: str
 ) -> None:
@@ -65,3 +66,5 @@ def test_who_lends_much_and_asks_little_starts_next_though_submitted_last(
 
     consortium.succeed("rollback")
     assert consortium.slurm.qos_priorities() == {**QOS, "normal": 0}
+    stored = consortium.slurm.account_priorities().values()
+    assert {priority.own for priority in stored} == {None}

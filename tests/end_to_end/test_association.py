@@ -1,0 +1,118 @@
+"""The channel association on a real Slurm: right at submission, down to the last sub-account."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from shapleyprio.slurm.associations import UNSET_PRIORITY
+from tests.end_to_end.consortium import (
+    ALL_CPUS,
+    BASE_PRIORITY,
+    BELOW,
+    GUESTS,
+    MEMBERS,
+    Consortium,
+    clear,
+)
+
+pytestmark = pytest.mark.real_slurm
+
+SPEED = 1
+FOUND = 500
+"""What stands at a sub-account before we come."""
+
+ACCOUNTS = (*MEMBERS, GUESTS, *BELOW)
+
+
+@pytest.fixture(autouse=True)
+def busy(consortium: Consortium) -> Iterator[None]:
+    """Nothing starts; all lend alike, so that the first listed leads. Empty again in the end."""
+    consortium.slurm.write("association", {"alpha-lab": FOUND})
+    consortium.occupy()
+    yield
+    consortium.close()
+    clear(consortium.cluster)
+    consortium.slurm.write("association", dict.fromkeys(ACCOUNTS, UNSET_PRIORITY))
+
+
+def own(consortium: Consortium) -> dict[str, int | None]:
+    """Account -> what is set at it in accounting."""
+    found = consortium.slurm.account_priorities()
+    return {account: found[account].own for account in ACCOUNTS}
+
+
+def in_force(consortium: Consortium) -> dict[str, int]:
+    """Account -> what slurmctld goes by, for the account and its users."""
+    found: dict[str, set[int]] = {}
+    for association, priority in consortium.slurm.priorities_in_force(ACCOUNTS).items():
+        found.setdefault(association.account, set()).add(priority)
+    return {account: priority for account, (priority,) in found.items()}
+
+
+def expected(consortium: Consortium) -> dict[str, int]:
+    points = consortium.points()
+    return {**points, **dict.fromkeys(BELOW, points["alpha"])}
+
+
+def test_a_job_has_its_priority_from_its_submission_on_and_waiting_ones_follow(
+    consortium: Consortium,
+) -> None:
+    old = consortium.cluster.submit("alpha-desk", 60, processors=ALL_CPUS, nice=3)
+    consortium.configure(channel="association")
+    assert consortium.once() == len(MEMBERS) + len(BELOW)
+    points = consortium.points()
+    assert in_force(consortium) == {**expected(consortium), GUESTS: 0}
+    new = {name: consortium.cluster.submit(name, 60) for name in (*MEMBERS, *BELOW, GUESTS)}
+    jobs = consortium.waiting()  # asked once, at once
+    base = BASE_PRIORITY
+    assert {name: jobs[job].priority - base for name, job in new.items()} == (
+        {**expected(consortium), GUESTS: 0}
+    )
+    assert jobs[old].priority == base + points["alpha"] - 3, "it was touched"
+    assert consortium.once() == 0
+
+    explained = json.loads(consortium.succeed("explain", str(new["alpha-desk"]), "--json"))
+    assert [(push["channel"], push["target"]) for push in explained["pushes"]] == [
+        ("association", "alpha-desk")
+    ]
+    checked = json.loads(consortium.run("check", "--json").stdout)["findings"]
+    assert "error" not in {finding["severity"] for finding in checked}
+    assert not [one for one in checked if one["subject"].startswith("organization")]
+
+    consortium.slurm.write("association", {"beta": 7})  # somebody else
+    consortium.configure(channel="association", organizations=MEMBERS[::-1])
+    assert consortium.once() == 4, "all but beta, which is left as it was set"
+    assert own(consortium)["beta"] == 7
+    jobs = consortium.waiting()
+    for name in ("alpha-desk", "gamma"):
+        assert jobs[new[name]].association == consortium.points()["alpha" if "-" in name else name]
+    assert (jobs[new["gamma"]].nice, jobs[old].nice, jobs[old].site_factor) == (0, 3, 0)
+
+    consortium.succeed("rollback")
+    put_back = dict.fromkeys(ACCOUNTS) | {"alpha-lab": FOUND, "beta": 7}
+    assert own(consortium) == put_back
+    assert in_force(consortium) == {
+        **dict.fromkeys(ACCOUNTS, 0),
+        "alpha-lab": FOUND,
+        "alpha-desk": FOUND,
+        "beta": 7,
+    }
+
+
+def test_a_daemon_killed_in_the_middle_of_changes_loses_nothing(consortium: Consortium) -> None:
+    for number in range(3):
+        turned = MEMBERS[number:] + MEMBERS[:number]
+        consortium.configure(channel="association", organizations=turned)
+        with consortium.daemon() as daemon:
+            consortium.until(lambda: consortium.open_pushes() > 0, what="a push to begin")
+            time.sleep(0.1 * number)
+            daemon.kill()
+    consortium.once()
+    assert consortium.open_pushes() == 0
+    assert in_force(consortium) == {**expected(consortium), GUESTS: 0}
+    consortium.succeed("rollback")
+    assert own(consortium) == dict.fromkeys(ACCOUNTS) | {"alpha-lab": FOUND}
