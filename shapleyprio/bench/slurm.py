@@ -41,7 +41,7 @@ def slurm(
         pending: how many jobs wait.
         channels: to write through; they take their turns in the order of `CHANNELS`.
         poll_intervals: seconds of the daemon from cycle to cycle, to see how soon new jobs get
-            their priority; with the channels qos and association they have it when they are submitted.
+            their priority; with the channels qos and association they have it at submission.
         bar: makes progress bars.
 
     Raises:

@@ -32,6 +32,7 @@ from shapleyprio.slurm.port import (
 )
 from shapleyprio.slurm.priority import others_can_add
 from shapleyprio.store import ClusterStore, CycleRow, StoreError, Transaction
+from shapleyprio.wording import listed
 
 CATCH_UP_SECONDS = 86_400
 """At most this much of unread accounting goes into one transaction."""
@@ -101,6 +102,7 @@ class Cycle:
         self._layout: Layout | None = None
         self._layout_read = 0
         self._followers = Followers()
+        self._foreign = Foreign()
 
     def run(self, *, dry_run: bool = False) -> CycleReport:
         """Runs one cycle, recorded in the store whether it succeeds or fails.
@@ -330,8 +332,24 @@ class Cycle:
         report.foreign = Foreign(
             tuple(target.key for target in foreign), tuple(job.label for job in strays)
         )
+        self._log_foreign(report.foreign)
         others = [other for other in CHANNELS.values() if other is not channel]
         report.planned = planned + plan_rollback(self._store, self._slurm, others, stamp)
+
+    def _log_foreign(self, foreign: Foreign) -> None:
+        """Logs what others have set, when it is not what they had in the cycle before."""
+        if foreign == self._foreign:
+            return
+        self._foreign = foreign
+        if foreign == Foreign():
+            log.info("nobody else sets priorities any more", channel=self._channel.name)
+            return
+        log.warning(
+            "somebody else has set priorities; they are left as they are",
+            channel=self._channel.name,
+            targets=listed(foreign.targets),
+            jobs=listed(foreign.jobs),
+        )
 
     def _push(self, report: CycleReport, tenures: Tenures, points: Mapping[str, int]) -> None:
         """Writes the table of points first: what is submitted meanwhile goes by the new order."""

@@ -223,6 +223,7 @@ class Daemon:
             quarantined=report.tally.quarantined,
             planned=len(report.planned),
             written=report.pushed.applied,
+            touched=report.touched,
             seconds=round(sum(report.seconds.values()), 3),
         )
         if self._dry_run is not None:

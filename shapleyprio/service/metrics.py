@@ -219,6 +219,15 @@ class Metrics(Collector):
         )
         rule.add_metric([self._cluster, last.rule], 1)
         yield rule
+        foreign = GaugeMetricFamily(
+            "shapleyprio_foreign_priorities",
+            "Accounts that somebody else has set, and waiting jobs that do not have the points of "
+            "their account.",
+            labels=["cluster", "of"],
+        )
+        foreign.add_metric([self._cluster, "accounts"], len(last.foreign.targets))
+        foreign.add_metric([self._cluster, "jobs"], len(last.foreign.jobs))
+        yield foreign
         for name, documentation in BY_ORGANIZATION.items():
             family = GaugeMetricFamily(
                 f"shapleyprio_organization_{name}",

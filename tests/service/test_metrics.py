@@ -32,6 +32,7 @@ NAMES = {
     "shapleyprio_last_success_timestamp_seconds": "gauge",
     "shapleyprio_ledger_lag_seconds": "gauge",
     "shapleyprio_ranking_rule_info": "gauge",
+    "shapleyprio_foreign_priorities": "gauge",
     "shapleyprio_drift_runs": "counter",
     "shapleyprio_drift_timestamp_seconds": "gauge",
     "shapleyprio_build_info": "gauge",
