@@ -128,7 +128,7 @@ class AccountPriorities(Channel):
             if organization != NOBODY and account in stored
         }
         yield from _own_priorities(ours, stored, layout)
-        yield from _own_priorities_of_users(slurm.priorities_in_force(list(ours)), layout)
+        yield from _own_priorities_of_users(slurm.priorities_in_force(list(ours)), stored, layout)
         yield from _heirs(stored, layout, claims)
         yield from _coordinators(slurm, ours, layout)
 
@@ -180,15 +180,19 @@ def _own_priorities(
 
 
 def _own_priorities_of_users(
-    in_force: Mapping[Association, int], layout: Layout
+    in_force: Mapping[Association, int], stored: Mapping[str, AccountPriority], layout: Layout
 ) -> Iterator[Finding]:
+    """Finds users who go by something else than what is due to their account.
+
+    slurmctld may show 0 at an account that inherits, whose users have what it inherits.
+    """
     for association, priority in in_force.items():
-        of_account = in_force.get(Association(association.account))
-        if association.user and of_account is not None and priority != of_account:
+        due = stored[association.account].due
+        if association.user and priority != due:
             yield Finding(
                 Severity.WARNING,
                 f"user {association.user} of account {association.account}",
-                f"has a priority of {priority} where the account has {of_account}: the jobs "
+                f"has a priority of {priority} where the account has {due}: the jobs "
                 "stand apart from those of the organization",
                 f"sacctmgr modify user where name={association.user} "
                 f"account={association.account} cluster={layout.cluster} "
