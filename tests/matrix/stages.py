@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.matrix import pyslurm
 from tests.matrix.packages import PACKAGES_FOLDER, build_root, installed, packages
 from tests.matrix.roots import ROOT, MatrixError, Roots, Step
 from tests.matrix.sources import Sources
@@ -16,6 +17,7 @@ PYTHON = "/usr/lib/shapleyprio/bin/python"
 TEST_LIBRARIES = "/opt/tests"
 TEST_LOCK = "requirements-test.lock"
 FOLDERS = ("tests/slurm", "tests/end_to_end", "tests/testbed")
+CONTRACT = "tests/slurm/test_contract.py"
 TRIAL = "tests/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record"
 LIFE = "packaging/test-package"
 VERSIONS = (
@@ -96,6 +98,14 @@ def _tests(roots: Roots, sources: Sources) -> str:
     return _pytest(roots, sources, "tests", FOLDERS)
 
 
+def _pyslurm(roots: Roots, sources: Sources) -> str:
+    """The contract of adapters, through pyslurm."""
+    if not pyslurm.is_built_for(roots.suite.release):
+        return "none for this release"
+    only = ("-k", "pyslurm", CONTRACT)
+    return _pytest(roots, sources, "pyslurm", only, below=[pyslurm.layer(roots)])
+
+
 def _trial(roots: Roots, sources: Sources) -> str:
     return _pytest(roots, sources, "trial", [TRIAL])
 
@@ -121,15 +131,18 @@ STAGES: dict[str, Callable[[Roots, Sources], str]] = {
     "versions": _versions,
     "life": _life,
     "tests": _tests,
+    "pyslurm": _pyslurm,
     "demo": _demo,
     "trial": _trial,
 }
 """Name -> what it does; it returns what it found in a few words."""
 
 
-def _pytest(roots: Roots, sources: Sources, name: str, paths: Sequence[str]) -> str:
+def _pytest(
+    roots: Roots, sources: Sources, name: str, paths: Sequence[str], below: Sequence[Path] = ()
+) -> str:
     """Runs tests of the checkout on the installed product, of which nothing else is there."""
-    layers = [_test_libraries(roots), *installed(roots, sources)]
+    layers = [_test_libraries(roots), *below, *installed(roots, sources)]
     with roots.scratch() as scratch:
         source = sources.export(scratch / "source", without=["shapleyprio"])
         options = ("-p", "no:cacheprovider", "-r", "fEs", *paths)
@@ -137,7 +150,7 @@ def _pytest(roots: Roots, sources: Sources, name: str, paths: Sequence[str]) -> 
             command=("env", "--chdir=/source", PYTHON, "-m", "pytest", *options),
             log=roots.log(name),
             binds={source: "/source"},
-            environment={"PYTHONPATH": TEST_LIBRARIES, "CI": "true"},
+            environment={"PYTHONPATH": f"{TEST_LIBRARIES}:{pyslurm.FOLDER}", "CI": "true"},
         )
         roots.change(scratch, layers, step)
     found = _last_line(step.log)

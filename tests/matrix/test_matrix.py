@@ -10,6 +10,7 @@ import pytest
 
 from shapleyprio.slurm.releases import TESTED_RELEASES
 from tests.matrix.packages import CONTROL, build_dependencies
+from tests.matrix.pyslurm import is_built_for, version_of
 from tests.matrix.roots import (
     ENTER,
     ROOT,
@@ -140,6 +141,22 @@ def test_building_needs_what_debian_control_names() -> None:
     )
     assert build_dependencies(control) == ["debhelper", "python3"]
     assert "debhelper" in build_dependencies((ROOT / CONTROL).read_text())
+
+
+def test_the_version_of_a_package_is_read_from_its_root(tmp_path: Path) -> None:
+    status = tmp_path / "var" / "lib" / "dpkg" / "status"
+    status.parent.mkdir(parents=True)
+    status.write_text(
+        "Package: slurm\nVersion: 1\n\n"
+        "Package: slurmctld\nStatus: install ok\nVersion: 26.05.5-1\nDescription: x\n y\n"
+    )
+    assert version_of("slurmctld", tmp_path) == "26.05.5-1"
+    with pytest.raises(MatrixError, match="slurmdbd is not installed"):
+        version_of("slurmdbd", tmp_path)
+
+
+def test_there_is_a_pyslurm_for_the_newest_release_alone() -> None:
+    assert [is_built_for(suite.release) for suite in SUITES] == [False, False, True]
 
 
 RESULTS = {

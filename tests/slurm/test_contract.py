@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,9 +15,10 @@ from _pytest.mark import ParameterSet
 from ClusterShell.RangeSet import RangeSet
 
 from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.associations import UNSET_PRIORITY, Association
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import PendingJob, SlurmUnavailableError
+from shapleyprio.slurm.port import Connection, PendingJob, SlurmUnavailableError
 from shapleyprio.slurm.releases import Release, untested
 from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.slurm.harness import (
@@ -747,3 +750,34 @@ def test_without_accounting_jobs_still_wait_and_records_come_later(harness: Harn
     assert record.elapsed >= 20
     harness.until(lambda: harness.slurm.controller().accounting_backlog == 0, "an empty backlog")
     assert window(harness, since, harness.now())[missed] == record
+
+
+@pytest.mark.real_slurm
+@pytest.mark.skipif(not HAS_PYSLURM, reason="pyslurm is not installed")
+def test_a_frozen_controller_freezes_no_thread_beside_that_of_pyslurm(
+    cluster: PrivateSlurm,
+) -> None:
+    slurm = connect(Connection(environment=cluster.environment, timeout_seconds=2), "pyslurm")
+    before = slurm.controller()
+    beats = 0
+    done = threading.Event()
+
+    def beat() -> None:
+        nonlocal beats
+        while not done.wait(0.05):
+            beats += 1
+
+    cluster.freeze("slurmctld")
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(beat)
+            began = time.monotonic()
+            with pytest.raises(SlurmUnavailableError, match="pyslurm took longer than 2 s"):
+                slurm.controller()
+            took = time.monotonic() - began
+            done.set()
+    finally:
+        cluster.thaw("slurmctld")
+    assert 2 <= took < 5
+    assert beats > 10
+    assert slurm.controller().time > before.time

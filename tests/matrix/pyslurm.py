@@ -1,0 +1,80 @@
+"""Builds pyslurm for a suite's Slurm, and keeps it for all checkouts: compiling takes minutes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from tests.matrix.roots import ROOT, MatrixError, Roots, Step
+
+BUILD = "packaging/build-pyslurm"
+RECIPES = ROOT / "packaging" / "pyslurm"
+NEEDED = ("gcc", "libc6-dev", "libslurm-dev", "patch", "python3-dev", "python3-venv")
+FOLDER = "/opt/pyslurm"
+KEPT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shapleyprio" / "pyslurm"
+"""Folders with one wheel each, named after all that it was made of."""
+
+
+def is_built_for(release: str) -> bool:
+    """Whether there is a pyslurm for a release of Slurm."""
+    return (RECIPES / release).is_dir()
+
+
+def layer(roots: Roots) -> Path:
+    """The layer that has pyslurm in `FOLDER`."""
+    wheel = _wheel(roots)
+    step = Step(
+        command=("python3", "-m", "zipfile", "-e", f"/wheel/{wheel.name}", FOLDER),
+        log=roots.log("pyslurm"),
+        binds={wheel.parent: "/wheel"},
+    )
+    return roots.layer("pyslurm", [roots.base()], step, [wheel.parent.name])
+
+
+def _wheel(roots: Roots) -> Path:
+    """The wheel, built if it is not there for these versions of Slurm, Python and the recipe."""
+    base = roots.base()
+    made_of = hashlib.sha256()
+    for package in ("slurmctld", "python3"):
+        made_of.update(f"{package} {version_of(package, base)}\n".encode())
+    patches = sorted((RECIPES / roots.suite.release).iterdir())
+    for file in (ROOT / BUILD, *sorted(RECIPES.glob("*.lock")), *patches):
+        made_of.update(file.read_bytes())
+    kept = KEPT / f"{roots.suite.release}-{made_of.hexdigest()}"
+    if not kept.is_dir():
+        install = f"apt-get install -y --no-install-recommends {' '.join(NEEDED)}"
+        with roots.scratch() as scratch:
+            built = scratch / "wheel"
+            built.mkdir()
+            step = Step(
+                command=("sh", "-c", f"apt-get update && {install} && /source/{BUILD} /wheel"),
+                log=roots.log("pyslurm-build"),
+                online=True,
+                binds={ROOT: "/source", built: "/wheel"},
+                environment={"CFLAGS": "-O1 -g0"},  # compiled sooner than with Python's own
+            )
+            roots.change(scratch, [base], step)
+            KEPT.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=KEPT) as partial:
+                shutil.copytree(built, Path(partial) / "wheel")
+                (Path(partial) / "wheel").rename(kept)
+    (wheel,) = kept.glob("*.whl")
+    return wheel
+
+
+def version_of(package: str, base: Path) -> str:
+    """The version of a package that is installed in a root.
+
+    Raises:
+        MatrixError: it is not installed.
+    """
+    status = (base / "var" / "lib" / "dpkg" / "status").read_text()
+    name = re.escape(package)
+    found = re.search(rf"^Package: {name}\n(?:.+\n)*?Version: (.*)$", status, re.MULTILINE)
+    if found is None:
+        raise MatrixError(f"{package} is not installed in {base}")
+    return found[1]
