@@ -129,9 +129,8 @@ def test_every_key_can_be_given(file: Path) -> None:
             "2: push.horizon: unknown key; did you mean 'fairness.horizon'?",
         ),
         (
-            "[push]\ncolor = 1\n" + ONE,
-            "2: push.color: unknown key; remove it, or take one of channel, influence, table, "
-            "touch",
+            "[store]\ncolor = 1\n" + ONE,
+            "2: store.color: unknown key; remove it, or take one of url",
         ),
         (
             '[fairnes]\nhorizon = "3d"\n' + ONE,

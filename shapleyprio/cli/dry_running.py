@@ -96,7 +96,8 @@ def _writes(forecast: Forecast) -> str:
         return "nothing to write"
     put_back = forecast.writes.get(NOBODY, 0)
     rest = f", {put_back} of them to put back what nobody claims" if put_back else ""
-    return f"{count} write{'s' * (count != 1)}{rest}; --verbose lists them"
+    later = f", {forecast.postponed} more left to the next cycle" if forecast.postponed else ""
+    return f"{count} write{'s' * (count != 1)}{rest}{later}; --verbose lists them"
 
 
 def _named(organization: str) -> str:

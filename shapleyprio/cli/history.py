@@ -87,7 +87,7 @@ def _pushes(view: View, job_id: int | None, limit: int) -> Shown:
 
 def _cycles(view: View, limit: int) -> Shown:
     cycles = view.cycles(limit=limit)
-    counted = ("seen", "kept", "quarantined", "refused", "written")
+    counted = ("seen", "kept", "quarantined", "refused", "written", "postponed")
     table = Table("cycle", "time", "outcome", *counted, "message")
     for row in cycles:
         counts = [str(getattr(row, name)) for name in counted]

@@ -67,6 +67,7 @@ def render(console: Console, status: Status, rule: str, adapter: str) -> None:
     console.print(
         f"last cycle {cycle.number}: {cycle.outcome}, {cycle.seen} records read, "
         f"{cycle.written} priorities written"
+        + (f", {cycle.postponed} left to the next cycle" if cycle.postponed else "")
     )
     if adapter == "auto" and cycle.adapter == "command_line":
         console.print(

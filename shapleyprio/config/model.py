@@ -134,6 +134,18 @@ class PushSection(ConfigSection):
         "the channel association asks for it.",
         False,
     )
+    most_writes: Count = key(
+        10_000,
+        "Largest number of writes into Slurm in one cycle. Those come first that decide which jobs "
+        "start next; the rest is left to the following cycles.",
+        10000,
+    )
+    most_raises_of_user: Count = key(
+        2_000,
+        "Largest number of writes in one cycle that raise jobs of one user, those that start next "
+        "first, so that nobody's many jobs or changes of nice keep the daemon from the others'.",
+        2000,
+    )
 
 
 class ServiceSection(ConfigSection):

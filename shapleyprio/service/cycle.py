@@ -21,6 +21,7 @@ from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.push import Stamp, Wanted
 from shapleyprio.service.report import CycleReport, Observation, Opening, StopWatch, standing_rows
 from shapleyprio.service.rollback import plan_rollback
+from shapleyprio.service.urgency import Limits, most_urgent
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
     Layout,
@@ -97,6 +98,9 @@ class Cycle:
         self._channel = CHANNELS[config.push.channel]
         self._table = submission.TableKeeper(
             config.push.table, submission.lasting(config.service.poll_interval), store
+        )
+        self._limits = Limits(
+            writes=config.push.most_writes, raises_of_user=config.push.most_raises_of_user
         )
         self._rule = RULES[config.fairness.rule]()
         self._layout: Layout | None = None
@@ -322,19 +326,24 @@ class Cycle:
         given = submission.given_on(channel, published)
         new = submission.first_seen(targets, managed)
         report.at_submission = submission.found_at(new, given, stamp)
-        report.missed = submission.count_missed(new, observation.pending, published, wanted)
         foreign = push.foreign(channel, targets, managed)
         ours = [target for target in targets if target not in foreign]
-        planned = push.plan(channel, ours, managed, wanted, stamp, given)
+        needed = push.plan(channel, ours, managed, wanted, stamp, given)
+        others = [other for other in CHANNELS.values() if other is not channel]
+        needed += plan_rollback(self._store, self._slurm, others, stamp)
+        report.planned = most_urgent(needed, observation.pending, self._limits)
+        report.postponed = len(needed) - len(report.planned)
+        made = [item for item in report.planned if item.channel == channel.name]
+        keys = {item.key for item in made}  # a job that is postponed is seen anew next time
+        first = [one for one in new if one.key in keys]
+        report.missed = submission.count_missed(first, observation.pending, published, wanted)
         strays = self._followers.await_values(
-            channel, observation.pending, values_after(ours, planned, wanted), managed
+            channel, observation.pending, values_after(ours, made, wanted), managed
         )
         report.foreign = Foreign(
             tuple(target.key for target in foreign), tuple(job.label for job in strays)
         )
         self._log_foreign(report.foreign)
-        others = [other for other in CHANNELS.values() if other is not channel]
-        report.planned = planned + plan_rollback(self._store, self._slurm, others, stamp)
 
     def _log_foreign(self, foreign: Foreign) -> None:
         """Logs what others have set, when it is not what they had in the cycle before."""
@@ -388,6 +397,7 @@ class Cycle:
             rule=report.rule,
             estimated_at=report.estimated_at,
             missed=report.missed,
+            postponed=report.postponed,
         )
         try:
             with self._store.transaction() as transaction:

@@ -224,6 +224,7 @@ class Daemon:
             planned=len(report.planned),
             written=report.pushed.applied,
             touched=report.touched,
+            postponed=report.postponed,
             seconds=round(sum(report.seconds.values()), 3),
         )
         if self._dry_run is not None:

@@ -62,6 +62,7 @@ class Forecast:
         before: organization -> where it stood at the store's last standings.
         moves: what would change hands.
         pushes: what would be written into Slurm.
+        postponed: how many more writes would be left to the next cycle.
     """
 
     cluster: str
@@ -74,6 +75,7 @@ class Forecast:
     before: Mapping[str, PlannedStanding]
     moves: Sequence[Move]
     pushes: Sequence[NewPush]
+    postponed: int
 
     @property
     def writes(self) -> Mapping[str, int]:
@@ -103,6 +105,7 @@ class Forecast:
             ],
             "moves": [asdict(move) for move in self.moves],
             "writes": len(self.pushes),
+            "postponed": self.postponed,
         }
         return shown | ({"pushes": [asdict(push) for push in self.pushes]} if verbose else {})
 
@@ -170,6 +173,7 @@ class DryRun:
                 },
                 moves=list(_moves(self._tenures, tenures, report.t)),
                 pushes=report.planned,
+                postponed=report.postponed,
             )
         )
 

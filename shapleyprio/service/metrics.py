@@ -212,6 +212,13 @@ class Metrics(Collector):
         )
         lag.add_metric([self._cluster], last.lag_seconds)
         yield lag
+        postponed = GaugeMetricFamily(
+            "shapleyprio_postponed_writes",
+            "Writes into Slurm that the last cycle left to the next.",
+            labels=["cluster"],
+        )
+        postponed.add_metric([self._cluster], last.postponed)
+        yield postponed
         rule = GaugeMetricFamily(
             "shapleyprio_ranking_rule_info",
             "The rule that ranked the organizations; directcontr while shapley has no estimate.",

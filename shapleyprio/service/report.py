@@ -53,7 +53,8 @@ class CycleReport:
         t: second at which the ledger stands.
         tally: what became of the accounting records.
         standings: one row for each organization, in the order of the configuration.
-        planned: the writes that were made, or in a dry run would be.
+        planned: the writes that were made, or in a dry run would be, the most urgent first.
+        postponed: how many more are left to the next cycle.
         at_submission: what new jobs had got from the table of points, for the record.
         missed: jobs, first seen, to which the table should have given points and did not.
         table_written: second of the table of points that it wrote; None if it wrote none.
@@ -76,6 +77,7 @@ class CycleReport:
     tally: Tally = field(default_factory=Tally)
     standings: Sequence[StandingRow] = ()
     planned: Sequence[NewPush] = ()
+    postponed: int = 0
     at_submission: Sequence[NewPush] = ()
     missed: int = 0
     table_written: int | None = None

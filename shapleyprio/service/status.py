@@ -84,6 +84,7 @@ class Status:
             "adapter": self.cycle.adapter,
             "rule": self.cycle.rule,
             "estimated_at": self.cycle.estimated_at,
+            "postponed": self.cycle.postponed,
             "coalitions": self.estimated and self.estimated.coalitions,
             "failure": self.failure
             and {

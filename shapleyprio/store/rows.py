@@ -80,6 +80,7 @@ class CycleRow:
             if they are the ledger's.
         missed: waiting jobs first seen without the points that the table of points should have
             given them.
+        postponed: writes left to the next cycle.
     """
 
     number: int
@@ -99,6 +100,7 @@ class CycleRow:
     rule: str = ""
     estimated_at: int | None = None
     missed: int = 0
+    postponed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

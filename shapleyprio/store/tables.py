@@ -228,6 +228,7 @@ cycle = _table(
     _optional("estimated_at", _SECOND),
     Column("missed", _COUNT, nullable=False, server_default="0"),
     Column("adapter", Words(32), nullable=False, server_default=""),
+    Column("postponed", _COUNT, nullable=False, server_default="0"),
     Index("cycle_by_started", "cluster", "started"),
 )
 

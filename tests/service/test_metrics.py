@@ -31,6 +31,7 @@ NAMES = {
     "shapleyprio_cycle_phase_duration_seconds": "histogram",
     "shapleyprio_last_success_timestamp_seconds": "gauge",
     "shapleyprio_ledger_lag_seconds": "gauge",
+    "shapleyprio_postponed_writes": "gauge",
     "shapleyprio_ranking_rule_info": "gauge",
     "shapleyprio_foreign_priorities": "gauge",
     "shapleyprio_drift_runs": "counter",

@@ -83,7 +83,7 @@ def test_as_json(steered: Service) -> None:
     output = json.loads(json.dumps(read_status(steered.store.cluster(NAME)).as_json()))
     assert output.keys() == {
         *("cluster", "t", "cycle", "outcome", "slurm_version", "rule", "failure", "organizations"),
-        *("adapter", "estimated_at", "coalitions", "quarantined", "table"),
+        *("adapter", "estimated_at", "coalitions", "postponed", "quarantined", "table"),
     }
     assert output["failure"] is None
     assert output["outcome"] == "ok"
