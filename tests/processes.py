@@ -12,15 +12,25 @@ import psutil
 NOBODY = 65534
 """User and group without any rights, on Debian."""
 
+DAEMON = 1
+"""User and group of the name daemon on Debian, whose jobs Slurm takes: since 26.05 not nobody's."""
+
 
 def as_nobody(environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     """Runs a command as nobody; only root can."""
+    return as_user(NOBODY, environment, *words)
+
+
+def as_user(
+    user: int, environment: Mapping[str, str], *words: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command as the user and the group of that number; only root can."""
     return subprocess.run(
         words,
         env=environment,
         cwd="/",
-        user=NOBODY,
-        group=NOBODY,
+        user=user,
+        group=user,
         extra_groups=[],
         check=False,
         capture_output=True,

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 
+from shapleyprio.bench import slurm_submission
 from shapleyprio.bench.measure import MakeBar, Measurement, of_runs, seconds_of
 from shapleyprio.bench.slurm_adapters import adapters
 from shapleyprio.bench.slurm_probe import Answered, Stretch, probing
 from shapleyprio.bench.slurm_queue import TASKS, Cycles, Queue, full_queue
 from shapleyprio.bench.slurm_reaction import JOBS, reactions
 from shapleyprio.bench.slurm_rpcs import STATISTICS, Calls, Counting, usual
+from shapleyprio.slurm import points_table
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import SlurmError, SlurmUnavailableError
 from shapleyprio.testbed.errors import SlurmUnavailableHere, TestbedError
@@ -55,6 +57,9 @@ def slurm(
             yield from _cost(queue, channel, counting, bar)
             if CHANNELS[channel].per_job:
                 yield from _reactions(queue, channel, poll_intervals, bar)
+        if points_table.CHANNEL in channels:
+            done = bar("submissions", 3 * slurm_submission.SUBMISSIONS)
+            yield from slurm_submission.submissions(queue, done)
 
 
 def slurm_adapters(

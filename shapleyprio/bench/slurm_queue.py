@@ -27,7 +27,7 @@ NODES = {"organization1": "node1", "organization2": "node2", "organization3": "n
 
 PROCESSORS_A_NODE = 4
 DAY = 86_400
-MOST_OTHER_JOBS = 1_000
+MOST_OTHER_JOBS = 10_000
 """Number of jobs beside those that wait all the time."""
 
 TASKS = 100_000

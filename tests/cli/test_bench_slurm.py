@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from shapleyprio.bench import slurm, slurm_reaction
+from shapleyprio.bench import slurm, slurm_reaction, slurm_submission
 from shapleyprio.bench.slurm_probe import Answered, Stretch
 from shapleyprio.bench.slurm_rpcs import calls_by_type, usual
 from shapleyprio.cli import main
@@ -55,6 +55,7 @@ def test_the_cost_on_a_real_slurm_is_reported(
     monkeypatch.setattr(slurm, "COUNTED", 1)
     monkeypatch.setattr(slurm, "NOTHING_SECONDS", 0.5)
     monkeypatch.setattr(slurm_reaction, "JOBS", 3)
+    monkeypatch.setattr(slurm_submission, "SUBMISSIONS", 3)
     monkeypatch.setattr(slurm_reaction, "SHORTEST_SECONDS", 2.0)
     result = CliRunner().invoke(
         main,
@@ -74,6 +75,9 @@ def test_the_cost_on_a_real_slurm_is_reported(
     (reaction,) = (row for what, row in measured.items() if "from submission to priority" in what)
     assert reaction["runs"] == 3
     assert reaction["worst"] > 0
+    submissions = [row for what, row in measured.items() if what.startswith("sbatch")]
+    assert [row["runs"] for row in submissions] == [3] * 6
+    assert all(row["value"] > 0 for row in submissions)
     answers = [row for what, row in measured.items() if "squeue -j" in what]
     assert len(answers) == 2 * 3 * 2
     assert all(0 < row["value"] <= row["worst"] for row in answers)

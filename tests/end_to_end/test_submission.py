@@ -31,7 +31,7 @@ from tests.end_to_end.consortium import (
     clear,
     spec,
 )
-from tests.processes import as_nobody
+from tests.processes import DAEMON, as_user
 
 pytestmark = pytest.mark.real_slurm
 
@@ -43,9 +43,12 @@ LASTS = 900
 def scripted(prepared_database: Path) -> Iterator[PrivateSlurm]:
     """A cluster with the script, whose table would be beside its directory."""
     with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
-        Path(folder).chmod(0o755)  # nobody reaches slurm.conf and munge there
+        Path(folder).chmod(0o755)  # users reach slurm.conf and munge there
         with PrivateSlurm(Path(folder, "c"), spec(1), prepared=prepared_database) as slurm:
-            slurm.add_accounts(dict.fromkeys((*MEMBERS, GUESTS)))
+            accounts = dict.fromkeys((*MEMBERS, GUESTS))
+            slurm.add_accounts(accounts)
+            users = ("user", "daemon", f"account={','.join(accounts)}", f"cluster={CLUSTER}")
+            slurm.run("sacctmgr", "-i", "add", *users)
             give_points_at_submission(slurm, table_of(slurm))
             yield slurm
 
@@ -109,14 +112,13 @@ def test_a_waiting_job_that_changes_its_account_has_the_points_of_the_other(
     if os.geteuid() != 0:
         pytest.skip("only root can act as another user")
     write_table(table_of(cluster), table())
-    every = ",".join((*MEMBERS, GUESTS))
-    cluster.run("sacctmgr", "-i", "add", "user", "nobody", f"account={every}")
-    nobody = partial(as_nobody, cluster.environment)
-    submitted = nobody("sbatch", "--parsable", "--account=alpha", "-o/dev/null", "--wrap=true")
+    user = partial(as_user, DAEMON, cluster.environment)
+    submitted = user("sbatch", "--parsable", "--account=alpha", "-o/dev/null", "--wrap=true")
+    assert submitted.stderr == ""
     job = int(submitted.stdout)
 
     def update(*words: str) -> str:
-        return nobody("scontrol", "update", f"JobId={job}", *words).stderr
+        return user("scontrol", "update", f"JobId={job}", *words).stderr
 
     assert update("Account=beta") == ""
     assert points_at(cluster, job) == POINTS["beta"]
