@@ -183,6 +183,8 @@ class Cycle:
             for channel in CHANNELS.values():
                 if known and channel.per_job:
                     self._prune_managed_values(transaction, channel.name, waiting)
+            if known:
+                submission.forget(transaction, queue.jobs)
             transaction.prune_history(
                 now - self._config.service.keep_history,
                 pushes_before=now - self._config.service.keep_pushes,

@@ -12,7 +12,14 @@ from shapleyprio.service.push import BEFORE_SUBMISSION, Stamp, Wanted
 from shapleyprio.slurm.channels import Channel, PriorityTarget
 from shapleyprio.slurm.points_table import CHANNEL, PointsTable, remove_table, write_table
 from shapleyprio.slurm.port import PendingJob
-from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PublishedPoints, PushState
+from shapleyprio.store import (
+    ClusterStore,
+    ManagedValue,
+    NewPush,
+    PublishedPoints,
+    PushState,
+    Transaction,
+)
 
 REASON = "from the table of points"
 SHORTEST_SECONDS = 900
@@ -108,6 +115,22 @@ def withdraw(store: ClusterStore) -> None:
         published = view.published_points()
     if published is not None:
         remove_table(Path(published.path))
+
+
+def forget(transaction: Transaction, waiting: Iterable[PendingJob]) -> None:
+    """Forgets a table that is no more, once all jobs are gone that may have got points from it.
+
+    Args:
+        transaction: in which it is forgotten.
+        waiting: all jobs that wait.
+    """
+    published = transaction.published_points()
+    if published is None or published.until is None:
+        return
+    submitted = [job.submit for job in waiting]
+    submitted += [run.key.submit for run in transaction.unfinished_runs()]
+    if not any(published.may_have_given(second) for second in submitted):
+        transaction.save_published_points(None)
 
 
 def note_found(store: ClusterStore, found: Sequence[NewPush]) -> None:

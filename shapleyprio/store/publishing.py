@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from shapleyprio.store.rows import PublishedPoints
 from shapleyprio.store.scope import Scope, columns, values_of
@@ -61,9 +61,12 @@ class Publishing(PublishingView):
             self._save(before, replace(before, since=None, until=second))
 
     def save_published_points(self, row: PublishedPoints | None) -> None:
-        """Makes this all that is known of it."""
+        """Makes this all that is known of it; None for nothing."""
+        before = self.published_points()
         if row is not None:
-            self._save(self.published_points(), row)
+            self._save(before, row)
+        elif before is not None:
+            self._connection.execute(delete(published_points).where(self._here(published_points)))
 
     def _save(self, before: PublishedPoints | None, row: PublishedPoints) -> None:
         if row != before:

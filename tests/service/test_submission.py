@@ -309,6 +309,22 @@ def test_without_the_key_there_is_no_table_any_more(
     assert service.slurm.writes == []
 
 
+def test_it_is_forgotten_when_no_job_can_have_points_from_it(service: Service) -> None:
+    job = submit(service, "physics")
+    service.run()
+    service.roll_back()
+    service.restart(with_table(None, channel="nice"))
+    service.slurm.wait(LATER)
+    service.cycle.prune()
+    assert published(service) is not None
+    service.slurm.cancel(job)
+    service.slurm.cancel(1)
+    service.slurm.wait(LATER)
+    service.run()
+    service.cycle.prune()
+    assert published(service) is None
+
+
 def test_the_next_cycle_gives_points_again(service: Service, file: Path) -> None:
     service.roll_back()
     service.slurm.wait(LATER)

@@ -571,8 +571,23 @@ def test_recorded_priority_settings(release: str) -> None:
     assert is_raw(settings.flags, "NO_NORMAL_QOS")
     assert settings.site_factor_plugin == ""
     assert config["ClusterName"] == "testbed"
-    assert text_config.user_number(config["SlurmUser"]) == 0
+    submission = text_config.submission_settings(config)
+    assert (submission.plugins, submission.slurm_user) == (frozenset(), 0)
+    assert submission.controller_hosts in {("vm",), ("box",)}
     assert text_config.enforces_accounts(config)
+
+
+def test_what_looks_at_new_jobs_is_read_in_every_spelling() -> None:
+    config = {
+        "JobSubmitPlugins": "job_submit/throttle,lua",
+        "SlurmctldHost[0]": "head1(10.0.0.1)",
+        "SlurmctldHost[1]": "head2",
+        "SlurmUser": "slurm(64030)",
+    }
+    submission = text_config.submission_settings(config)
+    assert submission.plugins == {"throttle", "lua"}
+    assert submission.controller_hosts == ("head1", "head2")
+    assert submission.slurm_user == 64030
 
 
 @every_release
