@@ -17,11 +17,11 @@ ACCOUNTS = 1_000
 
 POINTS = 100_000
 CANCELLED_AT_ONCE = 500
-_SPENT = re.compile(r"REQUEST_SUBMIT_BATCH_JOB .*? count:(\d+) +ave_time:\d+ +total_time:(\d+)")
+_SUBMITTED = re.compile(r"submit_batch_job: JobId=(\d+) .*usec=(\d+)")
 
 
 def submissions(queue: Queue, progress: Callable[[int], None]) -> Iterator[Measurement]:
-    """Measures seconds of sbatch, and microseconds that slurmctld spends on each.
+    """Measures seconds of sbatch, and those that slurmctld needs to answer it.
 
     Args:
         queue: in which other jobs wait; the new ones are cancelled in the end, the script stays.
@@ -41,30 +41,22 @@ def submissions(queue: Queue, progress: Callable[[int], None]) -> Iterator[Measu
 def _block(queue: Queue, what: str, progress: Callable[[int], None]) -> Iterator[Measurement]:
     jobs: list[int] = []
     seconds = []
-    count, spent = _spent(queue)
     for number in range(1, SUBMISSIONS + 1):
         seconds.append(seconds_of(lambda: jobs.append(queue.submit(len(jobs)))))
         progress(number)
-    count_after, spent_after = _spent(queue)
     for begin in range(0, len(jobs), CANCELLED_AT_ONCE):
         queue.cluster.run("scancel", *map(str, jobs[begin : begin + CANCELLED_AT_ONCE]))
-    milliseconds = [1000 * one for one in seconds]
-    yield of_runs("slurm", f"sbatch {what}", milliseconds, unit="ms")
-    mean = (spent_after - spent) / max(count_after - count, 1)
-    yield Measurement(
-        name="slurm",
-        what=f"sbatch {what}: slurmctld's part, on average",
-        value=mean / 1000,
-        unit="ms",
-        runs=count_after - count,
-        worst=mean / 1000,
-    )
+    yield of_runs("slurm", f"sbatch {what}", [1000 * one for one in seconds], unit="ms")
+    spent = _spent(queue)
+    milliseconds = [spent[job] / 1000 for job in jobs if job in spent]
+    yield of_runs("slurm", f"sbatch {what}: slurmctld's part", milliseconds, unit="ms")
 
 
-def _spent(queue: Queue) -> tuple[int, int]:
-    """Returns how many submissions slurmctld has answered, and in how many microseconds."""
-    found = _SPENT.search(queue.cluster.run("sdiag"))
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+def _spent(queue: Queue) -> dict[int, int]:
+    """Returns job -> microseconds in which slurmctld answered its submission, from its log."""
+    log = queue.cluster.directory / "log" / "slurmctld.log"
+    found = _SUBMITTED.findall(log.read_text(encoding="utf-8", errors="replace"))
+    return {int(job): int(microseconds) for job, microseconds in found}
 
 
 def _table() -> PointsTable:

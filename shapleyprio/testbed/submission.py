@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 SCRIPT = "job_submit.lua"
 MODULE = "shapleyprio_points.lua"
 INSTALLED_TABLE = "/var/spool/shapleyprio/points"
-SETTING = "JobSubmitPlugins=lua\n"
 
 
 def give_points_at_submission(cluster: PrivateSlurm, table: Path) -> None:
@@ -29,17 +28,5 @@ def give_points_at_submission(cluster: PrivateSlurm, table: Path) -> None:
         text = shipped.find(f"slurm_conf/{name}").read_text(encoding="utf-8")
         (folder / name).write_text(text.replace(INSTALLED_TABLE, str(table)), encoding="utf-8")
     with cluster.paths.slurm_conf.open("a", encoding="utf-8") as file:
-        file.write(SETTING)
-    cluster.restart("slurmctld")
-
-
-def give_points_no_more(cluster: PrivateSlurm) -> None:
-    """Takes the script out again; slurmctld is restarted for it.
-
-    Args:
-        cluster: running, with the script.
-    """
-    conf = cluster.paths.slurm_conf
-    text = conf.read_text(encoding="utf-8")
-    conf.write_text(text.removesuffix(SETTING), encoding="utf-8")
+        file.write("JobSubmitPlugins=lua\n")
     cluster.restart("slurmctld")
