@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm import text_config
+from shapleyprio.slurm.associations import Association
 from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
 from shapleyprio.slurm.priority import is_raw
 from shapleyprio.slurm.releases import TESTED_RELEASES, Release, untested
@@ -22,6 +23,12 @@ from shapleyprio.slurm.text import (
     tres,
 )
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line, equal_parts
+from shapleyprio.slurm.text_associations import (
+    StoredAccount,
+    coordinators_line,
+    in_force_line,
+    stored_account_line,
+)
 from shapleyprio.slurm.text_queue import (
     factors_line,
     is_target,
@@ -35,14 +42,6 @@ RECORDED = Path(__file__).parent / "recorded"
 NAMES = json.loads((RECORDED / TESTED_RELEASES[-1] / "jobs.json").read_text())
 """What the jobs of `tests.slurm.record` are called -> their numbers, the same in all releases."""
 
-RECORDED_BEFORE = frozenset({"24.11", "26.05"})
-"""Releases recorded before the adapter asked for eligible times and limits."""
-LACKING = {
-    "sacct": f"Unknown{SEPARATOR}{SEPARATOR}",
-    "squeue_tasks": f"NOT_SET{SEPARATOR}",
-}
-"""What stands for the last fields of their lines."""
-
 every_release = pytest.mark.parametrize("release", TESTED_RELEASES)
 
 
@@ -51,8 +50,7 @@ def recorded(release: str, name: str) -> str:
 
 
 def lines_of(release: str, name: str) -> list[str]:
-    lacking = LACKING.get(name, "") if release in RECORDED_BEFORE else ""
-    return [line + lacking for line in recorded(release, name).split("\n") if line]
+    return [line for line in recorded(release, name).split("\n") if line]
 
 
 def all_lines(name: str) -> list[str]:
@@ -147,11 +145,10 @@ def test_recorded_jobs_read_as_they_were(release: str) -> None:
     for name in ("waits", "stepped", "with_site_factor"):
         assert by_id[NAMES[name]].start is None, name
     assert f"{NAMES['differing']}_2" in {record.label for record in by_id.values()}
-    if release not in RECORDED_BEFORE:
-        for name in ("finished", "on_two_nodes", "suspended", "blocks", "waits", "cancelled"):
-            assert by_id[NAMES[name]].eligible == by_id[NAMES[name]].submit, name
-        assert by_id[NAMES["finished"]].limit == 10 * 60
-        assert by_id[NAMES["waits"]].limit == 12 * 60
+    for name in ("finished", "on_two_nodes", "suspended", "blocks", "waits", "cancelled"):
+        assert by_id[NAMES[name]].eligible == by_id[NAMES[name]].submit, name
+    assert by_id[NAMES["finished"]].limit == 10 * 60
+    assert by_id[NAMES["waits"]].limit == 12 * 60
 
 
 @every_release
@@ -322,7 +319,7 @@ def test_recorded_waiting_jobs_read_as_they_were(release: str) -> None:
     job = found[str(NAMES["waits"])]
     assert (job.account, job.user, job.partition, job.qos) == ("particles", "root", "pb", "normal")
     assert (job.nice, job.site_factor, job.processors) == (5, 0, 1)
-    assert job.priority == 1_000_000 - 5
+    assert (job.priority, job.association) == (1_300_000 - 5, 300_000)
     assert found[str(NAMES["held"])].reason == "JobHeldUser"
     assert (found[str(NAMES["held"])].priority, found[str(NAMES["held"])].site_factor) == (0, None)
     assert found[str(NAMES["depends"])].reason == "Dependency"
@@ -332,8 +329,7 @@ def test_recorded_waiting_jobs_read_as_they_were(release: str) -> None:
     assert job.release == job.submit
     array = next(job for job in found.values() if job.job_id == NAMES["stepped"])
     assert (array.tasks, array.release) == (14, array.submit)
-    if release not in RECORDED_BEFORE:
-        assert (job.limit, array.limit) == (12 * 60, 12 * 60)
+    assert (job.limit, array.limit) == (12 * 60, 12 * 60)
     assert found[str(NAMES["in_two_partitions"])].partition == "pa,pb"
     assert found[str(NAMES["with_site_factor"])].site_factor == 13
     het = NAMES["heterogeneous"]
@@ -657,6 +653,31 @@ def test_recorded_qos(release: str) -> None:
     assert isinstance(text_config.qos_line("normal"), Malformed)
 
 
+@every_release
+def test_recorded_priorities_of_associations_read_as_they_were_set(release: str) -> None:
+    stored = [stored_account_line(one) for one in lines_of(release, "sacctmgr_account_priorities")]
+    assert stored == [
+        StoredAccount("root", None, None),
+        StoredAccount("biology", "root", None),
+        StoredAccount("physics", "root", 300_000),
+        StoredAccount("particles", "physics", 300_000),
+    ]
+    found = [in_force_line(one) for one in lines_of(release, "scontrol_assoc_mgr")]
+    in_force = dict(one for one in found if isinstance(one, tuple))
+    assert in_force.pop(Association("biology", "root")) == 77
+    assert in_force.pop(Association("biology")) == 0
+    assert in_force == {
+        Association(account, user): 300_000
+        for account in ("physics", "particles")
+        for user in ("", "root")
+    }
+    coordinators = [coordinators_line(one) for one in lines_of(release, "sacctmgr_coordinators")]
+    assert ("biology", ("root",)) in coordinators
+    assert ("physics", ()) in coordinators
+    config = text_config.configuration(recorded(release, "sacctmgr_configuration"))
+    assert config.get("DisableCoordDBD") == (None if release == "22.05" else "no")
+
+
 # -- no line, however broken, does harm
 
 
@@ -673,6 +694,9 @@ READERS: dict[str, tuple[Any, list[str]]] = {
     "partition": (text_config.partition_line, all_lines("scontrol_partitions")),
     "assoc": (text_config.association_line, all_lines("sacctmgr_assoc")),
     "qos": (text_config.qos_line, all_lines("sacctmgr_qos")),
+    "account": (stored_account_line, all_lines("sacctmgr_account_priorities")),
+    "coordinators": (coordinators_line, all_lines("sacctmgr_coordinators")),
+    "in force": (in_force_line, all_lines("scontrol_assoc_mgr")),
 }
 
 
