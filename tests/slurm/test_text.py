@@ -569,7 +569,7 @@ def test_recorded_priority_settings(release: str) -> None:
     assert config["ClusterName"] == "testbed"
     submission = text_config.submission_settings(config)
     assert (submission.plugins, submission.slurm_user) == (frozenset(), 0)
-    assert submission.controller_hosts in {("vm",), ("box",)}
+    assert submission.controller_hosts in {("vm",), ("matrix",)}
     assert text_config.enforces_accounts(config)
 
 
