@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from shapleyprio.bench.slurm_probe import Answered, Stretch, probing
 from shapleyprio.bench.slurm_queue import TASKS, Cycles, Queue, full_queue
 from shapleyprio.bench.slurm_reaction import JOBS, reactions
 from shapleyprio.bench.slurm_rpcs import STATISTICS, Calls, Counting, usual
+from shapleyprio.service.report import CycleReport
 from shapleyprio.slurm import points_table
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import SlurmError, SlurmUnavailableError
@@ -24,6 +26,10 @@ from shapleyprio.testbed.packages import ensure_installed
 RUNS = 5
 COUNTED = 3
 """Number of runs without a probe, for calls and seconds."""
+
+DISTINCT_RUNS = 3
+MOST_DISTINCT = 10_000
+"""Number of jobs that get as many values."""
 
 NOTHING_SECONDS = 3.0
 """For so long nothing happens before each run with a probe."""
@@ -56,6 +62,7 @@ def slurm(
         for channel in (channel for channel in CHANNELS if channel in channels):
             yield from _cost(queue, channel, counting, bar)
             if CHANNELS[channel].per_job:
+                yield from _distinct(queue, channel, bar)
                 yield from _reactions(queue, channel, poll_intervals, bar)
         if points_table.CHANNEL in channels:
             done = bar("submissions", 3 * slurm_submission.SUBMISSIONS)
@@ -141,7 +148,9 @@ def _cost(queue: Queue, channel: str, counting: Counting, bar: MakeBar) -> Itera
             yield of_runs("slurm", whole, [seconds for _, seconds in runs], unit="s")
             for daemon in STATISTICS:
                 yield _calls_of(f"{channel}, that cycle", daemon, [all_ for all_, _ in runs])
-        stretches, answers = _probed(queue, cycles, lambda run: done(COUNTED + run))
+        stretches, answers, phases = _probed(queue, cycles, lambda run: done(COUNTED + run))
+    for phase, seconds in phases.items():
+        yield of_runs("slurm", f"{channel}, that cycle: {phase}", seconds, unit="s")
     for what, them in stretches.items():
         meanwhile = [
             answer.seconds for answer in answers if any(part.holds(answer) for part in them)
@@ -170,9 +179,10 @@ def _calls_of(what: str, daemon: str, runs: Sequence[Calls]) -> Measurement:
 
 def _probed(
     queue: Queue, cycles: Cycles, progress: Callable[[int], None]
-) -> tuple[dict[str, list[Stretch]], list[Answered]]:
-    """Returns the stretches of time by what happened, and the answers of all that time."""
+) -> tuple[dict[str, list[Stretch]], list[Answered], dict[str, list[float]]]:
+    """Returns stretches of time by what happened, all answers, and seconds of each phase."""
     nothing, unchanged, pushes = "while nothing happens", "during a quiet cycle", "during a push"
+    phases: dict[str, list[float]] = defaultdict(list)
     stretches: dict[str, list[Stretch]] = {nothing: [], unchanged: [], pushes: []}
     with probing(queue.cluster, queue.first_job) as probe:
         for run in range(1, RUNS + 1):
@@ -185,8 +195,46 @@ def _probed(
             report = cycles.changed()
             ended = time.monotonic()
             stretches[pushes].append(Stretch(ended - report.seconds["push"], ended))
+            for phase, seconds in _phases(report, cycles.seconds_writing).items():
+                phases[phase].append(seconds)
             progress(run)
-    return stretches, probe.answers()
+    return stretches, probe.answers(), phases
+
+
+def _phases(report: CycleReport, writing: float) -> dict[str, float]:
+    rest = report.seconds["push"] - writing
+    return {
+        **{phase: report.seconds[phase] for phase in ("account", "observe", "rank")},
+        "write": writing,
+        "keep on record and read back": rest,
+    }
+
+
+def _distinct(queue: Queue, channel: str, bar: MakeBar) -> Iterator[Measurement]:
+    """Measures writes of as many values as jobs, and how soon Slurm answers meanwhile."""
+    done = bar(f"{channel}: distinct values", DISTINCT_RUNS)
+    targets = [job.target for job in queue.slurm.pending().jobs[:MOST_DISTINCT]]
+    stretches, seconds = [], []
+    with probing(queue.cluster, queue.first_job) as probe:
+        for run in range(1, DISTINCT_RUNS + 1):
+            values = {target: run * MOST_DISTINCT + n for n, target in enumerate(targets)}
+            began = time.monotonic()
+            refused = queue.slurm.write(channel, values)
+            stretches.append(Stretch(began, time.monotonic()))
+            if refused:
+                raise SlurmError(
+                    f"{len(refused)} writes were refused: {next(iter(refused.values()))}"
+                )
+            seconds.append(queue.slurm.seconds_writing)
+            done(run)
+    what = f"{channel}: {len(targets):,} jobs get as many values"
+    yield of_runs("slurm", what, seconds, unit="s")
+    answers = [
+        answer.seconds
+        for answer in probe.answers()
+        if any(part.holds(answer) for part in stretches)
+    ]
+    yield from _answer_times(f"{channel}: squeue -j ID meanwhile", answers)
 
 
 def _answer_times(what: str, seconds: Sequence[float]) -> Iterator[Measurement]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +33,9 @@ MOST_OTHER_JOBS = 10_000
 TASKS = 100_000
 """Number of tasks of the array with which reading a queue is measured."""
 
+MOST_SUBMITTED = 10_000
+"""More jobs are made of arrays, which is sooner done."""
+
 SUBMITTERS = 4
 COMMAND_SECONDS = 300
 """More than the daemon's default: on an overloaded machine we want to know how long it takes."""
@@ -56,6 +59,13 @@ SETTINGS = {
 }
 
 
+LARGE_SETTINGS = {
+    # by default each update of a job makes the scheduler look at the whole queue
+    "SchedulerParameters": "batch_sched_delay=3,sched_min_interval=2000000",
+}
+"""Of a queue that large, as Slurm's guide to many jobs has it."""
+
+
 class RotatingSlurm(CommandLineSlurm):
     """A real cluster with records of a made-up past, which gives every organization its rank.
 
@@ -64,6 +74,7 @@ class RotatingSlurm(CommandLineSlurm):
 
     Attributes:
         rotation: with another one, every organization has another's rank.
+        seconds_writing: how long the last write took.
     """
 
     def __init__(self, cluster: PrivateSlurm) -> None:
@@ -71,7 +82,15 @@ class RotatingSlurm(CommandLineSlurm):
             Connection(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
         )
         self.rotation = 0
+        self.seconds_writing = 0.0
         self._begin = cluster.now() - SOME_SECONDS_AGO
+
+    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
+        """Writes, and notes how long it took."""
+        began = time.monotonic()
+        refused = super().write(channel, values)
+        self.seconds_writing = time.monotonic() - began
+        return refused
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
         """Reads the records of the cluster, and those of the past, corrected with each rotation."""
@@ -132,6 +151,21 @@ class Queue:
             real_seconds=PATIENCE_SECONDS,
             what="the nodes to be busy",
         )
+        if self.pending > MOST_SUBMITTED:
+            self.first_job = min(self._split(account) for account in NODES)
+            progress(self.pending)
+        else:
+            self._submit_all(progress)
+
+        def all_seen() -> bool:
+            factors = CHANNELS["site_factor"].values(self.slurm, ()).by_target.values()
+            return sum(factor is not None for factor in factors) == self.pending
+
+        self.cluster.wait_until(
+            all_seen, real_seconds=PATIENCE_SECONDS, what="the scheduler to see all jobs"
+        )
+
+    def _submit_all(self, progress: Callable[[int], None]) -> None:
         with ThreadPoolExecutor(SUBMITTERS) as pool:
             submissions = [pool.submit(self.submit, number) for number in range(self.pending)]
             try:
@@ -143,13 +177,16 @@ class Queue:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-        def all_seen() -> bool:
-            factors = CHANNELS["site_factor"].values(self.slurm, ()).by_target.values()
-            return sum(factor is not None for factor in factors) == self.pending
+    def _split(self, account: str) -> int:
+        """Submits an account's jobs as an array, and splits it into one record for each task.
 
-        self.cluster.wait_until(
-            all_seen, real_seconds=PATIENCE_SECONDS, what="the scheduler to see all jobs"
-        )
+        Slurm does so when all tasks but one are updated.
+        """
+        number = list(NODES).index(account)
+        tasks = len(range(number, self.pending, len(NODES)))
+        array = self.cluster.submit(account, DAY, array=f"0-{tasks - 1}")
+        self.cluster.run("scontrol", "update", f"JobId={array}_[0-{tasks - 2}]", "Nice=0")
+        return array
 
     def submit(self, number: int) -> int:
         """Submits a job, the organizations' in turn; returns its id."""
@@ -164,6 +201,11 @@ class Queue:
             yield
         finally:
             self.cluster.run("scancel", str(array))
+
+    @property
+    def most_writes(self) -> int:
+        """How many a cycle may make: all that there are."""
+        return self.pending + MOST_OTHER_JOBS
 
     @contextmanager
     def cycles(self, channel: str) -> Iterator[Cycles]:
@@ -207,6 +249,7 @@ class Queue:
         lines = [
             f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS}s"',
             f'[push]\nchannel = "{channel}"',
+            f"most_writes = {self.most_writes}\nmost_raises_of_user = {self.most_writes}",
             f'[service]\npoll_interval = "{poll_seconds}s"',
             f'[store]\nurl = "{self._store_url(channel)}"',
             '[metrics]\naddress = "off"',
@@ -236,6 +279,11 @@ class Cycles:
         self._slurm = queue.slurm
         self._cycle = Cycle(config, self._slurm, store)
         self._cycle.run()
+
+    @property
+    def seconds_writing(self) -> float:
+        """How long the last writes took, without their records and reading them back."""
+        return self._slurm.seconds_writing
 
     def unchanged(self) -> CycleReport:
         """Runs a cycle that finds the order as it was."""
@@ -273,7 +321,7 @@ def full_queue(directory: Path, pending: int, progress: Callable[[int], None]) -
         name=CLUSTER,
         partitions={organization: (node,) for organization, node in NODES.items()},
         cpus_per_node=PROCESSORS_A_NODE,
-        extra=SETTINGS | most,
+        extra=SETTINGS | most | (LARGE_SETTINGS if pending > MOST_SUBMITTED else {}),
     )
     cluster = PrivateSlurm(directory, spec)
     try:

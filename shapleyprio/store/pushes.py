@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, bindparam, delete, func, select, update
 
 from shapleyprio.store.rows import ManagedValue, NewPush, Push, PushState
 from shapleyprio.store.scope import KEYS_AT_ONCE, Scope, batches, columns, values_of
@@ -13,6 +13,11 @@ from shapleyprio.store.tables import managed_value, push
 
 VALUES_REMEMBERED = 64
 """Written values that a managed value remembers: more than there are ranks to change between."""
+
+
+WORTH_A_STATEMENT = 20
+"""Pushes that fared alike from which on they are settled by a statement of their own: to make one
+takes as long as to change that many rows."""
 
 
 class PushesView(Scope):
@@ -79,10 +84,17 @@ class Pushes(PushesView):
         alike: dict[tuple[PushState, str], list[int]] = {}
         for number, fate in numbers.items():
             alike.setdefault(fate, []).append(number)
+        alone = []
         for (state, note), settled in alike.items():
+            if len(settled) < WORTH_A_STATEMENT:
+                alone += [{"settled": number, "state": state, "note": note} for number in settled]
+                continue
             for some in batches(settled, KEYS_AT_ONCE):
                 statement = update(push).where(self._here(push), push.c.number.in_(some))
                 self._connection.execute(statement.values(state=state, note=note))
+        if alone:
+            each = update(push).where(self._here(push), push.c.number == bindparam("settled"))
+            self._connection.execute(each, alone)
 
     def prune_managed_values(self, channel: str, live: Collection[str]) -> int:
         """Forgets what we did to jobs that are gone, and returns how many they were.

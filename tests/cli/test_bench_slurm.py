@@ -53,6 +53,7 @@ def test_the_cost_on_a_real_slurm_is_reported(
 ) -> None:
     monkeypatch.setattr(slurm, "RUNS", 1)
     monkeypatch.setattr(slurm, "COUNTED", 1)
+    monkeypatch.setattr(slurm, "DISTINCT_RUNS", 1)
     monkeypatch.setattr(slurm, "NOTHING_SECONDS", 0.5)
     monkeypatch.setattr(slurm_reaction, "JOBS", 3)
     monkeypatch.setattr(slurm_submission, "SUBMISSIONS", 3)
@@ -79,8 +80,14 @@ def test_the_cost_on_a_real_slurm_is_reported(
     assert [row["runs"] for row in submissions] == [3] * 6
     assert all(row["value"] > 0 for row in submissions)
     answers = [row for what, row in measured.items() if "squeue -j" in what]
-    assert len(answers) == 2 * 3 * 2
+    assert len(answers) == 2 * 3 * 2 + 2  # and while as many values as jobs are written
     assert all(0 < row["value"] <= row["worst"] for row in answers)
+    for channel in ("site_factor", "qos"):
+        phases = [what for what in measured if what.startswith(f"{channel}, that cycle: ")]
+        phases = [what for what in phases if "calls" not in what]
+        assert len(phases) == 5
+    (distinct,) = (row for what, row in measured.items() if "jobs get as many values" in what)
+    assert 0 < distinct["value"] <= distinct["worst"]
     reading = [row for what, row in measured.items() if what.startswith("reading")]
     assert len(reading) == 2
     assert all(0 < row["value"] <= row["worst"] for row in reading)

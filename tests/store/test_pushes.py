@@ -46,6 +46,22 @@ def test_a_push_is_planned_and_then_settled(store: Store) -> None:
         assert rows.plan_pushes([new_push("3")]) == [3]
 
 
+def test_however_many_pushes_fared_alike_each_keeps_what_became_of_it(store: Store) -> None:
+    with store.cluster("c").transaction() as rows:
+        numbers = rows.plan_pushes([new_push(str(job)) for job in range(120)])
+        fates = {
+            number: (PushState.APPLIED, "")
+            if number % 2
+            else (PushState.UNCONFIRMED, f"reads {number % 50}")
+            for number in numbers[:-1]
+        }
+        rows.settle_pushes(fates)
+        assert {item.number: (item.state, item.note) for item in rows.pushes(limit=200)} == {
+            **fates,
+            numbers[-1]: (PushState.PLANNED, ""),
+        }
+
+
 def test_managed_values_hold_the_original_and_what_we_wrote(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
         rows.plan_pushes([new_push("1", 5)])
