@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +21,8 @@ from pathlib import Path
 STEPS: list[Callable[[], None]] = []
 
 PACKAGES = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
+COMPILED = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+"""Where the code that an installation has compiled is kept for others."""
 OWN = Path("/srv/tried")
 """What the steps make for themselves."""
 CONFIGURATION = Path("/etc/shapleyprio/shapleyprio.toml")
@@ -187,7 +190,7 @@ def digest(file: Path) -> str:
 
 def everything() -> set[str]:
     """All files but those that are about packages, logs and the moment."""
-    passing = r"^/(proc|sys|dev|run|tmp|srv|source|packages|root/\.cache)(/|$)"
+    passing = r"^/(proc|sys|dev|run|tmp|srv|source|packages|compiled|root/\.cache)(/|$)"
     passing += r"|^/var/(log|cache/(apt|debconf|ldconfig|man)|lib/(dpkg|apt|systemd|mysql|slurm))/"
     found: set[str] = set()
     for folder, folders, files in os.walk("/"):
@@ -331,6 +334,8 @@ def a_new_python_compiles_anew() -> None:
     run(f"dpkg-trigger --no-await --by-package={python.name}-minimal {python}")
     run("dpkg --triggers-only --pending")
     expect(holds=before.exists(), otherwise=f"{before} is not there again")
+    if COMPILED is not None:
+        shutil.copytree(CACHE, COMPILED, dirs_exist_ok=True)
 
 
 # -- from nothing to steering
@@ -389,14 +394,18 @@ def systemd_starts_the_daemon_and_it_steers() -> None:
 
 
 def make_older(version: str) -> Path:
-    """Packs the packages anew under a lower version."""
+    """Packs the packages anew under a lower version.
+
+    That of the replay has its scripts only: its many files are unpacked often enough.
+    """
     folder = OWN / version
     for package in BOTH:
         (archive,) = PACKAGES.glob(f"{package}_*.deb")
         unpacked = OWN / "unpacked" / package
-        if not unpacked.exists():
-            unpacked.parent.mkdir(parents=True, exist_ok=True)
-            run(f"dpkg-deb -R {archive} {unpacked}")
+        unpacked.mkdir(parents=True)
+        run(f"dpkg-deb --control {archive} {unpacked / 'DEBIAN'}")
+        if package == "shapleyprio":
+            run(f"dpkg-deb --extract {archive} {unpacked}")
         control = unpacked / "DEBIAN" / "control"
         text = re.sub(r"^Version: .*", f"Version: {version}", control.read_text(), flags=re.M)
         text = re.sub(r"shapleyprio \(= .*?\)", f"shapleyprio (= {version})", text)
@@ -524,13 +533,14 @@ def main() -> None:
     """Runs all steps, and ends with exit code 1 at the first that fails."""
     for number, one in enumerate(STEPS, start=1):
         what = " ".join((one.__doc__ or "").split())
+        began = time.monotonic()
         try:
             one()
         except StepError as error:
             print(f"FAILED {number}: {what}\n{error}")
             print(run("journalctl -n 40 --no-pager -o cat", code=None))
             sys.exit(1)
-        print(f"ok {number}: {what}")
+        print(f"ok {number}: {what} ({time.monotonic() - began:.0f} s)")
     print(f"{len(STEPS)} steps passed")
 
 
