@@ -13,6 +13,7 @@ from hypothesis import settings
 from shapleyprio.testbed.cluster import PrivateSlurm, prepare_database
 from shapleyprio.testbed.errors import SlurmUnavailableHere
 from shapleyprio.testbed.packages import ensure_installed
+from tests.matrix.suites import FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,9 +22,20 @@ if TYPE_CHECKING:
 
 # where a failure would surprise, the same examples every time; elsewhere new ones
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
-# where every line is traced, a few examples reach the lines that many reach
-settings.register_profile("measure", parent=settings.get_profile("default"), max_examples=10)
+# where every line is traced, a few examples reach the lines that many reach, and where Python or
+# Slurm are other ones, they reach what is there
+settings.register_profile("few", parent=settings.get_profile("default"), max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` is heeded
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `./run matrix` asks of each release, so that it can be left out afterwards."""
+    root = Path(__file__).parents[1]
+    for item in items:
+        in_matrix = any(item.path.is_relative_to(root / folder) for folder in FOLDERS)
+        if in_matrix and item.get_closest_marker("real_slurm") is not None:
+            item.add_marker("each_release")
 
 
 @pytest.fixture(scope="session")

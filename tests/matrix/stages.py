@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.matrix import pyslurm
-from tests.matrix.packages import PACKAGES_FOLDER, build_root, installed, packages
+from tests.matrix.packages import (
+    COMPILED_FOLDER,
+    PACKAGES_FOLDER,
+    build_root,
+    compiled,
+    installed,
+    packages,
+)
 from tests.matrix.roots import ROOT, MatrixError, Roots, Step
 from tests.matrix.sources import Sources
+from tests.matrix.suites import FOLDERS
 
 PYTHON = "/usr/lib/shapleyprio/bin/python"
 TEST_LIBRARIES = "/opt/tests"
 TEST_LOCK = "requirements-test.lock"
-FOLDERS = ("tests/slurm", "tests/end_to_end", "tests/testbed")
 CONTRACT = "tests/slurm/test_contract.py"
 TRIAL = "tests/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record"
 LIFE = "packaging/test-package"
@@ -81,14 +89,24 @@ def _lintian(roots: Roots, sources: Sources) -> str:
 
 
 def _life(roots: Roots, sources: Sources) -> str:
-    """From nothing to steering, upgrade, removal: what an admin does with the packages."""
+    """From nothing to steering, upgrade, removal: what an admin does with the packages.
+
+    The code that their installation compiles is kept for `installed`.
+    """
     folder = packages(roots, sources)
+    kept = compiled(roots)
+    for stale in kept.iterdir():
+        shutil.rmtree(stale)
     with roots.scratch() as scratch:
         source = sources.export(scratch / "source", without=["shapleyprio"])
         step = Step(
-            command=(f"/source/{LIFE}", PACKAGES_FOLDER),
+            command=(f"/source/{LIFE}", PACKAGES_FOLDER, COMPILED_FOLDER),
             log=roots.log("life"),
-            binds={folder: PACKAGES_FOLDER, source: "/source"},
+            binds={
+                folder: PACKAGES_FOLDER,
+                source: "/source",
+                kept: COMPILED_FOLDER,
+            },
         )
         roots.change(scratch, [roots.base()], step)
     return _last_line(step.log)
@@ -128,8 +146,8 @@ STAGES: dict[str, Callable[[Roots, Sources], str]] = {
     "root": _root,
     "package": _package,
     "lintian": _lintian,
-    "versions": _versions,
     "life": _life,
+    "versions": _versions,
     "tests": _tests,
     "pyslurm": _pyslurm,
     "demo": _demo,
@@ -150,7 +168,11 @@ def _pytest(
             command=("env", "--chdir=/source", PYTHON, "-m", "pytest", *options),
             log=roots.log(name),
             binds={source: "/source"},
-            environment={"PYTHONPATH": f"{TEST_LIBRARIES}:{pyslurm.FOLDER}", "CI": "true"},
+            environment={
+                "PYTHONPATH": f"{TEST_LIBRARIES}:{pyslurm.FOLDER}",
+                "CI": "true",
+                "HYPOTHESIS_PROFILE": "few",  # `./run test` tries many
+            },
         )
         roots.change(scratch, layers, step)
     found = _last_line(step.log)

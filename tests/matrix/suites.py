@@ -1,4 +1,4 @@
-"""Which Slurm releases are tested, and the Debian suites that have them."""
+"""Which Slurm releases are tested, on what, and the Debian suites that have them."""
 
 from __future__ import annotations
 
@@ -33,3 +33,6 @@ BASE_PACKAGES = (
     *("ca-certificates", "iproute2", "lua5.1", "mount", "python3", "systemd"),
 )
 """What a cluster's head node has before shapleyprio comes."""
+
+FOLDERS = ("tests/slurm", "tests/end_to_end", "tests/testbed")
+"""Folders with the tests that are run on each release."""
