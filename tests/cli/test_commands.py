@@ -138,7 +138,8 @@ def test_explain_as_json(steered: CommandLine) -> None:
     answer = as_json(steered, "explain", "2")
     assert (answer["organization"], answer["rank"], answer["points"]) == ("physics", 1, FIRST)
     assert answer["pushes"] == [
-        {"cycle": 1, "at": NOW + 10, "old": 0, "new": FIRST, "state": "applied"}
+        {"cycle": 1, "at": NOW + 10, "channel": "site_factor", "target": "2"}
+        | {"old": 0, "new": FIRST, "state": "applied"}
     ]
 
 

@@ -13,6 +13,7 @@ from shapleyprio.shipped import shipped_files
 
 SLURM_CONF = [
     "README.md",
+    "association.conf",
     "job_submit.lua",
     "nice.conf",
     "qos.conf",
