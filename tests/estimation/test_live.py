@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from shapleyprio.service.report import CycleReport
 
 SHAPLEY = {"rule": "shapley"}
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 240.0
+"""A worker may have to compile first."""
 WORKER_WITH = (
     "import os, sys, time\n"
     "import shapleyprio.estimation.__main__ as worker, shapleyprio.estimation.estimating as e\n"
