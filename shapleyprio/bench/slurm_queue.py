@@ -63,7 +63,7 @@ LARGE_SETTINGS = {
     # by default each update of a job makes the scheduler look at the whole queue
     "SchedulerParameters": "batch_sched_delay=3,sched_min_interval=2000000",
 }
-"""Of a queue that large, as Slurm's guide to many jobs has it."""
+"""Settings for that many jobs, after Slurm's guide to high throughput."""
 
 
 class RotatingSlurm(CommandLineSlurm):
