@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from shapleyprio.slurm.releases import TESTED_RELEASES
 from tests.matrix.packages import CONTROL, build_dependencies
-from tests.matrix.pyslurm import is_built_for, version_of
+from tests.matrix.pyslurm import BUILD, is_built_for, version_of
 from tests.matrix.roots import (
     ENTER,
     ROOT,
@@ -157,6 +158,32 @@ def test_the_version_of_a_package_is_read_from_its_root(tmp_path: Path) -> None:
 
 def test_there_is_a_pyslurm_for_the_newest_release_alone() -> None:
     assert [is_built_for(suite.release) for suite in SUITES] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (None, "slurm_version.h is missing: install Slurm's headers, or set SLURM_INCLUDE_DIR"),
+        ("0x180b05", "there is no pyslurm for Slurm 24.11: 25.11 and 26.05 alone"),
+    ],
+)
+def test_pyslurm_is_not_built_for_a_slurm_that_it_does_not_fit(
+    tmp_path: Path, header: str | None, said: str
+) -> None:
+    if header is not None:
+        (tmp_path / "slurm").mkdir()
+        define = f"#define SLURM_VERSION_NUMBER {header}\n"
+        (tmp_path / "slurm" / "slurm_version.h").write_text(define)
+    done = subprocess.run(
+        [ROOT / BUILD, tmp_path / "wheel"],
+        env={**os.environ, "SLURM_INCLUDE_DIR": str(tmp_path), "SLURM_LIB_DIR": str(tmp_path)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("build-pyslurm: ")
+    assert done.stderr.endswith(f"{said}\n")
 
 
 RESULTS = {
