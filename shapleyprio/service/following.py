@@ -15,7 +15,7 @@ from shapleyprio.slurm.port import PendingJob, Slurm
 from shapleyprio.store import ManagedValue, NewPush
 
 MOST_TOUCHED = 5_000
-"""Jobs touched in one cycle, those of the highest priority first; a touch costs as much as a write."""
+"""Jobs touched in one cycle, those of the highest priority first; each costs as much as a write."""
 
 
 @dataclass(frozen=True, slots=True)
