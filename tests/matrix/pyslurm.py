@@ -29,7 +29,7 @@ def layer(roots: Roots) -> Path:
     wheel = _wheel(roots)
     step = Step(
         command=("python3", "-m", "zipfile", "-e", f"/wheel/{wheel.name}", FOLDER),
-        log=roots.log("pyslurm"),
+        log=roots.log("pyslurm-install"),
         binds={wheel.parent: "/wheel"},
     )
     return roots.layer("pyslurm", [roots.base()], step, [wheel.parent.name])
