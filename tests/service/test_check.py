@@ -28,6 +28,7 @@ from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm, Simula
 
 QUIET = replace(DEFAULT_SETTINGS, weights={"Age": 0, "QOS": 0})
 NOW = 1_800_000_000
+BY_DIRECTCONTR = {"rule": "directcontr"}
 
 
 @dataclass
@@ -134,7 +135,7 @@ def test_another_cluster_is_an_error() -> None:
 
 
 def test_a_weight_that_no_node_offers_is_an_error() -> None:
-    configured = config(fairness={"weight": "gres/gpu"})
+    configured = config(fairness=BY_DIRECTCONTR | {"weight": "gres/gpu"})
     finding = found(configured)["fairness.weight"]
     assert finding.severity is Severity.ERROR
     assert finding.remedy == "choose what the nodes offer: billing, cpu"
@@ -335,30 +336,23 @@ def test_exit_codes_show_the_worst_finding(
 
 # -- estimates
 
-BY_SHAPLEY = {"rule": "shapley"}
-
-
-def test_a_rule_that_estimates_gives_no_findings_where_it_can() -> None:
-    assert found(config(fairness=BY_SHAPLEY)) == {}
-
-
 @pytest.mark.parametrize("missing", packages.PACKAGES)
-def test_packages_that_estimates_lack_are_an_error(
+def test_a_rule_that_estimates_warns_of_packages_that_it_lacks(
     monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     monkeypatch.setattr(packages, "find_spec", lambda name: None if name == missing else name)
-    assert found(config()) == {}
+    assert found(config(fairness=BY_DIRECTCONTR)) == {}
     slurm = Cluster()
     slurm.take_down("slurmctld")
-    finding = found(config(fairness=BY_SHAPLEY), slurm)["fairness.rule"]
-    assert finding.severity is Severity.ERROR
-    assert f"({missing}): directcontr would rank" in finding.message
+    finding = found(config(), slurm)["fairness.rule"]
+    assert finding.severity is Severity.WARNING
+    assert f"({missing}): directcontr ranks" in finding.message
     assert "pip install 'shapleyprio[replay]'" in finding.remedy
 
 
 def test_a_weight_for_which_waiting_jobs_do_not_count_is_noticed() -> None:
-    assert found(config(fairness={"weight": "billing"})) == {}
-    finding = found(config(fairness=BY_SHAPLEY | {"weight": "billing"}))["fairness.weight"]
+    assert found(config(fairness=BY_DIRECTCONTR | {"weight": "billing"})) == {}
+    finding = found(config(fairness={"weight": "billing"}))["fairness.weight"]
     assert finding.severity is Severity.NOTICE
     assert "units of billing" in finding.message
 
