@@ -44,14 +44,7 @@ class AccountPriorities(Channel):
     ) -> list[PriorityTarget]:
         """Returns all accounts, with what is set at each."""
         return [
-            PriorityTarget(
-                target=account,
-                key=account,
-                base_key=account,
-                label=account,
-                organization=claims.accounts.get(account, NOBODY),
-                value=priority.stored,
-            )
+            PriorityTarget.named(account, claims.accounts.get(account, NOBODY), priority.stored)
             for account, priority in slurm.account_priorities().items()
         ]
 

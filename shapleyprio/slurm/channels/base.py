@@ -38,6 +38,18 @@ class PriorityTarget:
     organization: str
     value: int
 
+    @classmethod
+    def named(cls, name: str, organization: str, value: int) -> PriorityTarget:
+        """Returns a target that goes by one name everywhere, such as a QOS or an account."""
+        return cls(
+            target=name,
+            key=name,
+            base_key=name,
+            label=name,
+            organization=organization,
+            value=value,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelValues:

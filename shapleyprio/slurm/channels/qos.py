@@ -33,14 +33,7 @@ class Qos(Channel):
     ) -> list[PriorityTarget]:
         """Returns the claimed QOS."""
         return [
-            PriorityTarget(
-                target=qos,
-                key=qos,
-                base_key=qos,
-                label=qos,
-                organization=claims.qos[qos],
-                value=priority,
-            )
+            PriorityTarget.named(qos, claims.qos[qos], priority)
             for qos, priority in slurm.qos_priorities().items()
             if qos in claims.qos
         ]
