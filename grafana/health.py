@@ -141,6 +141,45 @@ def health() -> Dashboard:
                         "{{state}}",
                     ),
                 ),
+                panels.graph(
+                    "Postponed writes",
+                    "Left to the next cycle, because of push.most_writes or "
+                    "push.most_raises_of_user. What decides who starts next is written first.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_postponed_writes{{{ALL}}}", "postponed"),
+                ),
+                panels.graph(
+                    "Priorities of others",
+                    "With the channel association: accounts that somebody else has set, and "
+                    "waiting jobs without the points of their account.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_foreign_priorities{{{ALL}}}", "{{of}}"),
+                ),
+                panels.graph(
+                    "Points at submission",
+                    "New jobs that have their points from push.table, and those that missed them.",
+                    panels.PER_SECOND,
+                    panels.NEUTRAL,
+                    Query(
+                        "sum by (result)"
+                        f" (rate(shapleyprio_submissions_total{{{ALL}}}[$__rate_interval]))",
+                        "{{result}}",
+                    ),
+                ),
+                panels.graph(
+                    "Age of the table of points",
+                    "How far the last good cycle is ahead of the last write of push.table, by the "
+                    "cluster's clock. Jobs get no points from a table that is too old.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(
+                        f"shapleyprio_last_success_timestamp_seconds{{{ALL}}}"
+                        f" - shapleyprio_table_timestamp_seconds{{{ALL}}}",
+                        "age",
+                    ),
+                ),
             ],
             "Estimated contributions": [
                 panels.graph(

@@ -31,7 +31,9 @@ def everything() -> str:
         t=1, organization="a", begin=0, value=1, rate=1, acceleration=1, denominator=1, error=1,
         utility=1, alone=1, without=1, parts=1, coalitions=1,
     )  # fmt: skip
-    metrics.publish(CycleReport(number=1, standings=[standing], seconds={"push": 1.0}))
+    metrics.publish(
+        CycleReport(number=1, standings=[standing], seconds={"push": 1.0}, table_written=1)
+    )
     metrics.publish_drifts(drifts, seconds=1.5)
     EstimateMetrics("c", metrics.registry).publish_estimate([estimate], seconds=1.5)
     return generate_latest(metrics.registry).decode()
