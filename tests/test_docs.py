@@ -29,6 +29,9 @@ from shapleyprio.replay.policies.own import own_decisions
 from shapleyprio.replay.results import SCHEDULE_COLUMNS
 from shapleyprio.replay.sacct import ASK
 from shapleyprio.replay.utilities import UTILITIES
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import Slurm
+from shapleyprio.slurm.pyslurm.adapter import ATTRIBUTES, PyslurmSlurm
 from shapleyprio.trial.arms import ARMS
 from tests.replay.strategies import Job, workload_of_jobs
 from tests.replay.traces import trace
@@ -238,3 +241,19 @@ def test_every_example_can_be_read(file: Path) -> None:
         assert trials_in(file, Path())
     else:
         assert load_organizations(file)
+
+
+SOURCES = re.compile(r"^\| `(\w+)` \|(.*)\|(.*)\|$", re.MULTILINE)
+
+
+def test_what_pyslurm_serves_is_listed_method_by_method() -> None:
+    found = SOURCES.findall((DOCS / "pyslurm.md").read_text())
+    shown = {name: (library.strip(), commands.strip()) for name, library, commands in found}
+    methods = {name for name in vars(Slurm) if not name.startswith("_")} - {"adapter"}
+    assert shown.keys() == methods
+    served = {name for name in methods if name in vars(PyslurmSlurm)}
+    assert {name for name, (library, _) in shown.items() if library} == served
+    mixed = {name for name in served if shown[name][1]}
+    assert mixed == {"write"}
+    for channel in CHANNELS:
+        assert (f"`{channel}`" in shown["write"][0]) == (channel in ATTRIBUTES)

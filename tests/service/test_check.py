@@ -336,6 +336,7 @@ def test_exit_codes_show_the_worst_finding(
 
 # -- estimates
 
+
 @pytest.mark.parametrize("missing", packages.PACKAGES)
 def test_a_rule_that_estimates_warns_of_packages_that_it_lacks(
     monkeypatch: pytest.MonkeyPatch, missing: str

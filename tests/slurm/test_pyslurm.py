@@ -19,23 +19,20 @@ import pytest
 
 import shapleyprio
 from shapleyprio.slurm.adapters import ADAPTERS, connect
-from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line import CommandLineSlurm
 from shapleyprio.slurm.command_line_writes import OUT_OF_TIME
 from shapleyprio.slurm.port import (
     AdapterInUse,
     Connection,
     Controller,
-    Slurm,
     SlurmRefusedError,
     SlurmUnavailableError,
 )
-from shapleyprio.slurm.pyslurm.adapter import ATTRIBUTES, PyslurmSlurm
+from shapleyprio.slurm.pyslurm.adapter import PyslurmSlurm
 from tests.slurm import pyslurm_stand_in
 from tests.slurm.test_command_line import Programs
 
 ROOT = Path(shapleyprio.__file__).parents[1]
-DOCUMENT = ROOT / "docs" / "pyslurm.md"
 DEADLINE = 1.5
 LONG = 30.0
 CONTROLLER = Controller(time=1_780_000_000, accounting_backlog=3, submitted=41)
@@ -145,22 +142,6 @@ def test_a_backup_controller_answers_for_the_primary(stand_in: StandIn) -> None:
     stand_in.does(**{"ping 0": "Unable to contact slurm controller (connect failure)"})
     assert slurm.controller() == CONTROLLER
     assert "ping 1" in stand_in.calls()
-
-
-SOURCES = re.compile(r"^\| `(\w+)` \|(.*)\|(.*)\|$", re.MULTILINE)
-
-
-def test_the_document_says_for_every_method_who_serves_it() -> None:
-    found = SOURCES.findall(DOCUMENT.read_text())
-    shown = {name: (library.strip(), commands.strip()) for name, library, commands in found}
-    methods = {name for name in vars(Slurm) if not name.startswith("_")} - {"adapter"}
-    assert shown.keys() == methods
-    served = {name for name in methods if name in vars(PyslurmSlurm)}
-    assert {name for name, (library, _) in shown.items() if library} == served
-    mixed = {name for name in served if shown[name][1]}
-    assert mixed == {"write"}
-    for channel in CHANNELS:
-        assert (f"`{channel}`" in shown["write"][0]) == (channel in ATTRIBUTES)
 
 
 def test_what_the_document_leaves_to_commands_starts_no_worker(stand_in: StandIn) -> None:
