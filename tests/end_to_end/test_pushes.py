@@ -148,6 +148,8 @@ def test_a_mistake_in_a_first_dry_run_is_forgotten_when_it_is_corrected(
     assert not consortium.has_store()
 
     consortium.config_file.write_text(good)
+    began = consortium.cluster.now()
+    consortium.until(lambda: consortium.cluster.now() > began + 1, what="work to count")
     consortium.cancel(busy)
     consortium.await_settled()
     consortium.once()
