@@ -12,6 +12,7 @@ from typing import TypeVar
 import click
 
 from shapleyprio.cli.interrupts import InterruptibleGroup
+from tests.matrix import pyslurm
 from tests.matrix.packages import packages
 from tests.matrix.roots import (
     KEPT,
@@ -89,6 +90,22 @@ def matrix(
     results = on_each(releases, run, mirror=mirror, side_by_side=side_by_side, fresh=fresh)
     if write_table:
         write(results)
+
+
+@main.command("pyslurm", short_help="build pyslurm for the Slurm of every suite that has one")
+@mirror_option
+def build_pyslurm(mirror: str | None) -> None:
+    """Build pyslurm for the Slurm of every suite that has one, which takes minutes.
+
+    Its wheel is kept for all checkouts; with it `matrix` also runs the contract of adapters through
+    pyslurm. Exit codes: 0 all were built; 1 something failed; 3 not possible here.
+    """
+
+    def build(roots: Roots) -> None:
+        say(roots.suite, str(pyslurm.build(roots)))
+
+    releases = [suite.release for suite in SUITES if pyslurm.is_built_for(suite.release)]
+    on_each(releases, build, mirror=mirror, side_by_side=len(releases), fresh=False)
 
 
 @main.command(short_help="build the Debian packages of every suite")

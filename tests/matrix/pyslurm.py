@@ -1,4 +1,4 @@
-"""Builds pyslurm for a suite's Slurm, and keeps it for all checkouts: compiling takes minutes."""
+"""Builds pyslurm for a suite's Slurm when asked to, and keeps it for all checkouts."""
 
 from __future__ import annotations
 
@@ -24,27 +24,23 @@ def is_built_for(release: str) -> bool:
     return (RECIPES / release).is_dir()
 
 
-def layer(roots: Roots) -> Path:
-    """The layer that has pyslurm in `FOLDER`."""
-    wheel = _wheel(roots)
+def layer(roots: Roots) -> Path | None:
+    """The layer that has pyslurm in `FOLDER`; None if no wheel of it is kept."""
+    kept = _kept(roots)
+    if not kept.is_dir():
+        return None
+    (wheel,) = kept.glob("*.whl")
     step = Step(
         command=("python3", "-m", "zipfile", "-e", f"/wheel/{wheel.name}", FOLDER),
         log=roots.log("pyslurm-install"),
-        binds={wheel.parent: "/wheel"},
+        binds={kept: "/wheel"},
     )
-    return roots.layer("pyslurm", [roots.base()], step, [wheel.parent.name])
+    return roots.layer("pyslurm", [roots.base()], step, [kept.name])
 
 
-def _wheel(roots: Roots) -> Path:
-    """The wheel, built if it is not there for these versions of Slurm, Python and the recipe."""
-    base = roots.base()
-    made_of = hashlib.sha256()
-    for package in ("slurmctld", "python3"):
-        made_of.update(f"{package} {version_of(package, base)}\n".encode())
-    patches = sorted((RECIPES / roots.suite.release).iterdir())
-    for file in (ROOT / BUILD, *sorted(RECIPES.glob("*.lock")), *patches):
-        made_of.update(file.read_bytes())
-    kept = KEPT / f"{roots.suite.release}-{made_of.hexdigest()}"
+def build(roots: Roots) -> Path:
+    """Builds the wheel if none is kept; returns its folder."""
+    kept = _kept(roots)
     if not kept.is_dir():
         install = f"apt-get install -y --no-install-recommends {' '.join(NEEDED)}"
         with roots.scratch() as scratch:
@@ -57,13 +53,23 @@ def _wheel(roots: Roots) -> Path:
                 binds={ROOT: "/source", built: "/wheel"},
                 environment={"CFLAGS": "-O1 -g0"},  # compiled sooner than with Python's own
             )
-            roots.change(scratch, [base], step)
+            roots.change(scratch, [roots.base()], step)
             KEPT.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=KEPT) as partial:
                 shutil.copytree(built, Path(partial) / "wheel")
                 (Path(partial) / "wheel").rename(kept)
-    (wheel,) = kept.glob("*.whl")
-    return wheel
+    return kept
+
+
+def _kept(roots: Roots) -> Path:
+    """The folder of the wheel for these versions of Slurm, Python and the recipe."""
+    made_of = hashlib.sha256()
+    for package in ("slurmctld", "python3"):
+        made_of.update(f"{package} {version_of(package, roots.base())}\n".encode())
+    patches = sorted((RECIPES / roots.suite.release).iterdir())
+    for file in (ROOT / BUILD, *sorted(RECIPES.glob("*.lock")), *patches):
+        made_of.update(file.read_bytes())
+    return KEPT / f"{roots.suite.release}-{made_of.hexdigest()}"
 
 
 def version_of(package: str, base: Path) -> str:

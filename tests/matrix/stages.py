@@ -120,8 +120,10 @@ def _pyslurm(roots: Roots, sources: Sources) -> str:
     """The contract of adapters, through pyslurm."""
     if not pyslurm.is_built_for(roots.suite.release):
         return "none for this release"
-    only = ("-k", "pyslurm", CONTRACT)
-    return _pytest(roots, sources, "pyslurm", only, below=[pyslurm.layer(roots)])
+    layer = pyslurm.layer(roots)
+    if layer is None:
+        return "not built, see python -m tests.matrix pyslurm"
+    return _pytest(roots, sources, "pyslurm", ("-k", "pyslurm", CONTRACT), below=[layer])
 
 
 def _trial(roots: Roots, sources: Sources) -> str:
