@@ -73,11 +73,11 @@ class Watched:
         counted = self.ask("query", query=f"count_over_time({metric}[{RANGE_SECONDS}s]) > 1")
         return bool(counted["result"])
 
-    def let_it_estimate(self) -> None:
-        """Makes the daemon rank by estimated contributions; its time limit is the cluster's."""
+    def let_it_write_a_table(self) -> None:
+        """Makes the daemon write the table of points as well."""
         file = self.directory / "d" / "shapleyprio.toml"
-        sections = '[fairness]\nrule = "shapley"\n\n[estimation]\ntime_limit = "1h"\n'
-        file.write_text(f"{sections}\n{file.read_text()}")
+        section = f'[push]\ntable = "{file.with_name("points")}"\n'
+        file.write_text(f"{section}\n{file.read_text()}")
         words = ["shapleyprio", "daemon", "--config", str(file)]
         (daemon,) = (
             process
@@ -104,15 +104,15 @@ def watched(
         pytest.skip("Prometheus is not installed (Debian's package prometheus)")
     demo = Watched(tmp_path_factory.mktemp("w"))
     missing = {name for name in metrics_and_labels() if "phase_duration" not in name}
-    estimating = False
+    writing = False
 
     def everything_came() -> bool:
         assert demo.running(), demo.said()
-        nonlocal estimating
+        nonlocal writing
         if demo.address("Prometheus") is not None:
-            if not estimating and demo.knows("shapleyprio_cycles_total"):
-                demo.let_it_estimate()
-                estimating = True
+            if not writing and demo.knows("shapleyprio_cycles_total"):
+                demo.let_it_write_a_table()
+                writing = True
             missing.difference_update({name for name in missing if demo.knows(name)})
         time.sleep(1)
         return not missing
