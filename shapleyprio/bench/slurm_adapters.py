@@ -14,7 +14,7 @@ WRITTEN = 1_000
 """Number of jobs that get another nice."""
 
 DIFFERENT_VALUES = (1, 20, WRITTEN)
-"""Number of different values among them: scontrol takes as many commands."""
+"""Number of different values among them."""
 
 
 def adapters(queue: Queue, names: Sequence[str], bar: MakeBar) -> Iterator[Measurement]:

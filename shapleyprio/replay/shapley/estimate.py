@@ -90,7 +90,7 @@ class Estimator:
         self._most_starts = most_starts
         self._valuation = Valuation(cores=cores)
         self._deciding = DecidingCoalitions()
-        self._decided: tuple[Game, Ints] | None = None
+        self._decided: tuple[Game, Ints | None] | None = None
 
     def estimate(
         self, game: Game, *, good_enough: Callable[[Estimate], bool] | None = None
@@ -140,13 +140,19 @@ class Estimator:
         Returns:
             int64[c, 3], columns as in `first_come.values_of`.
         """
-        k = game.organizations
-        if k > self._exact_organizations or not can_decide(game, self._most_starts):
-            return self._valuation.values(game, coalitions)
         if self._decided is None or self._decided[0] is not game:
-            self._decided = game, self._deciding.values(game)
-        found: Ints = self._decided[1][coalitions @ (1 << np.arange(k))]
+            self._decided = game, self._decide(game)
+        decided = self._decided[1]
+        if decided is None:
+            return self._valuation.values(game, coalitions)
+        found: Ints = decided[coalitions @ (1 << np.arange(game.organizations))]
         return found
+
+    def _decide(self, game: Game) -> Ints | None:
+        """Returns the values of all coalitions that decide; None if they may not."""
+        if game.organizations > self._exact_organizations:
+            return None
+        return self._deciding.values(game) if can_decide(game, self._most_starts) else None
 
     def _exactly(self, game: Game) -> Estimate:
         k = game.organizations
