@@ -26,7 +26,7 @@ TEXTS = [
     *(ROOT / "shapleyprio").rglob("*.html"),
     *(ROOT / "shapleyprio").rglob("*.jinja"),
     *(ROOT / "docs").glob("*.md"),
-    *(ROOT / "grafana").rglob("*.*"),
+    *(path for path in (ROOT / "grafana").rglob("*.*") if path.suffix != ".pyc"),
     *(ROOT / "slurm_conf").iterdir(),
     *(ROOT / "systemd").iterdir(),
     *(path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)),

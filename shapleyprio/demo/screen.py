@@ -26,8 +26,8 @@ LINES_BESIDE_ORDER = 14
 """Lines of a terminal that everything but the start order takes."""
 
 LEGEND = """\
-φ̃: work that its nodes did, for whomever.  ψ: work that its jobs got, wherever.
-(A CPU second counts its age.)  Who has the highest balance φ̃ − ψ comes first.
+φ̂: what it adds to the work of all, estimated.  ψ: work that its jobs got, wherever.
+(A CPU second counts its age.)  Who has the highest balance φ̂ − ψ comes first.
 Wait: mean time from submission to start, or to now."""
 
 
@@ -110,7 +110,7 @@ def frame(
 
 
 def _standings(snapshot: Snapshot) -> Table:
-    table = narrow_table("owns", "φ̃", "ψ", "balance", "priority", "pending", "running", "wait")
+    table = narrow_table("owns", "φ̂", "ψ", "balance", "priority", "pending", "running", "wait")
     by_name = {row.organization: row for row in snapshot.rows}
     first = max(row.priority for row in snapshot.rows)
     for member in MEMBERS:  # each keeps its place, so that the eye can follow its numbers

@@ -27,7 +27,7 @@ class DemoResult:
         submitted, started: its jobs.
         wait: their mean wait in seconds.
         wait_without: what it would have been, first come first served.
-        contribution, utility, balance: φ̃, ψ and φ̃ − ψ.
+        contribution, utility, balance: φ̂, ψ and φ̂ − ψ.
     """
 
     name: str
@@ -69,7 +69,7 @@ def results(snapshot: Snapshot, without: Sequence[DemoJob]) -> list[DemoResult]:
 
 def summary_table(found: Sequence[DemoResult]) -> Table:
     """Shows the results as a table."""
-    headings = ("jobs", "started", "mean wait", "first come", "φ̃", "ψ", "balance")
+    headings = ("jobs", "started", "mean wait", "first come", "φ̂", "ψ", "balance")
     table = narrow_table(*headings)
     for result in found:
         table.add_row(
@@ -94,7 +94,7 @@ def conclusion(found: Sequence[DemoResult]) -> str:
     waits = " and ".join(f"{minutes(result.wait)} for {result.name}" for result in others)
     came_first = lender.wait < min(result.wait for result in others)
     return (
-        f"{lender.name} lent most (φ̃ − ψ = {magnitude(lender.balance)} part-seconds)"
+        f"{lender.name} is owed most (φ̂ − ψ = {magnitude(lender.balance)} part-seconds)"
         f"{' and came first' if came_first else ''}: its jobs waited "
         f"{minutes(lender.wait)} on average, against {waits}. In the order of submission "
         f"they would have waited {minutes(lender.wait_without)}."

@@ -60,7 +60,7 @@ def test_who_lends_waits_less_than_who_floods() -> None:
     waited = waits(ended.output)
     assert waited[LENDING] < 5 < waited[FLOODING]
     assert waited[LENDING] < waited[STEADY]
-    assert f"{LENDING} lent most" in " ".join(ended.output.split())
+    assert f"{LENDING} is owed most" in " ".join(ended.output.split())
     assert re.search(r"rollback: [1-9]\d* priorities put back", ended.output)
 
 
@@ -156,7 +156,7 @@ def test_without_psutil_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_conclusion_follows_the_numbers() -> None:
     said = conclusion([result("a", -5_000_000, 900), result("b", 5_000_000, 60)])
-    assert said.startswith("b lent most (φ̃ − ψ = 5M part-seconds)")
+    assert said.startswith("b is owed most (φ̂ − ψ = 5M part-seconds)")
     assert "and came first: its jobs waited 1.0 min on average, against 15.0 min for a" in said
     assert "they would have waited 30.0 min" in said
     assert "nobody" in conclusion([result("a", 0, 0), result("b", 0, 0)])
