@@ -33,7 +33,7 @@ class StoreEstimator:
         self._past = KnownPast()
         self._organizations: tuple[str, ...] = ()
         self._game = KnownGame((), _new_predictor)
-        self._coalitions = 0
+        self._drawn_by = (0, 0)
         self._estimator = Estimator(budget=0)
 
     def answer(self, request: EstimateRequest) -> EstimateAnswer:
@@ -60,9 +60,9 @@ class StoreEstimator:
         if not game.owned.any():
             why = "no organization brings processors; see `shapleyprio check`"
             return EstimateAnswer(result=EstimateResult.NO_PROCESSORS, why=why)
-        if request.coalitions != self._coalitions:
-            self._coalitions = request.coalitions
-            self._estimator = Estimator(budget=request.coalitions)
+        if (request.coalitions, request.seed) != self._drawn_by:
+            self._drawn_by = request.coalitions, request.seed
+            self._estimator = Estimator(budget=request.coalitions, seed=request.seed)
         rows = self._rows(request, game, self._estimator.estimate(game), ledger)
         return EstimateAnswer(result=EstimateResult.OK, rows=rows)
 

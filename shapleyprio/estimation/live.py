@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from secrets import randbits
 from time import monotonic
 
 import structlog
@@ -23,6 +24,9 @@ from shapleyprio.store import ClusterStore, EstimateRow
 PATIENCE_SECONDS = 1.0
 """A cycle waits so long for an estimate that is on its way."""
 
+SEED_BITS = 63
+"""So many fit into every database's integers."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -37,6 +41,7 @@ class LiveEstimates:
         worker: that estimates.
         publisher: of what became of estimates.
         patience: seconds for which a cycle waits for an estimate.
+        draw_seed: makes the seed of a cluster's first estimate, which is kept from then on.
     """
 
     def __init__(
@@ -45,11 +50,14 @@ class LiveEstimates:
         worker: EstimationWorker,
         publisher: EstimatePublisher,
         patience: float = PATIENCE_SECONDS,
+        draw_seed: Callable[[], int] = lambda: randbits(SEED_BITS),
     ) -> None:
         self._store = store
         self._worker = worker
         self._publisher = publisher
         self._patience = patience
+        self._draw_seed = draw_seed
+        self._seed: int | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="estimation")
         self._running: Future[tuple[EstimateAnswer, float]] | None = None
         self._asked: tuple[int, tuple[str, ...]] | None = None
@@ -99,12 +107,16 @@ class LiveEstimates:
         return t - self._asked[0] >= rest or t < self._asked[0]
 
     def _ask(self, config: Config, waiting: Sequence[WaitingJob], t: int) -> None:
+        if self._seed is None:
+            with self._store.transaction() as transaction:
+                self._seed = transaction.keep_sampling_seed(self._draw_seed())
         self._asked = (t, _names(config))
         request = EstimateRequest(
             organizations=_names(config),
             waiting=tuple(waiting),
             overlap=config.service.overlap,
             coalitions=config.estimation.coalitions,
+            seed=self._seed,
         )
 
         def ask() -> tuple[EstimateAnswer, float]:

@@ -52,12 +52,14 @@ class EstimateRequest(WorkerMessage):
         waiting: the jobs that wait.
         overlap: seconds of accounting that every cycle reads again.
         coalitions: to value where there are too many organizations to value all.
+        seed: by which these are drawn.
     """
 
     organizations: tuple[str, ...]
     waiting: tuple[WaitingJob, ...]
     overlap: int
     coalitions: int
+    seed: int
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -76,8 +76,9 @@ def _wanted(cluster: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
     ranked = select(func.max(standing.c.cycle)).where(standing.c.cluster == cluster)
     last = select(func.max(cycle.c.number)).where(cycle.c.cluster == cluster)
     newest_standings, newest = ranked.scalar_subquery(), last.scalar_subquery()
-    whole = (tables.run, tables.allocation, tables.ledger, tables.tenure, tables.watermark)
-    for table in (*whole, tables.capacity, tables.managed_value, tables.published_points):
+    accounted = (tables.run, tables.allocation, tables.ledger, tables.tenure, tables.watermark)
+    estimated_from = (tables.capacity, tables.sampling)
+    for table in (*accounted, *estimated_from, tables.managed_value, tables.published_points):
         yield table, []
     yield tables.push, [tables.push.c.state == PushState.PLANNED]
     yield standing, [standing.c.cycle == newest_standings]

@@ -1,4 +1,4 @@
-"""Estimated contributions of organizations."""
+"""Estimated contributions of organizations, and the seed that they are drawn by."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, select
 
 from shapleyprio.store.rows import EstimateRow
 from shapleyprio.store.scope import Scope, columns, values_of
-from shapleyprio.store.tables import estimate
+from shapleyprio.store.tables import estimate, sampling
 
 
 class EstimatesView(Scope):
@@ -24,6 +24,11 @@ class EstimatesView(Scope):
         )
         return self._read(EstimateRow, query.order_by(estimate.c.organization))
 
+    def sampling_seed(self) -> int | None:
+        """Returns the seed of the draws of coalitions; None before the first estimate."""
+        query = select(sampling.c.seed).where(self._here(sampling))
+        return self._connection.execute(query).scalar_one_or_none()
+
 
 class Estimates(EstimatesView):
     """Writes estimates."""
@@ -31,6 +36,13 @@ class Estimates(EstimatesView):
     def save_estimate(self, rows: Iterable[EstimateRow]) -> None:
         """Stores an estimate, in place of that of the same second."""
         self._replace(estimate, [values_of(row) for row in rows])
+
+    def keep_sampling_seed(self, drawn: int) -> int:
+        """Returns the seed of the draws of coalitions; the first one that was drawn stays."""
+        kept = self.sampling_seed()
+        if kept is None:
+            self._insert(sampling, [{"seed": drawn}])
+        return drawn if kept is None else kept
 
     def _prune_estimates(self, before: int) -> int:
         """Deletes the estimates made before; returns how many rows."""

@@ -281,6 +281,12 @@ estimate = _table(
 )
 
 
+sampling = _table(
+    "sampling",
+    _required("seed", BigInteger()),
+)
+
+
 push = _table(
     "push",
     _key("number", BigInteger()),

@@ -47,8 +47,12 @@ def remember(store: Store, *runs: AllocatedRun, t: int = 300, opened: int = 0) -
         rows.observe_capacities(dict.fromkeys(NAMES, 1), BEGIN, opened=first)
 
 
-def request(*waiting: WaitingJob, names: tuple[str, ...] = NAMES) -> EstimateRequest:
-    return EstimateRequest(organizations=names, waiting=waiting, overlap=OVERLAP, coalitions=500)
+def request(
+    *waiting: WaitingJob, names: tuple[str, ...] = NAMES, coalitions: int = 500, seed: int = 0
+) -> EstimateRequest:
+    return EstimateRequest(
+        organizations=names, waiting=waiting, overlap=OVERLAP, coalitions=coalitions, seed=seed
+    )
 
 
 def estimated(store: Store, *waiting: WaitingJob) -> dict[str, EstimateRow]:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,18 +20,23 @@ from structlog.testing import capture_logs
 
 from shapleyprio.estimation.estimating import StoreEstimator
 from shapleyprio.estimation.live import LiveEstimates
+from shapleyprio.estimation.messages import EstimateRequest, WaitingJob
 from shapleyprio.estimation.worker import WORKER, EstimationWorker
+from shapleyprio.replay.shapley.options import EXACT_ORGANIZATIONS
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.estimate_metrics import EstimateMetrics
 from shapleyprio.store import Store
+from tests.drift.conftest import run
 from tests.service.consortium import FIRST, LAST, NAME, Cluster, config
+from tests.store.examples import BEGIN, watermark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from shapleyprio.config import Config
-    from shapleyprio.estimation.messages import EstimateAnswer, EstimateRequest
+    from shapleyprio.estimation.messages import EstimateAnswer
     from shapleyprio.service.report import CycleReport
+    from shapleyprio.store import EstimateRow
 
 SHAPLEY = {"rule": "shapley"}
 PATIENCE_SECONDS = 240.0
@@ -249,6 +255,65 @@ def test_other_organizations_are_estimated_at_once(daemon: Daemon) -> None:
     report, _ = daemon.run()
     assert report.rule == "shapley"
     assert [row.organization for row in report.standings] == ["physics", "biology", "chemistry"]
+
+
+MANY = tuple(f"o{number:02}" for number in range(EXACT_ORGANIZATIONS + 3))
+"""Too many organizations to value all of their coalitions."""
+WAITING = WaitingJob(99, MANY[0], "ann", BEGIN + 100, 50, 1)
+
+
+def estimate_of_many(url: str, drawn: int) -> list[EstimateRow]:
+    """What a daemon that has just started estimates; `drawn` is the seed that it would draw."""
+    chosen = config(
+        *({"name": name, "accounts": [name]} for name in MANY),
+        fairness=SHAPLEY,
+        estimation={"coalitions": 100},
+    )
+    with Store.open(url, create=True) as store:
+        with store.cluster(NAME).transaction() as rows:
+            begun = {"opened": BEGIN, "pruned_until": BEGIN}
+            rows.save_watermark(
+                watermark(**begun, observed_until=BEGIN + 300, accounted_to=BEGIN + 300)
+            )
+            rows.put_runs(
+                run(job, name, 20 * number, 20 * number + 30 + job % 7, submit=job % 11)
+                for job, (number, name) in enumerate(product(range(12), MANY))
+                if job % 3 or name < MANY[5]
+            )
+            rows.observe_capacities(dict.fromkeys(MANY, 1), BEGIN, opened=BEGIN)
+        estimates = LiveEstimates(
+            store.cluster(NAME),
+            EstimationWorker(url, NAME, WORKER),
+            EstimateMetrics(NAME, CollectorRegistry()),
+            PATIENCE_SECONDS,
+            draw_seed=lambda: drawn,
+        )
+        try:
+            assert estimates.contributions(chosen, [WAITING], BEGIN + 300) is not None
+        finally:
+            estimates.stop()
+        with store.cluster(NAME).reading() as view:
+            return view.latest_estimate()
+
+
+def test_a_restarted_daemon_draws_the_coalitions_that_the_first_one_drew(tmp_path: Path) -> None:
+    stores = [f"sqlite:///{tmp_path / name}" for name in ("one.db", "two.db")]
+    first = estimate_of_many(stores[0], drawn=1)
+    assert all(row.error > 0 for row in first)
+    assert estimate_of_many(stores[0], drawn=2) == first
+    other = estimate_of_many(stores[1], drawn=2)
+    assert [row.value for row in other] != [row.value for row in first]
+    with Store.open(stores[0]) as store, store.cluster(NAME).reading() as view:
+        again = StoreEstimator(store.cluster(NAME)).answer(
+            EstimateRequest(
+                organizations=MANY,
+                waiting=(WAITING,),
+                overlap=3600,
+                coalitions=100,
+                seed=view.sampling_seed() or 0,
+            )
+        )
+    assert list(again.rows) == first
 
 
 def test_another_rule_never_asks(url: str) -> None:

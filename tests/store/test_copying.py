@@ -42,6 +42,7 @@ def filled(original: str) -> Iterator[str]:
                 last = MANY if cluster == OURS else 3
                 rows.put_runs(placed_run(job, owners=("a", "ä\\'")) for job in range(1, last))
                 rows.observe_capacities({"a": 8}, BEGIN, opened=BEGIN)
+                rows.keep_sampling_seed(len(cluster))
                 rows.save_watermark(watermark(horizon=None, accounted_to=BEGIN + 7))
                 rows.save_tenures("node", "a1", [])
                 rows.quarantine([Malformed("queue", "x", "y")], BEGIN)
@@ -66,6 +67,7 @@ def known(view: View) -> dict[str, object]:
         "ledger": view.ledger_entries(),
         "tenures": list(view.tenures()),
         "capacities": view.capacities(),
+        "seed": view.sampling_seed(),
         "watermark": view.watermark(),
         "managed_values": {channel: view.managed_values(channel) for channel in CHANNELS},
         "open": view.open_pushes(),

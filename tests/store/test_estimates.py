@@ -45,6 +45,18 @@ def test_the_newest_estimate_comes_back_exactly(store: Store) -> None:
     assert ROW.contribution == Trajectory(LARGE, -LARGE, 7, 3_628_800)
 
 
+def test_the_first_seed_of_a_cluster_stays(store: Store) -> None:
+    largest = 2**63 - 1
+    with store.cluster("c").transaction() as rows:
+        assert rows.sampling_seed() is None
+        assert rows.keep_sampling_seed(largest) == largest
+    with store.cluster("c").transaction() as rows:
+        assert rows.keep_sampling_seed(7) == largest
+        assert rows.sampling_seed() == largest
+    with store.cluster("another").transaction() as rows:
+        assert rows.keep_sampling_seed(7) == 7
+
+
 def test_estimates_are_pruned_with_the_cycles_that_ranked_by_them(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
         rows.save_cycle(replace(cycle(1), estimated_at=BEGIN))

@@ -231,6 +231,28 @@ def test_runs_of_before_are_released_when_submitted_and_keep_their_allocations(
         assert contents(store) == before
 
 
+def test_a_cluster_that_has_estimates_goes_on_with_the_draws_it_had(database: str) -> None:
+    estimate = {
+        "t": BEGIN, "begin": BEGIN - 9, "value": "1", "rate": "0", "acceleration": "0",
+        "denominator": "1", "error": "0", "utility": "0", "alone": "0", "without": "0",
+        "parts": 1, "coalitions": 500,
+    }  # fmt: skip
+    with Store.open(database, any_revision=True) as store:
+        migrate(store, "0011")
+        tables = MetaData()
+        with store._engine.begin() as connection:
+            tables.reflect(connection)
+            rows = [estimate | {"cluster": "c", "organization": name} for name in ("a", "b")]
+            connection.execute(tables.tables["estimate"].insert(), rows)
+        before = contents(store)
+        store.upgrade()
+        for cluster, seed in (("c", 0), ("new", 7)):
+            with store.cluster(cluster).transaction() as kept:
+                assert kept.keep_sampling_seed(7) == seed
+        migrate(store, "0011", down=True)
+        assert contents(store) == before
+
+
 def contents(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     """Table -> its rows, as the database has them."""
     tables = MetaData()
