@@ -152,7 +152,7 @@ class Queue:
             what="the nodes to be busy",
         )
         if self.pending > MOST_SUBMITTED:
-            self.first_job = min(self._split(account) for account in NODES)
+            self.first_job = min([self._split(account) for account in NODES])
             progress(self.pending)
         else:
             self._submit_all(progress)
@@ -180,13 +180,15 @@ class Queue:
     def _split(self, account: str) -> int:
         """Submits an account's jobs as an array, and splits it into one record for each task.
 
-        Slurm does so when all tasks but one are updated.
+        Slurm does so when all tasks but one are updated. Returns the number of one of these
+        records: whoever asks for the array's own number gets them all.
         """
         number = list(NODES).index(account)
         tasks = len(range(number, self.pending, len(NODES)))
         array = self.cluster.submit(account, DAY, array=f"0-{tasks - 1}")
         self.cluster.run("scontrol", "update", f"JobId={array}_[0-{tasks - 2}]", "Nice=0")
-        return array
+        numbers = self.cluster.run("squeue", "-h", "-r", "-j", str(array), "-o", "%A").split()
+        return min(int(number) for number in numbers if number != str(array))
 
     def submit(self, number: int) -> int:
         """Submits a job, the organizations' in turn; returns its id."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +21,12 @@ from shapleyprio.slurm.text_queue import is_target, refusals
 DENIALS = ("Access/permission denied", "Invalid user id")
 OUT_OF_TIME = "Slurm took too long over those before it"
 LEVELS = ("None", "Operator", "Administrator")
+
+FED_AT_ONCE = 4
+"""Number of scontrols that are fed at a time: while slurmctld works for one, others ask."""
+
+ORDERS_OF_ONE = 200
+"""So many orders are taken by one scontrol: it takes some before it does them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +77,27 @@ SETTINGS: Mapping[str, Setting] = {
 """Channel -> what it writes."""
 
 
+class _Shared(Iterator[str]):
+    """Targets that several threads take, each target once.
+
+    Args:
+        targets: in the order in which they are to be taken.
+    """
+
+    def __init__(self, targets: Iterable[str]) -> None:
+        self._left = deque(targets)
+
+    def __next__(self) -> str:
+        try:
+            return self._left.popleft()  # as CPython does it, no other thread comes between
+        except IndexError:
+            raise StopIteration from None
+
+    def clear(self) -> None:
+        """Leaves nothing to be taken."""
+        self._left.clear()
+
+
 class CommandLineWrites:
     """The writing half of the port `Slurm`, through scontrol and sacctmgr.
 
@@ -99,20 +128,37 @@ class CommandLineWrites:
         return refused | self._write_jobs(channel, rest)
 
     def _write_jobs(self, channel: str, values: Mapping[str, int]) -> dict[str, str]:
-        """Feeds one scontrol with one order for each target, in the order of the values.
+        """Feeds some scontrols with one order for each target, in the order of the values.
 
         A list of jobs in one order saves nothing: scontrol asks slurmctld once for each of them.
         """
         ping(self._commands)
         name = SETTINGS[channel].name
         refused = {target: "names no job" for target in values if not is_target(target)}
-        named = [target for target in values if target not in refused]
-        left = iter(named)
-        orders = (f"update JobId={target} {name}={values[target]}" for target in left)
-        answer = self._commands.feed("scontrol", orders)
-        refused |= dict.fromkeys(left, OUT_OF_TIME)
-        if answer.code != 0:
-            refused |= _complaints(answer, named)
+        left = _Shared(target for target in values if target not in refused)
+        feeds = min(FED_AT_ONCE, 1 + len(values) // ORDERS_OF_ONE)
+
+        def feed(_: int) -> tuple[dict[str, str], str | None]:
+            named: list[str] = []
+
+            def orders() -> Iterator[str]:
+                for target in left:
+                    named.append(target)
+                    yield f"update JobId={target} {name}={values[target]}"
+
+            try:
+                answer = self._commands.feed("scontrol", orders())
+            except BaseException:
+                left.clear()  # the others are not to go on, either
+                raise
+            return _complaints(answer, named)
+
+        with ThreadPoolExecutor(feeds) as pool:
+            answers = list(pool.map(feed, range(feeds)))
+        for found, _ in answers:
+            refused |= found
+        ended = next((why for _, why in answers if why is not None), OUT_OF_TIME)
+        refused |= dict.fromkeys(left, ended)
         self.check_privilege(channel, values, refused)
         return refused
 
@@ -174,12 +220,15 @@ class CommandLineWrites:
         )
 
 
-def _complaints(answer: SlurmAnswer, targets: Sequence[str]) -> dict[str, str]:
-    """Returns what scontrol did not change; one that ended by itself changed none of the rest."""
+def _complaints(answer: SlurmAnswer, targets: Sequence[str]) -> tuple[dict[str, str], str | None]:
+    """Returns what scontrol did not change, and why it ended before it read its orders, if so."""
+    if answer.code == 0:
+        return {}, None
     refused = refusals(answer.complaints, targets)
     if refused or "No error" in answer.complaints:
-        return refused
-    return dict.fromkeys(targets, cause(answer.said, answer.code))
+        return refused, None
+    ended = cause(answer.said, answer.code)
+    return dict.fromkeys(targets, ended), ended
 
 
 def out_of_bounds(channel: str, values: Mapping[str, int]) -> dict[str, str]:

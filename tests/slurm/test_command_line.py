@@ -264,7 +264,7 @@ def test_a_users_settings_do_not_change_the_answers(
 # -- writing
 
 
-def test_one_scontrol_takes_all_orders_in_the_order_of_the_values(
+def test_one_scontrol_takes_a_few_orders_in_the_order_of_the_values(
     programs: Programs, slurm: CommandLineSlurm
 ) -> None:
     programs.scontrol()
@@ -276,6 +276,28 @@ def test_one_scontrol_takes_all_orders_in_the_order_of_the_values(
         "order update JobId=2 SiteFactor=-7",
         "order update JobId=3_[4,6-9] SiteFactor=5",
     ]
+
+
+def test_many_orders_are_spread_over_some_scontrols_and_each_is_taken_once(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.scontrol(orders=REFUSE_9)
+    values = {str(number): number for number in range(1000, 3000)} | {"9": 9}
+    assert slurm.write("nice", values) == {"9": "Invalid job id specified"}
+    assert programs.calls("scontrol") == ["scontrol ping", *4 * ["scontrol "]]
+    assert sorted(programs.calls("order")) == sorted(
+        f"order update JobId={job} Nice={value}" for job, value in values.items()
+    )
+
+
+def test_the_first_sign_of_an_outage_ends_all_scontrols(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    away = "slurm_update error: Unable to contact slurm controller (connect failure)"
+    programs.scontrol(orders=f'case "$order" in *=1300) echo "{away}" >&2; code=1;; esac')
+    with pytest.raises(SlurmUnavailableError, match="slurmctld does not answer"):
+        slurm.write("nice", {str(number): number for number in range(1000, 100_000)})
+    assert len(programs.calls("order")) < 50_000
 
 
 def test_nothing_to_write_asks_nothing(programs: Programs, slurm: CommandLineSlurm) -> None:
