@@ -34,7 +34,7 @@ SCHEDULES = (
     "recorded is what happened, directcontr and fairshare what that rule and Slurm's fair "
     "share would have made of the same jobs."
 )
-SIGN = "Positive: its jobs came sooner than in the fair schedule Ref; negative: later."
+SIGN = "Above zero: its jobs came later than in the fair schedule Ref; below: sooner."
 TO_DETAIL = DashboardLink("Show ${__field.labels.organization} in detail").url(
     "/d/shapleyprio-organization?${datasource:queryparam}&${cluster:queryparam}"
     "&var-organization=${__field.labels.organization}"
@@ -45,6 +45,16 @@ def share_of(metric: str, wanted: str = SOME) -> str:
     """Each organization's part of the sum over all organizations."""
     name = BY_ORGANIZATION + metric
     return f"sum by (organization) ({name}{{{wanted}}}) / scalar(sum({name}{{{ALL}}}))"
+
+
+def per_part(metric: str, wanted: str = SOME) -> str:
+    """Each organization's worth by the completed parts of all: seconds on average."""
+    return f"{each(metric, wanted)} / scalar(shapleyprio_completed_parts{{{ALL}}})"
+
+
+def late(wanted: str = SOME) -> str:
+    """By how much later than in the fair schedule; a drift has the other sign."""
+    return f"-{each('drift_seconds', wanted)}"
 
 
 def each(metric: str, wanted: str = SOME) -> str:

@@ -184,13 +184,15 @@ def health() -> Dashboard:
             "Estimated contributions": [
                 panels.graph(
                     "Standard error of contributions",
-                    "By how much the estimated contribution φ̂ of an organization may be off. Two "
-                    "balances that are nearer than this can be in the wrong order. 0: all "
-                    "coalitions were valued. Only the rule shapley estimates.",
-                    panels.PART_SECONDS,
+                    "By how much the estimated contribution φ̂ of an organization may be off, "
+                    "averaged over all work done. Two that are late or ahead by nearly the same "
+                    "can be in the wrong order. 0: all coalitions were valued. Only the rule "
+                    "shapley estimates.",
+                    panels.SECONDS,
                     panels.NEUTRAL,
                     Query(
-                        f"sum by (organization) (shapleyprio_estimate_error_part_seconds{{{ALL}}})",
+                        f"sum by (organization) (shapleyprio_estimate_error_part_seconds{{{ALL}}})"
+                        f" / scalar(shapleyprio_completed_parts{{{ALL}}})",
                         "{{organization}}",
                     ),
                 ),

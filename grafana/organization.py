@@ -12,6 +12,8 @@ from grafana.dashboard import (
     SIGN,
     dashboard,
     each,
+    late,
+    per_part,
     share_of,
 )
 from grafana.panels import Query
@@ -36,18 +38,19 @@ def organization() -> Dashboard:
         rows={
             "$organization": [
                 panels.number(
-                    "Balance",
-                    "Contribution φ minus utility ψ: above zero it is owed, below zero it owes.",
-                    panels.PART_SECONDS,
+                    "Late or ahead",
+                    "By how much later it was served than it earned, on average over all work "
+                    "done; below zero: sooner.",
+                    panels.SECONDS,
                     panels.OWED,
-                    Query(_its("balance_part_seconds")),
+                    Query(_its("balance_per_part_seconds")),
                 ),
                 panels.number(
-                    "Drift",
-                    f"(ψ − ψ of Ref) / everybody's parts of work, in the last replay. {SIGN}",
+                    "Against the fair schedule",
+                    f"The drift of the last replay, averaged over all work. {SIGN}",
                     panels.SECONDS,
                     panels.DRIFT,
-                    Query(_its("drift_seconds", f"{ONE},{RECORDED}")),
+                    Query(late(f"{ONE},{RECORDED}")),
                 ),
                 panels.number(
                     "Gain by leaving",
@@ -86,18 +89,20 @@ def organization() -> Dashboard:
                     "What it is worth to the others (φ: under directcontr the worth of the work "
                     "done on its processors, under shapley an estimate of its Shapley value), and "
                     "worth of the work that its jobs got (ψ). A processor second counts its age, "
-                    "up to the horizon.",
-                    panels.PART_SECONDS,
+                    "up to the horizon; both are averages over all work done. The gap is by how "
+                    "much it is late or ahead.",
+                    panels.SECONDS,
                     panels.NEUTRAL,
-                    Query(_its("contribution_part_seconds"), "contribution φ"),
-                    Query(_its("utility_part_seconds"), "utility ψ"),
+                    Query(per_part("contribution_part_seconds", ONE), "contribution φ"),
+                    Query(per_part("utility_part_seconds", ONE), "utility ψ"),
                 ),
                 panels.graph(
-                    "Balance",
-                    "Contribution minus utility. Above the zero line it is owed, below it owes.",
-                    panels.PART_SECONDS,
+                    "Late or ahead over time",
+                    "Above the zero line it was served later than it earned, and is owed; below "
+                    "it sooner, and it owes.",
+                    panels.SECONDS,
                     panels.OWED,
-                    Query(_its("balance_part_seconds"), "balance"),
+                    Query(_its("balance_per_part_seconds"), "late"),
                 ),
                 panels.graph(
                     "Share of nodes against use",
@@ -118,11 +123,11 @@ def organization() -> Dashboard:
             ],
             "Against the fair schedule, and alone": [
                 panels.graph(
-                    "Drift",
-                    f"(ψ − ψ of Ref) / parts of everybody's work. {SIGN} {SCHEDULES}",
+                    "Against the fair schedule, over time",
+                    f"The drift, averaged over all work. {SIGN} {SCHEDULES}",
                     panels.SECONDS,
                     panels.DRIFT,
-                    Query(f"{BY_ORGANIZATION}drift_seconds{{{ONE}}}", "{{schedule}}"),
+                    Query(f"-{BY_ORGANIZATION}drift_seconds{{{ONE}}}", "{{schedule}}"),
                 ),
                 panels.graph(
                     "Gain by leaving",

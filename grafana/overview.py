@@ -15,6 +15,7 @@ from grafana.dashboard import (
     TO_DETAIL,
     dashboard,
     each,
+    late,
     share_of,
 )
 from grafana.panels import Query
@@ -39,8 +40,8 @@ def overview() -> Dashboard:
             "Now": [
                 panels.number(
                     "Unfairness",
-                    "By how many seconds, on average, a part of work came too early or too late in "
-                    "the last replayed window, against the fair schedule Ref.",
+                    "By how much a part of work came too early or too late, on average, in the "
+                    "last replayed window, against the fair schedule Ref.",
                     panels.SECONDS,
                     panels.DELAY,
                     Query(f"shapleyprio_unfairness_seconds{{{ALL},{RECORDED}}}"),
@@ -88,44 +89,44 @@ def overview() -> Dashboard:
             ],
             "Who is owed, who owes": [
                 panels.bars(
-                    "Balance",
-                    "Contribution φ minus utility ψ: what it is worth to the others, less what its "
-                    "jobs got anywhere. Above zero it is owed, below zero it owes; the highest is "
-                    "served first. Under directcontr φ counts what its processors did for all "
-                    "jobs, under shapley it is an estimate of the Shapley value.",
-                    panels.PART_SECONDS,
+                    "Late or ahead",
+                    "By how much later it was served than it earned, on average over all work "
+                    "done. Above zero it is owed, below zero it was ahead and owes; the highest is "
+                    "served first. Under directcontr it earns by what its processors did for all "
+                    "jobs, under shapley by an estimate of its Shapley value.",
+                    panels.SECONDS,
                     panels.OWED,
-                    Query(f"sort_desc({each('balance_part_seconds')})", "{{organization}}"),
+                    Query(f"sort_desc({each('balance_per_part_seconds')})", "{{organization}}"),
                 ).data_links([TO_DETAIL]),
                 panels.graph(
-                    "Balance over time",
-                    "Contribution φ minus utility ψ. The zero line is where nobody owes anybody.",
-                    panels.PART_SECONDS,
+                    "Late or ahead over time",
+                    "The same over time. At the zero line nobody owes anybody.",
+                    panels.SECONDS,
                     panels.OWED,
-                    Query(each("balance_part_seconds"), "{{organization}}"),
+                    Query(each("balance_per_part_seconds"), "{{organization}}"),
                 ).data_links([TO_DETAIL]),
             ],
             "How far from fair": [
                 panels.bars(
-                    "Drift in the last window",
-                    f"(ψ − ψ of Ref) / everybody's parts of work, in the last replay. {SIGN}",
+                    "Against the fair schedule, last window",
+                    f"The drift of the last replay, averaged over all work. {SIGN}",
                     panels.SECONDS,
                     panels.DRIFT,
                     Query(
-                        f"sort_desc({each('drift_seconds', f'{SOME},{RECORDED}')})",
+                        f"sort_desc({late(f'{SOME},{RECORDED}')})",
                         "{{organization}}",
                     ),
                 ).data_links([TO_DETAIL]),
                 panels.graph(
-                    "Drift over time",
-                    f"(ψ − ψ of Ref) / parts of everybody's work; each point is one replay. {SIGN}",
+                    "Against the fair schedule, over time",
+                    f"The drift, averaged over all work; each point is one replay. {SIGN}",
                     panels.SECONDS,
                     panels.DRIFT,
-                    Query(each("drift_seconds", f"{SOME},{RECORDED}"), "{{organization}}"),
+                    Query(late(f"{SOME},{RECORDED}"), "{{organization}}"),
                 ).data_links([TO_DETAIL]),
                 panels.graph(
                     "Unfairness of what happened, and of what could have",
-                    "Sum over the organizations of |drift|: seconds by which a part of work came "
+                    "Sum over the organizations of |drift|: time by which a part of work came "
                     f"too early or too late on average. {SCHEDULES}",
                     panels.SECONDS,
                     panels.DELAY,
@@ -155,7 +156,10 @@ def overview() -> Dashboard:
                     {
                         "owns": (SHARES["share of the processors"], panels.SHARE),
                         "got": (SHARES["share of the work got (ψ)"], panels.SHARE),
-                        "balance": (Query(each("balance_part_seconds")), panels.PART_SECONDS),
+                        "late (−: ahead)": (
+                            Query(each("balance_per_part_seconds")),
+                            panels.SECONDS,
+                        ),
                         "score": (Query(each("score")), panels.COUNT),
                         "points": (Query(each("priority_points")), panels.COUNT),
                         "waiting": (Query(each("pending_jobs")), panels.COUNT),

@@ -36,14 +36,11 @@ SHARE = "percentunit"
 COUNT = "short"
 PER_SECOND = "cps"
 MOMENT = "dateTimeAsIso"
-PART_SECONDS = "si: part·s"
-"""What ψ, φ and balances are measured in; without the blank, Grafana would take p for pico."""
-
 NEUTRAL = (Threshold(value=None, color="text"),)
 """For what is neither good nor bad."""
 
 OWED = (Threshold(value=None, color="orange"), Threshold(value=0, color="blue"))
-"""Below zero it owes, above it is owed; no two colors that color-blind eyes take for one."""
+"""Below zero it is ahead and owes, above it is late and owed; color-blind eyes see both colors."""
 
 DRIFT = (
     Threshold(value=None, color="red"),

@@ -134,16 +134,6 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def signed_seconds(seconds: float) -> str:
-    """Returns seconds with their sign.
-
-    >>> signed_seconds(12.3), signed_seconds(-1234.0), signed_seconds(-0.04)
-    ('+12.3 s', '−1,234 s', '0.0 s')
-    """
-    text = f"{seconds:+z,.0f}" if abs(seconds) >= 100 else f"{seconds:+z.1f}"
-    return f"{'0.0' if text == '+0.0' else text.replace('-', '−')} s"
-
-
 def duration(seconds: float) -> str:
     """Returns seconds in the unit that suits them.
 
@@ -155,6 +145,21 @@ def duration(seconds: float) -> str:
     digits = 2 if size == 1 and abs(value) < 10 else 1 if abs(value) < 10 else 0
     text = f"{value:z.{digits}f}".replace("-", "−")
     return f"{text.rstrip('0').rstrip('.') if digits else text} {unit}"
+
+
+def delay(seconds: Fraction | float | None) -> str:
+    """Returns by how much work came late or ahead, in the unit that suits it.
+
+    Args:
+        seconds: mean over the parts, positive: late; None if there is no mean.
+
+    >>> delay(6480), delay(-192), delay(4.2), delay(0.001), delay(None)
+    ('1.8 h late', '3.2 min ahead', '4.2 s late', 'on time', '–')
+    """  # noqa: RUF002  # the dash of tables
+    if seconds is None:
+        return MISSING
+    size = duration(abs(float(seconds)))
+    return "on time" if size == "0 s" else f"{size} {'late' if seconds > 0 else 'ahead'}"
 
 
 def duration_in_words(seconds: int) -> str:

@@ -10,7 +10,8 @@ from rich.table import Table
 from shapleyprio.cli.tables import plan_table, standings_table
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.service.dry_run import Forecast
-from shapleyprio.wording import clock_time, magnitude, visible
+from shapleyprio.service.status import OrganizationStatus
+from shapleyprio.wording import clock_time, delay, magnitude, visible
 
 MOVES_SHOWN = 20
 """Nodes and accounts that change hands, unless all are asked for."""
@@ -78,16 +79,19 @@ def _changes(forecast: Forecast) -> Iterator[str]:
         if before is None:
             lines.append(f"  {now.organization}: new, rank {standing.rank}")
         elif (before.rank, before.status.priority) != (standing.rank, now.priority):
-            scores = (before.status.score, now.score)
-            word = "balance" if scores == (before.status.balance, now.balance) else "score"
             lines.append(
                 f"  {now.organization}: rank {before.rank} → {standing.rank}, points "
-                f"{before.status.priority} → {now.priority}, {word} "
-                f"{' → '.join(map(magnitude, scores))}"
+                f"{before.status.priority} → {now.priority}, {_scores(before.status, now)}"
             )
     lines += [f"  {name}: no longer there" for name in forecast.before if name in left]
     yield f"against the last cycle in the store, {clock_time(forecast.since)}:"
     yield from lines or ["  every organization keeps its rank and its points"]
+
+
+def _scores(before: OrganizationStatus, now: OrganizationStatus) -> str:
+    if (before.score, now.score) == (before.balance, now.balance):
+        return f"served {delay(before.balance_per_part)} → {delay(now.balance_per_part)}"
+    return f"score {magnitude(before.score)} → {magnitude(now.score)}"
 
 
 def _writes(forecast: Forecast) -> str:

@@ -20,6 +20,7 @@ from shapleyprio.wording import (
     SECONDS_OF_AN_HOUR,
     clock_time,
     count,
+    delay,
     duration_in_words,
     three_digits,
 )
@@ -146,16 +147,16 @@ def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
     rank = f"rank {ranked.rank} of {ranked.organizations}"
     if basis.rule == DirectContr.name:
         return [
-            f"By {time} {ranked.organization} had received {_received(ranked.received)} it had "
-            f"contributed; {_on_age(basis.horizon)}.",
+            f"By {time} {ranked.organization} had been served {_served(ranked)}, measured by what "
+            f"it had contributed, on average over all work done; {_on_age(basis.horizon)}.",
             f"That is {rank} and gives its jobs {ranked.points} points.",
         ]
     if ranked.gain is not None and basis.estimated_at is not None:
         return [
             *ranked.gain.sentences(),
             f"What {ranked.organization} is worth to the others was estimated at "
-            f"{clock_time(basis.estimated_at)}; by {time} it had received "
-            f"{_received(ranked.received)} that.",
+            f"{clock_time(basis.estimated_at)}; by {time} it had been served {_served(ranked)}, "
+            "measured by that, on average over all work done.",
             f"That is {rank} and gives its jobs {ranked.points} points.",
         ]
     return [
@@ -203,10 +204,10 @@ def _on_slurm(job: PendingJob, ahead: int) -> list[str]:
     return sentences
 
 
-def _received(amount: Fraction) -> str:
-    if not amount:
-        return "as much as"
-    return f"{_hours(abs(amount))} processor-hours' worth {'more' if amount > 0 else 'less'} than"
+def _served(ranked: RankedOrganization) -> str:
+    if ranked.balance_per_part is None and ranked.balance:  # a standing of an older release
+        return "late" if ranked.balance > 0 else "ahead"
+    return delay(ranked.balance_per_part or 0)
 
 
 def _on_age(horizon: int | None) -> str:

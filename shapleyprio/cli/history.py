@@ -17,7 +17,7 @@ from shapleyprio.cli.refusals import refuse
 from shapleyprio.cli.tables import add_row, plan_table
 from shapleyprio.drift.figures import SCHEDULES, drift_history
 from shapleyprio.store import Store, View
-from shapleyprio.wording import MISSING, clock_time, decimal, duration, magnitude, percent
+from shapleyprio.wording import MISSING, clock_time, delay, duration, magnitude, percent
 
 Shown = tuple[list[dict[str, Any]], Table | str]
 """Rows as JSON knows them, and as people read them."""
@@ -103,7 +103,8 @@ def _drifts(view: View, organization: str | None, limit: int) -> Shown:
             clock_time(window.t),
             duration(window.t - window.begin),
             window.organization,
-            *(f"{decimal(window.drifts[schedule], sign='+')} s" for schedule in SCHEDULES),
+            # a drift above zero is too early
+            *(delay(-window.drifts[schedule]) for schedule in SCHEDULES),
             MISSING if window.alone_gain is None else percent(window.alone_gain, sign="+"),
             window.reference,
         )
@@ -114,16 +115,15 @@ def _standings(view: View, organization: str | None, limit: int) -> Shown:
     rows = view.standings(0, organization, limit)
     own_score = any(row.score != row.balance for row in rows)
     scores = ("score",) if own_score else ()
-    table = Table("cycle", "time", "organization", "φ̃", "ψ", "balance", *scores, "priority")
+    numbers = ("priority", "pending", "running")
+    table = Table("cycle", "time", "organization", "served", *scores, *numbers)
     for row in rows:
         table.add_row(
             str(row.cycle),
             clock_time(row.t),
             row.organization,
-            magnitude(row.contribution),
-            magnitude(row.utility),
-            magnitude(row.balance),
+            delay(row.balance_per_part),
             *((magnitude(row.score),) if own_score else ()),
-            str(row.priority),
+            *(str(getattr(row, name)) for name in numbers),
         )
     return [asdict(row) for row in rows], table

@@ -18,7 +18,7 @@ from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.service.status import Status, read_status
 from shapleyprio.store import Store
-from shapleyprio.wording import clock_time, count, duration, magnitude, signed_seconds, visible
+from shapleyprio.wording import MISSING, clock_time, count, duration, visible
 
 
 @click.command
@@ -27,11 +27,11 @@ from shapleyprio.wording import clock_time, count, duration, magnitude, signed_s
 def command(config_path: Path, *, json_file: Path | None) -> None:
     """Show every organization's standing after the last cycle.
 
-    The first is served next. Shown are its share of the processors, what it contributed (φ) and
-    used (ψ) in part-seconds, the balance φ − ψ, the balance per part of work done by all (by how
-    many seconds each part came later than the organization earned it, or sooner if negative), the
-    priority points that its jobs get, and how many wait and run. The ranking rule's score, which
-    orders them, is shown where it is not the balance.
+    The first is served next. Shown are its shares of the processors, of what all earned (φ) and
+    of what all got (ψ); by how much later (late) or sooner (ahead) it was served than it earned, on
+    average over all work done; the priority points that its jobs get; and how many wait and run.
+    The ranking rule's score, which orders them, is shown where it is not the balance φ − ψ. The
+    exact numbers are in --json.
     """
     config = load(config_path)
     with Store.open(config.store.url) as store:
@@ -57,7 +57,6 @@ def render(console: Console, status: Status, rule: str, adapter: str) -> None:
     table = standings_table(
         rows,
         [
-            ("per part", [signed_seconds(row.balance_per_part) for row in rows]),
             ("priority", [str(row.priority) for row in rows]),
             ("pending", [str(row.pending) for row in rows]),
             ("running", [str(row.running) for row in rows]),
@@ -76,10 +75,11 @@ def render(console: Console, status: Status, rule: str, adapter: str) -> None:
         )
     if status.estimated is not None:
         age = cycle.t - status.estimated.t
+        error = status.error_per_part
         console.print(
             f"rule {cycle.rule}: contributions estimated {duration(age)} before, from "
             f"{status.estimated.coalitions} coalitions, standard error at most "
-            f"{magnitude(status.estimated.error)} part-seconds",
+            f"{MISSING if error is None else duration(error)}",
             highlight=False,
         )
     elif cycle.rule == DirectContr.name and RULES[rule]().estimates:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from shapleyprio.service.status import OrganizationStatus
 from shapleyprio.store import NewPush, Push
-from shapleyprio.wording import magnitude, percent, visible
+from shapleyprio.wording import MISSING, delay, magnitude, percent, visible
 
 WIDEST_TABLE = 10_000
 
@@ -44,7 +44,7 @@ def make_room(console: Console, tables: Iterable[Table]) -> None:
 def standings_table(
     rows: Sequence[OrganizationStatus], columns: Sequence[tuple[str, Sequence[str]]]
 ) -> Table:
-    """Returns a table of organizations: shares and balances, and a command's own columns.
+    """Returns a table of organizations: what each gave and got, and a command's own columns.
 
     Scores are shown where they are not the balances.
 
@@ -55,17 +55,21 @@ def standings_table(
     if any(row.score != row.balance for row in rows):
         columns = [("score", [magnitude(row.score) for row in rows]), *columns]
     headings = (heading for heading, _ in columns)
-    table = plain_table("organization", "nodes", "φ̃", "ψ", "balance", *headings)
+    table = plain_table("organization", "nodes", "earned", "got", "served", *headings)
     for row, *cells in zip(rows, *(cells for _, cells in columns), strict=True):
         table.add_row(
             row.organization,
             percent(row.share),
-            magnitude(row.contribution),
-            magnitude(row.utility),
-            magnitude(row.balance),
+            _share(row.contribution_share),
+            _share(row.utility_share),
+            delay(row.balance_per_part),
             *map(str, cells),
         )
     return table
+
+
+def _share(part: float | None) -> str:
+    return MISSING if part is None else percent(part)
 
 
 def plan_table(pushes: Sequence[NewPush]) -> Table | str:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from shapleyprio.demo.consortium import CPUS_PER_NODE, MEMBERS, PROCESSORS
 from shapleyprio.demo.watch import Snapshot
-from shapleyprio.wording import magnitude, minutes, percent, time_of_day, whole
+from shapleyprio.wording import MISSING, delay, minutes, percent, time_of_day, whole
 
 LINE_SECONDS = 600
 """The jobs started in this time share a line."""
@@ -22,12 +22,13 @@ LINE_SECONDS = 600
 SNAPSHOT_SECONDS = 600
 """Where the output is no terminal, it is printed this often (on the cluster's clock)."""
 
-LINES_BESIDE_ORDER = 14
+LINES_BESIDE_ORDER = 15
 """Lines of a terminal that everything but the start order takes."""
 
 LEGEND = """\
-φ̂: what it adds to the work of all, estimated.  ψ: work that its jobs got, wherever.
-(A CPU second counts its age.)  Who has the highest balance φ̂ − ψ comes first.
+Earned: its share of what all add to each other's work (φ̂, estimated).
+Got: its share of the work done (ψ).  A CPU second counts its age.
+Served: how late or ahead of what it earned, on average; the latest comes first.
 Wait: mean time from submission to start, or to now."""
 
 
@@ -110,7 +111,8 @@ def frame(
 
 
 def _standings(snapshot: Snapshot) -> Table:
-    table = narrow_table("owns", "φ̂", "ψ", "balance", "priority", "pending", "running", "wait")
+    numbers = ("priority", "pending", "running", "wait")
+    table = narrow_table("owns", "earned", "got", "served", *numbers)
     by_name = {row.organization: row for row in snapshot.rows}
     first = max(row.priority for row in snapshot.rows)
     for member in MEMBERS:  # each keeps its place, so that the eye can follow its numbers
@@ -119,15 +121,20 @@ def _standings(snapshot: Snapshot) -> Table:
         table.add_row(
             Text.assemble(_letter(member.letter, member.color), f" {member.name}"),
             percent(row.share, digits=0),
-            magnitude(row.contribution),
-            magnitude(row.utility),
-            Text(magnitude(row.balance, sign="+"), style),
+            share(row.contribution_share),
+            share(row.utility_share),
+            Text(delay(row.balance_per_part), style),
             Text(whole(row.priority), style),
             str(row.pending),
             str(row.running),
             minutes(snapshot.mean_waits[member.name]),
         )
     return table
+
+
+def share(part: float | None) -> str:
+    """Returns a share as the tables show it."""
+    return MISSING if part is None else percent(part, digits=0)
 
 
 def narrow_table(*headings: str) -> Table:

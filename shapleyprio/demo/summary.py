@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from shapleyprio.demo.consortium import MEMBERS
-from shapleyprio.demo.screen import narrow_table
+from shapleyprio.demo.screen import narrow_table, share
 from shapleyprio.demo.waits import DemoJob, mean_wait
 from shapleyprio.demo.watch import Snapshot
-from shapleyprio.wording import magnitude, minutes
+from shapleyprio.wording import delay, minutes
 
 LEGEND = """\
 Jobs that still wait count with their wait so far. First come: the same jobs
@@ -27,7 +27,9 @@ class DemoResult:
         submitted, started: its jobs.
         wait: their mean wait in seconds.
         wait_without: what it would have been, first come first served.
-        contribution, utility, balance: φ̂, ψ and φ̂ − ψ.
+        earned, got: its shares of all φ̂ and of all ψ; None where nothing was.
+        balance_per_part: by how many seconds it was served later than it earned, on average;
+            None without work.
     """
 
     name: str
@@ -35,9 +37,9 @@ class DemoResult:
     started: int
     wait: float
     wait_without: float
-    contribution: int
-    utility: int
-    balance: int
+    earned: float | None
+    got: float | None
+    balance_per_part: float | None
 
 
 def results(snapshot: Snapshot, without: Sequence[DemoJob]) -> list[DemoResult]:
@@ -59,9 +61,9 @@ def results(snapshot: Snapshot, without: Sequence[DemoJob]) -> list[DemoResult]:
                 started=sum(job.start is not None for job in jobs),
                 wait=mean_wait(jobs, snapshot.t),
                 wait_without=mean_wait(others, snapshot.elapsed),
-                contribution=rows[member.name].contribution,
-                utility=rows[member.name].utility,
-                balance=rows[member.name].balance,
+                earned=rows[member.name].contribution_share,
+                got=rows[member.name].utility_share,
+                balance_per_part=rows[member.name].balance_per_part,
             )
         )
     return found
@@ -69,7 +71,7 @@ def results(snapshot: Snapshot, without: Sequence[DemoJob]) -> list[DemoResult]:
 
 def summary_table(found: Sequence[DemoResult]) -> Table:
     """Shows the results as a table."""
-    headings = ("jobs", "started", "mean wait", "first come", "φ̂", "ψ", "balance")
+    headings = ("jobs", "started", "mean wait", "first come", "earned", "got", "served")
     table = narrow_table(*headings)
     for result in found:
         table.add_row(
@@ -78,23 +80,24 @@ def summary_table(found: Sequence[DemoResult]) -> Table:
             str(result.started),
             minutes(result.wait),
             minutes(result.wait_without),
-            magnitude(result.contribution),
-            magnitude(result.utility),
-            magnitude(result.balance, sign="+"),
+            share(result.earned),
+            share(result.got),
+            delay(result.balance_per_part),
         )
     return table
 
 
 def conclusion(found: Sequence[DemoResult]) -> str:
     """Sums up in a sentence or two what was seen."""
-    lender = max(found, key=lambda result: result.balance)
-    if lender.balance <= 0:
+    lender = max(found, key=lambda result: result.balance_per_part or 0)
+    if (lender.balance_per_part or 0) <= 0:
         return "So far nobody has lent more than it used."
     others = [result for result in found if result is not lender]
     waits = " and ".join(f"{minutes(result.wait)} for {result.name}" for result in others)
     came_first = lender.wait < min(result.wait for result in others)
     return (
-        f"{lender.name} is owed most (φ̂ − ψ = {magnitude(lender.balance)} part-seconds)"
+        f"{lender.name} is owed most (served {delay(lender.balance_per_part)}, measured by what it "
+        "earned)"
         f"{' and came first' if came_first else ''}: its jobs waited "
         f"{minutes(lender.wait)} on average, against {waits}. In the order of submission "
         f"they would have waited {minutes(lender.wait_without)}."

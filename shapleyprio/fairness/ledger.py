@@ -152,6 +152,10 @@ class Ledger:
             name: Standing(contribution[name], utility[name], completed[name]) for name in names
         }
 
+    def completed(self, t: int) -> int:
+        """Returns how many parts of any age, of all jobs, were completed by t, the last event."""
+        return sum(entry.total.parts(t) for entry in self.entries.values())
+
     def _count(self, allocation: Allocation, processors: int) -> None:
         entry = self._entry(allocation)
         for second, change in _events(allocation, processors):

@@ -147,7 +147,10 @@ class Cycle:
         points = self._points(ranking)
         wanted = Wanted(points=points, reasons=ranking.explanations())
         self._plan(report, observation, wanted)
-        report.standings = standing_rows(report.number, standings, ranking, points, observation)
+        all_parts = opened.ledger.completed(report.t)
+        report.standings = standing_rows(
+            report.number, standings, ranking, points, observation, all_parts
+        )
         waiting = {row.organization for row in report.standings if row.pending}
         report.seconds_until_reorder = ranking.seconds_until_reorder(
             waiting, within=self._config.service.poll_interval

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service.explain_facts import (
@@ -17,7 +16,7 @@ from shapleyprio.service.explain_facts import (
     JobsExplanation,
     OrganizationJobs,
 )
-from shapleyprio.service.explain_ranks import RankedOrganization, mean_worth, rank_organizations
+from shapleyprio.service.explain_ranks import RankedOrganization, rank_organizations
 from shapleyprio.service.mutual_gain import estimate_behind
 from shapleyprio.service.push import UNREADABLE
 from shapleyprio.slurm.channels import CHANNELS
@@ -29,7 +28,6 @@ from shapleyprio.store import (
     PushState,
     StandingRow,
     View,
-    Watermark,
 )
 
 PUSHES_SHOWN = 10
@@ -181,11 +179,9 @@ class _Scene:
             away=None if queue.failure is None else str(queue.failure),
         )
         self.ranked: Mapping[str, RankedOrganization] = {}
-        if standings and watermark:
-            ledger = _ledger(view, watermark)
-            worth = mean_worth(ledger, watermark.accounted_to)
+        if standings:
             gains = estimated.gains if estimated else {}
-            self.ranked = rank_organizations(standings, worth, self._waiting(standings), gains)
+            self.ranked = rank_organizations(standings, self._waiting(standings), gains)
 
     def holder(self, account: str) -> str:
         """Returns the organization whose account it is."""
@@ -246,10 +242,6 @@ class _Scene:
     def _in_order(self, entry: tuple[str, set[str]]) -> tuple[int, str]:
         ranked = self.ranked.get(entry[0])
         return ranked.rank if ranked else len(self.ranked) + 1, entry[0]
-
-
-def _ledger(view: View, watermark: Watermark) -> Ledger:
-    return Ledger(watermark.horizon, folded_to=watermark.folded_to, entries=view.ledger_entries())
 
 
 def _rule(cycle: CycleRow | None) -> str:

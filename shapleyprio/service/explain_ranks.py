@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypedDict
 
-from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.service.mutual_gain import MutualGain
 from shapleyprio.store import StandingRow
 from shapleyprio.wording import SECONDS_OF_AN_HOUR
@@ -23,7 +22,7 @@ class RankJson(TypedDict):
     utility: int
     balance: int
     score: int
-    received_processor_hours: float
+    balance_per_part: float | None
     reason: str
     points: int
     before: dict[str, int]
@@ -41,8 +40,8 @@ class RankedOrganization:
         organizations: how many there are.
         contribution, utility, balance: φ (or φ̃), ψ and their difference in part-seconds.
         score: by which the rule orders the organizations; under directcontr the balance.
-        received: by how many processor-seconds' worth it received more than it contributed
-            (negative: less), −balance / mean worth of a part.
+        balance_per_part: balance / parts completed by all, in seconds: how much later (negative:
+            sooner) it was served than it earned; None if no parts are known of.
         reason: why it has that rank, in a few words of the ranking rule.
         points: priority points that its jobs get.
         processors: owned.
@@ -61,7 +60,7 @@ class RankedOrganization:
     utility: int
     balance: int
     score: int
-    received: Fraction
+    balance_per_part: Fraction | None
     reason: str
     points: int
     processors: int
@@ -78,7 +77,7 @@ class RankedOrganization:
 
     def as_json(self) -> RankJson:
         """Returns a value for json.dumps."""
-        each = self.used_each
+        each, delayed = self.used_each, self.balance_per_part
         return {
             "organization": self.organization,
             "rank": self.rank,
@@ -87,7 +86,7 @@ class RankedOrganization:
             "utility": self.utility,
             "balance": self.balance,
             "score": self.score,
-            "received_processor_hours": float(self.received / SECONDS_OF_AN_HOUR),
+            "balance_per_part": None if delayed is None else float(delayed),
             "reason": self.reason,
             "points": self.points,
             "before": dict(self.before),
@@ -102,27 +101,8 @@ class RankedOrganization:
         }
 
 
-def mean_worth(ledger: Ledger, t: int) -> Fraction:
-    """Returns the mean worth in seconds of all parts executed: their mean age up to the horizon.
-
-    Dividing worth by it gives processor-seconds: the worth of all parts together gives as many
-    as were executed, and parts of equal age give just what was executed.
-
-    Args:
-        ledger: of all organizations and of nobody.
-        t: where the ledger stands, as for `Ledger.pairs`.
-
-    Returns:
-        1 if nothing was executed yet.
-    """
-    worth = sum(worth for _, _, worth, *_ in ledger.pairs(t))
-    parts = sum(entry.total.parts(t) for entry in ledger.entries.values())
-    return Fraction(worth, parts) if parts else Fraction(1)
-
-
 def rank_organizations(
     standings: Sequence[StandingRow],
-    worth: Fraction,
     waiting: Mapping[str, int],
     gains: Mapping[str, MutualGain],
 ) -> dict[str, RankedOrganization]:
@@ -130,7 +110,6 @@ def rank_organizations(
 
     Args:
         standings: of one cycle.
-        worth: `mean_worth` of a part in seconds.
         waiting: organization -> its jobs that wait.
         gains: organization -> what it is worth to the others; empty without an estimate.
 
@@ -140,9 +119,7 @@ def rank_organizations(
     order = sorted(standings, key=lambda row: -row.priority)
     usage = {row.organization: _usage(row) for row in order}
     return {
-        row.organization: _ranked(
-            row, rank, order, worth, waiting, usage, gains.get(row.organization)
-        )
+        row.organization: _ranked(row, rank, order, waiting, usage, gains.get(row.organization))
         for rank, row in enumerate(order, start=1)
     }
 
@@ -151,7 +128,6 @@ def _ranked(
     row: StandingRow,
     rank: int,
     order: Sequence[StandingRow],
-    worth: Fraction,
     waiting: Mapping[str, int],
     usage: Mapping[str, tuple[bool, Fraction]],
     gain: MutualGain | None,
@@ -165,7 +141,7 @@ def _ranked(
         utility=row.utility,
         balance=row.balance,
         score=row.score,
-        received=-row.balance / worth,
+        balance_per_part=row.balance_per_part,
         reason=row.reason,
         points=row.priority,
         processors=row.processors,

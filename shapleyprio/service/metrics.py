@@ -28,7 +28,10 @@ BY_ORGANIZATION = {
         "its processors, under shapley an estimate of its Shapley value."
     ),
     "utility_part_seconds": "Utility: worth of the parts of its jobs.",
-    "balance_part_seconds": "Balance: contribution minus utility.",
+    "balance_per_part_seconds": (
+        "By how much later it was served than it earned, on average over all work done; negative: "
+        "sooner. Contribution minus utility, by the completed parts."
+    ),
     "score": "Score that the rule ranks it by, the highest first; under directcontr the balance.",
     "priority_points": "Priority points that its pending jobs get.",
     "pending_jobs": "Jobs that wait.",
@@ -235,6 +238,14 @@ class Metrics(Collector):
         foreign.add_metric([self._cluster, "accounts"], len(last.foreign.targets))
         foreign.add_metric([self._cluster, "jobs"], len(last.foreign.jobs))
         yield foreign
+        completed = GaugeMetricFamily(
+            "shapleyprio_completed_parts",
+            "Parts of all jobs, whoever's, completed since the ledger's opening.",
+            labels=["cluster"],
+        )
+        for all_parts in {row.all_parts for row in last.standings}:
+            completed.add_metric([self._cluster], all_parts)
+        yield completed
         for name, documentation in BY_ORGANIZATION.items():
             family = GaugeMetricFamily(
                 f"shapleyprio_organization_{name}",
@@ -245,12 +256,12 @@ class Metrics(Collector):
                 values = {
                     "contribution_part_seconds": row.contribution,
                     "utility_part_seconds": row.utility,
-                    "balance_part_seconds": row.balance,
+                    "balance_per_part_seconds": row.balance_per_part or 0,
                     "score": row.score,
                     "priority_points": row.priority,
                     "pending_jobs": row.pending,
                     "running_jobs": row.running,
                     "owned_processors": row.processors,
                 }
-                family.add_metric([self._cluster, row.organization], values[name])
+                family.add_metric([self._cluster, row.organization], float(values[name]))
             yield family

@@ -176,6 +176,7 @@ def standing_rows(
     ranking: Ranking,
     points: Mapping[str, int],
     observation: Observation,
+    all_parts: int,
 ) -> list[StandingRow]:
     """Returns one row for each organization, in the order of the standings.
 
@@ -185,6 +186,7 @@ def standing_rows(
         ranking: of the same organizations.
         points: organization -> priority points.
         observation: the cluster.
+        all_parts: of all jobs, whoever's, completed by then, of any age.
     """
     waiting, owned = observation.waiting_jobs(), observation.owned_processors()
     scores = ranking.scores
@@ -202,6 +204,7 @@ def standing_rows(
             processors=owned.get(name, 0),
             parts=standing.parts,
             reason=ranking.reasons[name],
+            all_parts=all_parts,
         )
         for name, standing in standings.items()
     ]

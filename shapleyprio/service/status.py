@@ -26,8 +26,11 @@ class OrganizationStatus:
         organization: its name.
         share: fraction of the organizations' processors that it brings.
         contribution, utility, balance: φ (or φ̃), ψ and their difference in part-seconds.
+        contribution_share, utility_share: fractions of the sums over all organizations; None
+            where the sum is not above zero.
         balance_per_part: balance / parts completed by all, in seconds: how much later (negative:
-            sooner) than it earned each part was executed, on average.
+            sooner) than it earned it was served, on average over all parts; None if none are
+            known of.
         score: by which the ranking rule orders the organizations, the highest first.
         reason: why it has its rank, in a few words of the ranking rule.
         priority: points its pending jobs get.
@@ -38,8 +41,10 @@ class OrganizationStatus:
     share: float
     contribution: int
     utility: int
+    contribution_share: float | None
+    utility_share: float | None
     balance: int
-    balance_per_part: float
+    balance_per_part: float | None
     score: int
     reason: str
     priority: int
@@ -57,6 +62,7 @@ class Status:
         failure: a later cycle that failed, if the last one did.
         rows: the organizations, the first to be served first.
         estimated: what it ranked by, None if by the ledger alone.
+        all_parts: completed by all, of any age; 0 if none are known of.
         table: where the table of points is, and since when new jobs have got theirs from it.
         missed: how many did not, of those first seen in the day before that cycle.
         quarantined: lines of Slurm's that could not be read, the newest first.
@@ -68,10 +74,21 @@ class Status:
     failure: CycleRow | None
     rows: tuple[OrganizationStatus, ...]
     estimated: Estimated | None
+    all_parts: int
     table: PublishedPoints | None
     missed: int
     quarantined: tuple[QuarantinedLine, ...]
     quarantined_count: int
+
+    @property
+    def error_per_part(self) -> float | None:
+        """The largest standard error of an estimated contribution / parts completed by all.
+
+        In seconds; None without an estimate or parts.
+        """
+        if self.estimated is None or not self.all_parts:
+            return None
+        return self.estimated.error / self.all_parts
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
@@ -133,6 +150,7 @@ def read_status(store: ClusterStore) -> Status:
         failure=last if failed else None,
         rows=organization_rows(standings),
         estimated=estimated,
+        all_parts=standings[0].all_parts,
         table=table if table and table.since is not None else None,
         missed=missed,
         quarantined=quarantined,
@@ -143,15 +161,18 @@ def read_status(store: ClusterStore) -> Status:
 def organization_rows(standings: list[StandingRow]) -> tuple[OrganizationStatus, ...]:
     """Formats the standings of one cycle as rows for people, the first to be served first."""
     processors = sum(row.processors for row in standings)
-    parts = sum(row.parts for row in standings)
+    contribution = sum(row.contribution for row in standings)
+    utility = sum(row.utility for row in standings)
     return tuple(
         OrganizationStatus(
             organization=row.organization,
             share=row.processors / processors if processors else 0.0,
             contribution=row.contribution,
             utility=row.utility,
+            contribution_share=_share(row.contribution, contribution),
+            utility_share=_share(row.utility, utility),
             balance=row.balance,
-            balance_per_part=row.balance / parts if parts else 0.0,
+            balance_per_part=None if (each := row.balance_per_part) is None else float(each),
             score=row.score,
             reason=row.reason,
             priority=row.priority,
@@ -160,3 +181,7 @@ def organization_rows(standings: list[StandingRow]) -> tuple[OrganizationStatus,
         )
         for row in sorted(standings, key=lambda row: -row.priority)
     )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole > 0 else None

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from shapleyprio.serving.drift import Drift, Point
 from shapleyprio.serving.overview import Overview
 from shapleyprio.slurm.findings import Severity
-from shapleyprio.wording import clock_time_with_zone, duration, magnitude, signed_seconds, visible
+from shapleyprio.wording import clock_time_with_zone, delay, duration, magnitude, visible
 
 REFRESH_SECONDS = 60
 
@@ -81,10 +81,9 @@ def _template() -> Template:
     )
     environment.filters |= {
         "clock_time": clock_time_with_zone,
+        "delay": delay,
         "duration": duration,
-        "magnitude": magnitude,
         "signed": partial(magnitude, sign="+"),
-        "signed_seconds": signed_seconds,
     }
     environment.globals |= {"bar": bar, "sparkline": sparkline}
     return environment.from_string(_resource("page.html"))

@@ -115,6 +115,8 @@ class StandingRow:
         utility: ψ at t, in part-seconds.
         score: by which the ranking rule orders the organizations, the highest first.
         parts: of its jobs completed by t, no older than the horizon.
+        all_parts: of all jobs, whoever's, completed by t, of any age; 0 if none were, or if the
+            row is from a release that did not keep it.
         priority: what its jobs were given.
         pending, running: jobs.
         processors: owned.
@@ -133,11 +135,17 @@ class StandingRow:
     running: int
     processors: int
     reason: str = ""
+    all_parts: int = 0
 
     @property
     def balance(self) -> int:
         """Contribution − ψ in part-seconds: the higher, the more it gave beyond what it got."""
         return self.contribution - self.utility
+
+    @property
+    def balance_per_part(self) -> Fraction | None:
+        """By how many seconds it was served later than it earned; None if no part is known of."""
+        return Fraction(self.balance, self.all_parts) if self.all_parts else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

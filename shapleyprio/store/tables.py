@@ -246,6 +246,7 @@ standing = _table(
     _required("processors", _COUNT),
     Column("reason", Words(500), nullable=False, server_default=""),
     Column("score", ExactInteger(), nullable=False, server_default="0"),
+    Column("all_parts", _COUNT, nullable=False, server_default="0"),
     Index("standing_by_t", "cluster", "t"),
 )
 

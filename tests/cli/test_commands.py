@@ -100,8 +100,9 @@ def test_status_shows_a_row_for_every_organization(steered: CommandLine) -> None
     result = steered.run("status")
     assert result.exit_code == 0
     rows = [line.split() for line in result.stdout.splitlines()]
-    assert ["physics", "66.7%", "440", "0", "440", "+3.7", "s", str(FIRST), "1", "0"] in rows
-    assert ["biology", "33.3%", "220", "660", "−440", "−3.7", "s", str(LAST), "0", "1"] in rows
+    late, ahead = ("3.67", "s", "late"), ("3.67", "s", "ahead")
+    assert ["physics", "66.7%", "66.7%", "0.0%", *late, str(FIRST), "1", "0"] in rows
+    assert ["biology", "33.3%", "33.3%", "100.0%", *ahead, str(LAST), "0", "1"] in rows
     assert "last cycle 1: ok, 2 records read, 1 priorities written" in result.stdout
 
 
@@ -111,6 +112,7 @@ def test_status_as_json(steered: CommandLine) -> None:
     assert [row["organization"] for row in answer["organizations"]] == ["physics", "biology"]
     assert answer["organizations"][0].keys() == {
         *("organization", "share", "contribution", "utility", "balance"),
+        *("contribution_share", "utility_share"),
         *("balance_per_part", "score", "reason", "priority", "pending", "running", "value"),
     }
 

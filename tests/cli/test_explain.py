@@ -57,10 +57,10 @@ def refused(result: Result, code: int, line: str) -> None:
 # -- a job
 
 
-def test_the_owed_organizations_user_reads_that_it_received_less(queue: CommandLine) -> None:
+def test_the_owed_organizations_user_reads_that_it_was_served_late(queue: CommandLine) -> None:
     output = text(queue, "2")
     assert output.startswith("Job 2 of account physics waits with priority ")
-    assert "physics had received 22.2 processor-hours' worth less than it had contributed" in output
+    assert "physics had been served 56 min late, measured by what it had contributed" in output
     assert f"That is rank 1 of 2 and gives its jobs {FIRST} points." in output
     assert "No jobs of organizations with a better rank are ahead.\n" in output
     assert "it would be rank 1 of 2, because its jobs used 0 hours of each processor" in output
@@ -69,9 +69,9 @@ def test_the_owed_organizations_user_reads_that_it_received_less(queue: CommandL
     assert "Its nice of 3 takes as many points away from it." in output
 
 
-def test_the_owing_organizations_user_reads_that_it_received_more(queue: CommandLine) -> None:
+def test_the_owing_organizations_user_reads_that_it_was_served_ahead(queue: CommandLine) -> None:
     output = text(queue, "3")
-    assert "biology had received 22.2 processor-hours' worth more than it had contributed" in output
+    assert "biology had been served 56 min ahead, measured by what it had contributed" in output
     assert "counts, up to an age of 30 days" in output
     assert f"That is rank 2 of 2 and gives its jobs {LAST} points." in output
     assert "1 job of organizations with a better rank is ahead (physics 1)." in output
@@ -119,7 +119,7 @@ def test_with_influence_the_others_wait_but_need_not_be_ahead(queue: CommandLine
 def test_json_has_the_same_facts_and_the_text(queue: CommandLine) -> None:
     output = facts(queue, "3")
     assert output["sentences"] == text(queue, "3").splitlines()
-    assert output["received_processor_hours"] == pytest.approx(8 * 10_000 / 3600)
+    assert output["balance_per_part"] == pytest.approx(-10_001 / 2 * 8 / 12)
     assert (output["before"], output["own_ahead"], output["ahead"]) == ({"physics": 1}, 1, 2)
     assert output["fair_share"]["before"] == {"physics": 1}
     assert output["influence"] == "strict"
@@ -158,7 +158,7 @@ def test_another_rule_is_explained_in_its_own_words(
     assert "the rule by_name gave biology rank 1 of 2 (number 1).\n" in output
     assert f"That gives its jobs {FIRST} points.\n" in output
     assert "\nNo rank ever changes.\n" in output
-    assert "received" not in output
+    assert "had been served" not in output
     assert "nodes work for others" not in output
     assert (facts(queue, "3")["rule"], facts(queue, "3")["score"]) == ("by_name", 1)
     assert facts(queue, "3")["balance"] < 0
@@ -281,7 +281,8 @@ def test_what_an_organization_is_worth_to_the_others_is_said(queue: CommandLine)
         output,
     )
     assert re.search(
-        r"What physics is worth to the others was estimated at .*; by .* less than", output
+        r"What physics is worth to the others was estimated at .*; by .* been served .* late,",
+        output,
     )
     assert f"That is rank 1 of 2 and gives its jobs {FIRST} points.\n" in output
     output = text(queue, "3")
@@ -296,7 +297,7 @@ def test_what_an_organization_is_worth_to_the_others_is_said(queue: CommandLine)
     status = queue.run("status")
     assert re.search(
         r"rule shapley: contributions estimated 0 s before, from 4 coalitions, standard error at "
-        r"most 0 part-seconds",
+        r"most 0 s",
         status.stdout.replace("\n", " "),
     ), status.stdout
     shown = json.loads(queue.run("status", "--json").stdout)
@@ -312,6 +313,6 @@ def test_without_an_estimate_directcontr_is_explained_and_status_says_why(
     monkeypatch.setattr("shapleyprio.cli.daemon.WORKER", ("/bin/false",), raising=True)
     queue.configure(fairness={"rule": "shapley"})
     assert queue.run("daemon", "--once").exit_code == 0
-    assert "physics had received 22.2 processor-hours' worth less" in text(queue, "2")
+    assert "physics had been served 56 min late" in text(queue, "2")
     assert "rule directcontr instead of shapley" in queue.run("status").stdout
     assert facts(queue, "2")["value"] is None

@@ -41,16 +41,16 @@ def waits(output: str) -> dict[str, float]:
     return {name: float(wait) for name, wait in rows}
 
 
-def result(name: str, balance: int, wait: float) -> DemoResult:
+def result(name: str, balance_per_part: float, wait: float) -> DemoResult:
     return DemoResult(
         name=name,
         submitted=10,
         started=9,
         wait=wait,
         wait_without=1800,
-        contribution=balance,
-        utility=0,
-        balance=balance,
+        earned=1.0,
+        got=0.0,
+        balance_per_part=balance_per_part,
     )
 
 
@@ -155,8 +155,8 @@ def test_without_psutil_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_conclusion_follows_the_numbers() -> None:
-    said = conclusion([result("a", -5_000_000, 900), result("b", 5_000_000, 60)])
-    assert said.startswith("b is owed most (φ̂ − ψ = 5M part-seconds)")
+    said = conclusion([result("a", -5400, 900), result("b", 5400, 60)])
+    assert said.startswith("b is owed most (served 1.5 h late, measured by what it earned)")
     assert "and came first: its jobs waited 1.0 min on average, against 15.0 min for a" in said
     assert "they would have waited 30.0 min" in said
     assert "nobody" in conclusion([result("a", 0, 0), result("b", 0, 0)])

@@ -67,12 +67,13 @@ def test_the_first_organizations_job(steered: Service) -> None:
     assert [(push.old, push.new) for push in output.pushes] == [(0, FIRST)]
 
 
-def test_the_worth_is_that_of_the_processor_seconds_lent(steered: Service) -> None:
-    """One job ran on 12 processors for 10 s, on 8 of physics: all work is equally old."""
+def test_a_balance_per_part_is_the_worth_lent_by_all_work_done(steered: Service) -> None:
+    """One job ran on 12 processors for 10 s, on 8 of physics: parts of 1 to 10 s of age."""
     physics, biology = job(steered, "2").ranked, job(steered, "3").ranked
     assert physics is not None
     assert biology is not None
-    assert (physics.received, biology.received) == (Fraction(-80), Fraction(80))
+    lent = Fraction(8 * 55, 12 * 10)
+    assert (physics.balance_per_part, biology.balance_per_part) == (lent, -lent)
     assert (physics.used_each, biology.used_each) == (Fraction(0), Fraction(120, 4))
 
 
@@ -105,12 +106,13 @@ def test_fair_share_would_serve_first_who_used_little_though_it_owes(
     physics, biology = job(service, "3").ranked, job(service, "4").ranked
     assert physics is not None
     assert biology is not None
-    assert (physics.rank, physics.received, physics.before) == (1, Fraction(-3600), {})
+    late = Fraction(3601, 2 * 8)  # the mean age, for one of eight processors
+    assert (physics.rank, physics.balance_per_part, physics.before) == (1, late, {})
     assert (physics.used_each, physics.before_by_fair_share) == (
         Fraction(7 * 3600, 8),
         {"biology": 1},
     )
-    assert (biology.rank, biology.received, biology.before) == (2, Fraction(3600), {"physics": 1})
+    assert (biology.rank, biology.balance_per_part, biology.before) == (2, -late, {"physics": 1})
     assert (biology.used_each, biology.before_by_fair_share) == (Fraction(3600, 4), {})
 
 
@@ -167,7 +169,7 @@ def test_a_job_as_json(steered: Service) -> None:
     assert output.keys() == {
         *("job", "organization", "rank", "organizations", "contribution", "utility", "balance"),
         *(
-            "received_processor_hours",
+            "balance_per_part",
             "reason",
             "points",
             "before",
@@ -179,7 +181,7 @@ def test_a_job_as_json(steered: Service) -> None:
         "at_submission",
     }
     assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
-    assert output["received_processor_hours"] == pytest.approx(-80 / 3600)
+    assert output["balance_per_part"] == pytest.approx(440 / 120)
     assert output["pushes"] == [
         {
             "cycle": 1,

@@ -1,19 +1,17 @@
-"""Processor-hours' worth, and the ranks by the rule and by fair share."""
+"""The balance per part, and the ranks by the rule and by fair share."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import Allocation
-from shapleyprio.service.explain_ranks import RankedOrganization, mean_worth, rank_organizations
+from shapleyprio.service.explain_ranks import RankedOrganization, rank_organizations
 from shapleyprio.store import StandingRow
 from tests.fairness.examples import (
     ALLOCATIONS,
@@ -33,6 +31,7 @@ def standing(
     utility: int = 0,
     priority: int = 1,
     parts: int = 0,
+    all_parts: int = 0,
     processors: int = 1,
 ) -> StandingRow:
     return StandingRow(
@@ -43,6 +42,7 @@ def standing(
         utility=utility,
         score=contribution - utility,
         parts=parts,
+        all_parts=all_parts,
         priority=priority,
         pending=0,
         running=0,
@@ -63,33 +63,12 @@ def placed(allocations: list[Allocation], horizon: int | None) -> dict[str, Rank
             contribution=one.contribution,
             utility=one.utility,
             parts=one.parts,
+            all_parts=ledger.completed(T),
             priority=points[name],
         )
         for name, one in standings.items()
     ]
-    return rank_organizations(rows, mean_worth(ledger, T), {}, {})
-
-
-def seconds_of(allocations: list[Allocation], role: str) -> Counter[str]:
-    """Processor-seconds executed, by ``organization`` or by ``owner``."""
-    seconds: Counter[str] = Counter()
-    for one in allocations:
-        seconds[getattr(one, role)] += one.processors * len(parts_of(one.begin, one.end, T))
-    return seconds
-
-
-@given(st.lists(ALLOCATIONS), HORIZONS)
-def test_the_mean_worth_is_that_of_every_part_ever_executed(
-    allocations: list[Allocation], horizon: int | None
-) -> None:
-    worths = [
-        worth_of_part(second, T, horizon)
-        for one in allocations
-        for second in parts_of(one.begin, one.end, T)
-        for _ in range(one.processors)
-    ]
-    expected = Fraction(sum(worths), len(worths)) if worths else 1
-    assert mean_worth(ledger_of(allocations, T, horizon), T) == expected
+    return rank_organizations(rows, {}, {})
 
 
 @given(st.lists(ALLOCATIONS), HORIZONS)
@@ -98,9 +77,12 @@ def test_who_received_more_than_it_contributed_has_a_negative_balance_and_stands
 ) -> None:
     by_name = placed(allocations, horizon)
     for ranked in by_name.values():
-        assert (ranked.received > 0) == (ranked.balance < 0)
-        assert (ranked.received == 0) == (ranked.balance == 0)
-        assert all(by_name[name].received <= ranked.received for name in ranked.before)
+        assert ((ranked.balance_per_part or 0) > 0) == (ranked.balance > 0)
+        assert ((ranked.balance_per_part or 0) == 0) == (ranked.balance == 0)
+        assert all(
+            (by_name[name].balance_per_part or 0) >= (ranked.balance_per_part or 0)
+            for name in ranked.before
+        )
 
 
 @given(
@@ -110,28 +92,24 @@ def test_who_received_more_than_it_contributed_has_a_negative_balance_and_stands
 def test_what_some_received_more_others_received_less(
     allocations: list[Allocation], horizon: int | None
 ) -> None:
-    assert sum(ranked.received for ranked in placed(allocations, horizon).values()) == 0
+    by_name = placed(allocations, horizon)
+    assert sum(ranked.balance_per_part or 0 for ranked in by_name.values()) == 0
 
 
-@given(
-    st.lists(
-        st.builds(
-            Allocation,
-            st.sampled_from(["physics", "biology", ""]),
-            st.sampled_from(["physics", "biology", ""]),
-            st.integers(1, 9),
-            st.just(20),
-            st.just(30),
-        )
-    ),
-    HORIZONS,
-)
-def test_of_work_done_at_the_same_time_the_worth_is_the_processor_seconds(
+@given(st.lists(ALLOCATIONS, min_size=1), HORIZONS)
+def test_a_balance_per_part_is_the_mean_over_every_part_ever_executed(
     allocations: list[Allocation], horizon: int | None
 ) -> None:
-    got, gave = (seconds_of(allocations, role) for role in ("organization", "owner"))
-    for name, ranked in placed(allocations, horizon).items():
-        assert ranked.received == got[name] - gave[name]
+    """A part counts its worth for its owner, minus that for whose job it was."""
+    each = [
+        worth_of_part(second, T, horizon)
+        * ((one.owner == "physics") - (one.organization == "physics"))
+        for one in allocations
+        for second in parts_of(one.begin, one.end, T)
+        for _ in range(one.processors)
+    ]
+    expected = Fraction(sum(each), len(each)) if each else None
+    assert placed(allocations, horizon)["physics"].balance_per_part == expected
 
 
 def test_older_work_is_worth_more() -> None:
@@ -140,7 +118,8 @@ def test_older_work_is_worth_more() -> None:
         Allocation("biology", "physics", 1, 50, 90),
     ]
     by_name = placed(one_hour_each, None)
-    assert by_name["physics"].received > 0 > by_name["biology"].received
+    late, ahead = (by_name[name].balance_per_part for name in ("biology", "physics"))
+    assert (late, ahead) == (Fraction(25), Fraction(-25))
 
 
 def test_beyond_the_horizon_age_makes_no_difference() -> None:
@@ -148,12 +127,12 @@ def test_beyond_the_horizon_age_makes_no_difference() -> None:
         Allocation("physics", "biology", 1, 0, 40),
         Allocation("biology", "physics", 1, 40, 80),
     ]
-    assert {ranked.received for ranked in placed(exchanged, 20).values()} == {0}
+    assert {ranked.balance_per_part for ranked in placed(exchanged, 20).values()} == {0}
 
 
 def test_ranks_follow_the_points_and_show_whose_jobs_are_before() -> None:
     rows = [standing("a", priority=1), standing("b", priority=3), standing("c", priority=2)]
-    by_name = rank_organizations(rows, Fraction(1), {"a": 5, "b": 2, "": 9}, {})
+    by_name = rank_organizations(rows, {"a": 5, "b": 2, "": 9}, {})
     assert [(name, ranked.rank) for name, ranked in by_name.items()] == [
         ("b", 1),
         ("c", 2),
@@ -168,7 +147,7 @@ def test_fair_share_puts_first_who_used_least_of_each_processor_it_owns() -> Non
         standing("large", parts=90, processors=10, priority=1),
         standing("small", parts=20, processors=2, priority=2),
     ]
-    by_name = rank_organizations(rows, Fraction(1), {"large": 4, "small": 1}, {})
+    by_name = rank_organizations(rows, {"large": 4, "small": 1}, {})
     assert (by_name["large"].used_each, by_name["small"].used_each) == (Fraction(9), Fraction(10))
     assert (by_name["large"].fair_share_rank, by_name["large"].before_by_fair_share) == (1, {})
     assert by_name["small"].fair_share_rank == 2
@@ -181,14 +160,14 @@ def test_equal_usage_of_each_processor_shares_a_rank() -> None:
         standing("b", parts=2 * 10**30, processors=6),
         standing("c", parts=10**30 + 1, processors=3),
     ]
-    by_name = rank_organizations(rows, Fraction(1), {}, {})
+    by_name = rank_organizations(rows, {}, {})
     assert [by_name[name].fair_share_rank for name in "abc"] == [1, 1, 3]
     assert set(by_name["c"].before_by_fair_share) == {"a", "b"}
 
 
 def test_fair_share_puts_last_who_owns_no_processors() -> None:
     rows = [standing("guest", processors=0), standing("owner", parts=10**9)]
-    by_name = rank_organizations(rows, Fraction(1), {}, {})
+    by_name = rank_organizations(rows, {}, {})
     assert by_name["guest"].fair_share_rank == 2
     assert by_name["guest"].used_each is None
     assert by_name["guest"].as_json()["fair_share"]["used_hours_each"] is None
@@ -210,7 +189,7 @@ def test_the_place_by_fair_share_is_one_more_than_those_with_a_higher_factor(
         str(n): 2.0 ** -((parts / total) / (processors / shares)) if processors else -parts
         for n, (parts, processors) in enumerate(usages)
     }
-    for name, ranked in rank_organizations(rows, Fraction(1), {}, {}).items():
+    for name, ranked in rank_organizations(rows, {}, {}).items():
         higher = sum(one > factor[name] * (1 + 1e-9) for one in factor.values())
         if factor[name] <= 0:
             higher = sum(one > factor[name] for one in factor.values())
@@ -218,8 +197,10 @@ def test_the_place_by_fair_share_is_one_more_than_those_with_a_higher_factor(
 
 
 def test_as_json() -> None:
-    row = standing("a", contribution=3600, utility=9000, parts=7200, processors=4, priority=8)
-    (ranked,) = rank_organizations([row], Fraction(1, 2), {}, {}).values()
+    row = standing(
+        "a", contribution=3600, utility=9000, parts=7200, all_parts=10_800, processors=4, priority=8
+    )
+    (ranked,) = rank_organizations([row], {}, {}).values()
     assert json.loads(json.dumps(ranked.as_json())) == {
         "organization": "a",
         "rank": 1,
@@ -228,7 +209,7 @@ def test_as_json() -> None:
         "utility": 9000,
         "balance": -5400,
         "score": -5400,
-        "received_processor_hours": pytest.approx(3.0),
+        "balance_per_part": -0.5,
         "reason": "it is so",
         "points": 8,
         "before": {},

@@ -32,6 +32,7 @@ NAMES = {
     "shapleyprio_last_success_timestamp_seconds": "gauge",
     "shapleyprio_ledger_lag_seconds": "gauge",
     "shapleyprio_postponed_writes": "gauge",
+    "shapleyprio_completed_parts": "gauge",
     "shapleyprio_ranking_rule_info": "gauge",
     "shapleyprio_foreign_priorities": "gauge",
     "shapleyprio_drift_runs": "counter",
@@ -89,13 +90,14 @@ def test_a_good_cycle_shows_every_organizations_standing(
     assert answer == {
         "contribution_part_seconds": [8 * 55, 4 * 55],
         "utility_part_seconds": [0, 12 * 55],
-        "balance_part_seconds": [8 * 55, -8 * 55],
+        "balance_per_part_seconds": [8 * 55 / 120, -8 * 55 / 120],
         "score": [8 * 55, -8 * 55],
         "priority_points": [FIRST, LAST],
         "pending_jobs": [1, 0],
         "running_jobs": [0, 1],
         "owned_processors": [8, 4],
     }
+    assert value(metrics, "completed_parts") == 120
     assert value(metrics, "last_success_timestamp_seconds") == NOW + 10
     assert value(metrics, "ledger_lag_seconds") == 0
 

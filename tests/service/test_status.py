@@ -31,6 +31,8 @@ def test_the_first_to_be_served_comes_first(steered: Service) -> None:
             share=8 / 12,
             contribution=8 * 55,
             utility=0,
+            contribution_share=8 / 12,
+            utility_share=0,
             balance=8 * 55,
             balance_per_part=8 * 55 / 120,
             score=8 * 55,
@@ -44,6 +46,8 @@ def test_the_first_to_be_served_comes_first(steered: Service) -> None:
             share=4 / 12,
             contribution=4 * 55,
             utility=12 * 55,
+            contribution_share=4 / 12,
+            utility_share=1,
             balance=-8 * 55,
             balance_per_part=-8 * 55 / 120,
             score=-8 * 55,
@@ -92,6 +96,8 @@ def test_as_json(steered: Service) -> None:
         "share": 8 / 12,
         "contribution": 440,
         "utility": 0,
+        "contribution_share": 8 / 12,
+        "utility_share": 0,
         "balance": 440,
         "balance_per_part": 440 / 120,
         "score": 440,
@@ -118,4 +124,5 @@ def test_a_consortium_without_nodes_and_work_has_no_shares() -> None:
         processors=0,
     )
     (output,) = organization_rows([row])
-    assert (output.share, output.balance_per_part) == (0, 0)
+    assert (output.share, output.balance_per_part) == (0, None)
+    assert (output.contribution_share, output.utility_share) == (None, None)

@@ -74,7 +74,8 @@ def fill(store: Store) -> None:
         transaction.save_standings(
             StandingRow(
                 cycle=7, organization=name, t=NOW, contribution=max(balance, 0),
-                utility=max(-balance, 0), score=balance, parts=100, priority=10 - place,
+                utility=max(-balance, 0), score=balance, parts=100, all_parts=10**8,
+                priority=10 - place,
                 pending=place * 1000, running=7, processors=64,
             )
             for place, (name, balance) in enumerate(BALANCES.items())
@@ -114,7 +115,7 @@ def test_every_organization_is_shown_the_first_to_be_served_first(shown: Chrome)
     names = [row.find_element(By.TAG_NAME, "th").text.splitlines()[0] for row in rows]
     assert names == list(BALANCES)
     balances = [row.find_element(By.CSS_SELECTOR, ".balance").text for row in rows]
-    assert balances == ["+4.2T", "+1M", "0", "−4.2T"]
+    assert balances == ["12 h late", "0.01 s late", "on time", "12 h ahead"]
 
 
 def test_bars_go_right_for_whom_is_owed_and_left_for_who_owes(shown: Chrome) -> None:

@@ -54,7 +54,7 @@ def test_all_is_well(overview: Overview) -> None:
 
 def test_what_each_is_worth_to_the_others_is_said_in_words(overview: Overview) -> None:
     assert overview.status is not None
-    assert "worth to the others" not in page.render(overview)
+    assert "What each is worth to the others" not in page.render(overview)
     gain = MutualGain(
         organization="physics",
         begin=NOW - 3600,
@@ -67,7 +67,7 @@ def test_what_each_is_worth_to_the_others_is_said_in_words(overview: Overview) -
     assert "What each is worth to the others" in text
     assert "the others&#39; work since" in text
     assert "would have been done 30 min later on average." in text
-    assert "from 4 coalitions, with a standard error of 40k" in text
+    assert "from 4 coalitions, with a standard error of 5.6 min at most." in text
 
 
 @pytest.mark.parametrize(("silent", "alarm"), [(90, False), (91, True)])

@@ -18,6 +18,7 @@ from shapleyprio.serving import overview, server
 from shapleyprio.serving.checks import Checks
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import DriftRow
+from shapleyprio.wording import delay
 from tests.service.consortium import NAME, NOW, Service
 from tests.serving.sites import HOST, Certificates, Served, basic
 
@@ -38,7 +39,7 @@ def test_prometheus_reads_the_metrics(opened: Served, steered: Service) -> None:
     answer = opened.ask("/metrics")
     assert answer.status == 200
     assert answer.headers["Content-Type"].startswith("text/plain; version=")
-    assert "shapleyprio_organization_balance_part_seconds" in names(answer.text)
+    assert "shapleyprio_organization_balance_per_part_seconds" in names(answer.text)
 
 
 def test_metrics_are_served_as_they_are_asked_for(opened: Served) -> None:
@@ -65,7 +66,7 @@ def test_the_page_and_the_status_show_the_same(opened: Served, steered: Service)
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
     for row in opened.ask("/api/status").json["organizations"]:
         assert row["organization"] in page.text
-        assert f"{row['balance']:+}".replace("-", "−") in page.text
+        assert f">{delay(row['balance_per_part'])}<" in page.text
 
 
 def test_the_drift_of_the_last_day_is_reported(opened: Served, steered: Service) -> None:

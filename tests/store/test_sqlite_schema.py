@@ -124,7 +124,7 @@ def test_an_older_store_is_not_touched_at_start(
     monkeypatch.setattr(migrations, "head", lambda: "9999")
     for create in (False, True):
         with pytest.raises(
-            StoreSchemaError, match=r"at revision 0012.*9999; run `shapleyprio db upgrade`"
+            StoreSchemaError, match=r"at revision \d{4}, .*9999; run `shapleyprio db upgrade`"
         ):
             Store.open(url, create=create)
 
