@@ -215,6 +215,7 @@ class OpenLedger:
         self.watermark = replace(
             self.watermark, pruned_until=max(before, self.watermark.pruned_until)
         )
+        self._transaction.prune_capacities(self.watermark.pruned_until)
         self._transaction.save_watermark(self.watermark)
         return pruned
 

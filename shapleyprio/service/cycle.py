@@ -17,6 +17,7 @@ from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import Kind, Tenures
 from shapleyprio.service import push, submission
 from shapleyprio.service.accounting import AccountingError, ClockError, OpenLedger
+from shapleyprio.service.capacities import note_capacities
 from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.push import Stamp, Wanted
 from shapleyprio.service.report import CycleReport, Observation, Opening, StopWatch, standing_rows
@@ -288,23 +289,22 @@ class Cycle:
 
     def _observe(self, report: CycleReport, opened: OpenLedger) -> Observation:
         queue = self._slurm.pending()
+        nodes = self._slurm.nodes()
+        if nodes.keys() != self._known_layout.nodes.keys():
+            self._layout_read = 0  # the next cycle finds out whose the new ones are
         report.tally.quarantined += len(queue.malformed)
         with self._store.transaction() as transaction:
             transaction.quarantine(queue.malformed, report.t)
             observation = Observation(
                 pending=queue.jobs,
                 running=transaction.running_by_organization(),
-                nodes=self._known_layout.nodes.values(),
+                nodes=nodes.values(),
                 tres=self._config.fairness.tres,
                 tenures=opened.tenures,
                 t=report.t,
             )
-            owned = observation.owned_processors()
-            transaction.observe_capacities(
-                {item.name: owned.get(item.name, 0) for item in self._config.organizations},
-                report.t,
-                opened=opened.watermark.opened,
-            )
+            names = [item.name for item in self._config.organizations]
+            note_capacities(transaction, observation, names, opened.watermark.opened)
         return observation
 
     def _contributions(self, observation: Observation) -> Contributions | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Self
@@ -163,11 +163,18 @@ class Observation:
         ]
 
     def owned_processors(self) -> Mapping[str, int]:
-        """Returns organization -> processors of its nodes."""
-        owned: Counter[str] = Counter()
+        """Returns organization -> processors of its nodes, be they up or down."""
+        return self._by_owner(lambda node: node.tres.get(self.tres, 0))
+
+    def usable_processors(self) -> Mapping[str, int]:
+        """Returns organization -> processors of its nodes that are there for work."""
+        return self._by_owner(lambda node: node.usable(self.tres))
+
+    def _by_owner(self, processors: Callable[[Node], int]) -> Mapping[str, int]:
+        found: Counter[str] = Counter()
         for node in self.nodes:
-            owned[self.tenures.holder("node", node.name, self.t)] += node.tres.get(self.tres, 0)
-        return owned
+            found[self.tenures.holder("node", node.name, self.t)] += processors(node)
+        return found
 
 
 def standing_rows(

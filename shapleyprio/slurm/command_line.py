@@ -23,6 +23,7 @@ from shapleyprio.slurm.port import (
     Controller,
     Layout,
     Malformed,
+    Node,
     PendingQueue,
     SlurmUnavailableError,
 )
@@ -84,7 +85,6 @@ class CommandLineSlurm:
         """Reads nodes, partitions, accounts, QOS and priority settings."""
         config = configuration(self._commands)
         cluster = self._cluster or config.get("ClusterName", "")
-        nodes = shown(self._commands, text_config.node_line, "scontrol", "show", "node", "-a", "-o")
         partitions = shown(
             self._commands, text_config.partition_line, "scontrol", "show", "partition", "-a", "-o"
         )
@@ -95,7 +95,7 @@ class CommandLineSlurm:
         return Layout(
             cluster=cluster,
             version=config.get("SLURM_VERSION", ""),
-            nodes={node.name: node for node in nodes},
+            nodes=self._nodes(),
             partitions={partition.name: partition for partition in partitions},
             accounts=_one_parent_each(pair for pair in accounts if pair is not None),
             qos_priorities=self.qos_priorities(),
@@ -103,6 +103,11 @@ class CommandLineSlurm:
             settings=readable(text_config.priority_settings(config)),
             submission=text_config.submission_settings(config),
         )
+
+    def nodes(self) -> Mapping[str, Node]:
+        """Reads the nodes as they are now: name -> node."""
+        ping(self._commands)
+        return self._nodes()
 
     def qos_priorities(self) -> Mapping[str, int]:
         """Reads QOS -> priority."""
@@ -165,6 +170,10 @@ class CommandLineSlurm:
     def privilege(self, channel: str) -> str | None:
         """Returns None if we may write to the channel, else what is missing and how to get it."""
         return self._writes.privilege(channel)
+
+    def _nodes(self) -> Mapping[str, Node]:
+        found = shown(self._commands, text_config.node_line, "scontrol", "show", "node", "-a", "-o")
+        return {node.name: node for node in found}
 
     def _waiting(self, option: str | None, fields: Iterable[str], delimiter: str) -> Iterator[str]:
         options = (*SQUEUE, option) if option else SQUEUE

@@ -116,13 +116,27 @@ class PendingQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node: its name and what it offers, by TRES name (``cpu``, ``billing``, ``gres/gpu``).
+    """A node and what it has, by TRES name (``cpu``, ``billing``, ``gres/gpu``).
 
-    It offers what is configured, also while it is down or drained.
+    Attributes:
+        name: its name.
+        tres: what is configured, also while it is down or drained.
+        closed: whether Slurm starts no job there until somebody or something brings the node back:
+            it is down, drained, failing or under maintenance, or will be as soon as its jobs have
+            ended. A powered-down node is not closed, for a job wakes it; nor is one that is silent
+            or boots anew, which Slurm declares down if that lasts.
+        allocated: what its running jobs hold.
     """
 
     name: str
     tres: Mapping[str, int]
+    closed: bool = False
+    allocated: Mapping[str, int] = field(default_factory=dict)
+
+    def usable(self, tres: str) -> int:
+        """Returns how much is there for work: of a closed node what its jobs still hold."""
+        has = self.tres.get(tres, 0)
+        return min(self.allocated.get(tres, 0), has) if self.closed else has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,6 +275,9 @@ class Slurm(Protocol):
 
     def layout(self) -> Layout:
         """Reads nodes, partitions, accounts, QOS and priority settings."""
+
+    def nodes(self) -> Mapping[str, Node]:
+        """Reads the nodes as they are now: name -> node."""
 
     def qos_priorities(self) -> Mapping[str, int]:
         """Reads QOS -> priority."""

@@ -25,6 +25,15 @@ _SDIAG = {
 }
 _WEIGHT = "PriorityWeight"
 
+CLOSED = frozenset({
+    *("DOWN", "ERROR", "FUTURE"),
+    *("DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING"),
+    *("MAINT", "MAINTENANCE", "INVALID_REG"),
+})  # fmt: skip
+"""Words in the state of a node on which Slurm starts nothing until the node is brought back."""
+
+_STATE_WORD = re.compile(r"[A-Z_]+")  # DOWN*+DRAIN: signs stand behind words
+
 
 def controller(text: str) -> Controller | Malformed:
     """Reads the output of sdiag."""
@@ -95,7 +104,14 @@ def node_line(line: str) -> Node | Malformed:
         resources = tres("CfgTRES", _value(line, "CfgTRES", ""))
         if "cpu" not in resources:
             resources["cpu"] = whole("CPUTot", _value(line, "CPUTot"))
-        return Node(name=name, tres=resources)
+        allocated = tres("AllocTRES", _value(line, "AllocTRES", ""))
+        if "billing" in resources and "billing" not in allocated:  # Slurm shows none: as its CPUs
+            cpus = allocated.get("cpu", 0)
+            allocated["billing"] = resources["billing"] * cpus // max(resources["cpu"], 1)
+        words = set(_STATE_WORD.findall(_value(line, "State", "")))
+        return Node(
+            name=name, tres=resources, closed=not words.isdisjoint(CLOSED), allocated=allocated
+        )
     except UnreadableError as error:
         return Malformed("scontrol show node", line, str(error))
 

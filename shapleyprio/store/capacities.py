@@ -21,22 +21,28 @@ class CapacitiesView(Scope):
 
 
 class Capacities(CapacitiesView):
-    """Writes capacities; they are few, and never pruned."""
+    """Writes capacities."""
 
-    def observe_capacities(self, owned: Mapping[str, int], second: int, *, opened: int) -> None:
+    def observe_capacities(self, usable: Mapping[str, int], second: int) -> None:
         """Stores which organizations bring another number of processors than before.
 
         Args:
-            owned: organization -> processors; one that is missing brings none.
-            second: from which it is so.
-            opened: when the ledger was: what is observed first has been so since then.
+            usable: organization -> processors; one that is missing brings none.
+            second: from which it is so; not before what is stored.
         """
         known = {row.organization: row.processors for row in self.capacities()}
-        since = second if known else opened
-        present = dict.fromkeys(known, 0) | dict(owned)
+        present = dict.fromkeys(known, 0) | dict(usable)
         changed = [
-            CapacityRow(organization=name, since=since, processors=processors)
+            CapacityRow(organization=name, since=second, processors=processors)
             for name, processors in present.items()
             if known.get(name) != processors
         ]
         self._replace(capacity, [values_of(row) for row in changed])
+
+    def prune_capacities(self, before: int) -> None:
+        """Deletes those that others had taken the place of by then."""
+        rows = [row for row in self.capacities() if row.since <= before]
+        last = {row.organization: row.since for row in rows}
+        old = [row for row in rows if row.since < last[row.organization]]
+        keys = [{"organization": row.organization, "since": row.since} for row in old]
+        self._delete(capacity, keys)

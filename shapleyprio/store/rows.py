@@ -43,7 +43,7 @@ class Watermark:
 class CapacityRow:
     """How many processors an organization brings, until its next row.
 
-    Nodes that are down or drained count like any others: the organization brings them still.
+    Of a node on which Slurm starts no jobs, only what its running jobs hold counts.
 
     Attributes:
         organization: that owns them.

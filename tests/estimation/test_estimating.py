@@ -44,7 +44,7 @@ def remember(store: Store, *runs: AllocatedRun, t: int = 300, opened: int = 0) -
         first = BEGIN + opened
         rows.save_watermark(watermark(opened=first, pruned_until=first, **seconds))
         rows.put_runs(runs)
-        rows.observe_capacities(dict.fromkeys(NAMES, 1), BEGIN, opened=first)
+        rows.observe_capacities(dict.fromkeys(NAMES, 1), first)
 
 
 def request(
@@ -107,9 +107,19 @@ def test_what_ran_at_the_begin_is_there_from_the_begin_on(store: Store) -> None:
 def test_processors_count_from_when_they_came(store: Store) -> None:
     remember(store, run(1, "physics", 0, 100), run(2, "physics", 0, 100, owner="physics"))
     with store.cluster(NAME).transaction() as rows:
-        rows.observe_capacities({"physics": 2, "biology": 1}, BEGIN + 50, opened=BEGIN)
+        rows.observe_capacities({"physics": 2, "biology": 1}, BEGIN + 50)
     # the second job starts alone when the second processor comes
     assert estimated(store)["physics"].alone == worth(0, 100) + worth(50, 150)
+
+
+def test_work_goes_on_while_a_node_drains_and_nothing_else_starts_there(store: Store) -> None:
+    runs = (run(1, "physics", 0, 100), run(2, "physics", 200, 250, submit=20, owner="physics"))
+    remember(store, *runs)
+    assert estimated(store)["physics"].alone == worth(0, 150)
+    with store.cluster(NAME).transaction() as rows:
+        for second, processors in ((50, 0), (200, 1)):
+            rows.observe_capacities({"physics": processors, "biology": 1}, BEGIN + second)
+    assert estimated(store)["physics"].alone == worth(0, 100) + worth(200, 250)
 
 
 def test_between_estimates_a_contribution_follows_its_polynomial(store: Store) -> None:
@@ -159,6 +169,7 @@ EVENTS = st.one_of(
     ),
     st.tuples(st.just("wait"), st.integers(1, 1200)),
     st.tuples(st.sampled_from(["cycle", "prune"])),
+    st.tuples(st.sampled_from(["drain", "undrain"]), st.sampled_from(["a1", "b1"])),
 )
 
 
@@ -179,6 +190,10 @@ def test_who_estimates_often_finds_what_one_finds_who_never_did_before(
                 slurm.submit(str(account), processors=int(processors), processing_time=int(seconds))
             elif event == "wait":
                 slurm.wait(int(values[0]))
+            elif event == "drain":
+                slurm.drain(str(values[0]))
+            elif event == "undrain":
+                slurm.undrain(str(values[0]))
             elif event == "prune":
                 service.cycle.prune()
             else:

@@ -280,7 +280,7 @@ def estimate_of_many(url: str, drawn: int) -> list[EstimateRow]:
                 for job, (number, name) in enumerate(product(range(12), MANY))
                 if job % 3 or name < MANY[5]
             )
-            rows.observe_capacities(dict.fromkeys(MANY, 1), BEGIN, opened=BEGIN)
+            rows.observe_capacities(dict.fromkeys(MANY, 1), BEGIN)
         estimates = LiveEstimates(
             store.cluster(NAME),
             EstimationWorker(url, NAME, WORKER),

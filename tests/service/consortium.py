@@ -12,6 +12,7 @@ from shapleyprio.slurm.port import (
     Controller,
     Layout,
     Malformed,
+    Node,
     PendingJob,
     PendingQueue,
     PrioritySettings,
@@ -122,6 +123,10 @@ class Cluster(SimulatedSlurm):
 
     def layout(self) -> Layout:
         return replace(super().layout(), **self.layout_changes)
+
+    def nodes(self) -> Mapping[str, Node]:
+        nodes: Mapping[str, Node] = self.layout_changes.get("nodes", super().nodes())
+        return nodes
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
         self.windows.append((since, until))

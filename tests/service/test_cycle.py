@@ -16,7 +16,7 @@ from shapleyprio.service.cycle import (
     UnenforcedAccountsError,
 )
 from shapleyprio.service.status import read_status
-from shapleyprio.slurm.port import Malformed, Partition, SlurmUnavailableError
+from shapleyprio.slurm.port import Malformed, Node, Partition, SlurmUnavailableError
 from shapleyprio.store import PushState, Store, StoreBusyError, StoreFullError
 from tests.service.consortium import (
     BIOLOGY,
@@ -330,13 +330,17 @@ def test_the_layout_is_read_anew_from_time_to_time(service: Service) -> None:
     assert slurm.job(job).site_factor == 0
 
 
+def capacities_of(service: Service) -> list[tuple[str, int, int]]:
+    with service.store.cluster(NAME).reading() as view:
+        return [(row.organization, row.since, row.processors) for row in view.capacities()]
+
+
 def test_capacities_follow_the_owners_of_nodes_from_the_opening_on(service: Service) -> None:
     slurm = service.slurm
     nodes = {"pa": ("a1",), "pb": ("b1", "a2")}
 
     def capacities() -> list[tuple[str, int, int]]:
-        with service.store.cluster(NAME).reading() as view:
-            return [(row.organization, row.since, row.processors) for row in view.capacities()]
+        return capacities_of(service)
 
     service.run()
     opened = watermark(service).opened
@@ -354,6 +358,99 @@ def test_capacities_follow_the_owners_of_nodes_from_the_opening_on(service: Serv
     slurm.wait(1)
     left = service.run().t
     assert capacities()[4:] == [("biology", left, 0)]
+
+
+def test_a_closed_node_brings_what_its_jobs_hold_from_the_cycle_that_sees_it(
+    service: Service,
+) -> None:
+    slurm = service.slurm
+    for seconds in (100, 200):
+        slurm.submit("guest", partition="pa", processing_time=seconds)
+    slurm.advance(slurm.now)
+    service.run()
+    first = capacities_of(service)
+    slurm.drain("a1")
+    waits = slurm.submit("physics", partition="pa", processors=8, processing_time=10)
+    for _ in range(12):
+        slurm.wait(20)
+        service.run()
+        assert standings(service)["physics"].processors == 8  # it is its node still
+    assert capacities_of(service)[len(first) :] == [
+        ("physics", NOW + 20, 6),
+        ("physics", NOW + 100, 5),
+        ("physics", NOW + 200, 4),
+    ]
+    slurm.cancel(waits)
+    slurm.undrain("a1")
+    slurm.wait(5)
+    back = service.run().t
+    slurm.wait(30)
+    service.run()
+    assert capacities_of(service)[len(first) + 3 :] == [("physics", back, 8)]
+
+
+def test_a_node_that_was_closed_at_the_first_cycle_counts_until_then(service: Service) -> None:
+    service.slurm.drain("b1")
+    first = service.run().t
+    opened = watermark(service).opened
+    assert capacities_of(service) == [
+        ("biology", opened, 4),
+        ("physics", opened, 8),
+        ("biology", first, 0),
+    ]
+
+
+def test_the_ledger_does_not_mind_whether_a_node_is_closed(store: Store) -> None:
+    found = []
+    for name, closed in (("c1", False), ("c2", True)):
+        slurm = Cluster(name)
+        service = Service(slurm, store, name=name)
+        slurm.submit("biology", partition="pa", processors=8, processing_time=300)
+        slurm.advance(slurm.now)
+        service.run()
+        if closed:
+            slurm.drain("a1")
+        for _ in range(4):
+            slurm.wait(100)
+            service.run()
+        with store.cluster(name).reading() as view:
+            found.append([(row.contribution, row.utility) for row in view.latest_standings()])
+    assert found[0] == found[1]
+    assert any(contribution for contribution, _ in found[0])
+
+
+def test_capacities_that_others_replaced_go_with_the_runs_of_their_time(store: Store) -> None:
+    slurm = Cluster()
+    service = Service(slurm, store, config(fairness={"horizon": "1d"}))
+    service.run()
+    slurm.drain("a1")
+    slurm.wait(60)
+    service.run()
+    slurm.undrain("a1")
+    slurm.wait(60)
+    back = service.run().t
+    service.cycle.prune()
+    assert len(capacities_of(service)) == 4
+    slurm.wait(3 * 86_400)
+    service.run()
+    service.cycle.prune()
+    opened = watermark(service).opened
+    assert capacities_of(service) == [("biology", opened, 4), ("physics", back, 8)]
+
+
+def test_whose_a_new_node_is_is_asked_in_the_next_cycle(service: Service) -> None:
+    slurm = service.slurm
+    service.run()
+    slurm.wait(30)
+    slurm.layout_changes["nodes"] = {**slurm.nodes(), "b2": Node(name="b2", tres={"cpu": 16})}
+    slurm.layout_changes["partitions"] = {
+        name: Partition(name=name, nodes=names, allow_accounts=(), priority_job_factor=1)
+        for name, names in {"pa": ("a1", "a2"), "pb": ("b1", "b2")}.items()
+    }
+    service.run()
+    slurm.wait(30)
+    asked = service.run().t
+    assert capacities_of(service)[2:] == [("biology", asked, 20)]
 
 
 def test_what_a_node_earned_stays_where_it_was(store: Store) -> None:

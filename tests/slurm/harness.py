@@ -72,6 +72,8 @@ class Harness(Protocol):
     def cancel(self, job_id: int) -> None: ...
     def set_nice(self, job_id: int, nice: int) -> None: ...
     def set_user_priority(self, account: str, user: str, priority: int) -> None: ...
+    def drain(self, node: str) -> None: ...
+    def undrain(self, node: str) -> None: ...
     def take_down(self, daemon: DaemonName) -> None: ...
     def bring_up(self, daemon: DaemonName) -> None: ...
 
@@ -120,6 +122,8 @@ class SimulatedHarness:
         self.cancel = self.slurm.cancel
         self.set_nice = self.slurm.set_nice
         self.set_user_priority = self.slurm.set_user_priority
+        self.drain = self.slurm.drain
+        self.undrain = self.slurm.undrain
         self.take_down = self.slurm.take_down
         self.bring_up = self.slurm.bring_up
 
@@ -186,6 +190,7 @@ class RealHarness:
     def __init__(self, cluster: PrivateSlurm, adapter: str) -> None:
         self._cluster = cluster
         self._down: set[DaemonName] = set()
+        self._drained: set[str] = set()
         self._names = (f"{adapter}-{number}" for number in count())
         self.user = cluster.paths.user
         connection = Connection(environment=cluster.environment, timeout_seconds=20)
@@ -249,6 +254,14 @@ class RealHarness:
         where = ("where", f"name={user}", f"account={account}")
         self._cluster.run("sacctmgr", "-i", "modify", "user", *where, "set", f"priority={priority}")
 
+    def drain(self, node: str) -> None:
+        self._cluster.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=test")
+        self._drained.add(node)
+
+    def undrain(self, node: str) -> None:
+        self._cluster.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        self._drained.discard(node)
+
     def take_down(self, daemon: DaemonName) -> None:
         if daemon == "slurmctld":
             self.until(self._jobs_are_saved, "slurmctld to save its jobs")
@@ -268,6 +281,8 @@ class RealHarness:
         """Leave an empty cluster to the next test, whatever became of this one."""
         for daemon in tuple(self._down):
             self.bring_up(daemon)
+        for node in tuple(self._drained):
+            self.undrain(node)
         self._cluster.wait_until(self._empty, real_seconds=30, what="an empty cluster")
 
     def _jobs_are_saved(self) -> bool:

@@ -670,6 +670,28 @@ def test_the_layout_is_the_clusters(harness: Harness) -> None:
     assert settings.site_factor_plugin == ""
 
 
+def test_a_drained_node_has_what_its_jobs_hold_until_it_is_back(harness: Harness) -> None:
+    job = harness.submit("physics", LONG, processors=2, partition="pa")
+    until_running(harness, job)
+
+    def usable() -> dict[str, int]:
+        return {name: node.usable("cpu") for name, node in harness.slurm.nodes().items()}
+
+    whole = dict.fromkeys(NODES, CPUS_PER_NODE)
+    assert usable() == whole
+    harness.drain("a1")
+    assert usable() == {**whole, "a1": 2}
+    other = harness.submit("physics", LONG, processors=2, partition="pa")
+    assert until_running(harness, other).processors == {"a2": 2}
+    harness.cancel(job)
+    harness.until(lambda: usable() == {**whole, "a1": 0}, "the drained node to be empty")
+    assert {name: node.closed for name, node in harness.slurm.nodes().items()} == {
+        name: name == "a1" for name in NODES
+    }
+    harness.undrain("a1")
+    harness.until(lambda: usable() == whole, "the node to be back")
+
+
 def test_the_controller_shows_its_clock(harness: Harness) -> None:
     before = harness.now()
     assert before <= harness.slurm.controller().time <= harness.now()
@@ -690,6 +712,7 @@ def test_without_the_controller_the_records_are_still_there(harness: Harness) ->
         harness.slurm.controller,
         harness.slurm.pending,
         harness.slurm.layout,
+        harness.slurm.nodes,
         lambda: harness.slurm.write("site_factor", {str(job): 5}),
         lambda: harness.slurm.write("nice", {str(job): -5}),
         lambda: harness.slurm.write("association", {"physics": 5}),

@@ -625,6 +625,32 @@ def test_what_an_admin_writes_as_a_reason_is_not_believed() -> None:
     assert (node.name, node.tres) == ("a", {"cpu": 4})
 
 
+@pytest.mark.parametrize(
+    ("state", "closed"),
+    [
+        *((state, True) for state in ("DOWN", "DOWN*", "DOWN+NOT_RESPONDING", "DOWN*+CLOUD")),
+        *((state, True) for state in ("IDLE+DRAIN", "MIXED+DRAIN", "ALLOCATED*+DRAIN")),
+        *((state, True) for state in ("DOWN+DRAIN+INVALID_REG", "IDLE+FAIL", "FUTURE")),
+        *((state, True) for state in ("IDLE+MAINTENANCE+RESERVED", "MAINT")),
+        *((state, False) for state in ("IDLE", "MIXED", "ALLOCATED", "IDLE+PLANNED", "IDLE*")),
+        *((state, False) for state in ("IDLE+CLOUD+POWERED_DOWN", "IDLE~", "IDLE+POWERING_DOWN")),
+        *((state, False) for state in ("MIXED+CLOUD+POWERING_UP", "IDLE+NOT_RESPONDING")),
+        *((state, False) for state in ("UNKNOWN", "IDLE+RESERVED", "IDLE+REBOOT_REQUESTED", "")),
+    ],
+)
+def test_a_node_is_closed_where_slurm_starts_nothing_until_it_is_brought_back(
+    state: str, closed: bool
+) -> None:
+    node = text_config.node_line(
+        f"NodeName=a State={state} CfgTRES=cpu=8,billing=16,gres/gpu=2"
+        " AllocTRES=cpu=2,gres/gpu=1 Reason=State=DOWN"
+    )
+    assert not isinstance(node, Malformed)
+    assert node.closed == closed
+    found = [node.usable(name) for name in ("cpu", "billing", "gres/gpu", "none")]
+    assert found == ([2, 4, 1, 0] if closed else [8, 16, 2, 0])
+
+
 def test_a_partition_may_be_for_some_accounts_only_and_without_nodes() -> None:
     found = text_config.partition_line("PartitionName=p AllowAccounts=x,y Nodes=(null) TRES=(null)")
     assert not isinstance(found, Malformed)

@@ -9,56 +9,60 @@ from tests.store.examples import BEGIN
 if TYPE_CHECKING:
     from shapleyprio.store import Store, View
 
-OPENED = BEGIN - 100
-
 
 def capacities(view: View) -> list[tuple[str, int, int]]:
     return [(row.organization, row.since - BEGIN, row.processors) for row in view.capacities()]
-
-
-def test_what_is_observed_first_has_been_so_since_the_opening(store: Store) -> None:
-    with store.cluster("c").transaction() as rows:
-        assert rows.capacities() == []
-        rows.observe_capacities({"physics": 8, "biology": 0}, BEGIN, opened=OPENED)
-        assert capacities(rows) == [("biology", -100, 0), ("physics", -100, 8)]
 
 
 def test_only_what_changes_has_a_new_row(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
         for second, physics in ((0, 8), (5, 8), (10, 12), (15, 12), (20, 8)):
             owned = {"physics": physics, "biology": 4}
-            rows.observe_capacities(owned, BEGIN + second, opened=OPENED)
+            rows.observe_capacities(owned, BEGIN + second)
         assert capacities(rows) == [
-            ("biology", -100, 4), ("physics", -100, 8), ("physics", 10, 12), ("physics", 20, 8),
+            ("biology", 0, 4), ("physics", 0, 8), ("physics", 10, 12), ("physics", 20, 8),
         ]  # fmt: skip
 
 
 def test_one_that_joins_later_brings_nothing_before(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        rows.observe_capacities({"physics": 8}, BEGIN, opened=OPENED)
-        rows.observe_capacities({"physics": 8, "biology": 4}, BEGIN + 9, opened=OPENED)
-        assert capacities(rows) == [("physics", -100, 8), ("biology", 9, 4)]
+        rows.observe_capacities({"physics": 8}, BEGIN)
+        rows.observe_capacities({"physics": 8, "biology": 4}, BEGIN + 9)
+        assert capacities(rows) == [("physics", 0, 8), ("biology", 9, 4)]
 
 
 def test_one_that_leaves_brings_nothing_any_more(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        rows.observe_capacities({"physics": 8, "biology": 4}, BEGIN, opened=OPENED)
+        rows.observe_capacities({"physics": 8, "biology": 4}, BEGIN)
         for second in (5, 9):
-            rows.observe_capacities({"physics": 8}, BEGIN + second, opened=OPENED)
-        assert capacities(rows) == [("biology", -100, 4), ("physics", -100, 8), ("biology", 5, 0)]
+            rows.observe_capacities({"physics": 8}, BEGIN + second)
+        assert capacities(rows) == [("biology", 0, 4), ("physics", 0, 8), ("biology", 5, 0)]
 
 
 def test_two_changes_in_one_second_leave_the_last(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
         for processors in (8, 12, 16):
-            rows.observe_capacities({"physics": processors}, BEGIN, opened=OPENED)
-        assert capacities(rows) == [("physics", -100, 8), ("physics", 0, 16)]
+            rows.observe_capacities({"physics": processors}, BEGIN)
+        assert capacities(rows) == [("physics", 0, 16)]
 
 
-def test_capacities_of_clusters_are_apart_and_outlive_all_pruning(store: Store) -> None:
+def test_pruning_leaves_what_was_so_at_that_second_and_what_came_later(store: Store) -> None:
+    with store.cluster("c").transaction() as rows:
+        for second, physics in ((0, 8), (5, 0), (10, 8), (15, 4)):
+            rows.observe_capacities({"physics": physics, "biology": 4}, BEGIN + second)
+        rows.prune_capacities(BEGIN + 9)
+        left = [("biology", 0, 4), ("physics", 5, 0), ("physics", 10, 8), ("physics", 15, 4)]
+        assert capacities(rows) == left
+        rows.prune_capacities(BEGIN + 10)
+        assert capacities(rows) == [("biology", 0, 4), ("physics", 10, 8), ("physics", 15, 4)]
+        rows.prune_capacities(BEGIN - 1)
+        assert len(rows.capacities()) == 3
+
+
+def test_capacities_of_clusters_are_apart_and_outlive_the_history(store: Store) -> None:
     for cluster, processors in (("c", 8), ("d", 9)):
         with store.cluster(cluster).transaction() as rows:
-            rows.observe_capacities({"physics": processors}, BEGIN, opened=OPENED)
+            rows.observe_capacities({"physics": processors}, BEGIN)
             rows.prune_history(BEGIN + 9**9, pushes_before=BEGIN + 9**9)
     with store.cluster("c").reading() as view:
-        assert capacities(view) == [("physics", -100, 8)]
+        assert capacities(view) == [("physics", 0, 8)]

@@ -232,6 +232,14 @@ class SimulatedSlurm:
         else:
             self._engine.take_events()
 
+    def drain(self, node: str) -> None:
+        """Keeps jobs from starting on a node; those that run there go on."""
+        self._machines.drained.add(node)
+
+    def undrain(self, node: str) -> None:
+        """Lets jobs start on a node again."""
+        self._machines.drained.discard(node)
+
     def stop_write_after(self, targets: int) -> None:
         """Cuts the next `write` off after as many targets, the controller being away."""
         self._writes_left = targets
@@ -265,10 +273,7 @@ class SimulatedSlurm:
         return Layout(
             cluster=self._spec.cluster,
             version=self._spec.version,
-            nodes={
-                name: Node(name=name, tres={"cpu": size, "billing": size})
-                for name, size in self._machines.size.items()
-            },
+            nodes=self.nodes(),
             partitions={
                 name: Partition(name=name, nodes=nodes, allow_accounts=(), priority_job_factor=1)
                 for name, nodes in self._machines.partitions.items()
@@ -278,6 +283,20 @@ class SimulatedSlurm:
             enforces_accounts=self._spec.enforces_accounts,
             settings=self._priorities.settings,
         )
+
+    def nodes(self) -> Mapping[str, Node]:
+        """Returns the nodes: name -> node."""
+        self._need("slurmctld")
+        machines, found = self._machines, {}
+        for name, size in machines.size.items():
+            held = size - machines.free[name]
+            found[name] = Node(
+                name=name,
+                tres={"cpu": size, "billing": size},
+                closed=name in machines.drained,
+                allocated={"cpu": held, "billing": held},
+            )
+        return found
 
     def qos_priorities(self) -> Mapping[str, int]:
         """Reads QOS -> priority."""

@@ -11,11 +11,16 @@ from shapleyprio.slurm.simulated.jobs import HELD, WAITS, Job, Rank
 
 
 class Machines:
-    """The nodes and how many of their processors are free; the partitions and their sizes."""
+    """The nodes and how many of their processors are free; the partitions and their sizes.
+
+    Attributes:
+        drained: nodes on which nothing starts.
+    """
 
     def __init__(self, nodes: Mapping[str, int], partitions: Mapping[str, Sequence[str]]) -> None:
         self.size = dict(nodes)
         self.free = dict(nodes)
+        self.drained: set[str] = set()
         self.partitions = {name: tuple(members) for name, members in partitions.items()}
         self.capacity = {
             name: sum(self.size[node] for node in members)
@@ -26,7 +31,7 @@ class Machines:
         """Takes free processors of a partition, but none on kept nodes; returns None if too few."""
         allocation: dict[str, int] = {}
         for node in self.partitions[partition]:
-            if (free := self.free[node]) and node not in kept:
+            if (free := self.free[node]) and node not in kept and node not in self.drained:
                 allocation[node] = min(free, processors)
                 processors -= allocation[node]
                 if not processors:
