@@ -10,12 +10,11 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from shapleyprio.cli.common import load
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
+from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, standard_output
 from shapleyprio.config import connect
 from shapleyprio.service.check import check
 from shapleyprio.serving.security import read_security
@@ -46,7 +45,7 @@ def command(context: click.Context, config_path: Path, *, json_file: Path | None
     numbers = {f"{severity}s": counts[severity] for severity in Severity}
     rows = [asdict(finding) for finding in findings]
     if write_json(json_file, {"slurm_version": version, "findings": rows} | numbers):
-        render(Console(), findings)
+        render(standard_output(), findings)
         summary = ", ".join(
             f"{counts[severity]} {severity}{'s' * (counts[severity] != 1)}" for severity in Severity
         )
@@ -69,9 +68,19 @@ def render(console: Console, findings: Sequence[Finding]) -> None:
             line = f"{finding.subject}: {finding.message}; {finding.remedy}"
             click.echo(visible(f"{finding.severity}: {line}"))
     elif findings:
-        table = Table("severity", "subject", "what was found", "what to do", show_lines=True)
-        for finding in findings:
-            severity = Text(finding.severity, style=COLORS[finding.severity])
-            texts = (finding.subject, finding.message, finding.remedy)
-            table.add_row(severity, *(Text(visible(text)) for text in texts))
-        console.print(table)
+        texts = {
+            "subject": [finding.subject for finding in findings],
+            "what was found": [finding.message for finding in findings],
+            "what to do": [finding.remedy for finding in findings],
+        }
+        severities = FittingColumn(
+            heading="severity",
+            cells=[finding.severity.value for finding in findings],
+            kind=Cells.NAME,
+            style=[COLORS[finding.severity] for finding in findings],
+        )
+        columns = [
+            FittingColumn(heading=heading, cells=cells, kind=Cells.TEXT)
+            for heading, cells in texts.items()
+        ]
+        console.print(FittingTable([severities, *columns], spaced=True))

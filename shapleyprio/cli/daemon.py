@@ -15,7 +15,6 @@ from pathlib import Path
 import click
 import sdnotify
 import structlog
-from rich.console import Console
 from structlog import PrintLoggerFactory
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fixed
 
@@ -27,6 +26,7 @@ from shapleyprio.cli.common import (
 from shapleyprio.cli.dry_running import render
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
+from shapleyprio.cli.tables import standard_output
 from shapleyprio.config import Config, connect
 from shapleyprio.drift.live import LiveDrift
 from shapleyprio.estimation.live import PATIENCE_SECONDS, LiveEstimates
@@ -84,7 +84,7 @@ def command(
 
     def show(forecast: Forecast) -> None:
         if write_json(json_file, forecast.as_json(verbose=verbose)):
-            render(Console(), forecast, verbose=verbose)
+            render(standard_output(), forecast, verbose=verbose)
 
     with ExitStack() as stack:
         dry: DryRun | None = None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from shapleyprio.cli.common import load
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
+from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, standard_output
 from shapleyprio.store import Store
 from shapleyprio.wording import whole
 
@@ -53,7 +52,8 @@ def status(config_path: Path, *, json_file: Path | None) -> None:
     advice = "" if current else " (run `shapleyprio db upgrade`)"
     click.echo(f"revision {revision.current or 'none'}, this release has {revision.head}{advice}")
     click.echo(f"clusters: {', '.join(clusters) or 'none'}")
-    table = Table("table", "rows")
-    for name, rows in sizes.items():
-        table.add_row(name, whole(rows))
-    Console().print(table)
+    columns = (
+        FittingColumn(heading="table", cells=list(sizes), kind=Cells.NAME),
+        FittingColumn(heading="rows", cells=[whole(rows) for rows in sizes.values()]),
+    )
+    standard_output().print(FittingTable(columns, empty="no tables"))

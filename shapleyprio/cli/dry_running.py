@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.table import Table
 
-from shapleyprio.cli.tables import plan_table, standings_table
+from shapleyprio.cli.tables import FittingTable, plan_table, standings_table
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.service.dry_run import Forecast
 from shapleyprio.service.status import OrganizationStatus
@@ -53,7 +52,7 @@ def _opening(forecast: Forecast) -> str:
     return f"counted from {opened}"
 
 
-def _table(forecast: Forecast) -> Table:
+def _table(forecast: Forecast) -> FittingTable:
     rows = [standing.status for standing in forecast.standings]
     return standings_table(
         rows,

@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from shapleyprio.cli.common import load, stored_cluster
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.cli.refusals import refuse
-from shapleyprio.cli.tables import add_row, plan_table
+from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, plan_table, standard_output
 from shapleyprio.drift.figures import SCHEDULES, drift_history
+from shapleyprio.replay.policies import RECORDED
 from shapleyprio.store import Store, View
 from shapleyprio.wording import MISSING, clock_time, delay, duration, magnitude, percent
 
-Shown = tuple[list[dict[str, Any]], Table | str]
+Shown = tuple[list[dict[str, Any]], FittingTable]
 """Rows as JSON knows them, and as people read them."""
 
 
@@ -77,53 +76,97 @@ def command(
             shown = _standings(view, organization, limit)
     rows, table = shown
     if write_json(json_file, rows):
-        Console().print(table)
+        standard_output().print(table)
 
 
 def _pushes(view: View, job_id: int | None, limit: int) -> Shown:
     pushes = view.pushes(limit=limit, key=None if job_id is None else str(job_id))
-    return [asdict(push) for push in pushes], plan_table(pushes)
+    table = plan_table(pushes, dated=True, empty="no writes on record")
+    return [asdict(push) for push in pushes], table
 
 
 def _cycles(view: View, limit: int) -> Shown:
     cycles = view.cycles(limit=limit)
-    counted = ("seen", "kept", "quarantined", "refused", "written", "postponed")
-    table = Table("cycle", "time", "outcome", *counted, "message")
-    for row in cycles:
-        counts = [str(getattr(row, name)) for name in counted]
-        add_row(table, str(row.number), clock_time(row.t), row.outcome, *counts, row.message)
+    counted = {"seen": 2, "kept": 1, "quarantined": 4, "refused": 5, "written": 6, "postponed": 3}
+    table = FittingTable(
+        [
+            FittingColumn(heading="cycle", cells=[str(row.number) for row in cycles], leaves=7),
+            FittingColumn(heading="time", cells=[clock_time(row.t) for row in cycles]),
+            FittingColumn(
+                heading="outcome", cells=[row.outcome for row in cycles], kind=Cells.NAME
+            ),
+            *(
+                FittingColumn(
+                    heading=name, cells=[str(getattr(row, name)) for row in cycles], leaves=nth
+                )
+                for name, nth in counted.items()
+            ),
+            FittingColumn(
+                heading="message", cells=[row.message for row in cycles], kind=Cells.TEXT
+            ),
+        ],
+        empty="no cycles on record",
+    )
     return [asdict(row) for row in cycles], table
 
 
 def _drifts(view: View, organization: str | None, limit: int) -> Shown:
     windows = drift_history(view, organization, limit)
-    table = Table("until", "window", "organization", *SCHEDULES, "alone", "against")
-    for window in windows:
-        table.add_row(
-            clock_time(window.t),
-            duration(window.t - window.begin),
-            window.organization,
-            # a drift above zero is too early
-            *(delay(-window.drifts[schedule]) for schedule in SCHEDULES),
-            MISSING if window.alone_gain is None else percent(window.alone_gain, sign="+"),
-            window.reference,
-        )
-    return [window.as_json() for window in windows], table
+    lengths = [duration(one.t - one.begin) for one in windows]
+    gains = [one.alone_gain for one in windows]
+    alone = [MISSING if gain is None else percent(gain, sign="+") for gain in gains]
+    table = FittingTable(
+        [
+            FittingColumn(heading="until", cells=[clock_time(one.t) for one in windows]),
+            FittingColumn(heading="window", cells=lengths, leaves=2),
+            FittingColumn(
+                heading="organization",
+                cells=[one.organization for one in windows],
+                kind=Cells.NAME,
+            ),
+            *(
+                FittingColumn(
+                    heading=schedule,
+                    # a drift above zero is too early
+                    cells=[delay(-one.drifts[schedule]) for one in windows],
+                    leaves=None if schedule == RECORDED else 3,
+                )
+                for schedule in SCHEDULES
+            ),
+            FittingColumn(heading="alone", cells=alone, leaves=4),
+            FittingColumn(
+                heading="against",
+                cells=[one.reference for one in windows],
+                kind=Cells.NAME,
+                leaves=1,
+            ),
+        ],
+        empty="no drift on record",
+    )
+    return [one.as_json() for one in windows], table
 
 
 def _standings(view: View, organization: str | None, limit: int) -> Shown:
     rows = view.standings(0, organization, limit)
-    own_score = any(row.score != row.balance for row in rows)
-    scores = ("score",) if own_score else ()
-    numbers = ("priority", "pending", "running")
-    table = Table("cycle", "time", "organization", "served", *scores, *numbers)
-    for row in rows:
-        table.add_row(
-            str(row.cycle),
-            clock_time(row.t),
-            row.organization,
-            delay(row.balance_per_part),
-            *((magnitude(row.score),) if own_score else ()),
-            *(str(getattr(row, name)) for name in numbers),
-        )
+    scores = [
+        FittingColumn(heading="score", cells=[magnitude(row.score) for row in rows], leaves=5)
+    ]
+    table = FittingTable(
+        [
+            FittingColumn(heading="cycle", cells=[str(row.cycle) for row in rows], leaves=1),
+            FittingColumn(heading="time", cells=[clock_time(row.t) for row in rows]),
+            FittingColumn(
+                heading="organization", cells=[row.organization for row in rows], kind=Cells.NAME
+            ),
+            FittingColumn(heading="served", cells=[delay(row.balance_per_part) for row in rows]),
+            *(scores if any(row.score != row.balance for row in rows) else []),
+            *(
+                FittingColumn(
+                    heading=name, cells=[str(getattr(row, name)) for row in rows], leaves=nth
+                )
+                for name, nth in {"priority": 4, "pending": 3, "running": 2}.items()
+            ),
+        ],
+        empty="no standings on record",
+    )
     return [asdict(row) for row in rows], table

@@ -6,12 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from shapleyprio.cli.common import cluster_of, load
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
-from shapleyprio.cli.tables import plan_table
+from shapleyprio.cli.tables import plan_table, standard_output
 from shapleyprio.config import connect
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.push import Stamp
@@ -41,7 +40,7 @@ def command(config_path: Path, *, dry_run: bool, json_file: Path | None) -> None
             now = slurm.controller().time
             plan = plan_rollback(store, slurm, CHANNELS.values(), Stamp(cycle=0, at=now))
             if write_json(json_file, [asdict(push) for push in plan]):
-                Console().print(plan_table(plan))
+                standard_output().print(plan_table(plan))
             return
         lease = Lease(store, seconds=LEASE_SECONDS)
         lease.renew()

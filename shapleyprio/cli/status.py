@@ -13,7 +13,7 @@ from shapleyprio.cli.common import (
 )
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
-from shapleyprio.cli.tables import standings_table
+from shapleyprio.cli.tables import standard_output, standings_table
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.service.status import Status, read_status
@@ -37,7 +37,7 @@ def command(config_path: Path, *, json_file: Path | None) -> None:
     with Store.open(config.store.url) as store:
         status = read_status(stored_cluster(config, store))
     if write_json(json_file, status.as_json()):
-        render(Console(), status, config.fairness.rule, config.slurm.adapter)
+        render(standard_output(), status, config.fairness.rule, config.slurm.adapter)
 
 
 def render(console: Console, status: Status, rule: str, adapter: str) -> None:

@@ -2,17 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from shapleyprio.service.status import OrganizationStatus
 from shapleyprio.store import NewPush, Push
-from shapleyprio.wording import MISSING, delay, magnitude, percent, visible
+from shapleyprio.wording import MISSING, clock_time, delay, magnitude, percent, visible
 
 WIDEST_TABLE = 10_000
+
+GAP = 2
+"""Blanks between columns."""
+
+
+FIRST_TO_LEAVE = 3
+"""Columns of every table of organizations that leave before a command's own."""
+
+
+class Cells(Enum):
+    """Kinds of cells of a column, and how they become narrow.
+
+    Attributes:
+        NUMBER: never cut, to the right; times, too.
+        NAME: shortened if it must be.
+        TEXT: goes on in the next line.
+    """
+
+    NUMBER = "number"
+    NAME = "name"
+    TEXT = "text"
+
+
+NARROWEST = {Cells.NAME: 12, Cells.TEXT: 20}
+"""Cells that a column keeps where there is little room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittingColumn:
+    """One column of a table.
+
+    Attributes:
+        heading: above it.
+        cells: texts that may come from outside, row by row.
+        kind: what they are.
+        leaves: when it is left out where there is little room, 1 first; None for never.
+        style: of the cells, row by row; empty for none.
+    """
+
+    heading: str
+    cells: Sequence[str]
+    kind: Cells = Cells.NUMBER
+    leaves: int | None = None
+    style: Sequence[str] = ()
+
+    @property
+    def most(self) -> int:
+        """Width with which nothing is shortened or goes on in the next line."""
+        return max(cell_len(visible(text)) for text in (self.heading, *self.cells))
+
+    @property
+    def least(self) -> int:
+        """Width that it needs."""
+        most = self.most
+        narrowest = max(NARROWEST.get(self.kind, most), cell_len(self.heading))
+        return min(most, narrowest)
+
+    def shown(self, row: int) -> Text:
+        """Returns a cell as it is shown."""
+        return Text(visible(self.cells[row]), style=self.style[row] if self.style else "")
+
+
+class FittingTable:
+    """A table that shows as many of its columns as there is room for, and cuts no number.
+
+    Where not even the columns that never leave have room, every cell has a line.
+
+    Args:
+        columns: from left to right.
+        empty: said if there are no rows.
+        spaced: leave a line between rows.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[FittingColumn],
+        *,
+        empty: str = "nothing to show",
+        spaced: bool = False,
+    ) -> None:
+        self._columns = columns
+        self._rows = len(columns[0].cells)
+        self._empty = empty
+        self._spaced = spaced
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        """Yields what rich prints."""
+        if not self._rows:
+            yield Text(self._empty)
+            return
+        kept = list(self._columns)
+        while sum(column.least + GAP for column in kept) - GAP > options.max_width:
+            leaving = [column for column in kept if column.leaves is not None]
+            if not leaving:
+                yield from self._lines()
+                return
+            kept.remove(min(leaving, key=lambda column: column.leaves or 0))
+        yield self._table(kept, options.max_width)
+        if len(kept) < len(self._columns):
+            names = ", ".join(column.heading for column in self._columns if column not in kept)
+            yield Text(f"no room for: {names}; wider terminals and --json show all", style="dim")
+
+    def _table(self, columns: Sequence[FittingColumn], room: int) -> Table:
+        table = Table(
+            box=None,
+            padding=(0, GAP, 1 if self._spaced else 0, 0),
+            pad_edge=False,
+            header_style="underline",
+        )
+        for column, width in zip(columns, _widths(columns, room), strict=True):
+            number, text = column.kind is Cells.NUMBER, column.kind is Cells.TEXT
+            table.add_column(
+                column.heading,
+                width=width,
+                no_wrap=not text,
+                justify="right" if number else "left",
+                overflow="fold" if text else "ellipsis",
+            )
+        for row in range(self._rows):
+            table.add_row(*(column.shown(row) for column in columns))
+        return table
+
+    def _lines(self) -> Iterator[Text]:
+        for row in range(self._rows):
+            for number, column in enumerate(self._columns):
+                indent = "  " if number else ""
+                yield Text.assemble(f"{indent}{column.heading}: ", column.shown(row))
+
+
+def _widths(columns: Sequence[FittingColumn], room: int) -> list[int]:
+    """Shares out what the columns do not need: names become whole first, then texts."""
+    widths = [column.least for column in columns]
+    room -= sum(widths) + GAP * (len(columns) - 1)
+    for kind in (Cells.NAME, Cells.TEXT):
+        wanting = [n for n, column in enumerate(columns) if column.kind is kind]
+        wanting.sort(key=lambda n: columns[n].most)
+        for done, n in enumerate(wanting):
+            more = min(columns[n].most - widths[n], room // (len(wanting) - done))
+            widths[n] += more
+            room -= more
+    return widths
+
+
+def standard_output() -> Console:
+    """Returns the console of standard output; a pipe or a file has room for everything."""
+    console = Console()
+    if not console.is_terminal:
+        console.width = WIDEST_TABLE
+    return console
 
 
 def plain_table(first: str, *numbers: str) -> Table:
@@ -43,42 +197,81 @@ def make_room(console: Console, tables: Iterable[Table]) -> None:
 
 def standings_table(
     rows: Sequence[OrganizationStatus], columns: Sequence[tuple[str, Sequence[str]]]
-) -> Table:
+) -> FittingTable:
     """Returns a table of organizations: what each gave and got, and a command's own columns.
 
     Scores are shown where they are not the balances.
 
     Args:
         rows: in the order of service.
-        columns: heading and cells of each further column.
+        columns: heading and cells of each further column, the least important last.
     """
     if any(row.score != row.balance for row in rows):
         columns = [("score", [magnitude(row.score) for row in rows]), *columns]
-    headings = (heading for heading, _ in columns)
-    table = plain_table("organization", "nodes", "earned", "got", "served", *headings)
-    for row, *cells in zip(rows, *(cells for _, cells in columns), strict=True):
-        table.add_row(
-            row.organization,
-            percent(row.share),
-            _share(row.contribution_share),
-            _share(row.utility_share),
-            delay(row.balance_per_part),
-            *map(str, cells),
-        )
-    return table
+    own = [
+        FittingColumn(heading=heading, cells=cells, leaves=FIRST_TO_LEAVE + len(columns) - number)
+        for number, (heading, cells) in enumerate(columns)
+    ]
+    return FittingTable(
+        [
+            FittingColumn(
+                heading="organization", cells=[row.organization for row in rows], kind=Cells.NAME
+            ),
+            FittingColumn(heading="nodes", cells=[percent(row.share) for row in rows], leaves=1),
+            FittingColumn(
+                heading="earned",
+                cells=[_share(row.contribution_share) for row in rows],
+                leaves=2,
+            ),
+            FittingColumn(
+                heading="got", cells=[_share(row.utility_share) for row in rows], leaves=3
+            ),
+            FittingColumn(heading="served", cells=[delay(row.balance_per_part) for row in rows]),
+            *own,
+        ]
+    )
 
 
 def _share(part: float | None) -> str:
     return MISSING if part is None else percent(part)
 
 
-def plan_table(pushes: Sequence[NewPush]) -> Table | str:
-    """Returns writes, made or planned: what stands there, what shall, and why."""
-    if not pushes:
-        return "nothing to write"
-    table = Table("channel", "target", "organization", "old", "new", "state", "why")
-    for push in pushes:
-        state = push.state.value if isinstance(push, Push) else "planned"
-        cells = (push.channel, push.target, push.organization or "nobody")
-        add_row(table, *cells, str(push.old), str(push.new), state, push.reason)
-    return table
+def plan_table(
+    pushes: Sequence[NewPush], *, dated: bool = False, empty: str = "nothing to write"
+) -> FittingTable:
+    """Returns writes, made or planned: what stands there, what shall, and why.
+
+    Args:
+        pushes: in their order.
+        dated: show when they were made.
+        empty: said if there are none.
+    """
+    states = [push.state.value if isinstance(push, Push) else "planned" for push in pushes]
+    times = FittingColumn(heading="time", cells=[clock_time(push.at) for push in pushes], leaves=3)
+    return FittingTable(
+        [
+            *([times] if dated else []),
+            FittingColumn(
+                heading="channel",
+                cells=[push.channel for push in pushes],
+                kind=Cells.NAME,
+                leaves=1,
+            ),
+            FittingColumn(
+                heading="target", cells=[push.target for push in pushes], kind=Cells.NAME
+            ),
+            FittingColumn(
+                heading="organization",
+                cells=[push.organization or "nobody" for push in pushes],
+                kind=Cells.NAME,
+                leaves=4,
+            ),
+            FittingColumn(heading="old", cells=[str(push.old) for push in pushes], leaves=6),
+            FittingColumn(heading="new", cells=[str(push.new) for push in pushes]),
+            FittingColumn(heading="state", cells=states, kind=Cells.NAME, leaves=5),
+            FittingColumn(
+                heading="why", cells=[push.reason for push in pushes], kind=Cells.TEXT, leaves=2
+            ),
+        ],
+        empty=empty,
+    )

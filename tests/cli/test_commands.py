@@ -176,7 +176,7 @@ def test_history_of_writes(steered: CommandLine) -> None:
     assert as_json(steered, "history", "--job", "2") == [push]
     assert as_json(steered, "history", "--job", "3") == []
     assert "applied" in steered.run("history", "--pushes").stdout
-    assert steered.run("history", "--job", "3").stdout == "nothing to write\n"
+    assert steered.run("history", "--job", "3").stdout == "no writes on record\n"
 
 
 # -- rollback
