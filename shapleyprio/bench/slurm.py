@@ -13,8 +13,8 @@ from shapleyprio.bench import slurm_submission
 from shapleyprio.bench.measure import MakeBar, Measurement, of_runs, seconds_of
 from shapleyprio.bench.slurm_adapters import adapters
 from shapleyprio.bench.slurm_probe import Answered, Stretch, probing
-from shapleyprio.bench.slurm_queue import TASKS, Cycles, Queue, full_queue
-from shapleyprio.bench.slurm_reaction import JOBS, reactions
+from shapleyprio.bench.slurm_queue import MOST_SUBMITTED, TASKS, Cycles, Queue, full_queue
+from shapleyprio.bench.slurm_reaction import JOBS, first_looks, reactions
 from shapleyprio.bench.slurm_rpcs import STATISTICS, Calls, Counting, usual
 from shapleyprio.service.report import CycleReport
 from shapleyprio.slurm import points_table
@@ -28,6 +28,9 @@ COUNTED = 3
 """Number of runs without a probe, for calls and seconds."""
 
 DISTINCT_RUNS = 3
+MOST_RUNS_ON_LONG_QUEUE = 2
+"""Number of runs of each kind where more than `MOST_SUBMITTED` wait: one takes a minute there."""
+
 MOST_DISTINCT = 10_000
 """Number of jobs that get as many values."""
 
@@ -49,7 +52,8 @@ def slurm(
         pending: how many jobs wait.
         channels: to write through; they take their turns in the order of `CHANNELS`.
         poll_intervals: seconds of the daemon from cycle to cycle, to see how soon new jobs get
-            their priority; with the channels qos and association they have it at submission.
+            their priority; with the channels qos and association, and with the table of points,
+            they have it at submission, which is measured without a daemon.
         bar: makes progress bars.
 
     Raises:
@@ -65,8 +69,7 @@ def slurm(
                 yield from _distinct(queue, channel, bar)
                 yield from _reactions(queue, channel, poll_intervals, bar)
         if points_table.CHANNEL in channels:
-            done = bar("submissions", 3 * slurm_submission.SUBMISSIONS)
-            yield from slurm_submission.submissions(queue, done)
+            yield from _at_submission(queue, bar)
 
 
 def slurm_adapters(
@@ -116,39 +119,57 @@ def install(say: Callable[[str], None]) -> None:
 
 def _reading(queue: Queue, bar: MakeBar) -> Iterator[Measurement]:
     """Measures how long it takes to read who waits, without and with a long array."""
-    done = bar("reading the queue", 2 * RUNS)
+    runs = _runs(queue, RUNS)
+    done = bar("reading the queue", 2 * runs)
     what = f"reading {queue.pending:,} pending jobs ({queue.version})"
     seconds = []
-    for run in range(1, RUNS + 1):
+    for run in range(1, runs + 1):
         seconds.append(seconds_of(queue.slurm.pending))
         done(run)
     yield of_runs("slurm", what, seconds, unit="s")
     seconds = []
     with queue.array():
-        for run in range(1, RUNS + 1):
+        for run in range(1, runs + 1):
             seconds.append(seconds_of(queue.slurm.pending))
-            done(RUNS + run)
+            done(runs + run)
     yield of_runs("slurm", f"{what} and an array of {TASKS:,} tasks", seconds, unit="s")
 
 
+def _runs(queue: Queue, usual_runs: int) -> int:
+    return (
+        usual_runs if queue.pending <= MOST_SUBMITTED else min(usual_runs, MOST_RUNS_ON_LONG_QUEUE)
+    )
+
+
 def _cost(queue: Queue, channel: str, counting: Counting, bar: MakeBar) -> Iterator[Measurement]:
-    done = bar(f"{channel}: cycles", COUNTED + RUNS)
+    counted_runs, probed_runs = _runs(queue, COUNTED), _runs(queue, RUNS)
+    done = bar(f"{channel}: cycles", 1 + counted_runs + probed_runs)
     with queue.cycles(channel) as cycles:
+        done(1)
+        yield from _first(queue, channel, cycles)
+        of_all = f" of {cycles.writes:,}" if cycles.writes_at_once < cycles.writes else ""
         kinds = {
             f"a cycle over {queue.pending:,} pending jobs, order unchanged": cycles.unchanged,
-            f"every organization changes rank: {cycles.writes:,} writes": cycles.changed,
+            f"every organization changes rank: {cycles.writes_at_once:,}{of_all} writes": (
+                cycles.changed
+            ),
         }
         counted: dict[str, list[tuple[Calls, float]]] = {what: [] for what in kinds}
-        for run in range(1, COUNTED + 1):
+        for run in range(1, counted_runs + 1):
             for what, cycle in kinds.items():
                 counted[what].append(_counted(counting, cycle))
-            done(run)
+            cycles.finish()
+            done(1 + run)
         for what, runs in counted.items():
             whole = f"{channel} ({queue.version}): {what}"
             yield of_runs("slurm", whole, [seconds for _, seconds in runs], unit="s")
             for daemon in STATISTICS:
                 yield _calls_of(f"{channel}, that cycle", daemon, [all_ for all_, _ in runs])
-        stretches, answers, phases = _probed(queue, cycles, lambda run: done(COUNTED + run))
+        measured = _probed(queue, cycles, probed_runs, lambda run: done(1 + counted_runs + run))
+        if not CHANNELS[channel].per_job:
+            yield from _first_looks(queue, f"channel {channel}", cycles, bar)
+            cycles.put_back()
+    stretches, answers, phases = measured
     for phase, seconds in phases.items():
         yield of_runs("slurm", f"{channel}, that cycle: {phase}", seconds, unit="s")
     for what, them in stretches.items():
@@ -156,6 +177,20 @@ def _cost(queue: Queue, channel: str, counting: Counting, bar: MakeBar) -> Itera
             answer.seconds for answer in answers if any(part.holds(answer) for part in them)
         ]
         yield from _answer_times(f"{channel}: squeue -j ID {what}", meanwhile)
+
+
+def _first(queue: Queue, channel: str, cycles: Cycles) -> Iterator[Measurement]:
+    """Yields how long the first cycles took, if one was not enough."""
+    count = len(cycles.first_seconds)
+    if count > 1:
+        what = f"{channel} ({queue.version}): the first {count} cycles, until all jobs are served"
+        yield Measurement(
+            name="slurm",
+            what=what,
+            value=sum(cycles.first_seconds),
+            unit="s",
+            worst=sum(cycles.first_seconds),
+        )
 
 
 def _counted(counting: Counting, cycle: Callable[[], object]) -> tuple[Calls, float]:
@@ -178,14 +213,14 @@ def _calls_of(what: str, daemon: str, runs: Sequence[Calls]) -> Measurement:
 
 
 def _probed(
-    queue: Queue, cycles: Cycles, progress: Callable[[int], None]
+    queue: Queue, cycles: Cycles, runs: int, progress: Callable[[int], None]
 ) -> tuple[dict[str, list[Stretch]], list[Answered], dict[str, list[float]]]:
     """Returns stretches of time by what happened, all answers, and seconds of each phase."""
     nothing, unchanged, pushes = "while nothing happens", "during a quiet cycle", "during a push"
     phases: dict[str, list[float]] = defaultdict(list)
     stretches: dict[str, list[Stretch]] = {nothing: [], unchanged: [], pushes: []}
     with probing(queue.cluster, queue.first_job) as probe:
-        for run in range(1, RUNS + 1):
+        for run in range(1, runs + 1):
             began = time.monotonic()
             time.sleep(NOTHING_SECONDS)
             stretches[nothing].append(Stretch(began, time.monotonic()))
@@ -197,6 +232,7 @@ def _probed(
             stretches[pushes].append(Stretch(ended - report.seconds["push"], ended))
             for phase, seconds in _phases(report, cycles.seconds_writing).items():
                 phases[phase].append(seconds)
+            cycles.finish()
             progress(run)
     return stretches, probe.answers(), phases
 
@@ -212,11 +248,12 @@ def _phases(report: CycleReport, writing: float) -> dict[str, float]:
 
 def _distinct(queue: Queue, channel: str, bar: MakeBar) -> Iterator[Measurement]:
     """Measures writes of as many values as jobs, and how soon Slurm answers meanwhile."""
-    done = bar(f"{channel}: distinct values", DISTINCT_RUNS)
+    runs = _runs(queue, DISTINCT_RUNS)
+    done = bar(f"{channel}: distinct values", runs)
     targets = [job.target for job in queue.slurm.pending().jobs[:MOST_DISTINCT]]
     stretches, seconds = [], []
     with probing(queue.cluster, queue.first_job) as probe:
-        for run in range(1, DISTINCT_RUNS + 1):
+        for run in range(1, runs + 1):
             values = {target: run * MOST_DISTINCT + n for n, target in enumerate(targets)}
             began = time.monotonic()
             refused = queue.slurm.write(channel, values)
@@ -261,3 +298,20 @@ def _reactions(
         seconds = reactions(queue, channel, poll_seconds, done)
         what = f"{channel}: from submission to priority, polling every {poll_seconds} s"
         yield of_runs("slurm", what, seconds, unit="s")
+
+
+def _at_submission(queue: Queue, bar: MakeBar) -> Iterator[Measurement]:
+    """Measures what slurmctld's Lua script costs, and what it makes of a table of the daemon's."""
+    done = bar("submissions", 3 * slurm_submission.SUBMISSIONS)
+    yield from slurm_submission.submissions(queue, done)
+    with queue.cycles(points_table.CHANNEL, queue.table) as cycles:
+        yield from _first_looks(queue, "table of points", cycles, bar)
+
+
+def _first_looks(queue: Queue, way: str, cycles: Cycles, bar: MakeBar) -> Iterator[Measurement]:
+    looks = first_looks(queue, cycles, bar(f"{way}: new jobs", JOBS))
+    what = f"{way}: from submission to priority, no daemon running"
+    yield of_runs("slurm", what, looks.late, unit="s")
+    milliseconds = [1000 * seconds for seconds in looks.seconds]
+    what = f"{way}: sbatch and the first look at the new job"
+    yield of_runs("slurm", what, milliseconds, unit="ms")

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from shapleyprio.config import Config, load_config
+from shapleyprio.config.model import PushSection
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.report import CycleReport
+from shapleyprio.service.rollback import roll_back
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line import CommandLineSlurm
 from shapleyprio.slurm.port import Connection, Malformed, SlurmError
@@ -33,6 +35,9 @@ MOST_OTHER_JOBS = 10_000
 TASKS = 100_000
 """Number of tasks of the array with which reading a queue is measured."""
 
+MOST_WRITES = PushSection().most_writes
+"""Writes of a cycle at most, as an administrator finds it."""
+
 MOST_SUBMITTED = 10_000
 """More jobs are made of arrays, which is sooner done."""
 
@@ -48,7 +53,12 @@ SOME_SECONDS_AGO = 2_000
 NOBODYS_NODE = "spare"
 """Work there is used by an organization and contributed by none."""
 
+BASE_PRIORITY = 1_000_000
+"""The priority that every job has, well above Slurm's floor; more is what somebody gave it."""
+
 SETTINGS = {
+    "PriorityWeightAge": "0",
+    "PriorityWeightPartition": str(BASE_PRIORITY),
     # Slurm's own default, in place of a testbed's haste
     "SchedulerParameters": "batch_sched_delay=3",
     # what the channels qos and association ask for, and the others do not mind
@@ -127,6 +137,7 @@ class Queue:
         slurm: the cluster, through all channels' cycles.
         first_job: Slurm's number of one that waits.
         version: Slurm's, as `sinfo --version` prints it.
+        table: where slurmctld's Lua script looks for points, once it is there.
     """
 
     def __init__(self, cluster: PrivateSlurm, pending: int) -> None:
@@ -135,6 +146,8 @@ class Queue:
         self.slurm = RotatingSlurm(cluster)
         self.first_job = 0
         self.version = cluster.run("sinfo", "--version").strip()
+        self.table = cluster.directory / "points"
+        self._rotations: dict[str, int] = {}
 
     def fill(self, progress: Callable[[int], None]) -> None:
         """Fills the nodes and submits the jobs that wait.
@@ -158,8 +171,7 @@ class Queue:
             self._submit_all(progress)
 
         def all_seen() -> bool:
-            factors = CHANNELS["site_factor"].values(self.slurm, ()).by_target.values()
-            return sum(factor is not None for factor in factors) == self.pending
+            return len(self.cluster.run("sprio", "-h", "-o", "%i").split()) == self.pending
 
         self.cluster.wait_until(
             all_seen, real_seconds=PATIENCE_SECONDS, what="the scheduler to see all jobs"
@@ -192,8 +204,11 @@ class Queue:
 
     def submit(self, number: int) -> int:
         """Submits a job, the organizations' in turn; returns its id."""
-        accounts = list(NODES)
-        return self.cluster.submit(accounts[number % len(accounts)], DAY)
+        return self.cluster.submit(self.account(number), DAY)
+
+    def account(self, number: int) -> str:
+        """Returns whose job `submit` submits."""
+        return list(NODES)[number % len(NODES)]
 
     @contextmanager
     def array(self) -> Iterator[None]:
@@ -204,17 +219,20 @@ class Queue:
         finally:
             self.cluster.run("scancel", str(array))
 
-    @property
-    def most_writes(self) -> int:
-        """How many a cycle may make: all that there are."""
-        return self.pending + MOST_OTHER_JOBS
-
     @contextmanager
-    def cycles(self, channel: str) -> Iterator[Cycles]:
-        """Yields cycles that run in this process."""
-        config = load_config(self._config_file(channel))
+    def cycles(self, channel: str, table: Path | None = None) -> Iterator[Cycles]:
+        """Yields cycles that run in this process.
+
+        Args:
+            channel: through which they write.
+            table: of points at submission, which they write, too; None for none.
+        """
+        config = load_config(self._config_file(channel, table=table))
+        # else all jobs would have to be written again
+        self.slurm.rotation = self._rotations.get(channel, 0)
         with Store.open(self._store_url(channel), create=True) as store:
             yield Cycles(self, config, store.cluster(CLUSTER))
+        self._rotations[channel] = self.slurm.rotation
 
     @contextmanager
     def daemon(self, channel: str, poll_seconds: int) -> Iterator[SteeringDaemon]:
@@ -247,11 +265,12 @@ class Queue:
         """Returns a channel's own store, or each cycle would check what another channel left."""
         return f"sqlite:///{self.cluster.directory / channel}.db"
 
-    def _config_file(self, channel: str, poll_seconds: int = 30) -> Path:
+    def _config_file(self, channel: str, poll_seconds: int = 30, table: Path | None = None) -> Path:
         lines = [
             f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS}s"',
             f'[push]\nchannel = "{channel}"',
-            f"most_writes = {self.most_writes}\nmost_raises_of_user = {self.most_writes}",
+            f"most_raises_of_user = {MOST_WRITES}",  # one user has submitted all
+            *([f'table = "{table}"'] if table else []),
             f'[service]\npoll_interval = "{poll_seconds}s"',
             f'[store]\nurl = "{self._store_url(channel)}"',
             '[metrics]\naddress = "off"',
@@ -265,7 +284,7 @@ class Queue:
 
 
 class Cycles:
-    """Cycles over a queue, whose first one brings all priorities to where they are to be.
+    """Cycles over a queue; the first ones bring all priorities to where they are to be.
 
     Args:
         queue: full.
@@ -274,13 +293,20 @@ class Cycles:
 
     Attributes:
         writes: how many a change of the order takes.
+        writes_at_once: how many of them the cycle makes that finds the order changed.
+        first_seconds: how long each of the first cycles took.
+        points: organization -> points after the last cycle.
     """
 
     def __init__(self, queue: Queue, config: Config, store: ClusterStore) -> None:
         self.writes = queue.pending if CHANNELS[config.push.channel].per_job else len(NODES)
+        self.writes_at_once = min(self.writes, config.push.most_writes)
+        self.first_seconds: list[float] = []
+        self.points: dict[str, int] = {}
         self._slurm = queue.slurm
+        self._store = store
         self._cycle = Cycle(config, self._slurm, store)
-        self._cycle.run()
+        self.finish(self.first_seconds)
 
     @property
     def seconds_writing(self) -> float:
@@ -292,9 +318,35 @@ class Cycles:
         return self._run(writes=0)
 
     def changed(self) -> CycleReport:
-        """Runs a cycle in which every organization changes its rank."""
+        """Runs a cycle in which every organization changes its rank.
+
+        If it leaves writes to the next, the ranks are then as they were before: to `finish` takes
+        no more writes than it made.
+        """
         self._slurm.rotation += 1
-        return self._run(writes=self.writes)
+        report = self._run(writes=self.writes_at_once)
+        if report.postponed:
+            self._slurm.rotation -= 1
+        return report
+
+    def finish(self, seconds: list[float] | None = None) -> None:
+        """Runs cycles until there is nothing left to write and nobody left to touch.
+
+        Args:
+            seconds: gets how long each one took, but for the last.
+        """
+        while True:
+            began = time.monotonic()
+            report = self._cycle.run()
+            self.points = {row.organization: row.priority for row in report.standings}
+            if not report.planned and not report.touched:
+                return
+            if seconds is not None:
+                seconds.append(time.monotonic() - began)
+
+    def put_back(self) -> None:
+        """Puts back what was found before the first cycle."""
+        roll_back(self._store, self._slurm)
 
     def _run(self, *, writes: int) -> CycleReport:
         report = self._cycle.run()

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from random import Random
 
-from shapleyprio.bench.slurm_queue import COMMAND_SECONDS, Queue
-from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.command_line import CommandLineSlurm
-from shapleyprio.slurm.commands import SlurmCommands
-from shapleyprio.slurm.port import Connection
-from shapleyprio.testbed.cluster import PrivateSlurm
+from shapleyprio.bench.slurm_queue import BASE_PRIORITY, Cycles, Queue
 from shapleyprio.testbed.errors import TestbedError
 
 JOBS = 30
@@ -23,31 +19,6 @@ CHECK_SECONDS = 0.2
 PATIENCE_SECONDS = 120.0
 
 
-class _JobCommands(SlurmCommands):
-    """Commands that list some jobs only.
-
-    Args:
-        cluster: running.
-        jobs: ids, at least one.
-    """
-
-    def __init__(self, cluster: PrivateSlurm, jobs: Iterable[int]) -> None:
-        super().__init__(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
-        self._jobs = ",".join(map(str, jobs))
-
-    def lines(self, program: str, *arguments: str) -> Iterator[str]:
-        """Runs squeue or sprio and yields the lines of the jobs."""
-        return super().lines(program, *arguments, "-j", self._jobs)
-
-
-class _JobsOnly(CommandLineSlurm):
-    """A cluster of whose queue only some jobs are read: to read all would slow what is measured."""
-
-    def __init__(self, cluster: PrivateSlurm, jobs: Iterable[int]) -> None:
-        super().__init__(Connection(environment=cluster.environment))
-        self._commands = _JobCommands(cluster, jobs)
-
-
 def reactions(
     queue: Queue, channel: str, poll_seconds: int, progress: Callable[[int], None]
 ) -> list[float]:
@@ -55,7 +26,7 @@ def reactions(
 
     Args:
         queue: in which other jobs wait; the new ones are cancelled in the end.
-        channel: one that writes to every job; what it writes is 0 before the daemon does.
+        channel: one that writes to every job.
         poll_seconds: from one cycle of the daemon to the next.
         progress: called with how many jobs have their priority.
 
@@ -75,8 +46,9 @@ def reactions(
             while len(submitted) < JOBS and due[len(submitted)] <= time.monotonic():
                 now = time.monotonic()
                 submitted[queue.submit(len(submitted))] = now
-            for job in _written(queue, channel, submitted.keys() - seconds.keys()):
-                seconds[job] = time.monotonic() - submitted[job]
+            for job in submitted.keys() - seconds.keys():
+                if _priority(queue, job) > BASE_PRIORITY:
+                    seconds[job] = time.monotonic() - submitted[job]
             progress(len(seconds))
             daemon.check()
             if time.monotonic() > last:
@@ -86,10 +58,54 @@ def reactions(
     return list(seconds.values())
 
 
-def _written(queue: Queue, channel: str, jobs: Collection[int]) -> list[int]:
-    """Returns those of the jobs that the daemon has written to."""
-    if not jobs:
-        return []
-    only = _JobsOnly(queue.cluster, jobs)
-    values = CHANNELS[channel].values(only, [str(job) for job in jobs]).by_target
-    return [job for job in jobs if values.get(str(job))]
+@dataclass(frozen=True, slots=True)
+class FirstLooks:
+    """What was seen of jobs right after their submission.
+
+    Attributes:
+        seconds: of sbatch and the first look at the job.
+        late: seconds from the end of sbatch until a look showed the right priority; 0 where the
+            first one did.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    late: list[float] = field(default_factory=list)
+
+
+def first_looks(queue: Queue, cycles: Cycles, progress: Callable[[int], None]) -> FirstLooks:
+    """Submits `JOBS` jobs that Slurm itself gives their priority, and looks at each at once.
+
+    No daemon runs meanwhile, so nobody else can.
+
+    Args:
+        queue: in which other jobs wait; the new ones are cancelled in the end.
+        cycles: of the way in which Slurm knows what organizations are to have.
+        progress: called with how many jobs were looked at.
+
+    Raises:
+        TestbedError: a job does not get its priority.
+    """
+    looks = FirstLooks()
+    jobs = []
+    for number in range(JOBS):
+        due = BASE_PRIORITY + cycles.points[queue.account(number)]
+        began = time.monotonic()
+        jobs.append(queue.submit(number))
+        submitted = time.monotonic()
+        found = _priority(queue, jobs[-1])
+        looks.seconds.append(time.monotonic() - began)
+        right = found == due
+        while found != due:
+            if time.monotonic() > submitted + PATIENCE_SECONDS:
+                raise TestbedError(f"job {jobs[-1]} has priority {found} instead of {due}")
+            time.sleep(CHECK_SECONDS)
+            found = _priority(queue, jobs[-1])
+        looks.late.append(0.0 if right else time.monotonic() - submitted)
+        progress(number + 1)
+    queue.cluster.run("scancel", *map(str, jobs))
+    return looks
+
+
+def _priority(queue: Queue, job: int) -> int:
+    """Returns a job's priority; for a single job Slurm does not look at the whole queue."""
+    return int(queue.cluster.run("squeue", "-h", "-j", str(job), "-o", "%Q"))

@@ -28,12 +28,11 @@ def submissions(queue: Queue, progress: Callable[[int], None]) -> Iterator[Measu
         progress: called with how many are submitted, of three times `SUBMISSIONS`.
     """
     yield from _block(queue, "without the script", progress)
-    file = queue.cluster.directory / "points"
-    give_points_at_submission(queue.cluster, file)
-    write_table(file, _table())
+    give_points_at_submission(queue.cluster, queue.table)
+    write_table(queue.table, _table())
     what = f"with the script and a table of {ACCOUNTS:,} accounts"
     yield from _block(queue, what, lambda done: progress(SUBMISSIONS + done))
-    remove_table(file)
+    remove_table(queue.table)
     what = "with the script, but no table"
     yield from _block(queue, what, lambda done: progress(2 * SUBMISSIONS + done))
 

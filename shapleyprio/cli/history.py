@@ -15,6 +15,7 @@ from shapleyprio.cli.refusals import refuse
 from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, plan_table, standard_output
 from shapleyprio.drift.figures import SCHEDULES, drift_history
 from shapleyprio.replay.policies import RECORDED
+from shapleyprio.slurm.channels import CHANNELS, Channel
 from shapleyprio.store import Store, View
 from shapleyprio.wording import MISSING, clock_time, delay, duration, magnitude, percent
 
@@ -37,25 +38,31 @@ Shown = tuple[list[dict[str, Any]], FittingTable]
 @click.option("--pushes", is_flag=True, help="Show writes instead of standings.")
 @click.option("--drift", is_flag=True, help="Show how far from fair it was instead.")
 @click.option("--job", "job_id", type=click.IntRange(min=1), help="Writes to this job only.")
+@click.option("--target", metavar="NAME", help="Writes to this account or QOS only.")
 def command(
     config_path: Path,
     *,
     organization: str | None,
     limit: int,
     job_id: int | None,
+    target: str | None,
     json_file: Path | None,
     **chosen: bool,
 ) -> None:
     """Show past standings, cycles, writes or drifts, the newest first.
 
     --cycles, --pushes and --drift exclude each other. --organization goes with standings and
-    drifts; --job shows writes, with or without --pushes.
+    drifts; --job and --target show writes, with or without --pushes. With the channels qos and
+    association nothing is written to jobs: --target has what was written to their QOS or account.
     """
     what = [name for name in ("cycles", "pushes", "drift") if chosen[name]]
-    writes = job_id is not None or what == ["pushes"]
+    key = target if job_id is None else str(job_id)
+    option = "--target" if job_id is None else "--job"
+    writes = key is not None or what == ["pushes"]
     refuse(
         (len(what) > 1, f"{' and '.join(f'--{name}' for name in what)} exclude each other"),
-        (job_id is not None and what not in ([], ["pushes"]), "--job goes with --pushes"),
+        (job_id is not None and target is not None, "--job and --target exclude each other"),
+        (key is not None and what not in ([], ["pushes"]), f"{option} goes with --pushes"),
         (
             organization is not None and (writes or what == ["cycles"]),
             "--organization goes with standings and --drift",
@@ -67,7 +74,7 @@ def command(
         stored_cluster(config, store).reading() as view,
     ):
         if writes:
-            shown = _pushes(view, job_id, limit)
+            shown = _pushes(view, key, limit, _no_writes(CHANNELS[config.push.channel], job_id))
         elif what == ["cycles"]:
             shown = _cycles(view, limit)
         elif what == ["drift"]:
@@ -79,10 +86,21 @@ def command(
         standard_output().print(table)
 
 
-def _pushes(view: View, job_id: int | None, limit: int) -> Shown:
-    pushes = view.pushes(limit=limit, key=None if job_id is None else str(job_id))
-    table = plan_table(pushes, dated=True, empty="no writes on record")
+def _pushes(view: View, key: str | None, limit: int, empty: str) -> Shown:
+    pushes = view.pushes(limit=limit, key=key)
+    table = plan_table(pushes, dated=True, empty=empty)
     return [asdict(push) for push in pushes], table
+
+
+def _no_writes(channel: Channel, job_id: int | None) -> str:
+    """Says that there are none, and if a job was asked for, where else its priority comes from."""
+    if job_id is None or channel.per_job:
+        return "no writes on record"
+    return (
+        f"no writes to job {job_id} on record: with the channel {channel.name} it has the priority "
+        f"of its {channel.carrier}, which `shapleyprio explain {job_id}` names; "
+        f"`shapleyprio history --target {channel.carrier.upper()}` shows what was written there"
+    )
 
 
 def _cycles(view: View, limit: int) -> Shown:

@@ -23,7 +23,7 @@ from shapleyprio.slurm.port import (
     Slurm,
     SlurmError,
 )
-from shapleyprio.slurm.priority import others_by_factor
+from shapleyprio.slurm.priority import SHORTEST_CALC_PERIOD, others_by_factor
 from shapleyprio.slurm.releases import untested
 from shapleyprio.wording import listed
 
@@ -326,7 +326,17 @@ def _channel(config: Config, claims: Claims, layout: Layout) -> Iterator[Finding
             "has INCR_ONLY: a priority never falls, so an organization never loses its place",
             "remove INCR_ONLY from PriorityFlags in slurm.conf",
         )
-    yield from CHANNELS[config.push.channel].demands(layout, claims)
+    channel = CHANNELS[config.push.channel]
+    yield from channel.demands(layout, claims)
+    period = layout.settings.calc_period_seconds
+    if channel.shown_by is not None and not config.push.touch and period > SHORTEST_CALC_PERIOD:
+        yield Finding(
+            Severity.WARNING,
+            "push.touch",
+            f"is false, and PriorityCalcPeriod is {period} s: waiting jobs follow the priority of "
+            f"their {channel.carrier} only that often",
+            "set push.touch = true, or PriorityCalcPeriod=00:01:00 in slurm.conf",
+        )
 
 
 def _inquiries(config: Config, slurm: Slurm, layout: Layout, claims: Claims) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from shapleyprio.service.explain_facts import (
 )
 from shapleyprio.service.explain_ranks import RankedOrganization, rank_organizations
 from shapleyprio.service.mutual_gain import estimate_behind
-from shapleyprio.service.push import UNREADABLE
+from shapleyprio.service.rollback import UNREADABLE
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob, Slurm, SlurmError
 from shapleyprio.store import (

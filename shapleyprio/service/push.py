@@ -12,12 +12,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shapleyprio.slurm.channels import CHANNELS, Channel, ChannelValues, PriorityTarget
+from shapleyprio.slurm.channels import CHANNELS, Channel, PriorityTarget
 from shapleyprio.slurm.port import PendingJob, Slurm
 from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PushState
-
-UNREADABLE = ", or its line could not be read"
-"""What a note says of a job that was not seen while lines of the queue could not be read."""
 
 BEFORE_SUBMISSION = 0
 """What stands at a new job to which the table of points gives nothing: users cannot choose it."""
@@ -168,9 +165,9 @@ def carry_out(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> P
         if not ours:
             continue
         refusals = slurm.write(name, {push.target: push.new for push in ours.values()})
-        values = channel.values(slurm, [push.target for push in ours.values()])
+        values = channel.values(slurm, {push.key for push in ours.values()})
         for number, push in ours.items():
-            states[number] = _state(push.target, push.new, values, refusals)
+            states[number] = _state(push, values, refusals.get(push.target))
     with store.transaction() as transaction:
         transaction.settle_pushes(states)
     return _counts(states.values())
@@ -183,10 +180,10 @@ def settle_open(store: ClusterStore, slurm: Slurm) -> PushCounts:
     if not left:
         return PushCounts()
     values = {
-        name: CHANNELS[name].values(slurm, [push.target for push in left if push.channel == name])
+        name: CHANNELS[name].values(slurm, {push.key for push in left if push.channel == name})
         for name in {push.channel for push in left}
     }
-    states = {push.number: _state(push.target, push.new, values[push.channel], {}) for push in left}
+    states = {push.number: _state(push, values[push.channel], None) for push in left}
     with store.transaction() as transaction:
         transaction.settle_pushes(states)
     return _counts(states.values())
@@ -204,18 +201,18 @@ def _original(
 
 
 def _state(
-    target: str, new: int, values: ChannelValues, refusals: Mapping[str, str]
+    push: NewPush, values: Mapping[str, int | None], refusal: str | None
 ) -> tuple[PushState, str]:
-    unreadable = UNREADABLE if values.malformed else ""
-    if target in refusals and values.by_target.get(target) != new:
-        return PushState.REFUSED, refusals[target]
-    if target not in values.by_target:
-        return PushState.UNCONFIRMED, f"no longer pending{unreadable}"
-    value = values.by_target[target]
-    if value == new:
+    """Returns what became of a write, by what stands at keys now; Slurm may have refused it."""
+    value = values.get(push.key)
+    if value == push.new:
         return PushState.APPLIED, ""
+    if refusal is not None:
+        return PushState.REFUSED, refusal
+    if push.key not in values:
+        return PushState.UNCONFIRMED, "no longer pending"
     if value is None:
-        return PushState.UNCONFIRMED, f"Slurm does not show it{unreadable}"
+        return PushState.UNCONFIRMED, "Slurm does not show it"
     return PushState.UNCONFIRMED, f"reads {value}"
 
 

@@ -16,7 +16,10 @@ from shapleyprio.slurm.port import PendingQueue, Slurm
 from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PublishedPoints
 
 REASON = "put back as it was found"
-UNSEEN_REASON = f"{REASON}, unseen: no longer pending{push.UNREADABLE}"
+UNREADABLE = ", or its line could not be read"
+"""What is said of a job that was not seen while lines of the queue could not be read."""
+
+UNSEEN_REASON = f"{REASON}, unseen: no longer pending{UNREADABLE}"
 
 
 def plan_rollback(

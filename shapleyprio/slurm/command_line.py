@@ -15,6 +15,7 @@ from shapleyprio.slurm.command_line_config import (
     readable,
     shown,
 )
+from shapleyprio.slurm.command_line_values import CommandLineValues
 from shapleyprio.slurm.command_line_writes import CommandLineWrites
 from shapleyprio.slurm.commands import SlurmCommands
 from shapleyprio.slurm.port import (
@@ -65,6 +66,7 @@ class CommandLineSlurm:
         )
         self._associations = CommandLineAssociations(self._commands, self.cluster)
         self._writes = CommandLineWrites(self._commands, self._associations)
+        self._values = CommandLineValues(self._commands)
 
     def adapter(self) -> AdapterInUse:
         """Names the command line."""
@@ -160,6 +162,10 @@ class CommandLineSlurm:
         queue = records.queue()
         jobs = with_factors(queue.jobs, factors)
         return PendingQueue(jobs, [*queue.malformed, *malformed])
+
+    def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
+        """Reads the site factors or nices of some waiting jobs."""
+        return self._values.of(channel, job_ids)
 
     # -- writing
 

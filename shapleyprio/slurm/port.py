@@ -310,6 +310,18 @@ class Slurm(Protocol):
     def pending(self) -> PendingQueue:
         """Reads the jobs that wait."""
 
+    def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
+        """Reads what stands at some waiting jobs; where many wait, far sooner than `pending` does.
+
+        Args:
+            channel: name of one that writes to jobs, such as ``nice``.
+            job_ids: numbers of `PendingJob.job_id`.
+
+        Returns:
+            job id -> its value, None where Slurm does not show it (`PendingJob` says when); jobs
+            that no longer wait are left out.
+        """
+
     def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
         """Writes priorities: the site factor or nice of jobs, or the priority of QOS or accounts.
 

@@ -6,6 +6,9 @@ from collections.abc import Collection
 
 from shapleyprio.slurm.port import Layout
 
+SHORTEST_CALC_PERIOD = 60
+"""Seconds of the shortest PriorityCalcPeriod there is."""
+
 
 def others_by_factor(layout: Layout, own: str | None) -> dict[str, int]:
     """Returns the most that each factor but ours adds to one job's priority over another's.

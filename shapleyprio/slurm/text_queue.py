@@ -57,6 +57,21 @@ def factors_line(line: str) -> tuple[int, Factors] | Malformed:
         return Malformed("sprio", line, str(error))
 
 
+def value_line(line: str) -> tuple[int, int | None] | None:
+    """Reads a job's number and perhaps a value from a line of numbers; None if it is none.
+
+    >>> value_line("33   -5"), value_line("33"), value_line("Unable to find jobs")
+    ((33, -5), (33, None), None)
+    """
+    try:
+        numbers = [whole("number", text, -LARGEST_FACTOR, LARGEST_ID) for text in line.split()]
+    except UnreadableError:
+        return None
+    if len(numbers) not in {1, 2}:
+        return None
+    return numbers[0], numbers[1] if len(numbers) == 2 else None
+
+
 def with_factors(jobs: Iterable[PendingJob], factors: Mapping[int, Factors]) -> list[PendingJob]:
     """Adds the factors to the jobs, by job id; None where Slurm does not show them."""
     return [

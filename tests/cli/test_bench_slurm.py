@@ -62,27 +62,38 @@ def test_the_cost_on_a_real_slurm_is_reported(
         main,
         [
             *("bench", "slurm", "--pending", str(PENDING), "--poll-interval", "2s", "--json"),
-            *("--channel", "qos", "--channel", "site_factor"),
+            *("--channel", "qos", "--channel", "site_factor", "--channel", "association"),
         ],
     )
     assert result.exit_code == 0, result.output
     measured = {row["what"]: row for row in json.loads(result.stdout)["measurements"]}
     assert all(row["name"] == "slurm" and row["met"] is None for row in measured.values())
     calls = [what for what in measured if "calls to slurmctld" in what]
-    assert [what.split(",")[0] for what in calls] == ["site_factor"] * 2 + ["qos"] * 2
+    channels = ["site_factor", "qos", "association"]
+    assert [what.split(",")[0] for what in calls] == [name for name in channels for _ in range(2)]
     writes = [re.findall(r"(\d+) REQUEST_UPDATE_JOB\b", what) for what in calls]
-    assert writes == [[], [str(PENDING)], [], []]
+    assert writes == [[], [str(PENDING)], [], [], [], [str(PENDING)]]
     assert all(measured[what]["value"] > 0 for what in calls)
-    (reaction,) = (row for what, row in measured.items() if "from submission to priority" in what)
-    assert reaction["runs"] == 3
-    assert reaction["worst"] > 0
+    to_priority = {
+        what: row for what, row in measured.items() if "from submission to priority" in what
+    }
+    assert {row["runs"] for row in to_priority.values()} == {3}
+    assert {what.split(":")[0]: row["worst"] == 0 for what, row in to_priority.items()} == {
+        "site_factor": False,
+        "channel qos": True,
+        "channel association": True,
+        "table of points": True,
+    }
+    looks = [row["value"] for what, row in measured.items() if "first look" in what]
+    assert len(looks) == 3
+    assert all(value > 0 for value in looks)
     submissions = [row for what, row in measured.items() if what.startswith("sbatch")]
     assert [row["runs"] for row in submissions] == [3] * 6
     assert all(row["value"] > 0 for row in submissions)
     answers = [row for what, row in measured.items() if "squeue -j" in what]
-    assert len(answers) == 2 * 3 * 2 + 2  # and while as many values as jobs are written
+    assert len(answers) == len(channels) * 3 * 2 + 2  # and while as many values as jobs are written
     assert all(0 < row["value"] <= row["worst"] for row in answers)
-    for channel in ("site_factor", "qos"):
+    for channel in channels:
         phases = [what for what in measured if what.startswith(f"{channel}, that cycle: ")]
         phases = [what for what in phases if "calls" not in what]
         assert len(phases) == 5

@@ -179,6 +179,21 @@ def test_history_of_writes(steered: CommandLine) -> None:
     assert steered.run("history", "--job", "3").stdout == "no writes on record\n"
 
 
+def test_history_says_where_the_priority_of_a_job_is_written(steered: CommandLine) -> None:
+    steered.configure(push={"channel": "association"})
+    steered.run("daemon", "--once")
+    job = steered.slurm.submit("biology", processing_time=9)
+    steered.run("daemon", "--once")
+    assert as_json(steered, "history", "--job", str(job)) == []
+    said = " ".join(steered.run("history", "--job", str(job)).stdout.split())
+    assert said.startswith(f"no writes to job {job} on record: with the channel association")
+    assert f"`shapleyprio explain {job}`" in said
+    assert "`shapleyprio history --target ACCOUNT`" in said
+    (push,) = as_json(steered, "history", "--target", "biology")
+    assert (push["channel"], push["target"], push["state"]) == ("association", "biology", "applied")
+    assert as_json(steered, "history", "--target", "nobody") == []
+
+
 # -- rollback
 
 
@@ -230,6 +245,8 @@ def test_db_status_of_a_store_that_is_not_there(shell: CommandLine) -> None:
         ("--drift --cycles --pushes", "--cycles and --pushes and --drift exclude each other"),
         ("--job 2 --cycles", "--job goes with --pushes"),
         ("--job 2 --drift", "--job goes with --pushes"),
+        ("--target physics --cycles", "--target goes with --pushes"),
+        ("--job 2 --target physics", "--job and --target exclude each other"),
         ("--organization physics --job 2", "--organization goes with standings and --drift"),
         ("--organization physics --pushes", "--organization goes with standings and --drift"),
         ("--organization physics --cycles", "--organization goes with standings and --drift"),

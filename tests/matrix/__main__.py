@@ -24,7 +24,7 @@ from tests.matrix.roots import (
     require_roots,
 )
 from tests.matrix.sources import Sources
-from tests.matrix.stages import Done, stages
+from tests.matrix.stages import Done, bench, stages
 from tests.matrix.suites import SUITES, Suite
 from tests.matrix.table import write
 
@@ -106,6 +106,30 @@ def build_pyslurm(mirror: str | None) -> None:
 
     releases = [suite.release for suite in SUITES if pyslurm.is_built_for(suite.release)]
     on_each(releases, build, mirror=mirror, side_by_side=len(releases), fresh=False)
+
+
+@main.command(
+    "bench",
+    short_help="run benchmarks of the installed packages on every Slurm release",
+    context_settings={"ignore_unknown_options": True},
+)
+@click.option(
+    "--release", "releases", multiple=True, type=RELEASES, help="On this one; all without it."
+)
+@mirror_option
+@click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED)
+def bench_on_each(releases: Sequence[str], mirror: str | None, arguments: Sequence[str]) -> None:
+    """Run `shapleyprio bench ARGUMENTS` on every Slurm release, one after the other.
+
+    ARGUMENTS are those of the command, such as: slurm --pending 50 --channel association.
+    Exit codes: 0 all were run; 1 something failed; 3 not possible here.
+    """
+    sources = Sources.read()
+
+    def run(roots: Roots) -> None:
+        say(roots.suite, "\n" + bench(roots, sources, arguments))
+
+    on_each(releases, run, mirror=mirror, side_by_side=1, fresh=False)
 
 
 @main.command(short_help="build the Debian packages of every suite")

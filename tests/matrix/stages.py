@@ -137,6 +137,14 @@ def _demo(roots: Roots, sources: Sources) -> str:
     return _last_line(step.log)
 
 
+def bench(roots: Roots, sources: Sources, arguments: Sequence[str]) -> str:
+    """What the installed program prints for `shapleyprio bench`."""
+    with roots.scratch() as scratch:
+        step = Step(command=("shapleyprio", "bench", *arguments), log=roots.log("bench"))
+        roots.change(scratch, installed(roots, sources), step)
+    return step.log.read_text()
+
+
 def _versions(roots: Roots, sources: Sources) -> str:
     with roots.scratch() as scratch:
         step = Step(command=("sh", "-c", VERSIONS), log=roots.log("versions"))

@@ -21,7 +21,7 @@ from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm, Simula
 from shapleyprio.store import ManagedValue, Push, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from shapleyprio.fairness.runs import JobRecord
     from shapleyprio.service.push import PushCounts
@@ -63,6 +63,8 @@ class Cluster(SimulatedSlurm):
         before_write, after_write: happens once, at the next write.
         windows: what accounting was asked for.
         writes: what was written.
+        queues_read: how many times the whole queue was.
+        values_read: jobs at which it was read what stands there, time by time.
     """
 
     def __init__(
@@ -94,6 +96,8 @@ class Cluster(SimulatedSlurm):
         self.after_write: Callable[[], object] | None = None
         self.windows: list[tuple[int, int]] = []
         self.writes: list[tuple[str, dict[str, int]]] = []
+        self.queues_read = 0
+        self.values_read: list[set[int]] = []
 
     # -- what users do
 
@@ -133,10 +137,15 @@ class Cluster(SimulatedSlurm):
         return super().records(since, until)
 
     def pending(self) -> PendingQueue:
+        self.queues_read += 1
         queue = super().pending()
         readable = [job for job in queue.jobs if job.job_id not in self.unreadable]
         lost = [Malformed("squeue", str(job_id), "cut off") for job_id in self.unreadable]
         return PendingQueue(readable, [*queue.malformed, *lost])
+
+    def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
+        self.values_read.append(set(job_ids))
+        return super().values_of(channel, job_ids)
 
     def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
         _once(self, "before_write")

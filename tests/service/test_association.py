@@ -240,6 +240,19 @@ def test_check_demands_the_weight_and_the_flag(
 
 
 @pytest.mark.parametrize(
+    ("touch", "period", "count"), [(False, 300, 1), (False, 60, 0), (True, 300, 0)]
+)
+def test_check_warns_where_waiting_jobs_follow_late(
+    service: Service, *, touch: bool, period: int, count: int
+) -> None:
+    service.restart(config(push={"channel": "association", "touch": touch}))
+    service.slurm.layout_changes["settings"] = replace(SETTINGS, calc_period_seconds=period)
+    found = findings(service, "push.touch")
+    assert [finding.severity for finding in found] == [Severity.WARNING] * count
+    assert all("is 300 s" in finding.message for finding in found)
+
+
+@pytest.mark.parametrize(
     ("version", "powerless", "severity"),
     [
         ("22.05.8", False, Severity.ERROR),

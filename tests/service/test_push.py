@@ -282,14 +282,28 @@ def test_a_job_that_starts_meanwhile_is_unconfirmed(service: Service) -> None:
     assert (push.state, push.note) == (PushState.UNCONFIRMED, "no longer pending")
 
 
-def test_a_job_whose_line_cannot_be_read_afterwards_is_unconfirmed(service: Service) -> None:
-    service.slurm.fill("guest")
-    job = service.slurm.submit("physics", processing_time=9)
-    service.slurm.after_write = lambda: service.slurm.unreadable.add(job)
+@pytest.mark.parametrize("channel", ["site_factor", "nice"])
+def test_reading_back_does_not_read_the_whole_queue(
+    slurm: Cluster, store: Store, channel: str
+) -> None:
+    service = Service(slurm, store, config(push={"channel": channel}))
+    slurm.fill("guest")
+    jobs = [slurm.submit("physics", processing_time=9) for _ in range(5)]
     service.run()
-    (push,) = service.pushes(job)
-    note = "no longer pending, or its line could not be read"
-    assert (push.state, push.note) == (PushState.UNCONFIRMED, note)
+    slurm.queues_read, slurm.values_read = 0, []
+    new = slurm.submit("physics", processing_time=9)
+    assert service.run().pushed.applied == 1
+    assert (slurm.queues_read, slurm.values_read) == (1, [{new}])
+    slurm.die("after_write")
+    slurm.cancel(jobs[0])
+    newer = slurm.submit("physics", processing_time=9)
+    with pytest.raises(Crash):
+        service.run()
+    slurm.queues_read, slurm.values_read = 0, []
+    service.restart()
+    service.run()
+    assert service.pushes(newer)[0].state is PushState.APPLIED
+    assert (slurm.queues_read, slurm.values_read) == (1, [{newer}])
 
 
 # -- death between plan and write

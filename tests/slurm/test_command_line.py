@@ -244,6 +244,42 @@ def test_nobody_waits(programs: Programs, slurm: CommandLineSlurm) -> None:
     assert slurm.pending() == PendingQueue([], [])
 
 
+def test_some_jobs_are_asked_for_by_their_numbers(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.scontrol()
+    programs.install("sprio", f"{say('33 -70')}; {say('Unable to find jobs')}; {say('torn 5 6')}")
+    programs.install("squeue", f"{say('34 7')}; {say('99 1')}")
+    assert slurm.values_of("nice", [33, 34, 35]) == {33: -70, 34: 7}
+    assert programs.calls("sprio") == ["sprio -h --local -o %i %N"]
+    (asked,) = programs.calls("squeue")
+    assert asked.endswith("-o %A %y -j 34,35")
+    assert slurm.values_of("site_factor", [33]) == {33: -70}
+    assert programs.calls("sprio")[1:] == ["sprio -h --local -o %i %S -j 33"]
+    assert len(programs.calls("squeue")) == 1, "none is missing"
+
+
+def test_of_many_jobs_all_values_are_read_and_none_else_is_named(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.scontrol()
+    programs.install("sprio", f"{say('33 5')}; {say('400 6')}")
+    programs.install("squeue", f"{say('34')}; {say('400')}")
+    assert slurm.values_of("site_factor", range(200)) == {33: 5, 34: None}
+    assert not [call for call in programs.calls("s") if " -j " in call]
+
+
+def test_the_only_job_may_be_gone(programs: Programs, slurm: CommandLineSlurm) -> None:
+    programs.scontrol()
+    programs.install("sprio", say("Unable to find jobs matching user/id(s) specified"))
+    gone = "slurm_load_jobs error: Invalid job id specified"
+    programs.install("squeue", f"{say(gone)} >&2; exit 1")
+    assert slurm.values_of("nice", [33]) == {}
+    programs.install("squeue", f"{say('squeue: error: no such option')} >&2; exit 1")
+    with pytest.raises(SlurmRefusedError, match="no such option"):
+        slurm.values_of("nice", [33])
+
+
 def test_a_users_settings_do_not_change_the_answers(
     programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -555,6 +555,29 @@ def test_a_held_job_can_be_written_and_stays_held(harness: Harness) -> None:
     assert until_known(harness, job).site_factor == 30
 
 
+def test_what_stands_at_some_jobs_is_read_by_their_numbers(harness: Harness) -> None:
+    running = occupy(harness)
+    job, array, held = waiting(harness, nice=3), waiting(harness, array=4), waiting(harness, nice=8)
+    other = waiting(harness)
+    values = {str(job): 30, f"{array}_[0-3]": -20, f"{array}_1": 40, str(other): 50}
+    assert harness.slurm.write("site_factor", values) == {}
+    harness.hold(held)
+    (task,) = (one.job_id for one in pending(harness).values() if one.target == f"{array}_1")
+    for one in (job, array, task):
+        until_known(harness, one)
+    asked = [job, array, task, held, running, NO_JOB]
+    factors = {job: 30, array: -20, task: 40, held: None}
+    assert harness.slurm.values_of("site_factor", asked) == factors
+    assert harness.slurm.values_of("nice", asked) == {job: 3, array: 0, task: 0, held: 8}
+    assert harness.slurm.write("nice", {str(job): -7, str(held): -9}) == {}
+    many = [*asked, *range(NO_JOB, NO_JOB + 300)]
+    assert harness.slurm.values_of("nice", many) == {job: -7, array: 0, task: 0, held: -9}
+    assert harness.slurm.values_of("site_factor", many) == factors
+    for ids in ([], [NO_JOB], [running]):
+        assert harness.slurm.values_of("nice", ids) == {}
+    assert harness.slurm.values_of("nice", [held]) == {held: -9}
+
+
 def test_a_requeued_job_keeps_what_was_written(harness: Harness) -> None:
     job = occupy(harness)
     harness.slurm.write("site_factor", {str(job): 30})
@@ -713,6 +736,7 @@ def test_without_the_controller_the_records_are_still_there(harness: Harness) ->
         harness.slurm.pending,
         harness.slurm.layout,
         harness.slurm.nodes,
+        lambda: harness.slurm.values_of("nice", [job]),
         lambda: harness.slurm.write("site_factor", {str(job): 5}),
         lambda: harness.slurm.write("nice", {str(job): -5}),
         lambda: harness.slurm.write("association", {"physics": 5}),

@@ -150,6 +150,7 @@ def test_what_the_document_leaves_to_commands_starts_no_worker(stand_in: StandIn
         slurm.qos_priorities,
         slurm.layout,
         slurm.pending,
+        lambda: slurm.values_of("nice", [1]),
         lambda: list(slurm.records(0, 1)),
     ):
         with pytest.raises(SlurmUnavailableError):  # there is no sacctmgr, squeue, sacct

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.associations import UNSET_PRIORITY, AccountPriority, Association
-from shapleyprio.slurm.channels.base import Channel, ChannelValues, Claims, PriorityTarget
+from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Layout, PendingJob, Slurm
 from shapleyprio.slurm.priority import is_raw
@@ -32,6 +32,7 @@ class AccountPriorities(Channel):
 
     name = "association"
     written = "the association priority of the accounts of each organization"
+    carrier = "account"
     factor = "Assoc"
     shown_by = "association"
     yields = True
@@ -48,17 +49,15 @@ class AccountPriorities(Channel):
             for account, priority in slurm.account_priorities().items()
         ]
 
-    def values(self, slurm: Slurm, targets: Collection[str]) -> ChannelValues:
+    def values(self, slurm: Slurm, keys: Collection[str]) -> Mapping[str, int | None]:
         """Reads what is set at accounts; where slurmctld goes by something else, that."""
         stored = slurm.account_priorities()
-        known = [account for account in targets if account in stored]
+        known = [account for account in keys if account in stored]
         in_force = slurm.priorities_in_force(known)
-        return ChannelValues(
-            {
-                account: _value(stored[account], in_force.get(Association(account)))
-                for account in known
-            }
-        )
+        return {
+            account: _value(stored[account], in_force.get(Association(account)))
+            for account in known
+        }
 
     def key_of(self, job: PendingJob) -> str:
         """Returns the job's account."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 from shapleyprio.fairness.scale import Scale
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.findings import Finding
-from shapleyprio.slurm.port import Layout, Malformed, PendingJob, Slurm
+from shapleyprio.slurm.port import Layout, PendingJob, Slurm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,19 +52,6 @@ class PriorityTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelValues:
-    """What stands at the targets of a channel.
-
-    Attributes:
-        by_target: target -> its value, None where Slurm does not show it.
-        malformed: lines that could not be read. Targets or values may be missing because of them.
-    """
-
-    by_target: Mapping[str, int | None]
-    malformed: Sequence[Malformed] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Claims:
     """For which organization the things in Slurm count that a channel may write to.
 
@@ -88,6 +75,7 @@ class Channel(ABC):
     Attributes:
         name: in the configuration, in the store and to `Slurm.write`.
         written: what it writes, in words for the configuration's reference.
+        carrier: what carries the priority, in one word.
         job_field: the attribute of `PendingJob` that it writes; None if it writes no jobs.
         needs_qos: whether every organization with accounts needs a QOS of its own.
         factor: the one of Slurm's priority factors that carries the points; None for a summand
@@ -99,6 +87,7 @@ class Channel(ABC):
 
     name: ClassVar[str]
     written: ClassVar[str]
+    carrier: ClassVar[str]
     job_field: ClassVar[str | None] = None
     needs_qos: ClassVar[bool] = False
     factor: ClassVar[str | None] = None
@@ -129,8 +118,16 @@ class Channel(ABC):
         """
 
     @abstractmethod
-    def values(self, slurm: Slurm, targets: Collection[str]) -> ChannelValues:
-        """Reads what stands at targets now, and perhaps at others."""
+    def values(self, slurm: Slurm, keys: Collection[str]) -> Mapping[str, int | None]:
+        """Reads what stands at targets now, and perhaps at others.
+
+        Args:
+            slurm: asked for it.
+            keys: of the targets.
+
+        Returns:
+            Key -> value, None where Slurm does not show it; what is gone is left out.
+        """
 
     @abstractmethod
     def key_of(self, job: PendingJob) -> str:

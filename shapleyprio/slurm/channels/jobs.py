@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.slurm.channels.base import Channel, ChannelValues, Claims, PriorityTarget
+from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Layout, PendingJob, Slurm
 
@@ -14,6 +14,7 @@ from shapleyprio.slurm.port import Layout, PendingJob, Slurm
 class _JobChannel(Channel):
     """Writes a summand of the priority of every job that waits."""
 
+    carrier = "job"
     job_field: ClassVar[str]
 
     def _value_of(self, job: PendingJob) -> int | None:
@@ -40,12 +41,10 @@ class _JobChannel(Channel):
             if (value := self._value_of(job)) is not None
         ]
 
-    def values(self, slurm: Slurm, targets: Collection[str]) -> ChannelValues:  # noqa: ARG002 - it reads all
-        """Reads what stands at all waiting jobs now."""
-        queue = slurm.pending()
-        return ChannelValues(
-            {job.target: self._value_of(job) for job in queue.jobs}, queue.malformed
-        )
+    def values(self, slurm: Slurm, keys: Collection[str]) -> Mapping[str, int | None]:
+        """Reads what stands at the jobs now."""
+        found = slurm.values_of(self.name, [int(key) for key in keys])
+        return {str(job_id): value for job_id, value in found.items()}
 
     def key_of(self, job: PendingJob) -> str:
         """Returns the job's own key."""

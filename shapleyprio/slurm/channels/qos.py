@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from shapleyprio.fairness.scale import Scale
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.slurm.channels.base import Channel, ChannelValues, Claims, PriorityTarget
+from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Layout, PendingJob, Slurm
-from shapleyprio.slurm.priority import is_raw
-
-CALC_PERIOD_SECONDS = 60
-"""The shortest PriorityCalcPeriod there is."""
+from shapleyprio.slurm.priority import SHORTEST_CALC_PERIOD, is_raw
 
 
 class Qos(Channel):
@@ -22,6 +19,7 @@ class Qos(Channel):
 
     name = "qos"
     written = "the priority of one QOS for each organization"
+    carrier = "QOS"
     needs_qos = True
     factor = "QOS"
 
@@ -38,9 +36,9 @@ class Qos(Channel):
             if qos in claims.qos
         ]
 
-    def values(self, slurm: Slurm, targets: Collection[str]) -> ChannelValues:  # noqa: ARG002 - it reads all
+    def values(self, slurm: Slurm, keys: Collection[str]) -> Mapping[str, int | None]:  # noqa: ARG002 - it reads all
         """Reads the priorities of all QOS."""
-        return ChannelValues(dict(slurm.qos_priorities()))
+        return dict(slurm.qos_priorities())
 
     def key_of(self, job: PendingJob) -> str:
         """Returns the job's QOS."""
@@ -92,7 +90,7 @@ class Qos(Channel):
                     f"{hint}sacctmgr add qos {qos}",
                 )
         period = layout.settings.calc_period_seconds
-        if period > CALC_PERIOD_SECONDS:
+        if period > SHORTEST_CALC_PERIOD:
             yield Finding(
                 Severity.WARNING,
                 "PriorityCalcPeriod",

@@ -343,6 +343,19 @@ class SimulatedSlurm:
             malformed=[line for line in self.malformed if line.source == "squeue"],
         )
 
+    def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
+        """Reads site factors or nices of some waiting jobs."""
+        self._need("slurmctld")
+        self._engine.settle()
+        job_field = CHANNELS[channel].job_field
+        assert job_field is not None, f"channel {channel} writes no jobs"
+        waiting = self._engine.waiting.jobs
+        return {
+            job_id: getattr(waiting[job_id].pending(), job_field)
+            for job_id in job_ids
+            if job_id in waiting
+        }
+
     def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
         """Writes site factors, nices, or priorities of QOS or accounts."""
         if not values:
