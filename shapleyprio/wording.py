@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 MISSING = "–"  # noqa: RUF001  # the dash of tables
@@ -206,13 +206,26 @@ def time_of_day(second: int) -> str:
     return f"{_local(second):%H:%M:%S}"
 
 
-def utc_minute(second: int) -> str:
-    """Returns a second since the epoch as date and time in UTC, without seconds.
+def local_minute(second: int) -> str:
+    """Returns a second since the epoch as local date and time, without seconds."""
+    return f"{_local(second):%Y-%m-%d %H:%M}"
 
-    >>> utc_minute(1767225600)
-    '2026-01-01 00:00'
-    """
-    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M}"
+
+def zone_name(second: int) -> str:
+    """Returns the name that the local time zone has at a second since the epoch, such as CEST."""
+    return f"{_local(second):%Z}"
+
+
+def offset_of_zone(second: int) -> int:
+    """Returns by how many seconds local time is ahead of UTC at a second since the epoch."""
+    return int((_local(second).utcoffset() or timedelta()).total_seconds())
+
+
+def dates(begin: int, end: int) -> str:
+    """Returns a stretch of time, in seconds since the epoch, as local dates with the time zone."""
+    first, last = zone_name(begin), zone_name(end)
+    changed = "" if first == last else f" {first}"
+    return f"{local_minute(begin)}{changed} to {local_minute(end)} {last}"
 
 
 def _local(second: int) -> datetime:

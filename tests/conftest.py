@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from shapleyprio.testbed.configuration import ClusterSpec
+
+os.environ["TZ"] = "UTC"  # times are shown in local time, and tests expect them as on CI
+time.tzset()
 
 # where a failure would surprise, the same examples every time; elsewhere new ones
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)

@@ -9,13 +9,21 @@ from rich.console import Console
 from rich.table import Table
 
 from shapleyprio.audit.auditing import Audit
-from shapleyprio.audit.results import OWNERS_UNKNOWN
+from shapleyprio.audit.findings import caveats, stability, verdict
 from shapleyprio.audit.stability import Coalition
 from shapleyprio.cli.tables import plain_table
 from shapleyprio.cli.workload_tables import announce
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.results import jobs_of
-from shapleyprio.wording import SECONDS_OF_AN_HOUR, decimal, percent, utc_minute, whole
+from shapleyprio.wording import (
+    SECONDS_OF_AN_HOUR,
+    decimal,
+    delay,
+    duration,
+    local_minute,
+    percent,
+    whole,
+)
 
 EVERYBODY = "together"
 
@@ -24,7 +32,7 @@ def render(console: Console, log: Log, audit: Audit) -> None:
     """Prints everything."""
     sections = list(_sections(log, audit))
     announce(console, log, audit.workload, [table for _, table, _ in sections])
-    for line in _verdict(audit):
+    for line in (verdict(audit), stability(audit)):
         console.print()
         console.print(line, markup=False, soft_wrap=True)
     for title, table, legend in sections:
@@ -33,8 +41,8 @@ def render(console: Console, log: Log, audit: Audit) -> None:
         console.print(table)
         if legend:
             console.print(legend, markup=False, style="dim", soft_wrap=True)
-    for line in _missing(audit):
-        console.print()
+    console.print()
+    for line in caveats(audit):
         console.print(line, markup=False, soft_wrap=True)
 
 
@@ -45,8 +53,8 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, Table, str]]:
     yield (
         f"Too early or too late, against {fair}{estimated}",
         _drifts(audit),
-        "drift: (ψ − ψ*) / p_tot, together Δψ/p_tot; delay: by how many hours a part of the "
-        "organization's own work came too late, − too early",
+        "drift: all that was late or ahead for it, spread over everybody's work, together without "
+        "signs; delay: by how much its own work came late or ahead",
     )
     if audit.carried is None:
         yield "Used, processor-hours", _over_time(log, audit), ""
@@ -64,14 +72,13 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, Table, str]]:
     yield (
         "Stability: who would have had more alone, with their own nodes",
         _stability(audit),
-        "gain: v(C) − Σψ of the members, in processor-hours that come one hour earlier (ph·h), "
-        "relative to their Σψ, and for each part of their work; if fair: what they would have "
-        f"gained under {fair} without leaving",
+        "relative: how much more they would have had alone, of what they had; alone: by how much "
+        f"their work would have come ahead; if fair: the same under {fair}, without leaving",
     )
     yield (
-        "Each organization alone: hours by which a part of its work would have come earlier",
+        "Each organization alone: when its work would have come, against each schedule",
         _alone(audit),
-        "− later: it is better off in the consortium",
+        "late: it is better off in the consortium",
     )
 
 
@@ -89,15 +96,15 @@ def _drifts(audit: Audit) -> Table:
             name,
             whole(int(workload.owned[u])),
             whole(jobs[u]),
-            *(f"{decimal(drift, sign='+')} s" for drift in drifts),
-            *(_hours(assessed.delays[u]) for assessed in compared),
+            *(delay(-drift) for drift in drifts),
+            *(delay(assessed.delays[u]) for assessed in compared),
         )
     table.add_row(
         EVERYBODY,
         whole(workload.system_processors),
         whole(sum(jobs)),
-        *(f"{decimal(assessed.result.unfairness or 0)} s" for assessed in compared),
-        *(_hours(-sum(assessed.result.drifts or (), Fraction(0))) for assessed in compared),
+        *(duration(float(assessed.result.unfairness or 0)) for assessed in compared),
+        *(delay(-sum(assessed.result.drifts or (), Fraction(0))) for assessed in compared),
     )
     return table
 
@@ -149,78 +156,25 @@ def _alone(audit: Audit) -> Table:
     )
     for u, name in enumerate(audit.workload.organizations):
         gains = (assessed.stability.organizations[u].earlier for assessed in audit.schedules)
-        table.add_row(name, *map(_hours, gains))
+        table.add_row(name, *map(_ahead, gains))
     return table
 
 
-def _verdict(audit: Audit) -> Iterator[str]:
-    """Yields two sentences and what they rest on."""
-    recorded, names = audit.recorded, audit.workload.organizations
-    u, delay = audit.latest
-    hours = decimal(delay / SECONDS_OF_AN_HOUR)
-    worst = (
-        f"; latest for {names[u]}, whose work came {hours} h later than was fair."
-        if delay > 0 and hours != decimal(0)
-        else "; nobody's work came later than was fair."
-    )
-    unfairness = recorded.result.unfairness or Fraction(0)
-    yield (
-        f"A part of work came {decimal(unfairness / SECONDS_OF_AN_HOUR)} h too "
-        f"early or too late on average{worst}"
-    )
-    found, fair = recorded.stability, audit.reference
-    if found.strongest is None:
-        yield "Stable: no organization or group of them would have had more alone."
-        return
-    policy = fair.result.schedule.policy
-    yield (
-        f"Not stable: {found.gaining:,} of {found.coalitions:,} coalitions would have had more "
-        f"alone (under {policy} {fair.stability.gaining:,}). The strongest reason to leave: "
-        f"{found.strongest.named(names)}{_prospects(found.strongest, policy)}."
-    )
+_GAIN = ("relative", "alone", "if fair")
 
 
-def _prospects(coalition: Coalition, policy: str) -> str:
-    """Says what leaving would have brought a coalition, and what fairness would have."""
-    alone, fair = coalition.earlier, coalition.earlier_if_fair
-    if alone is None or fair is None:
-        return ""
-    when = "earlier" if fair >= 0 else "later"
-    return (
-        f"; alone their work would have come {decimal(alone / SECONDS_OF_AN_HOUR)} h earlier, "
-        f"under {policy} {decimal(abs(fair) / SECONDS_OF_AN_HOUR)} h {when} without leaving"
-    )
-
-
-def _missing(audit: Audit) -> Iterator[str]:
-    if audit.carried is None:
-        yield f"{OWNERS_UNKNOWN}: contributions and who carried whom are left out"
-    if audit.orderings is not None:
-        yield (
-            f"coalitions were sampled from {audit.orderings} random orderings and start jobs by "
-            "release; others may have more reason to leave"
-        )
-    if reasons := audit.workload.left_out_in_words:
-        yield f"left out: {reasons}"
-    if audit.unknown_starts:
-        yield f"{audit.unknown_starts:,} jobs without a recorded start count as not started"
-
-
-_GAIN = ("gain", "relative", "earlier", "if fair")
-
-
-def _gain(coalition: Coalition) -> tuple[str, str, str, str]:
+def _gain(coalition: Coalition) -> tuple[str, str, str]:
     relative = coalition.relative_gain
     return (
-        f"{decimal(Fraction(coalition.gain, SECONDS_OF_AN_HOUR**2), sign='+')} ph·h",
         "∞" if relative is None else percent(relative, digits=2, sign="+"),
-        _hours(coalition.earlier),
-        _hours(coalition.earlier_if_fair),
+        _ahead(coalition.earlier),
+        _ahead(coalition.earlier_if_fair),
     )
 
 
-def _hours(seconds: Fraction | None) -> str:
-    return "" if seconds is None else f"{decimal(seconds / SECONDS_OF_AN_HOUR, sign='+')} h"
+def _ahead(seconds: Fraction | None) -> str:
+    """Returns by how much work would have come ahead of when it came."""
+    return delay(None if seconds is None else -seconds)
 
 
 def _processor_hours(processor_seconds: int) -> str:
@@ -236,8 +190,8 @@ def _signed(audit: Audit, processor_seconds: Sequence[int]) -> Iterator[str]:
 
 
 def _moment(log: Log, audit: Audit, second: int) -> str:
-    """Formats a time of the window: as date in UTC, in SWF as seconds since the first release."""
+    """Formats a time of the window: as local date, or as seconds since the first release."""
     window = audit.workload.window
-    if log.format == "swf":
+    if log.epoch is None:
         return f"{window.start - int(log.release.min()) + second:,} s"
-    return utc_minute(window.start + second)
+    return local_minute(log.epoch + window.start + second)

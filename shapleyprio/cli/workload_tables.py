@@ -11,7 +11,7 @@ from shapleyprio.cli.tables import make_room, plain_table
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.results import Result, jobs_of
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workload import Workload, period_in_words
 from shapleyprio.wording import decimal, whole
 
 LEGEND = (
@@ -38,11 +38,10 @@ def announce(
         jobs: what to call the workload's jobs.
     """
     make_room(console, tables)
-    start = workload.window.start - int(log.release.min())
     console.print(
         f"{log.source}: {len(workload.job):,} {jobs} of {len(workload.organizations)} "
-        f"organizations on {workload.system_processors:,} processors, released in "
-        f"{workload.window.length:,} s from second {start:,} on",
+        f"organizations on {workload.system_processors:,} processors, released "
+        f"{period_in_words(log, workload.window)}",
         markup=False,
         soft_wrap=True,
     )

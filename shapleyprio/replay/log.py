@@ -70,6 +70,8 @@ class Log:
         placed: whose processors were used, where the log itself knows (the daemon's store).
         system_processors: how many processors the system had, where the log says.
         owned: organization -> processors that it brought when last seen, where the log knows.
+        epoch: seconds since 1970 of the log's second 0; None where the log does not say, so that
+            its times have no dates.
         left_out: reason -> how many jobs or lines are missing here because of it.
         malformed: the first lines that could not be read; left_out["malformed"] counts all.
     """
@@ -86,5 +88,6 @@ class Log:
     placed: RecordedProcessors | None = None
     system_processors: int | None = None
     owned: Mapping[str, int] = field(default_factory=dict)
+    epoch: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     malformed: tuple[MalformedLine, ...] = ()

@@ -168,6 +168,7 @@ def read_sacct(
     log = Log(
         source=source,
         format="sacct",
+        epoch=0,
         job=job,
         release=release,
         start=start,

@@ -143,6 +143,7 @@ def _of_rows(
     return Log(
         source=source,
         format="store",
+        epoch=0,
         job=columns["job"],
         release=columns["release"],
         start=columns["start"],

@@ -38,6 +38,9 @@ _FINE, _NO_NUMBER, _NOT_WHOLE, _TOO_LARGE, _TOO_LOW, _TOO_FEW = range(6)
 
 _HEADER = re.compile(rb"(?:\s*;[^\n]*)*")
 _MAX_PROCS = re.compile(rb"^\s*;\s*MaxProcs:\s*([0-9]{1,15})\s*$", re.MULTILINE | re.IGNORECASE)
+_UNIX_START = re.compile(
+    rb"^\s*;\s*UnixStartTime:\s*([0-9]{1,10})\s*$", re.MULTILINE | re.IGNORECASE
+)
 
 
 def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
@@ -75,7 +78,8 @@ def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
             labels={
                 name: _numbered(columns[name]) for name in ("user", "group", "queue", "partition")
             },
-            system_processors=_system_processors(text),
+            system_processors=_in_header(text, _MAX_PROCS),
+            epoch=_in_header(text, _UNIX_START),
             left_out={MALFORMED: faulty},
             malformed=malformed,
         )
@@ -88,9 +92,9 @@ def _numbered(column: NDArray[np.int64]) -> Labels:
     return Labels(codes, tuple(str(number) for number in numbers.tolist()))
 
 
-def _system_processors(text: bytes) -> int | None:
+def _in_header(text: bytes, field: re.Pattern[bytes]) -> int | None:
     header = _HEADER.match(text)
-    found = _MAX_PROCS.search(header.group()) if header else None
+    found = field.search(header.group()) if header else None
     return int(found.group(1)) or None if found else None
 
 

@@ -19,7 +19,7 @@ from shapleyprio.replay.choices import (
 )
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
-from shapleyprio.wording import whole
+from shapleyprio.wording import dates, duration, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +136,18 @@ def whole_log(log: Log) -> Window:
     return Window(start=first, length=int(log.release.max()) + 1 - first)
 
 
+def period_in_words(log: Log, window: Window) -> str:
+    """Returns when a window was, for after a verb: in dates, where the log has them.
+
+    Without dates it counts from the log's first release, as options do.
+    """
+    if log.epoch is not None:
+        begin = log.epoch + window.start
+        return f"from {dates(begin, begin + window.length)}"
+    first = window.start - int(log.release.min())
+    return f"in {duration(window.length)} from second {whole(first)} on"
+
+
 def workload_of(
     log: Log,
     consortium: Consortium,
@@ -171,8 +183,8 @@ def workload_of(
         )
     if len(taken) == 0:
         raise WorkloadError(
-            f"no job of any organization was released from second {window.start} on for "
-            f"{window.length} s",
+            f"no job of any organization was released {period_in_words(log, window)}; the log's "
+            f"jobs were released {period_in_words(log, whole_log(log))}",
             Remedy.OTHER_WINDOW,
         )
     if placement == "recorded" and consortium.placed is None:

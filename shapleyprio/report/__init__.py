@@ -28,13 +28,14 @@ from shapleyprio.report.charts import MatrixWords, heat_map, stacked_bars, trend
 from shapleyprio.report.colors import colors_of
 from shapleyprio.report.comparisons import bars, counts, intervals, signed_bars, spread
 from shapleyprio.report.encodings import TimeAxis
-from shapleyprio.report.page import Chart, Choice, Page, ReportError, Section, Table
+from shapleyprio.report.page import Chart, Choice, Front, Page, ReportError, Section, Table
 from shapleyprio.report.picture import write_pictures
 from shapleyprio.report.writing import render, write_page
 
 __all__ = [
     "Chart",
     "Choice",
+    "Front",
     "MatrixWords",
     "Page",
     "ReportError",

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapleyprio.audit.auditing import Audit
+from shapleyprio.audit.findings import advice, caveats, verdict
 from shapleyprio.replay.log import Log
+from shapleyprio.replay.workload import period_in_words
 from shapleyprio.report import audit_sections, replay_sections
-from shapleyprio.report.page import Page
+from shapleyprio.report.front import about, reading
+from shapleyprio.report.page import Front, Page, Section
 from shapleyprio.report.provenance import versions
 from shapleyprio.report.replay_page import choice_of, parameters_of
 from shapleyprio.report.replayed import Replayed
-from shapleyprio.wording import duration, whole
+from shapleyprio.wording import whole
 
 
 def audit_page(
-    log: Log, audit: Audit, *, options: Mapping[str, str], command: str | None = None
+    log: Log,
+    audit: Audit,
+    *,
+    options: Mapping[str, str],
+    command: str | None = None,
+    title: str | None = None,
+    earlier: Audit | None = None,
+    continued: bool = False,
 ) -> Page:
     """Makes the report of an audit.
 
@@ -24,6 +34,9 @@ def audit_page(
         audit: what was found out about it.
         options: name -> value: what else was asked for.
         command: that makes the report anew.
+        title: of the page; None to name the log.
+        earlier: the same of the period before; None where the log does not reach back so far.
+        continued: whether what ran and waited when the period began is part of all schedules.
 
     Raises:
         ReplayError: the log cannot be read any more.
@@ -31,11 +44,12 @@ def audit_page(
     results = [assessed.result for assessed in audit.schedules]
     fair = audit.reference.result.schedule.policy
     replayed = Replayed(log, audit.workload, results, reference=fair)
-    drift = replay_sections.drift(replayed)
+    drift, owed = replay_sections.drift(replayed), replay_sections.owed(replayed)
     return Page(
-        title=f"How fair was it? {log.source.rpartition('/')[2]}",
+        title=title or f"How fair was it? {log.source.rpartition('/')[2]}",
         verdict=verdict(audit),
         sections=(
+            audit_sections.outcome(replayed, audit),
             replay_sections.comparison(replayed),
             audit_sections.delays(replayed, audit),
             replay_sections.lending(replayed),
@@ -43,7 +57,7 @@ def audit_page(
             audit_sections.stability(audit),
             audit_sections.alone(replayed, audit),
             *([] if drift is None else [drift]),
-            replay_sections.standing(replayed),
+            *([] if owed is None else [owed]),
             replay_sections.waits(replayed),
             replay_sections.utilization(replayed),
         ),
@@ -57,43 +71,26 @@ def audit_page(
         organizations=replayed.colors,
         choice=choice_of(replayed),
         command=command,
+        front=Front(
+            about=about(log, audit.workload),
+            reading=reading(fair, replayed.policies),
+            advice=advice(audit),
+            caveats=(*caveats(audit, continued=continued), *_nothing_before(earlier)),
+            before=_before(log, audit, earlier),
+        ),
     )
 
 
-def verdict(audit: Audit) -> str:
-    """Returns the outcome in two sentences."""
-    return f"{_how_fair(audit)} {_how_stable(audit)}"
+def _before(log: Log, audit: Audit, earlier: Audit | None) -> Section | None:
+    if earlier is None:
+        return None
+    return audit_sections.before(audit, earlier, period_in_words(log, earlier.workload.window))
 
 
-def _how_fair(audit: Audit) -> str:
-    recorded, names = audit.recorded, audit.workload.organizations
-    latest, delay = audit.latest
-    clause = (
-        f"{names[latest]} waited longest: a part of its work came {duration(float(delay))}"
-        " later than was fair"
-        if delay > 0
-        else "nobody's work came later than was fair"
-    )
-    gap = duration(float(recorded.result.unfairness or 0))
-    return f"A part of work came {gap} too early or too late on average, and {clause}."
-
-
-def _how_stable(audit: Audit) -> str:
-    found, names = audit.recorded.stability, audit.workload.organizations
-    strongest = found.strongest
-    if strongest is None:
-        return "No organization or group of them would have had more alone."
-    clause = ""
-    if strongest.earlier is not None and strongest.earlier_if_fair is not None:
-        alone, fair = float(strongest.earlier), float(strongest.earlier_if_fair)
-        clause = (
-            f": alone a part of their work would have come {duration(alone)} earlier, in the fair "
-            f"schedule {duration(abs(fair))} {'earlier' if fair >= 0 else 'later'} without leaving"
-        )
-    return (
-        f"Of {found.coalitions:,} coalitions {found.gaining:,} would have had more alone, and "
-        f"{strongest.named(names)} had the strongest reason to leave{clause}."
-    )
+def _nothing_before(earlier: Audit | None) -> tuple[str, ...]:
+    if earlier is not None:
+        return ()
+    return ("The log does not hold the period before, so these figures stand alone.",)
 
 
 def _coalitions(audit: Audit) -> str:

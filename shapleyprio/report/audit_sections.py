@@ -7,27 +7,44 @@ from fractions import Fraction
 from itertools import accumulate
 
 from shapleyprio.audit.auditing import Assessed, Audit
+from shapleyprio.audit.findings import stability as in_words
 from shapleyprio.audit.stability import Coalition
+from shapleyprio.replay.policies.titles import title_of
 from shapleyprio.report.charts import trends
 from shapleyprio.report.comparisons import bars
 from shapleyprio.report.page import Cell, Section, Table, columns_of
 from shapleyprio.report.replayed import Replayed
-from shapleyprio.wording import SECONDS_OF_AN_HOUR, duration, percent
+from shapleyprio.wording import SECONDS_OF_AN_HOUR, decimal, delay, duration, percent, whole
 
 MOST_MOMENTS = 200
 """Largest number of periods that are shown; sums until then, so that none is lost."""
 
 
-def delays(replayed: Replayed, audit: Audit) -> Section:
-    """Shows by how long each organization's own work came too late."""
+def outcome(replayed: Replayed, audit: Audit) -> Section:
+    """Shows by how long each organization's own work really came too late."""
     return _organizations(
         replayed,
-        audit,
+        [audit.recorded],
+        "outcome",
+        lambda assessed: assessed.delays,
+        title="Whose work came too late, and by how much",
+        note="Hours by which an organization's own work came later than in the fair schedule, on "
+        "average; to the left of zero it came earlier.",
+        choice=None,
+    )
+
+
+def delays(replayed: Replayed, audit: Audit) -> Section:
+    """Shows by how long each organization's own work comes too late in every schedule."""
+    return _organizations(
+        replayed,
+        audit.schedules,
         "delays",
         lambda assessed: assessed.delays,
-        title="Whose work came too late",
-        note="By how many hours a part of an organization's own work came later than in the fair "
-        f"schedule of {replayed.reference}, on average; to the left it came earlier.",
+        title="Whose work comes too late under another schedule",
+        note="As on the first page, for the schedule that is chosen above: hours by which an "
+        "organization's own work comes later than in the fair schedule, on average.",
+        choice=replayed.initial,
     )
 
 
@@ -35,13 +52,52 @@ def alone(replayed: Replayed, audit: Audit) -> Section:
     """Shows whether each organization would have been better off alone."""
     return _organizations(
         replayed,
-        audit,
+        audit.schedules,
         "alone",
         lambda assessed: [alone.earlier for alone in assessed.stability.organizations],
         title="Each organization alone",
-        note="By how many hours a part of its work would have come earlier, had it had nothing but "
-        "its own processors; to the left later: it is better off with the others.",
+        note="Hours by which its work would have come earlier, had it had nothing but its own "
+        "processors; to the left of zero later: it is better off with the others. What happened "
+        "had to do with outages, partitions and wide jobs, and being alone here has not.",
+        choice=replayed.initial,
+        sign=-1,
     )
+
+
+def before(audit: Audit, earlier: Audit, period: str) -> Section:
+    """Shows the figures of the period before beside those of an audit.
+
+    Args:
+        audit: of the period.
+        earlier: of the period before, with the same organizations.
+        period: when that was, in words.
+    """
+    both = (earlier, audit)
+    late = [
+        (f"{name}'s work", *(delay(one.recorded.delays[u]) for one in both))
+        for u, name in enumerate(audit.workload.organizations)
+    ]
+    return Section(
+        title="Against the period before",
+        note=f"The period before: jobs released {period}.",
+        chart=None,
+        table=Table(
+            headings=("", "before", "now"),
+            rows=[
+                (
+                    "too early or too late",
+                    *(duration(float(one.recorded.result.unfairness or 0)) for one in both),
+                ),
+                *late,
+                ("jobs", *(whole(len(one.workload.job)) for one in both)),
+                ("processor-hours used", *(whole(_used(one)) for one in both)),
+            ],
+        ),
+    )
+
+
+def _used(audit: Audit) -> int:
+    return round(sum(sum(one.used) for one in audit.periods) / SECONDS_OF_AN_HOUR)
 
 
 def exchange(replayed: Replayed, audit: Audit) -> Section:
@@ -88,21 +144,18 @@ def exchange(replayed: Replayed, audit: Audit) -> Section:
 
 def stability(audit: Audit) -> Section:
     """Shows who would have had more alone."""
-    fair = audit.reference.result.schedule.policy
     sampled = "" if audit.orderings is None else "sampled "
     return Section(
-        title="Who would have left",
-        note="Coalitions that would have had more alone, with their own processors, and the one "
-        "with the strongest reason. Gain: v(C) − Σψ of the members, in processor-hours that come "
-        "one hour earlier, relative to their Σψ, and in hours for each part of their work; if "
-        f"fair: what they would have gained under {fair} without leaving.",
+        title="Would anybody have had more alone?",
+        note=f"{in_words(audit)} Below: how many groups would have had more alone under each "
+        "schedule, the one with the strongest reason, by what part of what they had, and how "
+        "much earlier their work would have come, alone and if they had stayed and all had been "
+        "fair.",
         chart=None,
         table=Table(
             headings=(
-                "schedule",
-                f"gaining of {audit.recorded.stability.coalitions:,} {sampled}coalitions",
-                *("strongest reason to leave", "gain, ph·h", "relative"),
-                *("earlier, h", "if fair, h"),
+                *("schedule", f"of {audit.recorded.stability.coalitions:,} {sampled}groups"),
+                *("strongest reason", "more", "earlier, h", "if fair, h"),
             ),
             rows=[row for assessed in audit.schedules for row in _reasons(audit, assessed)],
         ),
@@ -110,39 +163,55 @@ def stability(audit: Audit) -> Section:
 
 
 def _reasons(audit: Audit, assessed: Assessed) -> Iterator[Sequence[Cell]]:
-    found, policy = assessed.stability, assessed.result.schedule.policy
+    found, title = assessed.stability, title_of(assessed.result.schedule.policy)
     if found.strongest is None or found.strongest_relative is None:
-        yield (policy, 0, "nobody", None, None, None, None)
+        yield (title, 0, "nobody", None, None, None)
         return
     names = audit.workload.organizations
     strongest = found.strongest.named(names)
-    yield (policy, found.gaining, strongest, *_gain(found.strongest))
+    yield (title, found.gaining, strongest, *_gain(found.strongest))
     if found.strongest_relative != found.strongest:
         relatively = f"{found.strongest_relative.named(names)} (relatively)"
-        yield (policy, found.gaining, relatively, *_gain(found.strongest_relative))
+        yield (title, found.gaining, relatively, *_gain(found.strongest_relative))
 
 
 def _gain(coalition: Coalition) -> tuple[Cell, ...]:
     relative = coalition.relative_gain
     return (
-        coalition.gain / SECONDS_OF_AN_HOUR**2,
         "∞" if relative is None else percent(relative, digits=2),
-        _hours(coalition.earlier),
-        _hours(coalition.earlier_if_fair),
+        _decimal_hours(coalition.earlier),
+        _decimal_hours(coalition.earlier_if_fair),
     )
+
+
+def _decimal_hours(seconds: Fraction | None) -> str | None:
+    return None if seconds is None else decimal(seconds / SECONDS_OF_AN_HOUR)
 
 
 def _organizations(
     replayed: Replayed,
-    audit: Audit,
+    schedules: Sequence[Assessed],
     name: str,
     seconds: Callable[[Assessed], Sequence[Fraction | None]],
     *,
     title: str,
     note: str,
+    choice: str | None,
+    sign: int = 1,
 ) -> Section:
-    """Shows one number of each organization under each schedule."""
-    found = {assessed.result.schedule.policy: seconds(assessed) for assessed in audit.schedules}
+    """Shows one number of each organization under each of the schedules.
+
+    Args:
+        replayed: with the organizations.
+        schedules: to choose from.
+        name: of the chart.
+        seconds: of each organization in a schedule.
+        title: of the section.
+        note: on the chart.
+        choice: that is shown at first; None where nothing can be chosen.
+        sign: 1 where a positive number is late, −1 where it is ahead.
+    """
+    found = {assessed.result.schedule.policy: seconds(assessed) for assessed in schedules}
     return Section(
         title=title,
         note=note,
@@ -155,7 +224,7 @@ def _organizations(
                         policy,
                         organization,
                         float(value) / SECONDS_OF_AN_HOUR,
-                        duration(float(value)),
+                        delay(value * sign),
                     )
                     for policy, values in found.items()
                     for organization, value in zip(replayed.colors, values, strict=True)
@@ -164,10 +233,10 @@ def _organizations(
             ),
             title="hours",
             colors=replayed.colors,
-            choice=replayed.initial,
+            choice=choice,
         ),
         table=Table(
-            headings=("organization", *(f"{policy}, h" for policy in found)),
+            headings=("organization", *(f"{title_of(policy)}, h" for policy in found)),
             rows=[
                 (organization, *(_hours(values[u]) for values in found.values()))
                 for u, organization in enumerate(replayed.colors)

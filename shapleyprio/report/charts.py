@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shapleyprio.report.encodings import (
-    ROW,
     SHORT,
     Spec,
     TimeAxis,
     filters,
     label,
+    named_rows,
     number,
     organizations,
     params,
@@ -29,11 +29,8 @@ from shapleyprio.report.page import Chart, Data
 TALL = 300
 """Height of a chart over time, in pixels."""
 
-WRITTEN = (
-    "datum.value < 0.05 ? '' : "
-    "format(datum.value, datum.value < 10 ? '.1f' : datum.value < 1000 ? '.0f' : '.2~s')"
-)
-"""What stands in a cell."""
+FITTING = "clamp(width / length(domain('x')) / 4, 7, 11)"
+"""Size of what is written in a cell of a matrix, in pixels."""
 
 
 def trends(
@@ -190,15 +187,16 @@ def heat_map(
 
     Args:
         name: of the chart.
-        data: choice, organization, owner, value, part (of the row's sum).
+        data: choice, organization, owner, value, part (of the row's sum), written (in the cell).
         rows: organizations in order.
         columns: owners in order.
         choice: that is shown at first; None where nothing can be chosen.
         words: titles, and what makes a cell dark.
     """
     shaded_by = words.shaded_by
+    height, row_axis = named_rows(rows)
     shades = "~s" if shaded_by == "value" else ".0%"
-    narrow = "width < 100 * length(domain('x'))"
+    narrow = f"width < {7 * max(map(len, columns), default=1)} * length(domain('x'))"
     largest = f"isValid(datum.most) ? datum.{shaded_by} / datum.most : 0"
     spec: Spec = {
         "params": params(choice=choice),
@@ -206,9 +204,8 @@ def heat_map(
             *filters(choice),
             {"joinaggregate": [{"op": "max", "field": shaded_by, "as": "most"}]},
             {"calculate": largest, "as": "height"},
-            {"calculate": WRITTEN, "as": "written"},
         ],
-        "height": ROW * len(rows),
+        "height": height,
         "encoding": {
             "x": {
                 "field": "owner",
@@ -217,7 +214,7 @@ def heat_map(
                 "sort": list(columns),
                 "axis": {
                     "orient": "top",
-                    "labelLimit": 110,
+                    "labelLimit": 0,
                     "labelAngle": {"expr": f"{narrow} ? -90 : 0"},
                     "labelAlign": {"expr": f"{narrow} ? 'left' : 'center'"},
                     "labelBaseline": {"expr": f"{narrow} ? 'middle' : 'bottom'"},
@@ -228,12 +225,12 @@ def heat_map(
                 "type": "nominal",
                 "title": words.rows,
                 "scale": {"domain": list(rows)},
-                "axis": {"labelLimit": 180},
+                "axis": row_axis,
             },
         },
         "layer": [
             {
-                "mark": {"type": "rect", "stroke": "white", "strokeWidth": 2},
+                "mark": {"type": "rect"},
                 "encoding": {
                     "color": {
                         "field": shaded_by,
@@ -251,14 +248,13 @@ def heat_map(
                 },
             },
             {
-                "mark": {"type": "text", "fontSize": 11},
+                "mark": {"type": "text", "fontSize": {"expr": FITTING}},
                 "encoding": {
                     "text": {"field": "written"},
                     "color": {
                         "condition": {"test": "datum.height > 0.5", "value": "white"},
                         "value": "#222",
                     },
-                    "opacity": {"value": {"expr": "width < 34 * length(domain('x')) ? 0 : 1"}},
                 },
             },
         ],

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 OKABE_ITO = (
     *("#0072B2", "#E69F00", "#009E73", "#D55E00"),
-    *("#56B4E9", "#CC79A7", "#000000", "#F0E442"),
+    *("#56B4E9", "#CC79A7", "#7F7F7F", "#F0E442"),
 )
-"""Okabe & Ito, *Color universal design* (2008); yellow, the palest on white, comes last."""
+"""Okabe & Ito, *Color universal design* (2008), with gray for their black, which a dark screen
+hides; yellow, the palest on white, comes last."""
 
 SHADES = ((0x00, 0.0), (0x60, 0.5), (0xFF, 0.5))
 """What each further round of eight is mixed with, and how much of that."""

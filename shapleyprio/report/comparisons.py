@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from shapleyprio.report.encodings import (
-    ROW,
     SHORT,
     Spec,
     chosen,
     filters,
     label,
+    named_rows,
     number,
     organizations,
     params,
@@ -76,11 +76,12 @@ def spread(
         to = {} if end is None else {"x2": {"field": end}}
         return {"mark": mark, "encoding": {"x": {**x, "field": begin}, **to}}
 
+    height, y = _rows(of, colors)
     spec: Spec = {
         "params": params(choice=choice),
         "transform": filters(choice),
-        "height": ROW * len(colors),
-        "encoding": {"y": _rows(of, colors), "color": color, "tooltip": described},
+        "height": height,
+        "encoding": {"y": y, "color": color, "tooltip": described},
         "layer": [
             layer({"type": "rule", "strokeWidth": 2}, "p5", "p95"),
             layer({"type": "bar", "height": 14, "fillOpacity": 0.75}, "p25", "p75"),
@@ -104,11 +105,12 @@ def signed_bars(
     """
     seconds = quantity("value", title, axis={"labelExpr": SHORT, "tickCount": 5})
     right = {"op": "sum", "field": "above", "as": "right"}
+    height, y = _rows("policy", policies)
     spec: Spec = {
         "params": params(),
         "transform": filters(None),
-        "height": ROW * len(policies),
-        "encoding": {"y": _rows("policy", policies)},
+        "height": height,
+        "encoding": {"y": y},
         "layer": [
             {
                 "mark": {"type": "bar", "height": 18},
@@ -138,7 +140,9 @@ def signed_bars(
     return Chart(name=name, spec=spec, data=data)
 
 
-def bars(name: str, data: Data, *, title: str, colors: Mapping[str, str], choice: str) -> Chart:
+def bars(
+    name: str, data: Data, *, title: str, colors: Mapping[str, str], choice: str | None
+) -> Chart:
     """Draws a bar for each organization, to the right above zero, to the left below.
 
     Args:
@@ -146,17 +150,18 @@ def bars(name: str, data: Data, *, title: str, colors: Mapping[str, str], choice
         data: choice, organization, value, label (what stands beside the bar).
         title: of the values.
         colors: of organizations.
-        choice: that is shown at first.
+        choice: that is shown at first; None where nothing can be chosen.
     """
     value = quantity("value", title, axis={"labelExpr": SHORT, "tickCount": 5})
+    height, y = _rows("organization", colors)
     spec: Spec = {
         "params": params(choice=choice),
         "transform": [
             *filters(choice),
             {"calculate": "max(datum.value, 0)", "as": "right"},
         ],
-        "height": ROW * len(colors),
-        "encoding": {"y": _rows("organization", colors)},
+        "height": height,
+        "encoding": {"y": y},
         "layer": [
             {
                 "mark": {"type": "bar", "height": 18},
@@ -198,16 +203,17 @@ def counts(
         choice: that is shown at first; None where nothing can be chosen.
     """
     faintness = {"domain": list(kinds), "range": [1, 0.35, 0.15][: len(kinds)]}
+    height, y = _rows("policy", colors)
     spec: Spec = {
         "params": params(choice=choice),
         "transform": [
             *chosen(choice),
             {"calculate": f"indexof({json.dumps(list(kinds))}, datum.kind)", "as": "place"},
         ],
-        "height": ROW * len(colors),
+        "height": height,
         "mark": {"type": "bar", "height": 18},
         "encoding": {
-            "y": _rows("policy", colors),
+            "y": y,
             "x": quantity("value", title, axis={"tickCount": 5, "format": "d"}),
             "order": {"field": "place", "type": "quantitative"},
             "color": {**organizations(colors, "policy"), "legend": None},
@@ -246,12 +252,13 @@ def intervals(
         "x": quantity("low", title, axis={"labelExpr": SHORT, "tickCount": 5}),
         "x2": {"field": "high"},
     }
+    height, y = _rows("policy", policies)
     spec: Spec = {
         "params": params(choice=choice),
         "transform": chosen(choice),
-        "height": ROW * len(policies),
+        "height": height,
         "encoding": {
-            "y": _rows("policy", policies),
+            "y": y,
             **color,
             "tooltip": [
                 label("policy"),
@@ -269,12 +276,8 @@ def intervals(
     return Chart(name=name, spec=spec, data=data)
 
 
-def _rows(field: str, names: Collection[str]) -> Spec:
-    """Returns the channel y: one row for each name."""
-    return {
-        "field": field,
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": list(names)},
-        "axis": {"labelLimit": 110},
-    }
+def _rows(field: str, names: Collection[str]) -> tuple[int, Spec]:
+    """Returns the height, and the channel y: one row for each name."""
+    height, axis = named_rows(names)
+    scale = {"domain": list(names)}
+    return height, {"field": field, "type": "nominal", "title": None, "scale": scale, "axis": axis}

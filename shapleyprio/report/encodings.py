@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 Spec = dict[str, Any]
@@ -11,7 +13,10 @@ Spec = dict[str, Any]
 ROW = 30
 """Height of a row of bars or cells, in pixels."""
 
-SHORT = "datum.value == 0 ? '0' : format(datum.value, '.3~s')"
+LINE, LONGEST_LINE = 13, 22
+"""Height of a line of a name in pixels, and how many letters it holds at most."""
+
+SHORT = "datum.value == 0 ? '0' : format(datum.value, abs(datum.value) < 1000 ? '.3~r' : '.3~s')"
 """Label of a tick at a number."""
 
 
@@ -22,7 +27,7 @@ class TimeAxis:
     Attributes:
         title: with the unit.
         begin, end: of the axis, in its unit; milliseconds since the epoch for dates.
-        dates: whether they are dates in UTC.
+        dates: whether they are dates, as if local time were UTC.
     """
 
     title: str
@@ -64,6 +69,20 @@ LEGEND: Spec = {
     "symbolLimit": 0,
 }
 """Above a chart, in as many columns as there is room for."""
+
+
+def named_rows(names: Collection[str]) -> tuple[int, Spec]:
+    """Returns the height of a chart with a row for each name, and the axis with the whole names."""
+    wrapped = {name: wrap(name, LONGEST_LINE) or [name] for name in names}
+    most = max(map(len, wrapped.values()), default=1)
+    # a label's first line stands in the middle of its row: as many lines for all, moved up
+    lines = {name: [*[" "] * ((most - len(found)) // 2), *found] for name, found in wrapped.items()}
+    axis = {
+        "labelLimit": 0,
+        "labelExpr": f"{json.dumps(lines)}[datum.value]",
+        "labelOffset": -(most - 1) * LINE // 2,
+    }
+    return max(ROW, 4 + LINE * most) * len(lines), axis
 
 
 def params(*, choice: str | None = None, axis: TimeAxis | None = None) -> list[Spec]:

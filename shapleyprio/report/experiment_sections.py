@@ -11,6 +11,8 @@ from shapleyprio.report.comparisons import SPREAD, counts, intervals, spread
 from shapleyprio.report.page import Cell, Section, Table, columns_of
 from shapleyprio.report.summed import Summed
 
+IN_TIME = "by how much work came too early or too late"
+
 ALONE, WITH_OTHERS = "best alone", "best with others"
 
 
@@ -28,19 +30,23 @@ def at_a_glance(summed: Summed) -> Section:
     }
     return Section(
         title="At a glance",
-        note=f"The mean {summed.unit}, of every group (rows); dark cells are the largest of their "
-        "row.",
+        note=f"The mean of every group (rows), {IN_TIME if summed.in_seconds else summed.unit}. "
+        "Dark cells are the largest of their row.",
         chart=heat_map(
             "groups",
             columns_of(
-                ("organization", "owner", "value", "part"),
+                ("organization", "owner", "value", "part", "written"),
                 (
-                    (group, name, mean, mean / largest[group] if largest[group] else 0.0)
+                    (
+                        *(group, summed.titles[name], summed.shown(mean)),
+                        mean / largest[group] if largest[group] else 0.0,
+                        summed.worded(mean),
+                    )
                     for (group, name), mean in found.items()
                 ),
             ),
             rows=list(summed.groups),
-            columns=summed.compared,
+            columns=[*summed.titles.values()],
             choice=None,
             words=MatrixWords(
                 values=summed.unit,
@@ -51,9 +57,9 @@ def at_a_glance(summed: Summed) -> Section:
             ),
         ),
         table=Table(
-            headings=("group", *summed.compared),
+            headings=("group", *(f"{title}{_unit(summed)}" for title in summed.titles.values())),
             rows=[
-                (group, *(found.get((group, name)) for name in summed.compared))
+                (group, *(_shown(summed, found.get((group, name))) for name in summed.compared))
                 for group in summed.groups
             ],
         ),
@@ -72,8 +78,11 @@ def means(summed: Summed) -> Section:
                 ("choice", "policy", "mean", "low", "high"),
                 (
                     (
-                        *(group, name, line.mean),
-                        *(line.mean if end is None else end for end in (line.low, line.high)),
+                        *(group, summed.titles[name], summed.shown(line.mean)),
+                        *(
+                            summed.shown(line.mean if end is None else end)
+                            for end in (line.low, line.high)
+                        ),
                     )
                     for group, name, line in summed.lines
                     if line.mean is not None
@@ -85,13 +94,23 @@ def means(summed: Summed) -> Section:
         ),
         table=Table(
             headings=(
-                *("group", summed.made.by[-1], "mean", "low", "high"),
-                *("st. dev.", "median", "count", "failed"),
+                *("group", summed.made.by[-1]),
+                *(
+                    f"{name}{_unit(summed)}"
+                    for name in ("mean", "low", "high", "st. dev.", "median")
+                ),
+                *("count", "failed"),
             ),
             rows=[
                 (
-                    *(group, name, line.mean, line.low, line.high),
-                    *(line.deviation, line.median, line.count, line.failed),
+                    *(group, summed.titles[name]),
+                    *(
+                        _shown(summed, value)
+                        for value in (
+                            *(line.mean, line.low, line.high, line.deviation, line.median),
+                        )
+                    ),
+                    *(line.count, line.failed),
                 )
                 for group, name, line in summed.lines
             ],
@@ -110,7 +129,7 @@ def wins(summed: Summed) -> Section:
             columns_of(
                 ("choice", "policy", "kind", "value"),
                 (
-                    (group, name, kind, value)
+                    (group, summed.titles[name], kind, value)
                     for group, name, line in summed.lines
                     for kind, value in ((ALONE, line.wins), (WITH_OTHERS, line.ties))
                 ),
@@ -123,7 +142,7 @@ def wins(summed: Summed) -> Section:
         table=Table(
             headings=("group", summed.made.by[-1], ALONE, WITH_OTHERS, "count"),
             rows=[
-                (group, name, line.wins, line.ties, line.count)
+                (group, summed.titles[name], line.wins, line.ties, line.count)
                 for group, name, line in summed.lines
             ],
         ),
@@ -134,8 +153,8 @@ def distribution(summed: Summed) -> Section:
     """Shows how windows differ."""
     percents = (*SPREAD, 100)
     found: list[tuple[Cell, ...]] = [
-        (*of, *(_percentile(values, percent) for percent in percents))
-        for of, values in summed.values.items()
+        (group, summed.titles[name], *(_percentile(values, percent) for percent in percents))
+        for (group, name), values in summed.values.items()
     ]
     logarithmic = " The axis is logarithmic beyond a second." if summed.in_seconds else ""
     return Section(
@@ -148,7 +167,7 @@ def distribution(summed: Summed) -> Section:
                 ("choice", "policy", *(f"p{percent}" for percent in SPREAD)),
                 (row[:-1] for row in found),
             ),
-            title=summed.unit,
+            title="too early or too late" if summed.in_seconds else summed.unit,
             colors=summed.colors,
             choice=summed.choice,
             of="policy",
@@ -157,10 +176,19 @@ def distribution(summed: Summed) -> Section:
         table=Table(
             headings=(
                 *("group", summed.made.by[-1]),
-                *("median" if percent == 50 else f"{percent} %" for percent in SPREAD),
-                "largest",
+                *(
+                    f"{'median' if percent == 50 else f'{percent} %'}{_unit(summed)}"
+                    for percent in SPREAD
+                ),
+                f"largest{_unit(summed)}",
             ),
-            rows=found,
+            rows=[
+                (
+                    *row[:2],
+                    *(_shown(summed, value) for value in row[2:] if not isinstance(value, str)),
+                )
+                for row in found
+            ],
         ),
     )
 
@@ -173,6 +201,14 @@ def own(table: ExperimentTable) -> Section:
         chart=None,
         table=Table(headings=table.header, rows=table.lines),
     )
+
+
+def _unit(summed: Summed) -> str:
+    return ", h" if summed.in_seconds else ""
+
+
+def _shown(summed: Summed, value: float | None) -> float | None:
+    return None if value is None else summed.shown(value)
 
 
 def _best(summed: Summed) -> str:

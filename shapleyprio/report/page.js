@@ -26,7 +26,7 @@
   }));
 
   const tellChoice = () => {
-    document.querySelectorAll(".chosen").forEach((one) => { one.textContent = `(${select.value})`; });
+    document.querySelectorAll(".chosen").forEach((one) => { one.textContent = `(${select.selectedOptions[0].textContent})`; });
     return send({ choice: select.value });
   };
 

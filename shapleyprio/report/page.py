@@ -30,6 +30,16 @@ class Table:
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
 
+    @property
+    def numeric(self) -> frozenset[int]:
+        """Indices of the columns that hold numbers."""
+        return frozenset(
+            index
+            for row in self.rows
+            for index, value in enumerate(row)
+            if isinstance(value, int | float)
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
@@ -73,13 +83,32 @@ class Choice:
 
     Attributes:
         label: what is chosen, such as "policy".
-        options: to choose from.
+        options: to choose from, with what each is called on the page.
         initial: what is shown at first.
     """
 
     label: str
-    options: Sequence[str]
+    options: Mapping[str, str]
     initial: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """What the first page says around the verdict and the first section's picture.
+
+    Attributes:
+        about: whose cluster and which time it is about, a line each.
+        reading: how to read the figures, and what their words mean.
+        advice: what to do, a sentence or two each.
+        caveats: what the figures do not say, likewise.
+        before: the figures of the period before beside these; None where nobody asked for them.
+    """
+
+    about: Sequence[str]
+    reading: str
+    advice: Sequence[str]
+    caveats: Sequence[str]
+    before: Section | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +117,14 @@ class Page:
 
     Attributes:
         title: what it is about.
-        verdict: the outcome in two sentences.
-        sections: in the order of reading.
+        verdict: the outcome in one sentence.
+        sections: in the order of reading. With a front, the first one is on the first page, and
+            nothing that the reader can choose changes it.
         parameters: name -> value: all that it takes to reproduce the report.
         organizations: name -> color; the reader can switch each off in all charts.
         choice: what the reader can choose between; None for nothing.
         command: that makes the report anew.
+        front: the rest of the first page.
     """
 
     title: str
@@ -103,6 +134,7 @@ class Page:
     organizations: Mapping[str, str] = field(default_factory=dict)
     choice: Choice | None = None
     command: str | None = None
+    front: Front | None = None
 
 
 def columns_of(fields: Sequence[str], rows: Iterable[Sequence[Cell]]) -> dict[str, list[Cell]]:

@@ -19,7 +19,8 @@ SCALE = 2
 
 FONT_SIZES: dict[str, Any] = {
     "axis": {**STYLE["axis"], "labelFontSize": 14, "titleFontSize": 14},
-    "legend": {"labelFontSize": 14, "titleFontSize": 14},
+    "legend": {**STYLE["legend"], "labelFontSize": 14, "titleFontSize": 14},
+    "background": "white",
     "title": {"fontSize": 20, "anchor": "start", "offset": 12},
 }
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.policies import REFERENCE
+from shapleyprio.replay.policies.titles import title_of, under
 from shapleyprio.replay.results import Result, jobs_of
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workload import Workload, period_in_words
 from shapleyprio.report import replay_sections
-from shapleyprio.report.page import Choice, Page, Section
+from shapleyprio.report.front import about, reading, replay_advice, replay_caveats
+from shapleyprio.report.page import Choice, Front, Page, Section
 from shapleyprio.report.provenance import checksum, versions
 from shapleyprio.report.replayed import Replayed
 from shapleyprio.wording import duration, whole
@@ -36,52 +38,60 @@ def replay_page(
         ReplayError: the log cannot be read any more.
     """
     replayed = Replayed(log, workload, results)
+    others = [result for result in results if result.unfairness is not None]
+    whose = f"{_to_whom(workload, others)} " if len(others) > 1 else ""
     return Page(
         title=f"What would have been fair? {log.source.rpartition('/')[2]}",
-        verdict=verdict(workload, results),
+        verdict=verdict(results),
         sections=sections_of(replayed),
         parameters={**parameters_of(log, workload), **options, "versions": versions()},
         organizations=replayed.colors,
         choice=choice_of(replayed),
         command=command,
+        front=Front(
+            about=about(log, workload),
+            reading=f"{whose}{reading(replayed.reference, replayed.policies)}",
+            advice=replay_advice(results, replayed.reference),
+            caveats=replay_caveats(workload, replayed.policies),
+        ),
     )
 
 
 def choice_of(replayed: Replayed) -> Choice:
     """Returns the choice between the policies."""
-    return Choice(label="policy", options=replayed.policies, initial=replayed.initial)
+    options = {policy: title_of(policy) for policy in replayed.policies}
+    return Choice(label="schedule", options=options, initial=replayed.initial)
 
 
 def sections_of(replayed: Replayed) -> tuple[Section, ...]:
     """Returns the sections of a replay, for pages about more than that as well."""
-    drift = replay_sections.drift(replayed)
+    drift, owed = replay_sections.drift(replayed), replay_sections.owed(replayed)
     return (
         replay_sections.comparison(replayed),
         *([] if drift is None else [drift]),
-        replay_sections.standing(replayed),
+        *([] if owed is None else [owed]),
         replay_sections.lending(replayed),
         replay_sections.waits(replayed),
         replay_sections.utilization(replayed),
     )
 
 
-def verdict(workload: Workload, results: Sequence[Result]) -> str:
-    """Returns the outcome in two sentences."""
+def verdict(results: Sequence[Result]) -> str:
+    """Returns the outcome in one sentence."""
     others = [result for result in results if result.schedule.policy != REFERENCE]
     if others and others[0].unfairness is not None:
-        return f"{_how_unfair(others)} {_to_whom(workload, others)}"
+        return _how_unfair(others)
     waits = ", ".join(
-        f"{duration(float(result.measures.mean_wait))} under {result.schedule.policy}"
+        f"{duration(float(result.measures.mean_wait))} {under(result.schedule.policy)}"
         for result in results
     )
     if others:
-        return f"Jobs waited {waits} on average. Only ref could say how fair that is."
-    return f"In the fair schedule jobs wait {waits} on average. Nothing was held against it."
+        return f"Jobs waited {waits} on average; only ref could say how fair that is."
+    return f"In the fair schedule jobs wait {waits} on average; nothing was held against it."
 
 
 def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
     """Describes what was replayed."""
-    begin = workload.window.start - int(log.release.min())
     rigid = f"rigid, backfill {workload.backfill}"
     organizations = (
         f"{name} ({int(owned):,} processors, {jobs:,} jobs)"
@@ -93,7 +103,7 @@ def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
         "log": log.source,
         "SHA-256 of the log": checksum(log.source),
         "format": log.format,
-        "window": f"{workload.window.length:,} s from second {begin:,} on",
+        "window": f"jobs released {period_in_words(log, workload.window)}",
         "jobs": whole(len(workload.job)),
         "left out": workload.left_out_in_words or "nothing",
         "processors": whole(workload.system_processors),
@@ -109,13 +119,13 @@ def _how_unfair(others: Sequence[Result]) -> str:
     best, worst = ordered[0], ordered[-1]
     if best is worst:
         return (
-            f"Under {best.schedule.policy} a part of work came {_gap(best)} too early or too late "
-            "on average, held against the fair schedule."
+            f"Held against the fair schedule, work came {_gap(best)} too early or too late on "
+            f"average {under(best.schedule.policy)}."
         )
     return (
-        f"Held against the fair schedule, a part of work came {_gap(best)} too early or too late "
-        f"on average under {best.schedule.policy}, the fairest, and {_gap(worst)} under "
-        f"{worst.schedule.policy}, the least fair."
+        f"Held against the fair schedule, work came {_gap(best)} too early or too late on average "
+        f"{under(best.schedule.policy)}, the fairest, and {_gap(worst)} "
+        f"{under(worst.schedule.policy)}, the least fair."
     )
 
 
@@ -131,7 +141,8 @@ def _to_whom(workload: Workload, others: Sequence[Result]) -> str:
         *([f"{latest} was held back most"] if drifts[latest] < 0 else []),
         *([f"{earliest} was favored most"] if drifts[earliest] > 0 else []),
     ]
-    return f"Under {worst.schedule.policy} {' and '.join(deviations)}."
+    where = under(worst.schedule.policy)
+    return f"{where[0].upper()}{where[1:]} {' and '.join(deviations)}."
 
 
 def _gap(result: Result) -> str:

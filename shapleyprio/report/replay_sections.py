@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
+from shapleyprio.replay.policies.titles import title_of
 from shapleyprio.report.charts import MatrixWords, heat_map, stacked_bars, trends
 from shapleyprio.report.comparisons import SPREAD, signed_bars, spread
 from shapleyprio.report.page import Cell, Section, Table, columns_of
 from shapleyprio.report.replayed import Replayed
-from shapleyprio.report.series import Rows, drift_of, executed_where, utilization_of, waits_of
-from shapleyprio.wording import duration, percent
+from shapleyprio.report.series import (
+    Rows,
+    drift_of,
+    executed_where,
+    series_of,
+    utilization_of,
+    waits_of,
+)
+from shapleyprio.wording import SECONDS_OF_AN_HOUR, duration, magnitude, percent
 
 MOST_CELLS = 4000
 """Largest number of cells in a table of moments."""
@@ -19,21 +28,22 @@ FEWEST_ROWS, MOST_ROWS = 6, 25
 
 UNKNOWN_OWNER = "(not known)"
 
-UTILITY, CONTRIBUTION = "utility ψ", "contribution φ"
-
 
 def comparison(replayed: Replayed) -> Section:
     """Shows how far each policy is from the fair schedule, and at whose expense."""
-    headings = ("policy", "Δψ/p_tot, s", "mean wait, s", "95 % wait, s", "slowdown", "utilization")
+    headings = (
+        *("schedule", "too early or too late, h", "mean wait, h", "95 % wait, h"),
+        *("slowdown", "utilization"),
+    )
     rows = [
         (
-            result.schedule.policy,
-            None if result.unfairness is None else float(result.unfairness),
-            float(result.measures.mean_wait),
-            result.measures.wait_95th_percentile,
+            title_of(result.schedule.policy),
+            None if result.unfairness is None else _hours(result.unfairness),
+            _hours(result.measures.mean_wait),
+            _hours(result.measures.wait_95th_percentile),
             result.measures.mean_bounded_slowdown,
             percent(result.measures.utilization),
-            *(() if result.drifts is None else map(float, result.drifts)),
+            *(() if result.drifts is None else map(_hours, result.drifts)),
         )
         for result in replayed.results
     ]
@@ -45,21 +55,27 @@ def comparison(replayed: Replayed) -> Section:
     found = columns_of(
         ("policy", "organization", "value", "label"),
         (
-            (result.schedule.policy, name, float(drift), duration(float(result.unfairness or 0)))
+            (
+                *(title_of(result.schedule.policy), name, _hours(drift)),
+                duration(float(result.unfairness or 0)),
+            )
             for result in replayed.results
             for name, drift in zip(replayed.colors, result.drifts or (), strict=True)
         ),
     )
     return Section(
-        title="How fair is each policy?",
-        note="By how many seconds a part of work came too early or too late on average, held "
-        f"against the fair schedule of {replayed.reference} (Δψ/p_tot): the length of the whole "
-        "bar. To the right are those whose work came too early, to the left those who were held "
-        "back.",
+        title="How fair is each schedule?",
+        note="By how much work came too early or too late on average, held against the fair "
+        "schedule: the length of the whole bar. To the right are those whose work came too early, "
+        "to the left those who were held back.",
         chart=signed_bars(
-            "fairness", found, title="seconds", colors=replayed.colors, policies=replayed.policies
+            "fairness",
+            found,
+            title="hours",
+            colors=replayed.colors,
+            policies=[title_of(policy) for policy in replayed.policies],
         ),
-        table=Table(headings=(*headings, *(f"{name}, s" for name in replayed.colors)), rows=rows),
+        table=Table(headings=(*headings, *(f"{name}, h" for name in replayed.colors)), rows=rows),
     )
 
 
@@ -72,7 +88,7 @@ def drift(replayed: Replayed) -> Section | None:
     data = columns_of(
         ("choice", "organization", "time", "value"),
         (
-            (policy, name, replayed.shown(moment), value)
+            (policy, name, replayed.shown(moment), _hours(value))
             for policy, rows in drifts.items()
             for name, row in zip(replayed.colors, rows, strict=True)
             for moment, value in zip(fair.moments, row, strict=True)
@@ -81,61 +97,67 @@ def drift(replayed: Replayed) -> Section | None:
     )
     return Section(
         title="Drift over time",
-        note="Each organization's part of the unfairness so far, (ψ − ψ*) / p_tot: above zero its "
-        "work came too early, below zero too late. Drag over a stretch of time to look closer.",
+        note="What came ahead of what is fair (above zero) or late (below) until then, for each "
+        "organization, averaged over all work done. Drag over a stretch of time to look closer.",
         chart=trends(
             "drift",
             data,
             axis=replayed.axis,
-            title="drift, s",
+            title="ahead (+) or late (−), hours",
             colors=replayed.colors,
             choice=replayed.initial,
         ),
-        table=_over_time(replayed, tuple(replayed.colors), lambda policy: drifts[policy]),
-    )
-
-
-def standing(replayed: Replayed) -> Section:
-    """Shows what each organization got, and what it gave."""
-    names = tuple(replayed.colors)
-    data = columns_of(
-        ("choice", "organization", "kind", "time", "value"),
-        (
-            (policy, name, kind, replayed.shown(moment), value)
-            for policy in replayed.policies
-            for kind, lines in (
-                (UTILITY, _utilities(replayed, policy)),
-                (CONTRIBUTION, _contributions(replayed, policy)),
-            )
-            for name, line in zip(names, lines, strict=False)
-            for moment, value in line
+        table=_over_time(
+            replayed,
+            tuple(f"{name}, h" for name in replayed.colors),
+            lambda policy: [
+                [None if v is None else _hours(v) for v in row] for row in drifts[policy]
+            ],
         ),
     )
-    given: dict[str, Sequence[Sequence[Cell]]] = {
-        policy: (
-            *series.utilities,
-            *(series.contributions or [[None] * len(series.moments)] * len(names)),
-        )
-        for policy, series in replayed.series.items()
-    }
-    headings = (*(f"ψ {name}" for name in names), *(f"φ̃ {name}" for name in names))
-    exact = "the exact Shapley value under ref, and " if replayed.shapley is not None else ""
+
+
+def owed(replayed: Replayed) -> Section | None:
+    """Shows who was owed how much; None where nobody's contribution is known."""
+    balances = {policy: _balances(replayed, policy) for policy in replayed.policies}
+    if not any(balances.values()):
+        return None
+    # a chart without any data has no axes
+    nothing = [(policy, UNKNOWN_OWNER, replayed.shown(0), 0.0) for policy in balances]
+    exact = "the exact Shapley value in the fair schedule, " if replayed.shapley else ""
     return Section(
-        title="Utility and contribution over time",
-        note="ψ (solid) is the worth of what an organization's jobs got, φ (dashed) that of what "
-        f"it contributed: {exact}the work done on its processors (φ̃) "
-        f"{'otherwise' if exact else 'here'}. Who stays below its dashed line is owed something. "
-        "The table has φ̃.",
+        title="Who was owed something",
+        note="What an organization contributed until then (φ) less what its jobs got (ψ), spread "
+        "over all work done: above zero its work was late by so many hours and it was owed, below "
+        f"zero it was ahead. φ is {exact}the worth of the work done on its processors"
+        f"{' otherwise' if exact else ''}.",
         chart=trends(
-            "standing",
-            data,
+            "owed",
+            columns_of(
+                ("choice", "organization", "time", "value"),
+                [
+                    *nothing,
+                    *(
+                        (policy, name, replayed.shown(moment), value)
+                        for policy, lines in balances.items()
+                        for name, line in zip(replayed.colors, lines, strict=False)
+                        for moment, value in line
+                    ),
+                ],
+            ),
             axis=replayed.axis,
-            title="part-seconds",
+            title="late (+) or ahead (−), hours",
             colors=replayed.colors,
             choice=replayed.initial,
-            kinds=(UTILITY, CONTRIBUTION),
         ),
-        table=_over_time(replayed, headings, given.__getitem__),
+        table=Table(
+            headings=("schedule", *(f"{name}, h" for name in replayed.colors)),
+            rows=[
+                (title_of(policy), *(line[-1][1] for line in lines))
+                for policy, lines in balances.items()
+                if lines and all(lines)
+            ],
+        ),
     )
 
 
@@ -149,13 +171,17 @@ def lending(replayed: Replayed) -> Section:
     unknown = any(row[-1] for rows in matrices.values() for row in rows)
     owners = (*names, UNKNOWN_OWNER) if unknown else names
     cells = [
-        (policy, name, owner, row[place] / 3600, row[place] / sum(row) if sum(row) else None)
+        (
+            *(policy, name, owner, _hours(row[place])),
+            row[place] / sum(row) if sum(row) else None,
+            magnitude(_hours(row[place])),
+        )
         for policy, rows in matrices.items()
         for place, owner in _owners_shown(owners, rows)
         for name, row in zip(names, rows, strict=True)
     ]
     table: list[tuple[Cell, ...]] = [
-        (policy, name, *(parts / 3600 for parts in row[: len(owners)]))
+        (title_of(policy), name, *(_hours(parts) for parts in row[: len(owners)]))
         for policy, rows in matrices.items()
         for name, row in zip(names, rows, strict=True)
     ]
@@ -165,14 +191,14 @@ def lending(replayed: Replayed) -> Section:
         "(columns)." + (" The log does not say where some jobs ran." if unknown else ""),
         chart=heat_map(
             "lending",
-            columns_of(("choice", "organization", "owner", "value", "part"), cells),
+            columns_of(("choice", "organization", "owner", "value", "part", "written"), cells),
             rows=names,
             columns=owners,
             choice=replayed.initial,
             words=MatrixWords(values="processor-hours"),
         ),
         table=Table(
-            headings=("policy", "jobs of", *(f"on {owner}" for owner in owners)), rows=table
+            headings=("schedule", "jobs of", *(f"on {owner}" for owner in owners)), rows=table
         ),
     )
 
@@ -212,12 +238,13 @@ def waits(replayed: Replayed) -> Section:
         ),
         table=Table(
             headings=(
-                *("policy", "organization", "mean, s"),
+                *("schedule", "organization", "mean, s"),
                 *("median, s" if p == 50 else f"{p} %, s" for p in SPREAD),
                 "longest, s",
             ),
             rows=[
-                (policy, name, mean, *(ordered or none)) for policy, name, mean, ordered in found
+                (title_of(policy), name, mean, *(ordered or none))
+                for policy, name, mean, ordered in found
             ],
         ),
     )
@@ -283,26 +310,32 @@ def _owners_shown(owners: Sequence[str], rows: Rows) -> list[tuple[int, str]]:
     ]
 
 
-def _utilities(replayed: Replayed, policy: str) -> list[list[tuple[int, float]]]:
+def _balances(replayed: Replayed, policy: str) -> list[list[tuple[int, float]]]:
+    """Returns (φ − ψ) / p_tot in hours at moments, for each organization; empty without φ.
+
+    φ is the Shapley value of the fair schedule, the worth of the work on its processors for others.
+    """
     series = replayed.series[policy]
+    if series.contributions is None:
+        return []
+    given: Sequence[Sequence[Fraction | int]] = series.contributions
+    exact = replayed.shapley if policy == replayed.reference else None
+    if exact is not None:
+        series = series_of(replayed.workload, replayed.of(policy), [*exact])
+        given = list(zip(*exact.values(), strict=True))
+    totals = [sum(parts) for parts in zip(*series.parts, strict=True)]
     return [
-        [(t, float(value)) for t, value in zip(series.moments, row, strict=True)]
-        for row in series.utilities
-    ]
-
-
-def _contributions(replayed: Replayed, policy: str) -> list[list[tuple[int, float]]]:
-    """Returns what is shown as φ: Shapley values for ref, the work on processors for others."""
-    if replayed.fair is not None and policy == replayed.fair.schedule.policy and replayed.shapley:
-        return [
-            [(t, float(values[u])) for t, values in replayed.shapley.items()]
-            for u in range(len(replayed.colors))
+        [
+            (t, _hours(Fraction(phi - psi, parts)))
+            for t, phi, psi, parts in zip(series.moments, of, used, totals, strict=True)
+            if parts
         ]
-    series = replayed.series[policy]
-    return [
-        [(t, float(value)) for t, value in zip(series.moments, row, strict=True)]
-        for row in series.contributions or ()
+        for of, used in zip(given, series.utilities, strict=True)
     ]
+
+
+def _hours(seconds: float | Fraction) -> float:
+    return float(seconds) / SECONDS_OF_AN_HOUR
 
 
 def _over_time(
@@ -316,9 +349,9 @@ def _over_time(
     last = len(moments) - 1
     some = sorted({-(-last * row // rows) for row in range(1, rows + 1)})
     return Table(
-        headings=("policy", "second", *headings),
+        headings=("schedule", "second", *headings),
         rows=[
-            (policy, moments[i], *(line[i] for line in lines(policy)))
+            (title_of(policy), moments[i], *(line[i] for line in lines(policy)))
             for policy in replayed.policies
             for i in some
         ],

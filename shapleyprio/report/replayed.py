@@ -10,11 +10,13 @@ from functools import cached_property
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.results import Result
+from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
 from shapleyprio.report.colors import colors_of
 from shapleyprio.report.contributions import is_cheap, shapley_over_time
 from shapleyprio.report.encodings import TimeAxis
 from shapleyprio.report.series import Series, even_moments, series_of
+from shapleyprio.wording import offset_of_zone, zone_name
 
 MOST_VALUES = 20_000
 """Largest number of values in a chart over time; with them a page stays small and quick."""
@@ -69,6 +71,10 @@ class Replayed:
             for result in self.results
         }
 
+    def of(self, policy: str) -> Schedule:
+        """Returns the schedule of a policy."""
+        return self.results[self.policies.index(policy)].schedule
+
     @cached_property
     def fair(self) -> Result | None:
         """That of the fair schedule."""
@@ -86,9 +92,10 @@ class Replayed:
     @cached_property
     def axis(self) -> TimeAxis:
         """Axis of time, in dates where the log's seconds are those since the epoch."""
-        if self.log.format != "swf":
+        if self.log.epoch is not None:
             begin, end = self.shown(0), self.shown(self.workload.window.length)
-            return TimeAxis(title="time (UTC)", begin=begin, end=end, dates=True)
+            zone = zone_name(self.log.epoch + self.workload.window.start)
+            return TimeAxis(title=f"time ({zone})", begin=begin, end=end, dates=True)
         unit = "days" if self.unit == 86_400 else "hours" if self.unit == 3600 else "seconds"
         end = self.shown(self.workload.window.length)
         return TimeAxis(title=f"{unit} from the window's start", begin=0, end=end)
@@ -101,6 +108,8 @@ class Replayed:
 
     def shown(self, second: int) -> float:
         """Returns a second of the window as the axis shows it."""
-        if self.log.format != "swf":
-            return 1000 * (self.workload.window.start + second)  # an integer, which is not rounded
+        if self.log.epoch is not None:
+            since_1970 = self.log.epoch + self.workload.window.start + second
+            # integers are not rounded; browsers draw them as UTC, wherever they are
+            return 1000 * (since_1970 + offset_of_zone(since_1970))
         return second / self.unit

@@ -9,7 +9,9 @@ from functools import cached_property
 
 from shapleyprio.experiment.cells import Experiment, Row
 from shapleyprio.experiment.summary import Line
+from shapleyprio.replay.policies.titles import title_of
 from shapleyprio.report.colors import colors_of
+from shapleyprio.wording import SECONDS_OF_AN_HOUR, duration, four_digits
 
 IN_SECONDS = "unfairness"
 """The column of rows whose values are seconds; others have no unit."""
@@ -42,9 +44,15 @@ class Summed:
         return list(dict.fromkeys(name for _, name, _ in self.lines))
 
     @cached_property
+    def titles(self) -> dict[str, str]:
+        """What is compared -> what it is called; only policies have other titles than names."""
+        policies = self.made.by[-1] == "policy"
+        return {name: title_of(name) if policies else name for name in self.compared}
+
+    @cached_property
     def colors(self) -> dict[str, str]:
-        """Colors of the compared policies or groups."""
-        return colors_of(self.compared)
+        """Colors of what is compared, by title."""
+        return colors_of([*self.titles.values()])
 
     @cached_property
     def initial(self) -> str:
@@ -64,7 +72,15 @@ class Summed:
     @property
     def unit(self) -> str:
         """What the values are, with their unit."""
-        return f"{self.made.value}, s" if self.in_seconds else self.made.value
+        return "too early or too late, hours" if self.in_seconds else self.made.value
+
+    def shown(self, value: float) -> float:
+        """Returns a value in its unit."""
+        return value / SECONDS_OF_AN_HOUR if self.in_seconds else value
+
+    def worded(self, value: float) -> str:
+        """Returns a value for a sentence or a cell."""
+        return duration(value) if self.in_seconds else four_digits(value)
 
     @cached_property
     def values(self) -> Mapping[tuple[str, str], Sequence[float]]:
@@ -80,6 +96,10 @@ class Summed:
             if isinstance(value, int | float):
                 found[names[tuple(row[column] for column in self.made.by)]].append(value)
         return {name: sorted(values) for name, values in found.items()}
+
+    def title_of(self, line: Line) -> str:
+        """Returns what a line's policy is called."""
+        return self.titles[self.name_of(line)]
 
     def name_of(self, line: Line) -> str:
         """Returns what a line is about: the last column of its group."""

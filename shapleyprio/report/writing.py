@@ -22,12 +22,19 @@ VEGA_LITE = "6.4"
 
 STYLE: dict[str, Any] = {
     "font": "system-ui, 'Liberation Sans', 'DejaVu Sans', sans-serif",
-    "background": "white",
+    "background": None,
     "view": {"stroke": None},
-    "axis": {"gridColor": "#e4e4e4", "domainColor": "#999", "tickColor": "#999"},
+    "axis": {
+        **{f"{part}Color": "currentColor" for part in ("grid", "domain", "tick", "label", "title")},
+        **{f"{part}Opacity": 0.4 for part in ("domain", "tick")},
+        "gridOpacity": 0.13,
+        "labelFontSize": 11,
+    },
     "axisY": {"domain": False, "ticks": False},
+    "legend": {"labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 11},
+    "text": {"color": "currentColor"},
 }
-"""What all charts look like, on the page and in pictures."""
+"""What all charts look like, on the page and in pictures, whose text is light on a dark screen."""
 
 DIGITS = 6
 """Significant digits of numbers in charts: more than any screen has pixels."""
@@ -39,7 +46,6 @@ def render(page: Page) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["cell"] = cell
-    environment.filters["is_number"] = lambda value: not isinstance(value, str)
     charts = [section.chart for section in page.sections if section.chart is not None]
     return environment.from_string(_resource("template.html")).render(
         page=page,

@@ -104,6 +104,11 @@ def test_the_header_shows_the_systems_processors() -> None:
     assert read(";MaxProcs: 70", job()).system_processors == 70
 
 
+def test_the_header_says_when_the_logs_seconds_began() -> None:
+    assert read("; UnixStartTime: 1091615532", job()).epoch == 1_091_615_532
+    assert read("; MaxProcs: 70", job()).epoch is None
+
+
 @pytest.mark.parametrize(
     "header", ["; MaxNodes: 8", "; and MaxProcs fields.", "; MaxProcs: -1", "; MaxProcs: 0", ""]
 )

@@ -154,7 +154,10 @@ def test_a_consortium_without_processors_is_refused() -> None:
 
 
 def test_a_window_without_jobs_is_refused() -> None:
-    with pytest.raises(WorkloadError, match="from second 50 on for 5 s"):
+    with pytest.raises(
+        WorkloadError,
+        match="in 5 s from second 49 on; the log",
+    ):
         workload_of(log_of([1]), consortium([0]), window=Window(start=50, length=5))
 
 

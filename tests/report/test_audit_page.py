@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from shapleyprio.audit.auditing import Audit, audit
+from shapleyprio.audit.findings import stability
 from shapleyprio.audit.stability import Coalition
 from shapleyprio.replay.log import Labels, RecordedProcessors
 from shapleyprio.report import Page, Section, render
-from shapleyprio.report.audit_page import audit_page, verdict
+from shapleyprio.report.audit_page import audit_page
+from shapleyprio.wording import local_minute, zone_name
 from tests.report.workloads import LENGTH, NAMES, log_in, workload_in
 
 HOUR = 3600
 POLICIES = ["recorded", "ref", "directcontr", "fairshare"]
-CHARTS = ["fairness", "delays", "lending", "exchange", "alone", "drift"]
-ENDING = ["standing", "waits", "utilization"]
+CHARTS = ["outcome", "fairness", "delays", "lending", "exchange", "alone", "drift"]
+ENDING = ["owed", "waits", "utilization"]
 
 
 def audit_in(directory: Path, *, nodes: bool, orderings: int | None = None) -> Audit:
@@ -47,10 +51,10 @@ def test_every_question_has_its_section(tmp_path: Path) -> None:
     page = page_in(tmp_path)
     names = [one.chart.name for one in page.sections if one.chart is not None]
     assert names == [*CHARTS, *ENDING]
-    (stability,) = (one for one in page.sections if one.chart is None)
-    assert stability.title == "Who would have left"
+    (without_chart,) = (one for one in page.sections if one.chart is None)
+    assert without_chart.title == "Would anybody have had more alone?"
     assert page.choice is not None
-    assert (list(page.choice.options), page.choice.initial) == (POLICIES, "recorded")
+    assert ([*page.choice.options], page.choice.initial) == (POLICIES, "recorded")
     assert render(page).count('<div class="chart"') == len(names)
 
 
@@ -84,29 +88,72 @@ def test_without_nodes_use_alone_is_reported(tmp_path: Path) -> None:
     assert all(float(one or 0) > 0 for one in exchange.table.rows[-1][1:])
 
 
-def test_the_verdict_is_two_sentences_on_fairness_and_on_stability(tmp_path: Path) -> None:
+def test_the_first_page_says_whose_when_what_and_with_what_care(tmp_path: Path) -> None:
+    page = page_in(tmp_path)
+    front = page.front
+    assert front is not None
+    assert all(f"{name} (" in front.about[0] for name in NAMES)
+    assert front.about[1].startswith("Period: ")
+    assert page.verdict.count(".") == 1 + len(re.findall(r"\d\.\d", page.verdict))
+    first = page.sections[0]
+    assert first.chart is not None
+    assert not first.chart.has("choice")
+    assert any("shapleyprio (directcontr)" in line for line in front.advice)
+    assert any("being alone looks better" in line for line in front.caveats)
+    assert all(word in front.reading for word in ("one part", "(ref)", "φ", "ψ"))
+    markup = render(page).split('<div class="controls">', maxsplit=1)[0]
+    for text in (page.verdict, *front.about, *front.advice, *front.caveats, front.reading):
+        assert escape(text, quote=False) in markup.replace("&#39;", "'").replace("&#34;", '"')
+
+
+def test_dates_stand_on_the_first_page_where_the_log_has_them(tmp_path: Path) -> None:
     found = audit_in(tmp_path, nodes=True)
-    answer = verdict(found)
-    assert answer.count(". ") == 1 + answer.count("0. ")
-    stability = found.recorded.stability
-    if stability.strongest is None:
-        assert "No organization" in answer
-    else:
-        assert f"Of {stability.coalitions} coalitions {stability.gaining} would" in answer
-        assert stability.strongest.named(NAMES) in answer
+    dated = replace(log_in(tmp_path), epoch=1_775_000_000)
+    front = audit_page(dated, found, options={}).front
+    assert front is not None
+    zone = zone_name(1_775_000_000)
+    begin, end = (local_minute(1_775_000_000 + t) for t in (0, LENGTH))
+    assert f"released from {begin} to {end} {zone}" in front.about[1]
+
+
+def test_the_period_before_stands_beside_the_figures_or_its_lack_is_a_caveat(
+    tmp_path: Path,
+) -> None:
+    found = audit_in(tmp_path, nodes=True)
+    front = audit_page(log_in(tmp_path), found, options={}).front
+    assert front is not None
+    assert front.before is None
+    assert "The log does not hold the period before" in front.caveats[-1]
+    front = audit_page(log_in(tmp_path), found, options={}, earlier=found).front
+    assert front is not None
+    assert front.before is not None
+    rows = front.before.table.rows
+    assert [row[1] for row in rows] == [row[2] for row in rows]
+    assert f"{NAMES[0]}'s work" in [row[0] for row in rows]
+
+
+def test_who_would_have_left_never_stands_without_its_caveat(tmp_path: Path) -> None:
+    page = page_in(tmp_path)
+    (section,) = (one for one in page.sections if one.chart is None)
+    if "would have had more alone" in section.note and not section.note.startswith("Stable"):
+        assert "looks better here than it would" in section.note
+    found = audit_in(tmp_path, nodes=True)
     stable = replace(
         found.recorded,
-        stability=replace(stability, gaining=0, strongest=None, strongest_relative=None),
+        stability=replace(
+            found.recorded.stability, gaining=0, strongest=None, strongest_relative=None
+        ),
     )
-    assert verdict(replace(found, schedules=(stable, *found.schedules[1:]))).endswith(
-        "No organization or group of them would have had more alone."
-    )
+    calm = replace(found, schedules=(stable, *found.schedules[1:]))
+    assert stability(calm).startswith("Stable: no organization")
 
 
 def test_a_sampled_audit_is_held_against_rand_and_says_so(tmp_path: Path) -> None:
     page = page_in(tmp_path, orderings=2)
     assert page.parameters["coalitions"] == "sampled from 2 random orderings"
-    assert "fair schedule of rand" in section(page, "fairness").note
+    assert page.front is not None
+    assert "fair schedule (rand)" in page.front.reading
+    assert any("2 random orderings" in line for line in page.front.caveats)
     assert section(page, "drift").chart is not None
 
 

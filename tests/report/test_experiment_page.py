@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -65,10 +66,10 @@ def test_several_groups_can_be_chosen_and_stand_side_by_side() -> None:
     page = page_of("one", "two")
     assert names_in(page) == ["groups", "means", "wins", "distribution"]
     assert page.choice is not None
-    assert (list(page.choice.options), page.choice.initial) == (["one", "two"], "one")
+    assert ([*page.choice.options], page.choice.initial) == (["one", "two"], "one")
     assert page.sections[0].table.rows == [
-        ("one", 1.0, 5.0, 60.0),
-        ("two", 31.0, 2.0, 81.0),
+        ("one", *(seconds / 3600 for seconds in (1.0, 5.0, 60.0))),
+        ("two", *(seconds / 3600 for seconds in (31.0, 2.0, 81.0))),
     ]
 
 
@@ -82,42 +83,67 @@ def test_a_single_group_needs_no_choice() -> None:
 def test_means_stand_with_their_intervals() -> None:
     table = page_of("one").sections[0].table
     lines = groups_in(made_of(), rows_of("one"))["one"]
-    assert [row[2:5] for row in table.rows] == [(one.mean, one.low, one.high) for one in lines]
+    assert [row[2:5] for row in table.rows] == [
+        tuple((value or 0) / 3600 for value in (one.mean, one.low, one.high)) for one in lines
+    ]
     assert all((one.low or 0) <= (one.mean or 0) <= (one.high or 0) for one in lines)
 
 
 def test_wins_and_ties_are_counted() -> None:
     table = page_of("one").sections[1].table
     assert [row[1:4] for row in table.rows] == [
-        ("rand", 2, 1),
-        ("fairshare", 0, 1),
-        ("fcfs", 0, 0),
+        ("nearly fair (rand)", 2, 1),
+        ("Slurm's fair share", 0, 1),
+        ("first come, first served", 0, 0),
     ]
 
 
 def test_the_windows_spread_is_reported_by_percentiles() -> None:
     table = page_of("one").sections[2].table
-    assert table.rows[1] == ("one", "fairshare", 1.0, 1.0, 5.0, 9.0, 9.0, 9.0)
+    values = (seconds / 3600 for seconds in (1.0, 1.0, 5.0, 9.0, 9.0, 9.0))
+    assert table.rows[1] == ("one", "Slurm's fair share", *values)
 
 
 def test_the_verdict_shows_who_is_best_and_worst_and_how_sure_that_is() -> None:
     assert verdict_of("one") == (
-        "Over 3 windows rand's 1 s is the best mean unfairness, and fcfs's 60 s the worst. "
-        "The 95 % interval of rand overlaps with that of fairshare, the second."
+        "Over 3 windows nearly fair (rand) was the fairest (1 s on average), though not surely so, "
+        "and first come, first served the least fair (60 s)."
     )
-    assert "The 95 % interval of fairshare is apart from that of rand" in verdict_of("two")
+    assert "Slurm's fair share was the fairest (2 s on average), clearly so" in verdict_of("two")
     assert verdict_of("one", "two") == (
-        "The best mean unfairness is that of rand in 1 and of fairshare in 1 of 2 groups. "
-        "The worst is that of fcfs in 2."
+        "Nearly fair (rand) was the fairest on average in 1 of 2 groups (besides, Slurm's fair "
+        "share in 1), and first come, first served the least fair in 2."
     )
 
 
 def test_the_verdict_names_nobody_where_all_are_alike() -> None:
-    verdict = "All have the same mean unfairness. More or longer windows might separate them."
+    verdict = "All have the same mean unfairness; more or longer windows might separate them."
     assert verdict_of("idle") == verdict
-    assert verdict_of("one", "idle", "two").endswith(
-        "is that of fcfs in 2; all are alike in 1 more."
+    assert verdict_of("one", "idle", "two").endswith("; in 1 more group all are alike.")
+
+
+def test_ours_are_held_against_slurms_fair_share_by_name() -> None:
+    made = made_of()
+    rows: list[Row] = [
+        {**row, "policy": "directcontr" if row["policy"] == "rand" else row["policy"]}
+        for row in rows_of("one")
+    ]
+    front = experiment_page(made, rows, groups_in(made, rows), options={}).front
+    assert front is not None
+    assert front.advice == (
+        "shapleyprio (directcontr) improves on Slurm's fair share: the mean over all groups is "
+        "1 s, instead of 5 s.",
     )
+    assert "over 3 windows each" in front.about[-1]
+
+
+def test_every_cell_of_the_glance_has_a_number_and_every_row_its_whole_name() -> None:
+    chart = page_of("one", "two").sections[0].chart
+    assert chart is not None
+    assert list(chart.data["written"]) == ["1 s", "5 s", "60 s", "31 s", "2 s", "81 s"]
+    spec = json.dumps(chart.spec)
+    assert '"labelLimit": 0' in spec
+    assert "first come, first" in spec
 
 
 def test_the_papers_figures_stand_beside_ours() -> None:

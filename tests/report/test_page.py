@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.replay import Window
+from shapleyprio.replay.policies.titles import title_of
 from shapleyprio.report import (
     Choice,
     Page,
@@ -85,9 +86,9 @@ def test_every_organization_has_one_color_in_all_charts(tmp_path: Path) -> None:
 
 def test_without_ref_nothing_is_said_about_fairness(tmp_path: Path) -> None:
     page = page_in(tmp_path, "fcfs", "recorded")
-    assert "Only ref could say" in page.verdict
+    assert "only ref could say" in page.verdict
     names = [section.chart.name for section in page.sections if section.chart]
-    assert names == ["standing", "lending", "waits", "utilization"]
+    assert names == ["owed", "lending", "waits", "utilization"]
 
 
 def test_the_verdict_names_the_fairest_and_the_least_fair_policy(tmp_path: Path) -> None:
@@ -97,19 +98,22 @@ def test_the_verdict_names_the_fairest_and_the_least_fair_policy(tmp_path: Path)
         (one for one in results if one.schedule.policy != "ref"),
         key=lambda one: one.unfairness or 0,
     )
-    answer = verdict(workload, results)
-    fairest, least = (one.schedule.policy for one in ordered)
+    answer = verdict(results)
+    fairest, least = (title_of(one.schedule.policy) for one in ordered)
     assert f"under {fairest}, the fairest" in answer
     assert f"under {least}, the least fair" in answer
     drifts = ordered[-1].drifts
     assert drifts is not None
-    assert f"{NAMES[drifts.index(min(drifts))]} was held back most" in answer
+    page = replay_page(log_in(tmp_path), workload, results, options={})
+    assert page.front is not None
+    assert f"{NAMES[drifts.index(min(drifts))]} was held back most" in page.front.reading
 
 
 def test_a_verdict_on_one_policy_or_none(tmp_path: Path) -> None:
     workload = workload_in(log_in(tmp_path))
-    assert verdict(workload, results_in(workload, "ref")).endswith("Nothing was held against it.")
-    assert verdict(workload, results_in(workload, "ref", "fcfs")).startswith("Under fcfs")
+    assert verdict(results_in(workload, "ref")).endswith("nothing was held against it.")
+    one = verdict(results_in(workload, "ref", "fcfs"))
+    assert one.endswith("on average under first come, first served.")
 
 
 def test_tables_show_what_was_measured(tmp_path: Path) -> None:
@@ -118,9 +122,9 @@ def test_tables_show_what_was_measured(tmp_path: Path) -> None:
     results = results_in(workload, "ref", "fcfs")
     page = replay_page(log, workload, results, options={})
     table = page.sections[0].table
-    assert table.rows[1][1] == float(results[1].unfairness or 0) > 0
-    assert table.rows[1][0] == "fcfs"
-    assert tuple(table.rows[1][6:]) == tuple(map(float, results[1].drifts or ()))
+    assert table.rows[1][1] == float(results[1].unfairness or 0) / 3600 > 0
+    assert table.rows[1][0] == "first come, first served"
+    assert tuple(table.rows[1][6:]) == tuple(float(d) / 3600 for d in results[1].drifts or ())
 
 
 def test_a_page_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
@@ -135,10 +139,10 @@ def test_dates_keep_their_seconds(tmp_path: Path) -> None:
     results = results_in(workload, "fcfs")
     begin = 1_482_364_800
     later = replace(workload, window=Window(start=begin, length=LENGTH))
-    page = replay_page(replace(log, format="sacct"), later, results, options={})
+    page = replay_page(replace(log, epoch=0), later, results, options={})
     charts = {chart["name"]: chart for chart in json.loads(data_of(render(page)))["charts"]}
     moments = {1000 * (begin + second) for second in range(LENGTH + 1)}
-    assert set(charts["standing"]["data"]["time"]) == moments
+    assert set(charts["owed"]["data"]["time"]) == moments
 
 
 # pictures
@@ -210,6 +214,12 @@ def test_cells_without_a_value_are_dashes() -> None:
 def test_the_options_of_a_choice_are_offered(tmp_path: Path) -> None:
     page = page_in(tmp_path, "ref", "fcfs", "recorded")
     assert page.choice == Choice(
-        label="policy", options=["ref", "fcfs", "recorded"], initial="recorded"
+        label="schedule",
+        options={
+            "ref": "fair (ref)",
+            "fcfs": "first come, first served",
+            "recorded": "what happened",
+        },
+        initial="recorded",
     )
-    assert "<option selected>recorded</option>" in render(page)
+    assert '<option value="recorded" selected>what happened</option>' in render(page)
