@@ -20,17 +20,26 @@ if TYPE_CHECKING:
     from shapleyprio.report import Page
 
 
+HTML, PDF = ".html", ".pdf"
+"""How the name of a page's file ends."""
+
+
 def report_parameters(options: dict[str, Any]) -> ReportParameters:
     """Takes what makes a report out of a command's options, and leaves the others there.
 
     Raises:
-        click.BadParameter: the page's directory is missing.
+        click.BadParameter: the page's directory is missing, or its name ends in something else.
     """
     parameters = ReportParameters(
         file=options.pop("report_file"),
         pictures=options.pop("png_directory"),
         command=command_line(),
     )
+    if parameters.file is not None and parameters.file.suffix.lower() not in {HTML, PDF}:
+        raise click.BadParameter(
+            f"{parameters.file} is neither HTML nor PDF; name a file that ends in {HTML} or {PDF}",
+            param_hint="--report",
+        )
     refuse_missing_directories(("--report", parameters.file))
     return parameters
 
@@ -39,7 +48,9 @@ def check_report_packages(parameters: ReportParameters) -> None:
     """Finds out before anything is computed whether a report, if wanted, can be made."""
     if parameters.wanted:
         with packages_needed("--report", "report"):
-            import shapleyprio.report  # noqa: F401
+            from shapleyprio.report import find_browser
+        if parameters.file is not None and parameters.file.suffix.lower() == PDF:
+            find_browser()
 
 
 report_options = together(
@@ -47,8 +58,8 @@ report_options = together(
         output_option(
             "--report",
             "report_file",
-            metavar="FILE.html",
-            help="Write a page about the results there, to look at in a browser.",
+            metavar="FILE.html|FILE.pdf",
+            help="Write a page about the results there, for a browser, or as PDF by Chromium.",
         ),
         click.option(
             "--png",
@@ -74,11 +85,12 @@ def publish(parameters: ReportParameters, page: Callable[[], Page]) -> None:
     """
     if not parameters.wanted:
         return
-    from shapleyprio.report import write_page, write_pictures
+    from shapleyprio.report import write_page, write_pdf, write_pictures
 
     finished = page()
     if parameters.file is not None:
-        write_page(finished, parameters.file)
+        write = write_pdf if parameters.file.suffix.lower() == PDF else write_page
+        write(finished, parameters.file)
     if parameters.pictures is not None:
         write_pictures(finished, parameters.pictures)
 

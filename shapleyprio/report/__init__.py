@@ -29,6 +29,7 @@ from shapleyprio.report.colors import colors_of
 from shapleyprio.report.comparisons import bars, counts, intervals, signed_bars, spread
 from shapleyprio.report.encodings import TimeAxis
 from shapleyprio.report.page import Chart, Choice, Front, Page, ReportError, Section, Table
+from shapleyprio.report.pdf import find_browser, write_pdf
 from shapleyprio.report.picture import write_pictures
 from shapleyprio.report.writing import render, write_page
 
@@ -45,6 +46,7 @@ __all__ = [
     "bars",
     "colors_of",
     "counts",
+    "find_browser",
     "heat_map",
     "intervals",
     "render",
@@ -53,5 +55,6 @@ __all__ = [
     "stacked_bars",
     "trends",
     "write_page",
+    "write_pdf",
     "write_pictures",
 ]
