@@ -390,6 +390,23 @@ def systemd_starts_the_daemon_and_it_steers() -> None:
     run("shapleyprio status", user="shapleyprio")
 
 
+@step
+def users_ask_the_daemon() -> None:
+    """A job's user gets its explanation from the daemon, another user does not."""
+    run("sacctmgr -i add user games account=biology")
+    sbatch = "sbatch --parsable -A biology -n 2 -D / -o /dev/null --wrap 'sleep 3600'"
+    job = run(sbatch, user="games").strip()
+    for words in (f"explain {job}", f"explain {job} --url http://127.0.0.1:9817"):
+        shown = run(f"shapleyprio {words}", user="games")
+        expect(holds=f"Job {job} of account biology waits" in shown, otherwise=shown)
+        shown = run(f"shapleyprio {words}", user="mail", code=2)
+        expect(holds=shown.startswith(f"shapleyprio: no job {job} of user mail"), otherwise=shown)
+    shown = run("shapleyprio status", user="mail")
+    expect(holds="physics" in shown, otherwise=shown)
+    run(f"cat {CONFIGURATION}", user="mail", code=1)
+    run(f"scancel {job}")
+
+
 # -- upgrade
 
 

@@ -18,6 +18,7 @@ PURPOSES: Mapping[str, str] = {
     "CONTRIBUTING.md": "how to change shapleyprio",
     "SECURITY.md": "how to report a vulnerability, and what the daemon may do",
     "shapleyprio.toml.example": "every key of the configuration, for /etc/shapleyprio",
+    "client.toml.example": "where users' commands find the daemon, for /etc/shapleyprio",
     "systemd/README.md": "how the daemon runs under systemd",
     "systemd/shapleyprio.service": "the daemon's unit, for /etc/systemd/system",
     "systemd/shapleyprio.sysusers": "its user, for /etc/sysusers.d/shapleyprio.conf",

@@ -34,6 +34,7 @@ TEXTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
+    ROOT / "client.toml.example",
     ROOT / "shapleyprio.toml.example",
 ]
 """Where retired words must not stand; migrations and the changelog name what was before."""

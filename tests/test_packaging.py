@@ -22,6 +22,7 @@ from click.testing import CliRunner
 from shapleyprio.cli import COMMANDS, main
 from shapleyprio.cli.common import exit_code_of
 from shapleyprio.cli.options import DEFAULT_CONFIG
+from shapleyprio.client import load_settings
 from shapleyprio.config import ConfigError, StoreSection
 from shapleyprio.fairness.scale import scale
 from shapleyprio.replay import kernel_cache
@@ -383,6 +384,9 @@ def test_the_unit_gives_up_on_a_bad_configuration_only(unit: ConfigParser) -> No
 
 def test_the_units_directories_are_where_the_program_looks(unit: ConfigParser) -> None:
     assert DEFAULT_CONFIG.parent == Path("/etc", unit["Service"]["ConfigurationDirectory"])
+    runtime = Path("/run", unit["Service"]["RuntimeDirectory"])
+    assert os.environ.get("RUNTIME_DIRECTORY") is None
+    assert load_settings(ROOT / "client.toml.example").socket == runtime / "socket"
     state = Path("/var/lib", unit["Service"]["StateDirectory"])
     assert StoreSection().url == f"sqlite:///{state}/shapleyprio.db"
 
@@ -394,6 +398,9 @@ def test_the_units_directories_are_those_that_tmpfiles_makes(unit: ConfigParser)
     state = f"/var/lib/{service['StateDirectory']}"
     assert made[state] == [service["StateDirectoryMode"], user, user]
     mode = service["ConfigurationDirectoryMode"]
+    assert int(mode, 8) & 0o007 == 0o001  # to client.toml, and to nothing else
+    kept = [line.split()[1:3] for line in lines if line.startswith("z ")]
+    assert kept == [[str(DEFAULT_CONFIG), "0640"]]
     assert made[str(DEFAULT_CONFIG.parent)] == [mode, "root", user]
     assert made[str(kernel_cache.SHARED)] == ["0755", "root", "root"]
     spool = "/var/spool/shapleyprio"  # of the table of points, which everybody reads

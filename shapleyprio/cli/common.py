@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from shapleyprio.client import DaemonError
 from shapleyprio.config import Config, ConfigError, load_config
 from shapleyprio.errors import OutputError, ReplayError
 from shapleyprio.service.accounting import AccountingError
@@ -33,6 +34,8 @@ EXIT_CODES: dict[type[Exception], int] = {
 
 def exit_code_of(error: Exception) -> int | None:
     """Returns the exit code of a known error, None for a defect."""
+    if isinstance(error, DaemonError):
+        return error.code
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), None)
 
 

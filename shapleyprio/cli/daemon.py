@@ -6,7 +6,7 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -18,6 +18,7 @@ import structlog
 from structlog import PrintLoggerFactory
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fixed
 
+from shapleyprio.cli.answering import Answers
 from shapleyprio.cli.common import (
     cluster_of,
     load,
@@ -41,9 +42,12 @@ from shapleyprio.service.lease import Lease, lasting
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import Opening
 from shapleyprio.serving import Site
+from shapleyprio.serving.askers import Askers
+from shapleyprio.serving.questions import Questions
 from shapleyprio.serving.security import read_security
+from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
-from shapleyprio.store import Store
+from shapleyprio.store import ClusterStore, Store
 from shapleyprio.wording import visible
 
 log = structlog.get_logger(__name__)
@@ -120,6 +124,9 @@ def command(
             metrics.registry,
             store,
             check=lambda new: check(new, connect(new), int(time.time())),
+            # a dry run leaves its addresses to the daemon beside it, and knows what will not come
+            questions=None if dry_run else partial(_questions, config, store),
+            retries=not dry_run,
         )
         daemon = Daemon(
             config,
@@ -137,6 +144,13 @@ def command(
             daemon.run_once()
         else:
             daemon.run()
+
+
+def _questions(config: Config, store: ClusterStore, current: Callable[[], Config]) -> Questions:
+    access = CommandLineAccess(
+        timeout_seconds=config.slurm.timeout, bin_directory=config.slurm.bin_directory
+    )
+    return Questions(Askers(access), Answers(store, connect, current))
 
 
 def _log_opening(config: Config, opening: Opening) -> None:

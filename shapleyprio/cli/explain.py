@@ -6,16 +6,13 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import (
-    load,
-    stored_cluster,
-)
-from shapleyprio.cli.explaining import sentences_on_job, sentences_on_jobs
+from shapleyprio.cli.answering import explained
+from shapleyprio.cli.asking import ask, daemon_to_ask, url_option
+from shapleyprio.cli.common import load, stored_cluster
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.config import connect
-from shapleyprio.service.explain import explain_account, explain_job, explain_user
-from shapleyprio.service.explain_facts import JobExplanation, JobsExplanation
+from shapleyprio.service.inquiries import Inquiry
 from shapleyprio.store import Store
 from shapleyprio.wording import visible
 
@@ -25,12 +22,16 @@ from shapleyprio.wording import visible
 @click.option("-u", "--user", metavar="NAME", help="All jobs of this user that wait.")
 @click.option("-A", "--account", metavar="NAME", help="All jobs of this account that wait.")
 @config_option
+@url_option
 @json_option
+@click.pass_context
 def command(
+    context: click.Context,
     jobid: str | None,
     user: str | None,
     account: str | None,
     config_path: Path,
+    url: str | None,
     *,
     json_file: Path | None,
 ) -> None:
@@ -41,24 +42,26 @@ def command(
     received than it contributed), whose jobs are ahead, and whose would be under Slurm's fair
     share with the processors owned as shares. While Slurm is away the answer is what the last
     cycle knew.
+
+    Who cannot read the daemon's configuration asks the daemon instead of its store, as --url or
+    /etc/shapleyprio/client.toml say. It answers for a job to its user, the coordinators of its
+    account, and operators of Slurm.
     """
     if sum(name is not None for name in (jobid, user, account)) != 1:
         raise click.UsageError("give one of JOBID, --user and --account")
-    config = load(config_path)
-    influence = config.push.influence
-    with Store.open(config.store.url) as store:
-        known = (stored_cluster(config, store), connect(config))
-        facts: JobExplanation | JobsExplanation
-        if jobid is not None:
-            facts = explain_job(*known, jobid)
-            sentences = sentences_on_job(facts, influence)
-        elif user is not None:
-            facts = explain_user(*known, user)
-            sentences = sentences_on_jobs(facts, influence)
-        else:
-            facts = explain_account(*known, account or "")
-            sentences = sentences_on_jobs(facts, influence)
-    value = {**facts.as_json(), "influence": influence or "strict", "sentences": sentences}
-    if write_json(json_file, value):
-        for sentence in sentences:
+    inquiry = next(
+        Inquiry("explain", key, value)
+        for key, value in (("job", jobid), ("user", user), ("account", account))
+        if value is not None
+    )
+    daemon = daemon_to_ask(context, config_path, url)
+    if daemon is not None:
+        answer = ask(daemon, inquiry)
+    else:
+        config = load(config_path)
+        with Store.open(config.store.url) as store:
+            answer = explained(config, stored_cluster(config, store), connect(config), inquiry)
+    if write_json(json_file, answer.value):
+        for sentence in answer.lines:
             click.echo(visible(sentence))
+    context.exit(answer.code)

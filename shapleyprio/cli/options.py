@@ -75,7 +75,8 @@ def config_option(command: AnyCommand) -> AnyCommand:
     return click.option(
         "--config",
         "config_path",
-        type=click.Path(path_type=Path, dir_okay=False),
+        # who may not read it is refused by the reader, in one line, or asks the daemon
+        type=click.Path(path_type=Path, dir_okay=False, readable=False),
         envvar="SHAPLEYPRIO_CONFIG",
         default=DEFAULT_CONFIG,
         show_default=True,

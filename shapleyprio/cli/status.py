@@ -7,15 +7,14 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from shapleyprio.cli.common import (
-    load,
-    stored_cluster,
-)
+from shapleyprio.cli.asking import ask, daemon_to_ask, url_option
+from shapleyprio.cli.common import load, stored_cluster
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.cli.tables import standard_output, standings_table
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rules import RULES
+from shapleyprio.service.inquiries import MOST_COLUMNS, Inquiry
 from shapleyprio.service.status import Status, read_status
 from shapleyprio.store import Store
 from shapleyprio.wording import MISSING, clock_time, count, duration, visible
@@ -23,8 +22,12 @@ from shapleyprio.wording import MISSING, clock_time, count, duration, visible
 
 @click.command
 @config_option
+@url_option
 @json_option
-def command(config_path: Path, *, json_file: Path | None) -> None:
+@click.pass_context
+def command(
+    context: click.Context, config_path: Path, url: str | None, *, json_file: Path | None
+) -> None:
     """Show every organization's standing after the last cycle.
 
     The first is served next. Shown are its shares of the processors, of what all earned (φ) and
@@ -32,12 +35,24 @@ def command(config_path: Path, *, json_file: Path | None) -> None:
     average over all work done; the priority points that its jobs get; and how many wait and run.
     The ranking rule's score, which orders them, is shown where it is not the balance φ − ψ. The
     exact numbers are in --json.
+
+    Who cannot read the daemon's configuration asks the daemon instead of its store, as --url or
+    /etc/shapleyprio/client.toml say.
     """
+    console = standard_output()
+    daemon = daemon_to_ask(context, config_path, url)
+    if daemon is not None:
+        columns = min(max(console.width, 1), MOST_COLUMNS)
+        answer = ask(daemon, Inquiry("status", "columns", str(columns)))
+        if write_json(json_file, answer.value):
+            for line in answer.lines:
+                click.echo(visible(line))
+        context.exit(answer.code)
     config = load(config_path)
     with Store.open(config.store.url) as store:
         status = read_status(stored_cluster(config, store))
     if write_json(json_file, status.as_json()):
-        render(standard_output(), status, config.fairness.rule, config.slurm.adapter)
+        render(console, status, config.fairness.rule, config.slurm.adapter)
 
 
 def render(console: Console, status: Status, rule: str, adapter: str) -> None:

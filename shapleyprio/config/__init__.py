@@ -14,7 +14,7 @@ from shapleyprio.config.model import (
 )
 from shapleyprio.config.organization import Organization
 from shapleyprio.config.reference import config_reference
-from shapleyprio.config.values import Address
+from shapleyprio.config.values import Address, socket_path
 
 __all__ = [
     "Address",
@@ -31,4 +31,5 @@ __all__ = [
     "config_reference",
     "connect",
     "load_config",
+    "socket_path",
 ]

@@ -14,6 +14,7 @@ from shapleyprio.config.organization import Organization
 from shapleyprio.config.section import ConfigSection, key, section
 from shapleyprio.config.toml import Path
 from shapleyprio.config.values import (
+    AUTO,
     AbsolutePath,
     AdapterName,
     ChannelName,
@@ -29,6 +30,7 @@ from shapleyprio.config.values import (
     Seconds,
     SecondsOrOff,
     SecondsOrUnlimited,
+    SocketPath,
     Switch,
     Timeout,
     Url,
@@ -174,6 +176,13 @@ class ServiceSection(ConfigSection):
         "Time for which past writes into Slurm are kept for `history`: there may be one for every "
         "waiting job whenever the order changes. A rollback does not depend on it.",
         "7d",
+    )
+    socket: SocketPath = key(
+        AUTO,
+        "Unix socket on which users of this host ask for `explain` and `status` (docs/explain.md). "
+        "auto is `socket` in the RUNTIME_DIRECTORY that systemd makes for the unit, "
+        "/run/shapleyprio; without that there is none.",
+        "/run/shapleyprio/socket",
     )
     log_format: LogFormat = key(
         "console", "Format of the log: lines for people, or one JSON object a line.", "json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ LONGEST_TIMEOUT = 86_400
 
 LEAST_MEMORY = 2**30
 """Bytes of address space; the packages that replay take two thirds of it for themselves."""
+
+AUTO = "auto"
 
 _BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -203,6 +206,12 @@ def _absolute_path(value: object) -> Path | None:
     return path
 
 
+def _socket(value: object) -> Path | str | None:
+    if value == "off":
+        return None
+    return AUTO if value == AUTO else _absolute_path(_text(value))
+
+
 def _url(value: object) -> str:
     text = _text(value)
     try:
@@ -239,6 +248,19 @@ def _host_lists(value: object) -> tuple[str, ...]:
     for text in texts:
         host_list(text)
     return texts
+
+
+def socket_path(value: Path | str | None) -> Path | None:
+    """Returns where the socket of `service.socket` is; None for nowhere.
+
+    Args:
+        value: of the key. `AUTO` is a file in the directory that systemd makes for the unit
+            (RUNTIME_DIRECTORY), and nowhere else.
+    """
+    if value != AUTO:
+        return None if value is None else Path(value)
+    directory = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    return Path(directory, "socket") if directory else None
 
 
 def host_list(text: str) -> NodeSet:
@@ -290,6 +312,9 @@ LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"], Kind('"debug", "info", "warning" or "error"')
 ]
 AbsolutePath = Annotated[Path | None, BeforeValidator(_absolute_path), Kind("an absolute path")]
+SocketPath = Annotated[
+    Path | str | None, BeforeValidator(_socket), Kind('an absolute path, "auto" or "off"')
+]
 Url = Annotated[str, BeforeValidator(_url), Kind("a database URL as SQLAlchemy takes them")]
 ListenAddress = Annotated[
     Address | None, BeforeValidator(_address), Kind('an address HOST:PORT or "off"')

@@ -37,7 +37,7 @@ class StatusServer(Protocol):
     """Serves metrics and the status page, on threads of its own."""
 
     def open(self, config: Config) -> None:
-        """Serves from now on; raises ConfigError if it cannot."""
+        """Serves from now on, or as soon as it can; raises ConfigError if it never can."""
 
     def renew(self, config: Config) -> None:
         """Takes over a new configuration; raises ConfigError, and changes nothing, if it is bad."""
@@ -107,12 +107,12 @@ class Daemon:
         Raises:
             LeaseHeldError: another process steers the cluster.
             StoreError: the store cannot be used.
-            ConfigError: nothing can be served at the address for metrics, or not as configured.
+            ConfigError: metrics cannot be served as configured.
         """
         signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread is started
         self._lease.renew()
-        self._open_site()
+        self._site.open(self._config)
         self._scheduler.add_job(
             self._cycle_or_log,
             "interval",
@@ -134,15 +134,6 @@ class Daemon:
         self._end_schedule()
         self._site.close()
         self._lease.release()
-
-    def _open_site(self) -> None:
-        """Serves; a dry run does without where the daemon beside has the address."""
-        try:
-            self._site.open(self._config)
-        except ConfigError as error:
-            if self._dry_run is None:
-                raise
-            log.warning("a dry run goes on without metrics and page", why=str(error))
 
     def _end_schedule(self) -> None:
         """Waits for the running cycle, and prevents any other."""
@@ -322,6 +313,7 @@ class Daemon:
             for key, old, new in (
                 ("store.url", self._config.store.url, config.store.url),
                 ("metrics.address", self._config.metrics.address, config.metrics.address),
+                ("service.socket", self._config.service.socket, config.service.socket),
                 ("service.log_level", self._config.service.log_level, config.service.log_level),
                 ("service.log_format", self._config.service.log_format, config.service.log_format),
             ):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Protocol
 
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.runs import Run
@@ -17,10 +18,11 @@ from shapleyprio.service.explain_facts import (
     OrganizationJobs,
 )
 from shapleyprio.service.explain_ranks import RankedOrganization, rank_organizations
+from shapleyprio.service.inquiries import Asker
 from shapleyprio.service.mutual_gain import estimate_behind
 from shapleyprio.service.rollback import UNREADABLE
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import PendingJob, Slurm, SlurmError
+from shapleyprio.slurm.port import PendingJob, PendingQueue, SlurmError
 from shapleyprio.store import (
     ClusterStore,
     CycleRow,
@@ -37,10 +39,22 @@ PUSHES_SEARCHED = 10_000
 
 
 class NothingToExplainError(LookupError):
-    """No such job waits, no such user or account is known; the message is one line."""
+    """No such job waits, no such user or account is known, or who asks may not see it.
+
+    The message is one line.
+    """
 
 
-def explain_job(store: ClusterStore, slurm: Slurm, label: str) -> JobExplanation:
+class QueueSource(Protocol):
+    """Where the jobs that wait are read: the port `Slurm`, or what was read from it just now."""
+
+    def pending(self) -> PendingQueue:
+        """Reads the jobs that wait; raises SlurmError."""
+
+
+def explain_job(
+    store: ClusterStore, slurm: QueueSource, label: str, asker: Asker | None = None
+) -> JobExplanation:
     """Explains the priority of one waiting job.
 
     While Slurm is away a job that was written to is explained from the store.
@@ -49,6 +63,8 @@ def explain_job(store: ClusterStore, slurm: Slurm, label: str) -> JobExplanation
         store: of the cluster, where the standings are.
         slurm: where the job is.
         label: job id, or the name users know it by (``33_4``).
+        asker: who asks; None for somebody who can read the store, and so all there is. To others a
+            job that they may not see is one that does not wait.
 
     Raises:
         NothingToExplainError: no such job waits.
@@ -60,14 +76,19 @@ def explain_job(store: ClusterStore, slurm: Slurm, label: str) -> JobExplanation
         scene = _Scene(view, queue)
         if queue.failure is not None:
             pushes = _pushes_to(view, label)
-            if not pushes:
-                raise queue.failure
+            if not pushes or not (asker is None or asker.rights().operator):
+                raise queue.failure  # whose job it is Slurm alone knows
             organization = pushes[0].organization
             job = None
         else:
             job = next(
                 (item for item in queue.jobs if label in {item.label, str(item.job_id)}), None
             )
+            if asker is not None and not _is_shown(job, asker):
+                raise NothingToExplainError(
+                    f"no job {label} of user {asker.user} waits (others' jobs are shown to their "
+                    f"users, coordinators and operators alone); see `squeue -j {label}`"
+                )
             if job is None:
                 unreadable = UNREADABLE if queue.incomplete else ""
                 raise NothingToExplainError(
@@ -89,19 +110,37 @@ def explain_job(store: ClusterStore, slurm: Slurm, label: str) -> JobExplanation
     )
 
 
-def explain_user(store: ClusterStore, slurm: Slurm, user: str) -> JobsExplanation:
+def _is_shown(job: PendingJob | None, asker: Asker) -> bool:
+    """Returns whether the asker learns about a job; of none at all, whether that there is none.
+
+    Both take the same steps, so that the time until the answer says nothing either.
+    """
+    if job is not None and job.user == asker.user:
+        return True
+    rights = asker.rights()
+    return rights.operator or (job is not None and job.account in rights.coordinates)
+
+
+def explain_user(
+    store: ClusterStore, slurm: QueueSource, user: str, asker: Asker | None = None
+) -> JobsExplanation:
     """Explains the priorities of all waiting jobs of a user.
 
     Args:
         store: of the cluster, where the standings are.
         slurm: where the jobs are.
         user: login name.
+        asker: as for a job.
 
     Raises:
-        NothingToExplainError: no job of such a user waits or runs.
+        NothingToExplainError: no job of such a user waits or runs, or the asker may not see them.
         SlurmError: Slurm is away, and no job of such a user ran at the last cycle.
         StoreError: it cannot be found out.
     """
+    if asker is not None and not (user == asker.user or asker.rights().operator):
+        raise NothingToExplainError(
+            f"the jobs of user {user} are shown to that user and to operators alone"
+        )
     queue = _Queue.asked_of(slurm)
     with store.reading() as view:
         scene = _Scene(view, queue)
@@ -115,18 +154,28 @@ def explain_user(store: ClusterStore, slurm: Slurm, user: str) -> JobsExplanatio
     return JobsExplanation(basis=scene.basis, whose="user", name=user, organizations=jobs)
 
 
-def explain_account(store: ClusterStore, slurm: Slurm, account: str) -> JobsExplanation:
+def explain_account(
+    store: ClusterStore, slurm: QueueSource, account: str, asker: Asker | None = None
+) -> JobsExplanation:
     """Explains the priorities of all waiting jobs of an account, without those below it.
 
     Args:
         store: of the cluster, where the standings are.
         slurm: where the jobs are.
         account: its name.
+        asker: as for a job.
 
     Raises:
-        NothingToExplainError: such an account was never heard of.
+        NothingToExplainError: such an account was never heard of, or is not the asker's to see.
         StoreError: it cannot be found out.
     """
+    if asker is not None:
+        rights = asker.rights()
+        if not (rights.operator or account in rights.coordinates):
+            raise NothingToExplainError(
+                f"the jobs of account {account} are shown to its coordinators and to operators "
+                "alone; --user shows your own"
+            )
     queue = _Queue.asked_of(slurm)
     with store.reading() as view:
         scene = _Scene(view, queue)
@@ -151,7 +200,7 @@ class _Queue:
     failure: SlurmError | None
 
     @classmethod
-    def asked_of(cls, slurm: Slurm) -> _Queue:
+    def asked_of(cls, slurm: QueueSource) -> _Queue:
         try:
             queue = slurm.pending()
         except SlurmError as failure:

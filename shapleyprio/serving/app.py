@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from shapleyprio.serving.overview import Overview
 from shapleyprio.serving.page import render
+from shapleyprio.serving.questions import Questions, is_question
 from shapleyprio.wording import visible_json
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class App:
         registry: metrics at ``/metrics``.
         overview: contents of the page and of ``/api/status``.
         admits: whether a request with that Authorization header may read.
+        questions: answers below ``/ask/``, where users prove who they are; None for nowhere.
     """
 
     def __init__(
@@ -50,10 +52,12 @@ class App:
         registry: CollectorRegistry,
         overview: Callable[[], Overview],
         admits: Callable[[str], bool],
+        questions: Questions | None = None,
     ) -> None:
         self._metrics: WSGIApplication = make_wsgi_app(registry)
         self._overview = overview
         self._admits = admits
+        self._questions = questions
         self._routes: dict[str, Callable[[WSGIEnvironment], Answer]] = {
             "/": self._page,
             "/metrics": self._metrics_answer,
@@ -62,6 +66,8 @@ class App:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers a request; what fails in it fails for this request only."""
+        if self._questions is not None and is_question(environ["PATH_INFO"]):
+            return self._questions(environ, start_response)
         try:
             status, headers, body = self._answer(environ)
         except Exception:

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from structlog.testing import capture_logs
 
-from shapleyprio.config import ConfigError
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.daemon import Daemon, DaemonParts
 from shapleyprio.service.dry_run import Forecast, Move, rehearse
@@ -424,20 +422,6 @@ def test_a_long_dry_run_follows_what_the_daemon_beside_writes(url: str, busy: Cl
     assert [(push.key, push.original, push.new) for push in first.pushes] == [("2", 3, 3 - FIRST)]
     assert second.pushes == []
     assert (first.is_new, second.is_new) == (True, False)
-
-
-def test_where_the_daemon_has_the_address_a_dry_run_goes_on_without(
-    url: str, busy: Cluster
-) -> None:
-    class Taken(Site):
-        def open(self, config: Config) -> None:
-            raise ConfigError(["metrics.address: nothing can be served at 127.0.0.1:9"])
-
-    with rehearse(url, NAME, lambda _: None) as rehearsal, capture_logs() as lines:
-        make_daemon(busy, config(), rehearsal.store, dry_run=rehearsal, site=Taken())._open_site()
-    assert [line["event"] for line in lines] == ["a dry run goes on without metrics and page"]
-    with Store.open(url, create=True) as store, pytest.raises(ConfigError):
-        make_daemon(busy, config(), store.cluster(NAME), site=Taken())._open_site()
 
 
 # -- what it shows

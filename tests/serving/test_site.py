@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from shapleyprio.config import ConfigError
 from shapleyprio.service.status import read_status
-from shapleyprio.serving import overview, server
+from shapleyprio.serving import Site, overview, server, site
 from shapleyprio.serving.checks import Checks
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import DriftRow
@@ -280,10 +280,57 @@ def test_an_open_door_to_the_network_is_pointed_out(
     assert missing is None or missing in output[0]
 
 
-def test_an_address_that_is_taken_is_refused(opened: Served) -> None:
+def test_an_address_that_is_taken_is_tried_again(
+    opened: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "RETRY_SECONDS", 0.05)
     other = Served(opened.metrics, opened.store, opened.port, [])
-    with pytest.raises(ConfigError, match=rf"metrics.address: .*{opened.port} .*in use"):
+    with capture_logs() as lines:
         other.open()
+        other.site._closed.wait(0.5)
+        (line,) = [line for line in lines if line["log_level"] == "error"]
+        assert (line["key"], line["address"]) == ("metrics.address", f"{HOST}:{opened.port}")
+        assert "in use" in line["why"]
+        opened.site.close()
+        await_server(other)
+    assert other.ask("/metrics").status == 200
+    other.site.close()
+
+
+def await_server(served: Served) -> None:
+    for _ in range(400):
+        if served.site._server is not None:
+            return
+        served.site._closed.wait(0.05)
+    raise AssertionError("nothing is served")
+
+
+def test_who_closes_while_the_address_is_taken_serves_nothing_later(
+    opened: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "RETRY_SECONDS", 0.05)
+    other = Served(opened.metrics, opened.store, opened.port, [])
+    other.open()
+    other.site.close()
+    opened.site.close()
+    threading.Event().wait(0.3)
+    with pytest.raises(ConnectionRefusedError):
+        other.ask("/")
+
+
+def test_a_dry_run_leaves_a_taken_address_to_the_daemon_that_has_it(
+    opened: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "RETRY_SECONDS", 0.05)
+    cluster = opened.store.cluster(NAME)
+    dry = Site(opened.metrics.registry, cluster, lambda _: [], retries=False)
+    with capture_logs() as lines:
+        dry.open(opened.config())
+    assert [line["next_try"] for line in lines if "next_try" in line] == ["never"]
+    opened.site.close()
+    threading.Event().wait(0.3)
+    assert dry._server is None
+    dry.close()
 
 
 def test_nothing_is_served_where_the_address_is_off(served: Served) -> None:

@@ -1,0 +1,111 @@
+"""What `explain` and `status` answer, whether they read the store or the daemon is asked."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+from rich.console import Console
+
+from shapleyprio.cli.explaining import sentences_on_job, sentences_on_jobs
+from shapleyprio.cli.status import render
+from shapleyprio.config import Config
+from shapleyprio.service.explain import (
+    QueueSource,
+    explain_account,
+    explain_job,
+    explain_user,
+)
+from shapleyprio.service.explain_facts import JobExplanation, JobsExplanation
+from shapleyprio.service.inquiries import Asker, Inquiry, InquiryAnswer, RecentQueue
+from shapleyprio.service.status import read_status
+from shapleyprio.slurm.port import Slurm
+from shapleyprio.store import ClusterStore
+
+
+def explained(
+    config: Config,
+    store: ClusterStore,
+    slurm: QueueSource,
+    inquiry: Inquiry,
+    asker: Asker | None = None,
+) -> InquiryAnswer:
+    """Answers `explain`.
+
+    Args:
+        config: in force.
+        store: of the cluster.
+        slurm: where the jobs are.
+        inquiry: which ones are meant.
+        asker: as for `explain_job`.
+
+    Raises:
+        NothingToExplainError, SlurmError, StoreError: there is no answer.
+    """
+    influence = config.push.influence
+    facts: JobExplanation | JobsExplanation
+    if inquiry.key == "job":
+        facts = explain_job(store, slurm, inquiry.value, asker)
+        sentences = sentences_on_job(facts, influence)
+    else:
+        explain = explain_user if inquiry.key == "user" else explain_account
+        facts = explain(store, slurm, inquiry.value, asker)
+        sentences = sentences_on_jobs(facts, influence)
+    value = {**facts.as_json(), "influence": influence or "strict", "sentences": sentences}
+    return InquiryAnswer(value, tuple(sentences))
+
+
+def status_of(config: Config, store: ClusterStore, columns: int, asker: Asker) -> InquiryAnswer:
+    """Answers `status`; lines that Slurm printed, in which jobs may be named, see operators alone.
+
+    Args:
+        config: in force.
+        store: of the cluster.
+        columns: width of the asker's terminal.
+        asker: who asks.
+
+    Raises:
+        SlurmError, StoreError: there is no answer.
+    """
+    status = read_status(store)
+    if status.quarantined and not asker.rights().operator:
+        status = replace(status, quarantined=())
+    printed = io.StringIO()
+    console = Console(file=printed, width=columns)
+    render(console, status, config.fairness.rule, config.slurm.adapter)
+    return InquiryAnswer(status.as_json(), tuple(printed.getvalue().splitlines()))
+
+
+class Answers:
+    """Answers users' questions within the daemon.
+
+    Args:
+        store: of the cluster that it steers.
+        connect: makes the way to Slurm that a configuration says.
+        current: returns the configuration in force.
+    """
+
+    def __init__(
+        self,
+        store: ClusterStore,
+        connect: Callable[[Config], Slurm],
+        current: Callable[[], Config],
+    ) -> None:
+        self._store = store
+        self._connect = connect
+        self._current = current
+        self._queue: tuple[Config, RecentQueue] | None = None
+
+    def __call__(self, inquiry: Inquiry, asker: Asker) -> InquiryAnswer:
+        """Answers a question.
+
+        Raises:
+            NothingToExplainError, SlurmError, StoreError: there is no answer.
+        """
+        config = self._current()
+        if inquiry.command == "status":
+            return status_of(config, self._store, int(inquiry.value), asker)
+        if self._queue is None or self._queue[0] is not config:
+            self._queue = config, RecentQueue(self._connect(config))
+        return explained(config, self._store, self._queue[1], inquiry, asker)

@@ -1,0 +1,149 @@
+"""Questions that users put to the daemon, since its store is not theirs to read: who asks what."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from threading import Lock
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from shapleyprio.slurm.access import Rights
+from shapleyprio.slurm.port import PendingQueue, Slurm, SlurmError
+
+FOLDER = "/ask/"
+"""What the paths of all questions begin with."""
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "explain": ("job", "user", "account"),
+    "status": ("columns",),
+}
+"""Command that can be asked -> the keys of its question, one of which it needs."""
+
+LONGEST_VALUE = 255
+MOST_COLUMNS = 10_000
+KEPT_SECONDS = 3.0
+"""Seconds for which one look into Slurm's queue answers all who ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A question to the daemon.
+
+    Attributes:
+        command: of shapleyprio, whose answer is wanted.
+        key: what it is about, one of `COMMANDS`.
+        value: of the key, such as a job's number.
+    """
+
+    command: str
+    key: str
+    value: str
+
+    @property
+    def target(self) -> str:
+        """The path and query of the request."""
+        return f"{FOLDER}{self.command}?{urlencode({self.key: self.value})}"
+
+    @classmethod
+    def read(cls, path: str, query: str) -> Inquiry:
+        """Reads a request.
+
+        Raises:
+            ValueError: it is no question; the message says why.
+        """
+        command = path.removeprefix(FOLDER)
+        if command not in COMMANDS:
+            raise ValueError(f"there is {', '.join(FOLDER + name for name in COMMANDS)}")
+        pairs = parse_qsl(query, max_num_fields=1)
+        if len(pairs) != 1 or pairs[0][0] not in COMMANDS[command]:
+            raise ValueError(f"one of {', '.join(COMMANDS[command])} is wanted")
+        ((key, value),) = pairs
+        if len(value) > LONGEST_VALUE:
+            raise ValueError(f"{key} is longer than {LONGEST_VALUE} characters")
+        if key == "columns" and not (value.isdecimal() and 0 < int(value) <= MOST_COLUMNS):
+            raise ValueError(f"columns is a number from 1 to {MOST_COLUMNS}")
+        return cls(command, key, value)
+
+
+@dataclass(frozen=True, slots=True)
+class InquiryAnswer:
+    """The answer of a command.
+
+    Attributes:
+        value: what it writes as JSON.
+        lines: what it prints else.
+        code: its exit code.
+    """
+
+    value: Mapping[str, Any]
+    lines: tuple[str, ...]
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks.
+
+    Attributes:
+        user: login name.
+        rights: reads what the user may see of others' jobs; raises SlurmError.
+    """
+
+    user: str
+    rights: Callable[[], Rights]
+
+
+def payload(method: str, target: str, host: str, port: int) -> str:
+    """Returns what a credential says that proves who asks: this question, at this server.
+
+    Args:
+        method: of the request.
+        target: its path and query.
+        host: of the server's end of the connection, so that a credential that somebody else was
+            sent is worth nothing here.
+        port: so.
+
+    >>> payload("GET", "/ask/explain?job=7", "::ffff:10.0.0.1", 9817)
+    'shapleyprio GET /ask/explain?job=7 at 10.0.0.1 9817'
+    """
+    address = ip_address(host.partition("%")[0])
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return f"shapleyprio {method} {target} at {address} {port}"
+
+
+class RecentQueue:
+    """Slurm's queue, looked into seldom, however many ask.
+
+    Args:
+        slurm: where it is.
+        clock: seconds of a clock that never goes back.
+    """
+
+    def __init__(self, slurm: Slurm, clock: Callable[[], float] = time.monotonic) -> None:
+        self._slurm = slurm
+        self._clock = clock
+        self._reading = Lock()
+        self._found: PendingQueue | SlurmError | None = None
+        self._until = 0.0
+
+    def pending(self) -> PendingQueue:
+        """Returns the jobs that wait, as of some seconds ago at most.
+
+        Raises:
+            SlurmError: it could not be read, some seconds ago at most.
+        """
+        with self._reading:
+            if self._found is None or self._clock() >= self._until:
+                try:
+                    self._found = self._slurm.pending()
+                except SlurmError as error:
+                    self._found = error
+                self._until = self._clock() + KEPT_SECONDS
+            found = self._found
+        if isinstance(found, SlurmError):
+            raise found
+        return found
