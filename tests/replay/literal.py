@@ -279,11 +279,13 @@ def ref(workload: Workload, every_moment: Iterable[int] | None = None) -> Outcom
 
 
 def ref_schedules(
-    workload: Workload, every_moment: Iterable[int] | None = None
+    workload: Workload,
+    every_moment: Iterable[int] | None = None,
+    make: Callable[[Workload, Coalition], CoalitionSchedule] | None = None,
 ) -> dict[Coalition, CoalitionSchedule]:
-    """The schedules of all coalitions under Ref."""
+    """The schedules of all coalitions under Ref; `make` begins those of other kinds."""
     grand = frozenset(range(len(workload.organizations)))
-    schedules = {c: CoalitionSchedule(workload, c) for c in subsets(grand)}
+    schedules = {c: (make or CoalitionSchedule)(workload, c) for c in subsets(grand)}
     for t in every_moment or moments(workload, schedules.values()):
         v = Values(schedules, t)
         for coalition, schedule in schedules.items():

@@ -34,6 +34,9 @@ from shapleyprio.replay.workload import Window, Workload
 MOST_STARTS = 2**24
 """Jobs times coalitions up to which coalitions decide: about a second from scratch."""
 
+MOST_CHANGES = 256
+"""Changes of processors up to which coalitions decide; each costs some more milliseconds."""
+
 MOST_RUNNING = 2**21
 """Copies that may run in all coalitions together, for which there is room (32 MiB)."""
 
@@ -45,13 +48,13 @@ def can_decide(game: Game, most_starts: int = MOST_STARTS) -> bool:
     """Returns whether the coalitions of a game may decide by contributions of their own.
 
     Args:
-        game: processors that change are not provided for.
+        game: jobs and processors.
         most_starts: jobs times coalitions that are affordable.
     """
     coalitions = 2**game.organizations
-    if len(game.since) > 1 or len(game.release) * coalitions > most_starts:
+    if len(game.since) > 1 + MOST_CHANGES or len(game.release) * coalitions > most_starts:
         return False
-    running = int(game.owned.sum()) * coalitions // 2
+    running = int(_most(game).sum()) * coalitions // 2
     released = len(game.release) > 0 and int(game.release[0]) <= game.until
     if not released or not 0 < running <= MOST_RUNNING:
         return False
@@ -98,8 +101,7 @@ class _Reached(NamedTuple):
 
     second: int
     block: int
-    begin: int
-    owned: Ints
+    game: Game
     jobs: Jobs
     state: Coalitions
 
@@ -121,22 +123,18 @@ class _Schedules:
         if before is not None and _holds(before, game, jobs, block, length):
             first, state = before.second // block, _resumed(before, jobs)
         else:
-            state = coalitions_of(jobs, game.owned[0], members_of(np.arange(2**k), k))
+            state = coalitions_of(jobs, _most(game), members_of(np.arange(2**k), k))
+            state.processors[:] = state.free[:] = state.takes_part @ game.owned[0]
         record = record_of(workload, jobs, NOT_RECORDED, 0)
         world = World(jobs, state, lattice.lattice_keys(k, block), record)
         blocks = -(-length // block)
         arriving = lattice.arriving(jobs, blocks, block)
         safe = max(min(_unchanging(jobs, certain), length) // block, first)
-        lattice.run_blocks(world, arriving, first, safe, length)
+        _run_blocks(world, arriving, game, first, safe, length)
         self._reached = _Reached(
-            second=safe * block,
-            block=block,
-            begin=int(game.since[0]),
-            owned=game.owned[0],
-            jobs=jobs,
-            state=deepcopy(state),
+            second=safe * block, block=block, game=game, jobs=jobs, state=deepcopy(state)
         )
-        lattice.run_blocks(world, arriving, safe, blocks, length)
+        _run_blocks(world, arriving, game, safe, blocks, length)
         values, later = np.zeros((2, 2**k), dtype=np.int64)
         value_at(state, length - 1, values)
         value_at(state, length, later)
@@ -144,15 +142,59 @@ class _Schedules:
         return np.stack((values, later - values - processors, processors), axis=1)
 
 
+def _run_blocks(
+    world: World, arriving: Ints, game: Game, first: int, last: int, length: int
+) -> None:
+    """Brings all coalitions through blocks, and gives and takes processors in between.
+
+    The block of a change is gone through up to the second of the change, and again from there.
+    """
+    seconds = world.keys.rows.shape[1]
+    changes = game.since - game.since[0]
+    for change in range(1, len(changes)):
+        second = int(changes[change])
+        if first * seconds <= second < min(last * seconds, length):
+            lattice.run_blocks(world, arriving, first, -(-second // seconds), second)
+            _change(world, second, game.owned[change] - game.owned[change - 1])
+            first = second // seconds
+    lattice.run_blocks(world, arriving, first, last, length)
+
+
+def _change(world: World, second: int, gained: Ints) -> None:
+    """Gives the members' new processors to coalitions that have come to this second.
+
+    Where processors are lost that are at work, fewer than none are free until enough jobs end.
+    Whoever has no job that ends or is released now decides because of the change alone.
+    """
+    jobs, state = world.jobs, world.state
+    change = state.takes_part @ gained
+    state.processors[:] += change
+    state.free[:] += change
+    released = np.unique(jobs.arrival_of[jobs.arrival == second])
+    busy = (state.next_end == second) | state.takes_part[:, released].any(axis=1)
+    deciding = (state.free > 0) & (state.waiting > 0) & ~busy
+    state.now[deciding] = second
+    state.undecided[deciding] = 1
+
+
+def _most(game: Game) -> Ints:
+    """Returns the most processors that each organization ever has: int64[k]."""
+    most: Ints = game.owned.max(axis=0)
+    return most
+
+
 def _workload(game: Game, time: int) -> Workload:
-    """Returns the jobs up to a moment as a workload that begins at 0; `job` is the place in it."""
+    """Returns the jobs up to a moment as a workload that begins at 0; `job` is the place in it.
+
+    Its processors are a bound for those that there are.
+    """
     begin = int(game.since[0])
     count = int(np.searchsorted(game.release, time, side="right"))
     order = np.argsort(game.organization[:count], kind="stable")
     unknown = np.full(count, UNKNOWN, dtype=np.int64)
     return Workload(
         organizations=tuple(map(str, range(game.organizations))),
-        owned=game.owned[0],
+        owned=_most(game),
         window=Window(start=begin, length=time - begin + 1),  # what starts at that moment counts
         job=order,
         organization=game.organization[order].astype(np.int32),
@@ -185,8 +227,7 @@ def _holds(before: _Reached, game: Game, jobs: Jobs, block: int, length: int) ->
     No job ends before its release and processing time are over, whoever started it.
     """
     second, old_jobs = before.second, before.jobs
-    basis = (before.block, before.begin) == (block, int(game.since[0]))
-    if not basis or second > length or not np.array_equal(before.owned, game.owned[0]):
+    if before.block != block or second > length or not _same_processors(before.game, game, second):
         return False
     old, new = old_jobs.release < second, jobs.release < second
     if np.count_nonzero(old) != np.count_nonzero(new):
@@ -197,6 +238,17 @@ def _holds(before: _Reached, game: Game, jobs: Jobs, block: int, length: int) ->
     was, lasts = old_jobs.processing_time[old], jobs.processing_time[new]
     same &= (was == lasts) | (jobs.release[new] + np.minimum(was, lasts) >= second)
     return bool(same.all())
+
+
+def _same_processors(old: Game, new: Game, second: int) -> bool:
+    """Returns whether processors are the same before that second, with the same room for all."""
+    until = max(second, 1) + int(new.since[0])
+    was, now = (int(np.searchsorted(game.since, until)) for game in (old, new))
+    return (
+        np.array_equal(_most(old), _most(new))
+        and np.array_equal(old.since[:was], new.since[:now])
+        and np.array_equal(old.owned[:was], new.owned[:now])
+    )
 
 
 def _resumed(before: _Reached, jobs: Jobs) -> Coalitions:

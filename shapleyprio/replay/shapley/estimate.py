@@ -72,7 +72,7 @@ class Estimator:
         cores: to compute on; the result does not depend on it.
         exact_organizations: up to so many all coalitions are valued.
         most_starts: jobs times coalitions up to which these decide by their own φ, as under Ref;
-            with more, and where processors change, they run first come, first served.
+            with more, and where processors often change, they run first come, first served.
     """
 
     def __init__(

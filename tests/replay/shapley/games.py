@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
+from functools import partial
 
 import numpy as np
 from hypothesis import strategies as st
@@ -134,6 +136,23 @@ def literal_value(game: Game, members: Collection[int]) -> list[int]:
     return [int(number) for number in worths]
 
 
+class ChangingSchedule(literal.CoalitionSchedule):
+    """A coalition whose processors come and go; what they work on when they go is finished."""
+
+    def __init__(self, game: Game, workload: Workload, coalition: literal.Coalition) -> None:
+        super().__init__(workload, coalition)
+        self.changes = (game.since - game.since[0]).tolist()
+        self.brought = game.owned[:, sorted(coalition)].sum(axis=1).tolist()
+
+    def events(self) -> Iterator[int]:
+        yield from super().events()
+        yield from self.changes
+
+    def free(self, t: int) -> int:
+        brought: int = self.brought[bisect_right(self.changes, t) - 1]
+        return max(brought - sum(start.task.processors for start in self.running(t)), 0)
+
+
 def literal_decided_values(game: Game) -> list[list[int]]:
     """The same of all coalitions by bit mask, when each decides as under Ref (Fig. 1 and 3)."""
     k, begin = game.organizations, int(game.since[0])
@@ -141,7 +160,7 @@ def literal_decided_values(game: Game) -> list[list[int]]:
     unknown = np.full(len(order), UNKNOWN)
     workload = Workload(
         organizations=tuple("abcdefgh"[:k]),
-        owned=game.owned[0],
+        owned=game.owned.max(axis=0),
         window=Window(start=0, length=game.until - begin + 1),
         job=order,
         organization=game.organization[order].astype(np.int32),
@@ -152,7 +171,7 @@ def literal_decided_values(game: Game) -> list[list[int]]:
         start=unknown,
         position=order,
     )
-    schedules = literal.ref_schedules(workload)
+    schedules = literal.ref_schedules(workload, make=partial(ChangingSchedule, game))
     found = []
     for mask in range(2**k):
         worths = np.zeros(3, dtype=np.int64)
