@@ -18,6 +18,7 @@ COMMANDS = {
     "status": "Show every organization's standing.",
     "explain": "Explain why jobs have their priority.",
     "history": "Show past standings, cycles or writes.",
+    "ownership": "Show or correct who owned what since when.",
     "rollback": "Put every priority back as it was found.",
     "replay": "Show what each policy makes of a log, and what is fair.",
     "audit": "Show how fair a recorded schedule was.",

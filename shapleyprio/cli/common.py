@@ -13,7 +13,7 @@ from types import FrameType
 from shapleyprio.client import DaemonError
 from shapleyprio.config import Config, ConfigError, load_config
 from shapleyprio.errors import OutputError, ReplayError
-from shapleyprio.service.accounting import AccountingError
+from shapleyprio.service.accounting import AccountingError, CorrectionError
 from shapleyprio.service.explain import NothingToExplainError
 from shapleyprio.service.lease import LeaseHeldError
 from shapleyprio.slurm.port import Slurm, SlurmError
@@ -25,6 +25,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     StoreError: 4,
     AccountingError: 5,
     LeaseHeldError: 6,
+    CorrectionError: 2,
     NothingToExplainError: 2,
     ReplayError: 2,
     OutputError: 2,

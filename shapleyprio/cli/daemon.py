@@ -40,6 +40,7 @@ from shapleyprio.service.dry_run import DryRun, Forecast, rehearse
 from shapleyprio.service.estimate_metrics import EstimateMetrics
 from shapleyprio.service.lease import Lease, lasting
 from shapleyprio.service.metrics import Metrics
+from shapleyprio.service.moves import called
 from shapleyprio.service.report import Opening
 from shapleyprio.serving import Site
 from shapleyprio.serving.askers import Askers
@@ -154,17 +155,18 @@ def _questions(config: Config, store: ClusterStore, current: Callable[[], Config
 
 
 def _log_opening(config: Config, opening: Opening) -> None:
-    """Says once what counts from when, and who holds how much of it."""
-    called = {member.name: member.name for member in config.organizations} | {NOBODY: "nobody"}
+    """Says once what counts from when, who holds how much of it, and how that is corrected."""
+    names = [*(member.name for member in config.organizations), NOBODY]
 
     def shares(held: Mapping[str, int]) -> str:
-        return ", ".join(f"{called[name]} {held.get(name, 0)}" for name in called)
+        return ", ".join(f"{called(name)} {held.get(name, 0)}" for name in names)
 
     log.info(
         "a new ledger is open",
         counting_from=datetime.fromtimestamp(opening.since, UTC).isoformat(),
         accounts=shares(opening.accounts),
         nodes=shares(opening.nodes),
+        to_correct="shapleyprio ownership recount --since DATE",
     )
 
 

@@ -9,11 +9,12 @@ from rich.console import Console
 from shapleyprio.cli.tables import FittingTable, plan_table, standings_table
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.service.dry_run import Forecast
+from shapleyprio.service.moves import holds_nothing, together
 from shapleyprio.service.status import OrganizationStatus
 from shapleyprio.wording import clock_time, delay, magnitude, visible
 
 MOVES_SHOWN = 20
-"""Nodes and accounts that change hands, unless all are asked for."""
+"""Lines of nodes and accounts that change hands, unless all are asked for."""
 
 
 def render(console: Console, forecast: Forecast, *, verbose: bool) -> None:
@@ -22,7 +23,7 @@ def render(console: Console, forecast: Forecast, *, verbose: bool) -> None:
     Args:
         console: where to.
         forecast: what the cycle found.
-        verbose: print every write and every move.
+        verbose: print every write, and all that changes hands.
     """
 
     def say(line: str) -> None:
@@ -33,12 +34,13 @@ def render(console: Console, forecast: Forecast, *, verbose: bool) -> None:
     console.print(_table(forecast))
     for line in _changes(forecast):
         say(line)
-    moves = forecast.moves if verbose else forecast.moves[:MOVES_SHOWN]
-    for move in moves:
-        change = f"{_named(move.before)} → {_named(move.after)}"
-        say(f"{move.kind} {visible(move.name)}: {change} from now on")
-    if len(moves) < len(forecast.moves):
-        say(f"{len(forecast.moves) - len(moves)} more change hands; --verbose lists all")
+    moves = together(forecast.moves)
+    for what, change, _ in moves if verbose else moves[:MOVES_SHOWN]:
+        say(f"{visible(what)}: {change} from now on")
+    if not verbose and len(moves) > MOVES_SHOWN:
+        say(f"{len(moves) - MOVES_SHOWN} more lines of what changes hands; --verbose shows them")
+    for name in forecast.without_any:
+        say(holds_nothing(name))
     if verbose:
         console.print(plan_table(forecast.pushes))
     else:
@@ -101,7 +103,3 @@ def _writes(forecast: Forecast) -> str:
     rest = f", {put_back} of them to put back what nobody claims" if put_back else ""
     later = f", {forecast.postponed} more left to the next cycle" if forecast.postponed else ""
     return f"{count} write{'s' * (count != 1)}{rest}{later}; --verbose lists them"
-
-
-def _named(organization: str) -> str:
-    return "nobody" if organization == NOBODY else organization

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -32,6 +32,24 @@ class Tenure:
     organization: str
     since: int | None
     until: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A node or an account that has passed from one organization to another.
+
+    Attributes:
+        kind: ``node`` or ``account``.
+        name: of it.
+        before, after: organizations, NOBODY for none.
+        since: first second for which it counts as the later one's.
+    """
+
+    kind: Kind
+    name: str
+    before: str
+    after: str
+    since: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +106,31 @@ class Tenures:
                 return row.organization
         return NOBODY
 
+    def moves(self, since: int) -> list[Move]:
+        """Returns what has changed hands at that second or later, in the order in which it did."""
+        return sorted(
+            (
+                Move(
+                    kind=kind,
+                    name=name,
+                    before=before.organization,
+                    after=after.organization,
+                    since=after.since,
+                )
+                for (kind, name), rows in self._rows.items()
+                for before, after in pairwise(rows)
+                if after.since is not None
+                and after.since >= since
+                and after.organization != before.organization
+            ),
+            key=lambda move: move.since,
+        )
+
+    def without_any(self, organizations: Iterable[str]) -> list[str]:
+        """Returns those of the organizations that hold no node and no account now."""
+        holders = {rows[-1].organization for rows in self._rows.values()}
+        return [name for name in organizations if name not in holders]
+
     def observe(self, kind: Kind, holders: Mapping[str, str], second: int) -> list[Tenure]:
         """Takes in who holds what now, and returns the tenures that are new or have changed.
 
@@ -117,6 +160,30 @@ class Tenures:
                 continue
             changed.append(rows[-1])
         return changed
+
+    def correct(self, kind: Kind, name: str, organization: str, since: int | None) -> bool:
+        """Makes a node or account an organization's from then on, whatever counted until now.
+
+        Args:
+            kind: what the name is.
+            name: one that was heard of.
+            organization: NOBODY for none.
+            since: first second; None for always.
+
+        Returns:
+            Whether anything is other than before.
+        """
+        old = self._rows[kind, name]
+        rows = []
+        if since is not None:
+            rows = [row for row in old if row.since is None or row.since < since]
+            if rows[-1].organization == organization:
+                since = rows.pop().since
+            else:
+                rows[-1] = replace(rows[-1], until=since)
+        rows.append(Tenure(kind, name, organization, since, None))
+        self._rows[kind, name] = rows
+        return rows != old
 
     def allocations(self, run: Run) -> tuple[Allocation, ...]:
         """Returns what a run means for whom, cut where a node or the account changed hands."""

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
-from shapleyprio.fairness.tenure import NOBODY, Kind, Tenure, Tenures, names_of
+from shapleyprio.fairness.tenure import NOBODY, Kind, Move, Tenure, Tenures, names_of
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Transaction, Watermark, batches
+from shapleyprio.wording import clock_time
 
 CLOCK_TOLERANCE_SECONDS = 300
 """Clocks of a cluster's hosts may differ by this much before a record is from the future."""
@@ -24,6 +25,10 @@ CHUNK = 5000
 
 class AccountingError(Exception):
     """The records cannot be accounted as they are; the message says what and the way out."""
+
+
+class CorrectionError(Exception):
+    """Ownership cannot be corrected as asked for; the message says why and what can be done."""
 
 
 class ClockError(AccountingError):
@@ -54,6 +59,14 @@ class Tally:
         return Tally(*(getattr(self, name) + getattr(other, name) for name in Tally.__slots__))
 
 
+@dataclass(frozen=True, slots=True)
+class CorrectedTenures:
+    """All tenures of one node or account, the oldest first, before a correction and after."""
+
+    before: tuple[Tenure, ...]
+    after: tuple[Tenure, ...]
+
+
 class OpenLedger:
     """The ledger of one cluster, open for changes within one transaction.
 
@@ -67,6 +80,7 @@ class OpenLedger:
 
     Attributes:
         is_new: whether the store did not hold a ledger yet.
+        moves: what has changed hands since it was opened.
     """
 
     def __init__(
@@ -99,6 +113,7 @@ class OpenLedger:
             entries=transaction.ledger_entries(),
         )
         self.tally = Tally()
+        self.moves: list[Move] = []
         self.latest = self.watermark.accounted_to
         self._mentioned: set[RunKey] = set()
 
@@ -115,8 +130,8 @@ class OpenLedger:
                 "nothing is accounted until it has caught up: set the clock right"
             )
 
-    def observe_holders(self, kind: Kind, holders: Mapping[str, str], second: int) -> int:
-        """Takes in who holds which node or account from now on; returns how many changed hands.
+    def observe_holders(self, kind: Kind, holders: Mapping[str, str], second: int) -> None:
+        """Takes in who holds which node or account from now on; `moves` has what changed hands.
 
         Runs that reach beyond the change are placed anew; what was earned before it stays.
         """
@@ -126,7 +141,49 @@ class OpenLedger:
         if moved:
             self._place_anew(second)
             self.latest = max(self.latest, second)
-        return len(moved)
+            self.moves += [
+                move
+                for move in self.tenures.moves(second)
+                if move.kind == kind and move.name in moved
+            ]
+
+    def correct_holders(
+        self, holders: Mapping[Kind, Mapping[str, str]], since: int
+    ) -> list[CorrectedTenures]:
+        """Makes names that were heard of their holders' from then on, in the past as well.
+
+        Runs that reach beyond that second are placed anew, so the ledger is what it would be if
+        it had always been so.
+
+        Args:
+            holders: kind -> name -> organization.
+            since: first second; what the ledger does not count any more stands for "always".
+
+        Returns:
+            what is other than before.
+
+        Raises:
+            CorrectionError: runs that it concerns are no longer stored.
+        """
+        pruned = self.watermark.pruned_until
+        if since < pruned and pruned > self.watermark.opened:
+            raise CorrectionError(
+                f"runs that ended by {clock_time(pruned)} are older than the horizon and no longer "
+                "stored; ownership can be corrected since then, and no earlier"
+            )
+        always = since <= self.watermark.opened
+        corrected = []
+        for kind, names in holders.items():
+            for name, organization in names.items():
+                before = self.tenures.of(kind, name)
+                if self.tenures.correct(kind, name, organization, None if always else since):
+                    after = self.tenures.of(kind, name)
+                    corrected.append(CorrectedTenures(tuple(before), tuple(after)))
+        self._save_tenures(found.after[0] for found in corrected)
+        if corrected:
+            self._place_anew(max(since, self.watermark.opened))
+            self.latest = max(self.latest, since)
+        return corrected
 
     def ingest(self, records: Iterable[JobRecord | Malformed], now: int) -> None:
         """Accounts records, in any order, as often as they come.
@@ -272,14 +329,15 @@ class OpenLedger:
             self._transaction.save_tenures(kind, name, self.tenures.of(kind, name))
 
     def _place_anew(self, second: int) -> None:
-        changed = []
-        for run, old in list(self._transaction.runs_alive_after(second)):
-            allocations = self.tenures.allocations(run)
-            if allocations != old:
-                self.ledger.subtract(old)
-                self.ledger.add(allocations)
-                changed.append((run, allocations))
-        self._transaction.put_runs(changed)
+        for placed in batches(self._transaction.runs_alive_after(second), CHUNK):
+            changed = []
+            for run, old in placed:
+                allocations = self.tenures.allocations(run)
+                if allocations != old:
+                    self.ledger.subtract(old)
+                    self.ledger.add(allocations)
+                    changed.append((run, allocations))
+            self._transaction.put_runs(changed)
 
     def _withdraw(self, keys: list[RunKey]) -> None:
         for _, allocations in self._transaction.known_runs(keys).values():

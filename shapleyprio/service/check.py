@@ -12,6 +12,7 @@ from shapleyprio.estimation.packages import REMEDY, missing_packages
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.service.check_ownership import check_ownership
 from shapleyprio.service.check_table import check_table
 from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.findings import Finding, Severity
@@ -66,6 +67,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     yield from _enforcement(config, layout)
     yield from _claims(members, layout)
     yield from _organizations(config, members)
+    yield from check_ownership(config, layout.cluster, members, controller.time)
     yield from _processors(config, members, layout)
     yield from _weights(config, layout)
     yield from _channel(config, claims, layout)
@@ -234,6 +236,15 @@ def _organizations(config: Config, members: Membership) -> Iterator[Finding]:
     owners = set(members.nodes.values())
     for organization in config.organizations:
         subject = f"organization {organization.name}"
+        if organization.name not in {*owners, *members.accounts.values()}:
+            yield Finding(
+                Severity.WARNING,
+                subject,
+                "owns no node and no account: nothing counts for it",
+                "list its `accounts`, and its `nodes` or `partitions`; "
+                "`shapleyprio ownership recount --since DATE` then counts the past for it",
+            )
+            continue
         if organization.name not in owners:
             yield Finding(
                 Severity.WARNING,

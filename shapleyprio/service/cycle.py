@@ -14,11 +14,13 @@ from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.fairness.scale import scale
-from shapleyprio.fairness.tenure import Kind, Tenures
+from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service import push, submission
 from shapleyprio.service.accounting import AccountingError, ClockError, OpenLedger
 from shapleyprio.service.capacities import note_capacities
 from shapleyprio.service.following import Followers, Foreign, values_after
+from shapleyprio.service.moves import holds_nothing, sentences
+from shapleyprio.service.ownership import holders_in
 from shapleyprio.service.push import Stamp, Wanted
 from shapleyprio.service.report import CycleReport, Observation, Opening, StopWatch, standing_rows
 from shapleyprio.service.rollback import plan_rollback
@@ -108,6 +110,7 @@ class Cycle:
         self._layout_read = 0
         self._followers = Followers()
         self._foreign = Foreign()
+        self._without_any: list[str] = []
 
     def run(self, *, dry_run: bool = False) -> CycleReport:
         """Runs one cycle, recorded in the store whether it succeeds or fails.
@@ -237,6 +240,7 @@ class Cycle:
                 )
                 report.tally += opened.tally
                 report.lag_seconds = max(0, report.t - opened.watermark.observed_until)
+            self._log_holders(opened)
             if opened.is_new:
                 self._on_opening(Opening.of(opened.watermark.opened, opened.tenures))
             if caught_up:
@@ -251,7 +255,7 @@ class Cycle:
             transaction,
             horizon=fairness.horizon,
             opens=opens,
-            ask_holders=lambda: _holders(self._membership(refresh=True, now=now)),
+            ask_holders=lambda: holders_in(self._membership(refresh=True, now=now)),
             weight=fairness.weight,
         )
 
@@ -277,9 +281,18 @@ class Cycle:
 
     def _observe_holders(self, opened: OpenLedger, now: int) -> None:
         due = now - self._layout_read >= LAYOUT_SECONDS
-        for kind, holders in _holders(self._membership(refresh=due, now=now)).items():
-            if moved := opened.observe_holders(kind, holders, now):
-                log.info("holders changed", kind=kind, moved=moved)
+        for kind, holders in holders_in(self._membership(refresh=due, now=now)).items():
+            opened.observe_holders(kind, holders, now)
+
+    def _log_holders(self, opened: OpenLedger) -> None:
+        """Logs what has changed hands, and once for whom nothing can count."""
+        for sentence in sentences(opened.moves):
+            log.info("changed hands", what=sentence)
+        names = [organization.name for organization in self._config.organizations]
+        without_any = opened.tenures.without_any(names)
+        for name in without_any if without_any != self._without_any else ():
+            log.warning(holds_nothing(name))
+        self._without_any = without_any
 
     def _membership(self, *, refresh: bool, now: int) -> Membership:
         if refresh or self._layout is None:
@@ -418,7 +431,3 @@ class Cycle:
 def outcome_of(failure: Exception) -> str:
     """Names the outcome that a failure is recorded under: ``defect`` if it was not foreseen."""
     return next((name for kind, name in FAILURES.items() if isinstance(failure, kind)), "defect")
-
-
-def _holders(members: Membership) -> dict[Kind, Mapping[str, str]]:
-    return {"account": members.accounts, "node": members.nodes}

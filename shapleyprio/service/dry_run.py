@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from shapleyprio.fairness.rule import by_score
-from shapleyprio.fairness.tenure import Kind, Tenures
+from shapleyprio.fairness.tenure import Move, Tenures
 from shapleyprio.service.report import CycleReport
 from shapleyprio.service.status import OrganizationStatus, organization_rows
 from shapleyprio.slurm.channels import CHANNELS
@@ -32,22 +32,6 @@ class PlannedStanding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """A node or an account that has another holder than in the store.
-
-    Attributes:
-        kind: ``node`` or ``account``.
-        name: of it.
-        before, after: organizations, NOBODY for none.
-    """
-
-    kind: Kind
-    name: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
     """What a cycle would do, and what of it is other than in the store.
 
@@ -61,6 +45,7 @@ class Forecast:
         standings: of the configuration's organizations, the first to be served first.
         before: organization -> where it stood at the store's last standings.
         moves: what would change hands.
+        without_any: organizations that own no node and no account.
         pushes: what would be written into Slurm.
         postponed: how many more writes would be left to the next cycle.
     """
@@ -74,6 +59,7 @@ class Forecast:
     standings: Sequence[PlannedStanding]
     before: Mapping[str, PlannedStanding]
     moves: Sequence[Move]
+    without_any: Sequence[str]
     pushes: Sequence[NewPush]
     postponed: int
 
@@ -104,6 +90,7 @@ class Forecast:
                 for before in [self.before.get(standing.status.organization)]
             ],
             "moves": [asdict(move) for move in self.moves],
+            "without_any": list(self.without_any),
             "writes": len(self.pushes),
             "postponed": self.postponed,
         }
@@ -172,6 +159,7 @@ class DryRun:
                     standing.status.organization: standing for standing in _standings(self._last)
                 },
                 moves=list(_moves(self._tenures, tenures, report.t)),
+                without_any=tenures.without_any(row.organization for row in report.standings),
                 pushes=report.planned,
                 postponed=report.postponed,
             )
@@ -186,6 +174,24 @@ def rehearse(url: str, cluster: str, show: Callable[[Forecast], None]) -> Iterat
         url: of the store, which need not exist yet, and of which only reading is asked.
         cluster: whose cycles.
         show: called after every cycle with what it would have done.
+
+    Raises:
+        StoreError: the store cannot be read, or not be copied.
+    """
+    with private_copy(url, cluster) as (store, copy_url):
+        yield DryRun(url, store, copy_url, show)
+
+
+@contextmanager
+def private_copy(url: str, cluster: str) -> Iterator[tuple[ClusterStore, str]]:
+    """Copies a store to try something on it; the copy is deleted at the end.
+
+    Args:
+        url: of the store, of which only reading is asked; if there is none, the copy is empty.
+        cluster: whose rows are wanted.
+
+    Yields:
+        the cluster's rows in the copy, and the copy's URL.
 
     Raises:
         StoreError: the store cannot be read, or not be copied.
@@ -205,7 +211,7 @@ def rehearse(url: str, cluster: str, show: Callable[[Forecast], None]) -> Iterat
                 original.cluster(cluster).copy(file)
         copy_url = f"sqlite:///{file}"
         with Store.open(copy_url, create=True) as store:
-            yield DryRun(url, store.cluster(cluster), copy_url, show)
+            yield store.cluster(cluster), copy_url
 
 
 def _standings(rows: Sequence[StandingRow]) -> list[PlannedStanding]:
@@ -223,12 +229,11 @@ def _as_json(standing: PlannedStanding) -> dict[str, Any]:
 
 def _moves(before: Tenures, after: Tenures, second: int) -> Iterator[Move]:
     """Yields what another holds at that second, of what was heard of before."""
-    seen: set[tuple[Kind, str]] = set()
-    for tenure in after:
-        key = (tenure.kind, tenure.name)
-        if key not in seen and before.knows(*key):
-            held = before.holder(*key, second)
-            holds = after.holder(*key, second)
-            if holds != held:
-                yield Move(kind=tenure.kind, name=tenure.name, before=held, after=holds)
-        seen.add(key)
+    last = {(tenure.kind, tenure.name): tenure for tenure in after}
+    for (kind, name), tenure in last.items():
+        held = before.holder(kind, name, second)
+        if before.knows(kind, name) and tenure.organization != held:
+            assert tenure.since is not None, "what was heard of before has another holder since"
+            yield Move(
+                kind=kind, name=name, before=held, after=tenure.organization, since=tenure.since
+            )

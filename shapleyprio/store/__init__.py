@@ -10,6 +10,7 @@ from shapleyprio.store.errors import (
 from shapleyprio.store.rows import (
     AllocatedRun,
     CapacityRow,
+    CorrectionRow,
     CycleRow,
     DriftRow,
     EstimateRow,
@@ -31,6 +32,7 @@ __all__ = [
     "AllocatedRun",
     "CapacityRow",
     "ClusterStore",
+    "CorrectionRow",
     "CycleRow",
     "DriftRow",
     "EstimateRow",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import select
 
@@ -46,3 +46,18 @@ class Capacities(CapacitiesView):
         old = [row for row in rows if row.since < last[row.organization]]
         keys = [{"organization": row.organization, "since": row.since} for row in old]
         self._delete(capacity, keys)
+
+    def correct_capacities(
+        self, organizations: Collection[str], rows: Sequence[CapacityRow], since: int
+    ) -> None:
+        """Makes these rows all that is known of some organizations from that second on.
+
+        Args:
+            organizations: whose.
+            rows: none of an earlier second.
+            since: seconds since the epoch.
+        """
+        old = [row for row in self.capacities() if row.since >= since]
+        keys = [{"organization": row.organization, "since": row.since} for row in old]
+        self._delete(capacity, [key for key in keys if key["organization"] in organizations])
+        self._insert(capacity, [values_of(row) for row in rows])

@@ -44,6 +44,12 @@ class Estimates(EstimatesView):
             self._insert(sampling, [{"seed": drawn}])
         return drawn if kept is None else kept
 
+    def forget_estimates(self, since: int) -> None:
+        """Deletes the estimates made for that second or later: they rest on what is corrected."""
+        self._connection.execute(
+            delete(estimate).where(self._here(estimate), estimate.c.t >= since)
+        )
+
     def _prune_estimates(self, before: int) -> int:
         """Deletes the estimates made before; returns how many rows."""
         statement = delete(estimate).where(self._here(estimate), estimate.c.t < before)

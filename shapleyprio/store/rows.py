@@ -8,7 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from shapleyprio.fairness.runs import Run
-from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.fairness.tenure import Allocation, Kind
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.slurm.port import Malformed
 
@@ -37,6 +37,29 @@ class Watermark:
     horizon: int | None
     folded_to: int = 0
     pruned_until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionRow:
+    """A node or an account of which a correction changed who had held it since when.
+
+    Attributes:
+        number: of the correction, which may have changed others as well.
+        kind: ``node`` or ``account``.
+        name: of it.
+        at: when it was corrected, seconds since the epoch.
+        user: who did it, for people.
+        before, after: its holders one after the other, NOBODY among them, each with the first
+            second for which it counts (None for always).
+    """
+
+    number: int
+    kind: Kind
+    name: str
+    at: int
+    user: str
+    before: tuple[tuple[str, int | None], ...]
+    after: tuple[tuple[str, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

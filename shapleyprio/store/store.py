@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, func, inspect, select, union
 
 from shapleyprio.store import copying, migrations, tables
 from shapleyprio.store.capacities import Capacities, CapacitiesView
+from shapleyprio.store.corrections import Corrections, CorrectionsView
 from shapleyprio.store.drifts import Drifts, DriftsView
 from shapleyprio.store.engine import (
     check_place,
@@ -36,6 +37,7 @@ class View(
     RunsView,
     LedgersView,
     CapacitiesView,
+    CorrectionsView,
     QuarantineView,
     HistoryView,
     DriftsView,
@@ -51,6 +53,7 @@ class Transaction(
     Runs,
     Ledgers,
     Capacities,
+    Corrections,
     Quarantine,
     History,
     Drifts,

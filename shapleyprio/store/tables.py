@@ -104,6 +104,29 @@ class Numbers(TypeDecorator[tuple[int, ...]]):
         return tuple(json.loads(value or "[]"))
 
 
+class Holdings(TypeDecorator[tuple[tuple[str, int | None], ...]]):
+    """Organizations that held something one after the other, each with its first second."""
+
+    impl = Text()
+    cache_ok = True
+
+    def process_bind_param(
+        self,
+        value: tuple[tuple[str, int | None], ...] | None,
+        dialect: Dialect,  # noqa: ARG002
+    ) -> str:
+        """Writes JSON."""
+        return _to_json(value or ())
+
+    def process_result_value(
+        self,
+        value: str | None,
+        dialect: Dialect,  # noqa: ARG002
+    ) -> tuple[tuple[str, int | None], ...]:
+        """Reads JSON."""
+        return tuple((organization, since) for organization, since in json.loads(value or "[]"))
+
+
 metadata = MetaData()
 
 
@@ -189,6 +212,17 @@ tenure = _table(
     _required("organization", _ORGANIZATION),
     _optional("since", _SECOND),
     _optional("until", _SECOND),
+)
+
+correction = _table(
+    "correction",
+    _key("number", BigInteger()),
+    _key("kind", String(16)),
+    _key("name", _NAME),
+    _required("at", _SECOND),
+    _required("user", Words(255)),
+    _required("before", Holdings()),
+    _required("after", Holdings()),
 )
 
 capacity = _table(

@@ -9,7 +9,7 @@ import pytest
 import structlog
 from click.testing import CliRunner, Result
 
-from shapleyprio.cli import daemon, explain, main, rollback
+from shapleyprio.cli import daemon, explain, main, ownership, rollback
 from shapleyprio.config.toml import literal
 from shapleyprio.store import Store
 from tests.service.consortium import BIOLOGY, PHYSICS, Cluster, by_directcontr
@@ -79,7 +79,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLi
     def connect(config: Config) -> Slurm:
         return slurm
 
-    for module in (daemon, explain, rollback):
+    for module in (daemon, explain, ownership, rollback):
         monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setenv("COLUMNS", "200")
     shell = CommandLine(tmp_path, slurm)

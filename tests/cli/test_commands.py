@@ -90,6 +90,7 @@ def test_the_first_cycle_says_once_what_counts_from_when_and_who_holds_what(
     assert f"counting_from={counting_from}" in opening
     assert "accounts='physics 1, biology 1, nobody 1'" in opening
     assert "nodes='physics 2, biology 1, nobody 0'" in opening
+    assert "to_correct='shapleyprio ownership recount --since DATE'" in opening
     assert "new ledger" not in shell.run("daemon", "--once").stderr
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shapleyprio.cli import dry_running
 from shapleyprio.store import Store
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS
 
@@ -93,8 +94,7 @@ def test_another_configuration_shows_what_would_change(steered: CommandLine) -> 
     steered.slurm.wait(500)
     result = steered.run(*DRY, "--config", str(new))
     assert result.exit_code == 0
-    assert "node a1: physics → biology from now on" in result.stdout
-    assert "node a2: physics → biology from now on" in result.stdout
+    assert "nodes a[1-2]: physics → biology from now on" in result.stdout
     answer = json.loads(steered.run(*DRY, "--json", "--config", str(new)).stdout)
     assert {move["name"] for move in answer["moves"]} == {"a1", "a2"}
     assert answer["organizations"][0]["before"]["rank"] == 1
@@ -102,19 +102,35 @@ def test_another_configuration_shows_what_would_change(steered: CommandLine) -> 
     assert ["physics", "66.7%"] in rows
 
 
-def test_many_moves_are_cut_unless_all_are_asked_for(steered: CommandLine) -> None:
-    layout = steered.slurm.layout()
-    new = {f"a{number}": layout.nodes["a1"] for number in range(1, 31)}
-    steered.slurm.layout_changes = {"nodes": {**layout.nodes, **new}}
-    steered.configure()
-    steered.run("daemon", "--once")
-    file = steered.folder / "new.toml"
-    steered.write(file, {**PHYSICS, "nodes": ["a[1-30]"]}, BIOLOGY)
-    answer = steered.run(*DRY, "--config", str(file)).stdout
-    assert answer.count("nobody → physics") == 20
-    assert "8 more change hands; --verbose lists all" in answer
-    answer = steered.run(*DRY, "--verbose", "--config", str(file)).stdout
-    assert answer.count("nobody → physics") == 28
+def test_many_moves_are_cut_unless_all_are_asked_for(
+    steered: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dry_running, "MOVES_SHOWN", 2)
+    new = steered.folder / "new.toml"
+    steered.write(new, {**BIOLOGY, "accounts": ["guest"], "partitions": ["pa"]}, PHYSICS)
+    moves = [
+        "account biology: biology → nobody from now on",
+        "account guest: nobody → biology from now on",
+        "node b1: biology → nobody from now on",
+        "nodes a[1-2]: physics → biology from now on",
+    ]
+    lines = steered.run(*DRY, "--config", str(new)).stdout.splitlines()
+    assert [line for line in lines if "from now on" in line] == moves[:2]
+    assert "2 more lines of what changes hands; --verbose shows them" in lines
+    lines = steered.run(*DRY, "--verbose", "--config", str(new)).stdout.splitlines()
+    assert sorted(line for line in lines if "from now on" in line) == moves
+
+
+def test_an_organization_for_which_nothing_counts_is_named(steered: CommandLine) -> None:
+    new = steered.folder / "new.toml"
+    steered.write(new, PHYSICS, BIOLOGY, {"name": "beta"})
+    result = steered.run(*DRY, "--config", str(new))
+    sentence = "organization beta owns no node and no account"
+    assert sentence in result.stdout.splitlines()
+    assert sentence in result.stderr
+    answer = json.loads(steered.run(*DRY, "--json", "--config", str(new)).stdout)
+    assert answer["without_any"] == ["beta"]
+    assert "owns no node" not in steered.run(*DRY).stdout
 
 
 def test_a_dry_run_needs_no_lease(steered: CommandLine) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shapleyprio.fairness.runs import JobRecord, Run, run_of
 from shapleyprio.service.accounting import OpenLedger
+from shapleyprio.service.ownership import Correction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -227,6 +228,21 @@ def _as_they_come(records: list[JobRecord], order: Random) -> list[JobRecord]:
     mixed = records + again
     order.shuffle(mixed)
     return mixed
+
+
+def correction_of(
+    holders: Mapping[Kind, Mapping[str, str]], since: int, *, at: int, **more: Any
+) -> Correction:
+    """A correction that somebody asks for."""
+    return Correction(
+        holders=holders,
+        since=since,
+        at=at,
+        user="eve",
+        processors=more.get("processors", {}),
+        organizations=NAMES,
+        longest_age=more.get("longest_age", 900),
+    )
 
 
 def fed_once(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shapleyprio.fairness.runs import RunKey
-from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.tenure import NOBODY, Move
 from shapleyprio.fairness.utility import worth
 from shapleyprio.service import accounting
 from shapleyprio.service.accounting import (
@@ -355,12 +355,16 @@ def test_an_account_that_changes_its_organization_takes_nothing_with_it(
     assert standings["biology"].contribution == worth(100, None, 400)
 
 
-def test_it_is_reported_how_many_changed_hands(ledger: StoredLedger) -> None:
+def test_it_is_reported_what_changed_hands(ledger: StoredLedger) -> None:
     with ledger.store.cluster(CLUSTER).transaction() as transaction:
         account = ledger.open(transaction)
-        assert account.observe_holders("node", {"n1": "physics", "n2": "biology"}, 100) == 0
-        assert account.observe_holders("node", {"n1": "biology", "n2": "biology"}, 200) == 1
-        assert account.observe_holders("node", {"n1": "biology"}, 300) == 0
+        account.observe_holders("node", {"n1": "physics", "n2": "biology"}, 100)
+        assert account.moves == []
+        account.observe_holders("node", {"n1": "biology", "n2": "biology"}, 200)
+        account.observe_holders("node", {"n1": "biology"}, 300)
+        assert account.moves == [
+            Move(kind="node", name="n1", before="physics", after="biology", since=200)
+        ]
 
 
 def test_a_late_record_counts_for_those_who_held_the_node_when_it_ran(ledger: StoredLedger) -> None:

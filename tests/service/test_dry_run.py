@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shapleyprio.fairness.tenure import Move
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.daemon import Daemon, DaemonParts
-from shapleyprio.service.dry_run import Forecast, Move, rehearse
+from shapleyprio.service.dry_run import Forecast, rehearse
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.store import (
@@ -437,10 +438,10 @@ def test_a_new_configuration_is_compared_with_the_last_standings(url: str, busy:
     assert output.t == busy.now
     assert output.since == busy.now - 10
     assert list(output.moves) == [
-        Move(kind="account", name="guest", before="", after="guests"),
-        Move(kind="account", name="physics", before="physics", after=""),
-        Move(kind="node", name="a1", before="physics", after="guests"),
-        Move(kind="node", name="a2", before="physics", after="guests"),
+        Move(kind="account", name="guest", before="", after="guests", since=busy.now),
+        Move(kind="account", name="physics", before="physics", after="", since=busy.now),
+        Move(kind="node", name="a1", before="physics", after="guests", since=busy.now),
+        Move(kind="node", name="a2", before="physics", after="guests", since=busy.now),
     ]
     assert output.writes == {"guests": 1, "": 1}  # physics's job is nobody's now: put back
 

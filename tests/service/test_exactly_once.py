@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from shapleyprio.fairness.tenure import Kind
 from shapleyprio.service import accounting
-from shapleyprio.service.accounting import AccountingError, OpenLedger
+from shapleyprio.service.accounting import AccountingError, CorrectionError, OpenLedger
+from shapleyprio.service.ownership import correct, read_ownership
 from shapleyprio.store import Store
 from tests.fairness.examples import ledger_of, standings_by_parts
 from tests.service.scripted_accounting import (
@@ -25,6 +26,7 @@ from tests.service.scripted_accounting import (
     Execution,
     ScriptedCluster,
     StoredLedger,
+    correction_of,
     fed_once,
     runs_since,
 )
@@ -83,6 +85,7 @@ class Life(RuleBasedStateMachine):
         self.rows = count(1)
         self.keys: set[tuple[int, int, int]] = set()
         self.pruned_until = 0
+        self.polled = False
         self.seen: set[int] = set()
         self.cluster = ScriptedCluster(
             BEGIN,
@@ -227,6 +230,40 @@ class Life(RuleBasedStateMachine):
         else:
             self.cluster.holders[kind][name] = to
 
+    @precondition(lambda self: self.polled)
+    @rule(
+        holding=st.sampled_from(ACCOUNTS).map(lambda name: ("account", name))
+        | st.sampled_from([*NODES, *UNLISTED]).map(lambda name: ("node", name))
+        | st.none(),
+        to=ORGANIZATIONS,
+        ago=WAITS,
+    )
+    def the_past_is_corrected(self, holding: tuple[Kind, str] | None, to: str, ago: int) -> None:
+        """Of one name, or of all by the layout of now; since the last poll or long before."""
+        since, cluster = self.cluster.now - ago, self.ledger.store.cluster(self.name)
+        wanted = dict(self.cluster.holders)
+        if holding is not None:
+            kind, name = holding
+            wanted = {kind: {name: to}}
+        before = read_ownership(cluster).tenures
+        correction = correction_of(wanted, since, at=self.cluster.now)
+        if since < self.pruned_until and self.pruned_until > self.ledger.opens:
+            with pytest.raises(CorrectionError, match="no longer stored"):
+                correct(cluster, correction)
+            return
+        correct(cluster, correction)
+        after = read_ownership(cluster).tenures
+        for kind, names in wanted.items():
+            for name, organization in names.items():
+                for second in range(self.ledger.opens, self.cluster.now + 2):
+                    held = before.holder(kind, name, second)
+                    if before.knows(kind, name) and second >= since:
+                        held = organization
+                    assert after.holder(kind, name, second) == held
+        with cluster.reading() as view:
+            for run, allocations in view.all_runs():
+                assert allocations == after.allocations(run)
+
     @rule()
     def accounting_goes_down_or_comes_back(self) -> None:
         self.cluster.down = not self.cluster.down
@@ -299,6 +336,7 @@ class Life(RuleBasedStateMachine):
     def _poll(self, order: Random) -> tuple[int, OpenLedger]:
         """After every poll the ledger says what accounting has heard so far."""
         t, account = self.ledger.poll(order)
+        self.polled = True
         assert t == self.cluster.now
         self.seen |= {
             row

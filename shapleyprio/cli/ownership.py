@@ -1,0 +1,187 @@
+"""`shapleyprio ownership`."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from rich.console import Console
+
+from shapleyprio.cli.common import cluster_of, load, stored_cluster, termination_unwinds
+from shapleyprio.cli.instants import ALWAYS, Instant
+from shapleyprio.cli.json_output import json_option, write_json
+from shapleyprio.cli.options import config_option, together
+from shapleyprio.cli.ownership_tables import (
+    listing_as_json,
+    objections,
+    outcome_as_json,
+    render_outcome,
+    render_ownership,
+)
+from shapleyprio.config import Config, connect
+from shapleyprio.config.membership import Membership, membership
+from shapleyprio.fairness.tenure import Kind, Tenures
+from shapleyprio.service.dry_run import private_copy
+from shapleyprio.service.lease import SHORTEST_SECONDS, Lease
+from shapleyprio.service.ownership import (
+    CorrectedOwnership,
+    Correction,
+    Holders,
+    correct,
+    find,
+    find_organization,
+    holders_in,
+    read_ownership,
+)
+from shapleyprio.slurm.port import Layout
+from shapleyprio.store import ClusterStore, Store
+from shapleyprio.wording import visible
+
+Choice = Callable[[Config, Membership, Tenures], Holders]
+"""Chooses who is to hold what."""
+
+since_option = click.option(
+    "--since",
+    required=True,
+    type=Instant(),
+    metavar="DATE",
+    help=f"From when on it counts: a date, a date and time (local unless it has a zone), or "
+    f"{ALWAYS!r}.",
+)
+
+correction_options = together(
+    [
+        since_option,
+        click.option("--yes", is_flag=True, help="Do it; else it is only shown."),
+        click.option("--verbose", is_flag=True, help="Show every line of what changes."),
+        config_option,
+        json_option,
+    ]
+)
+
+
+@click.group(invoke_without_command=True)
+@config_option
+@json_option
+@click.pass_context
+def command(context: click.Context, config_path: Path, *, json_file: Path | None) -> None:
+    """Show who owned which account and node since when, or correct it.
+
+    Without a command it lists every account and node that was heard of with all its holders, the
+    first one first, and the corrections that there were.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    config = load(config_path)
+    with Store.open(config.store.url) as store:
+        ownership = read_ownership(stored_cluster(config, store))
+    names = [organization.name for organization in config.organizations]
+    without_any = ownership.tenures.without_any(names)
+    if write_json(json_file, listing_as_json(ownership, without_any)):
+        render_ownership(Console(), ownership, without_any)
+
+
+@command.command("set")
+@click.argument("name", metavar="NODE|ACCOUNT")
+@click.argument("organization")
+@click.option(
+    "--kind", type=click.Choice(get_args(Kind)), help="What is meant, where both have that name."
+)
+@correction_options
+def set_(
+    name: str, organization: str, kind: Kind | None, config_path: Path, **options: Any
+) -> None:
+    """Make NODE or ACCOUNT the ORGANIZATION's since a date, whatever has counted so far.
+
+    NODE may be a host list such as n[1-16]; ORGANIZATION may be nobody. The past is counted anew:
+    the ledger is then what it would be if it had always been so. It is only shown unless --yes is
+    given, and then kept on record. Stop the daemon before.
+    """
+
+    def choose(config: Config, _members: Membership, tenures: Tenures) -> Holders:
+        configured = [member.name for member in config.organizations]
+        holder = find_organization(organization, configured, tenures)
+        found, names = find(tenures, name, kind)
+        return {found: dict.fromkeys(names, holder)}
+
+    _correct(config_path, choose, **options)
+
+
+@command.command
+@correction_options
+def recount(config_path: Path, **options: Any) -> None:
+    """Count since a date as if the configuration had always been what it is now.
+
+    Every account and node of the cluster becomes that organization's which the configuration gives
+    it to. With --since always the ledger is that of a new store. It is only shown unless --yes is
+    given, and then kept on record. Stop the daemon before.
+    """
+
+    def choose(_config: Config, members: Membership, _tenures: Tenures) -> Holders:
+        return holders_in(members)
+
+    _correct(config_path, choose, **options)
+
+
+def _correct(
+    config_path: Path,
+    choose: Choice,
+    *,
+    since: int,
+    yes: bool,
+    verbose: bool,
+    json_file: Path | None,
+) -> None:
+    config = load(config_path)
+    slurm = connect(config)
+    cluster = cluster_of(config, slurm)
+    layout, at = slurm.layout(), slurm.controller().time
+    members = membership(config.organizations, layout)
+
+    def run(store: ClusterStore) -> tuple[Holders, CorrectedOwnership]:
+        holders = choose(config, members, read_ownership(store).tenures)
+        correction = Correction(
+            holders=holders,
+            since=since,
+            at=at,
+            user=_user(),
+            processors=_processors(config, layout),
+            organizations=[organization.name for organization in config.organizations],
+            longest_age=config.estimation.longest_age,
+        )
+        return holders, correct(store, correction)
+
+    if yes:
+        with Store.open(config.store.url) as opened:
+            lease = Lease(opened.cluster(cluster), seconds=SHORTEST_SECONDS)
+            lease.renew()
+            try:
+                holders, found = run(opened.cluster(cluster))
+            finally:
+                lease.release()
+    else:
+        with termination_unwinds(), private_copy(config.store.url, cluster) as (copy, _):
+            holders, found = run(copy)
+    if write_json(json_file, outcome_as_json(found, done=yes)):
+        render_outcome(Console(), found, done=yes, verbose=verbose)
+        for line in objections(holders, members):
+            click.echo(visible(line))
+
+
+def _processors(config: Config, layout: Layout) -> Mapping[str, int]:
+    tres = config.fairness.tres
+    return {name: node.tres.get(tres, 0) for name, node in layout.nodes.items()}
+
+
+def _user() -> str:
+    """Names who runs this, for the record."""
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = str(os.getuid())
+    behind = os.environ.get("SUDO_USER")
+    return f"{name}, by sudo of {behind}" if behind else name

@@ -1,0 +1,67 @@
+"""Holds the configuration against what the store has counted for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from shapleyprio.config import Config
+from shapleyprio.config.membership import Membership
+from shapleyprio.fairness.tenure import Move, Tenures
+from shapleyprio.service.moves import together
+from shapleyprio.service.ownership import KINDS, holders_in
+from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.store import Store, StoreError
+from shapleyprio.wording import clock_time
+
+RECENT_SECONDS = 7 * 86_400
+"""What changed hands is pointed out for so long."""
+
+
+def check_ownership(
+    config: Config, cluster: str, members: Membership, now: int
+) -> Iterator[Finding]:
+    """Yields a notice of all that has changed hands lately, or will in the next cycle.
+
+    A store that is not there yet, or cannot be read, has nothing to say to this.
+
+    Args:
+        config: with the store.
+        cluster: its name.
+        members: who holds what by the configuration.
+        now: seconds since the epoch.
+    """
+    try:
+        store = Store.open_existing(config.store.url)
+        if store is None:
+            return
+        with store, store.cluster(cluster).reading() as view:
+            tenures = view.tenures()
+    except StoreError:
+        return
+    yield from _findings(
+        tenures.moves(now - RECENT_SECONDS),
+        "since {}",
+        "unless it was so: `shapleyprio ownership set` corrects it from any date on",
+    )
+    yield from _findings(
+        _next(tenures, members, now),
+        "from the daemon's next cycle on",
+        "if it has been so before: `shapleyprio ownership recount --since DATE` counts it since",
+    )
+
+
+def _findings(moves: Iterable[Move], since: str, remedy: str) -> Iterator[Finding]:
+    for what, change, second in together(moves):
+        message = f"{change} {since.format(clock_time(second))}"
+        yield Finding(Severity.NOTICE, what, message, remedy)
+
+
+def _next(tenures: Tenures, members: Membership, now: int) -> Iterator[Move]:
+    """Yields what the next cycle will find in other hands than the store has it."""
+    holders = holders_in(members)
+    for kind in KINDS:
+        for name, after in holders[kind].items():
+            rows = tenures.of(kind, name)
+            if rows and rows[-1].organization != after:
+                before = rows[-1].organization
+                yield Move(kind=kind, name=name, before=before, after=after, since=now)
