@@ -122,6 +122,28 @@ def test_work_goes_on_while_a_node_drains_and_nothing_else_starts_there(store: S
     assert estimated(store)["physics"].alone == worth(0, 100) + worth(200, 250)
 
 
+def test_a_node_is_missing_in_the_estimate_of_the_cycle_that_sees_it_closed(store: Store) -> None:
+    slurm = Cluster()
+    service = Service(slurm, store)
+    service.run()
+    slurm.wait(10)
+    slurm.submit("biology", partition="pa", processing_time=1000)
+    slurm.wait(20)
+    service.run()
+    assert estimated(store)["biology"].alone == worth(0, 20, t=20)
+    slurm.submit("biology", partition="pa", processors=4, processing_time=1000)
+    slurm.drain("b1")
+    slurm.wait(1)
+    service.run()
+    # alone it had b1 until this cycle saw it closed, and what runs there then goes on
+    assert estimated(store)["biology"].alone == worth(0, 21, t=21) + 3 * worth(20, 21, t=21)
+    slurm.submit("biology", partition="pa", processors=3, processing_time=1000)
+    slurm.wait(10)
+    service.run()
+    assert estimated(store)["biology"].alone == worth(0, 31, t=31) + 3 * worth(20, 31, t=31)
+    assert estimated(store)["physics"].alone == 0
+
+
 def test_between_estimates_a_contribution_follows_its_polynomial(store: Store) -> None:
     unfinished = run(1, "biology", 0, None, owner="physics")
     remember(store, unfinished)
