@@ -269,7 +269,8 @@ class Queue:
         lines = [
             f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS}s"',
             f'[push]\nchannel = "{channel}"',
-            f"most_raises_of_user = {MOST_WRITES}",  # one user has submitted all
+            # one user has submitted all
+            f"most_writes = {MOST_WRITES}\nmost_raises_of_user = {MOST_WRITES}",
             *([f'table = "{table}"'] if table else []),
             f'[service]\npoll_interval = "{poll_seconds}s"',
             f'[store]\nurl = "{self._store_url(channel)}"',

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from shapleyprio.bench import slurm, slurm_reaction, slurm_submission
+from shapleyprio.bench import slurm, slurm_queue, slurm_reaction, slurm_submission
 from shapleyprio.bench.slurm_probe import Answered, Stretch
 from shapleyprio.bench.slurm_rpcs import calls_by_type, usual
 from shapleyprio.cli import main
@@ -24,6 +24,8 @@ from shapleyprio.testbed.errors import SlurmUnavailableHere
 from shapleyprio.testbed.processes import processes_of, wait_until
 
 PENDING = 20
+AT_ONCE = 15
+"""Writes of a cycle at most."""
 
 SDIAG = """\
 Server thread count:  3
@@ -54,6 +56,9 @@ def test_the_cost_on_a_real_slurm_is_reported(
     monkeypatch.setattr(slurm, "RUNS", 1)
     monkeypatch.setattr(slurm, "COUNTED", 1)
     monkeypatch.setattr(slurm, "DISTINCT_RUNS", 1)
+    for module in (slurm, slurm_queue):
+        monkeypatch.setattr(module, "MOST_SUBMITTED", PENDING - 1)  # so this is a long queue
+    monkeypatch.setattr(slurm_queue, "MOST_WRITES", AT_ONCE)
     monkeypatch.setattr(slurm, "NOTHING_SECONDS", 0.5)
     monkeypatch.setattr(slurm_reaction, "JOBS", 3)
     monkeypatch.setattr(slurm_submission, "SUBMISSIONS", 3)
@@ -72,7 +77,11 @@ def test_the_cost_on_a_real_slurm_is_reported(
     channels = ["site_factor", "qos", "association"]
     assert [what.split(",")[0] for what in calls] == [name for name in channels for _ in range(2)]
     writes = [re.findall(r"(\d+) REQUEST_UPDATE_JOB\b", what) for what in calls]
-    assert writes == [[], [str(PENDING)], [], [], [], [str(PENDING)]]
+    assert writes == [[], [str(AT_ONCE)], [], [], [], [str(PENDING)]]
+    (first,) = (row for what, row in measured.items() if "until all jobs are served" in what)
+    assert first["what"].startswith("site_factor")
+    assert first["value"] > 0
+    assert any(f"{AT_ONCE} of {PENDING} writes" in what for what in measured)
     assert all(measured[what]["value"] > 0 for what in calls)
     to_priority = {
         what: row for what, row in measured.items() if "from submission to priority" in what

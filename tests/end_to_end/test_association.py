@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from shapleyprio.slurm.associations import UNSET_PRIORITY
+from shapleyprio.store import PushState
 from tests.end_to_end.consortium import (
     ALL_CPUS,
     BASE_PRIORITY,
@@ -16,6 +19,7 @@ from tests.end_to_end.consortium import (
     GUESTS,
     MEMBERS,
     Consortium,
+    RunningDaemon,
     clear,
 )
 
@@ -116,3 +120,54 @@ def test_a_daemon_killed_in_the_middle_of_changes_loses_nothing(consortium: Cons
     assert in_force(consortium) == {**expected(consortium), GUESTS: 0}
     consortium.succeed("rollback")
     assert own(consortium) == dict.fromkeys(ACCOUNTS) | {"alpha-lab": FOUND}
+
+
+@pytest.mark.parametrize("program", ["slurmdbd", "sacctmgr"])
+def test_what_writes_priorities_may_be_killed_in_the_middle(
+    consortium: Consortium, program: str
+) -> None:
+    consortium.configure(channel="association")
+    consortium.once()
+    for number in (1, 2, 3):
+        turned = MEMBERS[number:] + MEMBERS[:number]
+        consortium.configure(channel="association", organizations=turned)
+        with consortium.daemon() as daemon:
+            session = await_session(consortium, daemon)
+            time.sleep(0.05 * number)
+            if program == "slurmdbd":
+                consortium.cluster.kill("slurmdbd")
+                consortium.cluster.restart("slurmdbd")
+            else:
+                session.kill()
+            consortium.await_cycles()
+            assert daemon.end() == 0
+        assert consortium.order() == list(turned)
+        stands = expected(consortium)
+        assert in_force(consortium) == {**stands, GUESTS: 0}
+        assert own(consortium) == {**stands, GUESTS: None}
+        last = {push.target: push for push in consortium.pushes()}
+        assert {target: push.new for target, push in last.items()} == stands
+        assert {push.state for push in last.values()} == {PushState.APPLIED}
+    assert {push.state for push in consortium.pushes()} > {PushState.APPLIED}, "none was cut short"
+    consortium.succeed("rollback")
+    assert own(consortium) == dict.fromkeys(ACCOUNTS) | {"alpha-lab": FOUND}
+    assert in_force(consortium) == {
+        **dict.fromkeys(ACCOUNTS, 0),
+        "alpha-lab": FOUND,
+        "alpha-desk": FOUND,
+    }
+
+
+def await_session(consortium: Consortium, daemon: RunningDaemon) -> psutil.Process:
+    """Waits until the daemon changes priorities, and returns the sacctmgr that does so."""
+    found: list[psutil.Process] = []
+
+    def writes() -> bool:
+        for child in psutil.Process(daemon.process.pid).children():
+            with suppress(psutil.Error):
+                if child.cmdline()[1:] == ["-i"]:
+                    found.append(child)
+        return bool(found)
+
+    consortium.until(writes, what="sacctmgr to write")
+    return found[0]

@@ -80,6 +80,35 @@ def test_the_site_factor_takes_over_from_nice_and_leaves_users_nice_alone(
     assert waiting[high].priority - waiting[low].priority == 30
 
 
+def test_a_job_that_its_partition_keeps_from_being_changed_is_reported_and_others_are_written(
+    consortium: Consortium,
+) -> None:
+    stuck = consortium.cluster.submit("alpha", 60, partition="alpha")
+    others = {consortium.cluster.submit(name, 60, processors=ALL_CPUS): name for name in MEMBERS}
+    consortium.until(
+        lambda: all(job.site_factor is not None for job in consortium.waiting().values()),
+        what="Slurm's scheduler to look at the jobs",
+    )
+    partition = ("scontrol", "update", "PartitionName=alpha")
+    consortium.cluster.run(*partition, "State=INACTIVE")
+    try:
+        consortium.configure()
+        assert consortium.once() == len(others)
+        points, waiting = consortium.points(), consortium.waiting()
+        assert {job: waiting[job].site_factor for job in others} == {
+            job: points[name] for job, name in others.items()
+        }
+        assert not waiting[stuck].site_factor
+        assert consortium.cycles()[-1].refused == 1
+        (push,) = json.loads(consortium.succeed("history", "--job", str(stuck), "--json"))
+        assert (push["state"], push["new"]) == ("refused", points["alpha"])
+        assert "partition" in push["note"].lower()
+    finally:
+        consortium.cluster.run(*partition, "State=UP")
+    assert consortium.once() == 1
+    assert consortium.waiting()[stuck].site_factor == points["alpha"]
+
+
 @pytest.mark.parametrize("channel", ["site_factor", "nice"])
 def test_an_array_gets_one_write_and_stays_in_one_piece(
     consortium: Consortium, busy: int, channel: str
