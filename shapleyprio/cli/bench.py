@@ -109,7 +109,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     slurm   what the daemon costs a private real Slurm, which is booted for that: its
             calls, how long it takes to read the queue (with an array of 100,000 tasks,
             too), how soon squeue -j is answered meanwhile, how soon new jobs have
-            their priority, what points at submission cost an sbatch; needs the packages of
+            their priority (polled for, and at submission), what points at submission
+            cost an sbatch; needs the packages of
             shapleyprio[trial] and some 20 minutes; with --adapter instead how long an
             adapter's calls take, some 5 minutes
 
