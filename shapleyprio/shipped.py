@@ -21,6 +21,8 @@ PURPOSES: Mapping[str, str] = {
     "client.toml.example": "where users' commands find the daemon, for /etc/shapleyprio",
     "systemd/README.md": "how the daemon runs under systemd",
     "systemd/shapleyprio.service": "the daemon's unit, for /etc/systemd/system",
+    "systemd/shapleyprio-report.service": "writes last month's report, for /etc/systemd/system",
+    "systemd/shapleyprio-report.timer": "has it written every month, for /etc/systemd/system",
     "systemd/shapleyprio.sysusers": "its user, for /etc/sysusers.d/shapleyprio.conf",
     "systemd/shapleyprio.tmpfiles": "its directories, for /etc/tmpfiles.d/shapleyprio.conf",
     "slurm_conf/README.md": "how priorities get into Slurm, and which channel to take",

@@ -22,6 +22,7 @@ from click.testing import CliRunner
 from shapleyprio.cli import COMMANDS, main
 from shapleyprio.cli.common import exit_code_of
 from shapleyprio.cli.options import DEFAULT_CONFIG
+from shapleyprio.cli.report import command as report
 from shapleyprio.client import load_settings
 from shapleyprio.config import ConfigError, StoreSection
 from shapleyprio.fairness.scale import scale
@@ -361,12 +362,44 @@ def test_run_shows_its_commands_and_refuses_others(tmp_path: Path) -> None:
 # -- systemd
 
 
-@pytest.fixture(scope="module")
-def unit() -> ConfigParser:
+def unit_named(name: str) -> ConfigParser:
     parser = ConfigParser(interpolation=None, strict=False, delimiters=["="])
     parser.optionxform = str  # type: ignore[assignment, method-assign]  # names keep their case
-    parser.read(ROOT / "systemd" / "shapleyprio.service")
+    assert parser.read(ROOT / "systemd" / name)
     return parser
+
+
+@pytest.fixture(scope="module")
+def unit() -> ConfigParser:
+    return unit_named("shapleyprio.service")
+
+
+def test_the_monthly_report_is_written_by_the_daemons_user_into_its_directory(
+    unit: ConfigParser,
+) -> None:
+    service = unit_named("shapleyprio-report.service")["Service"]
+    program, command, *words = shlex.split(service["ExecStart"])
+    assert (program, command) == ("shapleyprio", "report")
+    with report.make_context("report", words) as context:
+        assert context.params["config_path"] == DEFAULT_CONFIG
+        state = Path("/var/lib", service["StateDirectory"])
+        assert context.params["directory"].is_relative_to(state)
+    for key in ("User", "Group", "StateDirectory", "StateDirectoryMode", "UMask"):
+        assert service[key] == unit["Service"][key]
+
+
+def test_the_monthly_report_waits_for_somebody_to_enable_its_timer() -> None:
+    timer = unit_named("shapleyprio-report.timer")
+    assert timer["Timer"]["Persistent"] == "yes"
+    assert timer["Install"]["WantedBy"] == "timers.target"
+    assert "Install" not in unit_named("shapleyprio-report.service")
+    rules = (ROOT / "packaging" / "debian" / "rules").read_text()
+    (line,) = re.findall(r"dh_installsystemd .*--name=shapleyprio-report$", rules, re.MULTILINE)
+    assert {"--no-enable", "--no-start"} < set(line.split())
+    for kind in ("service", "timer"):
+        assert f"shapleyprio-report.{kind} debian/shapleyprio.shapleyprio-report.{kind}" in rules
+        spec = (ROOT / "packaging" / "rpm" / "shapleyprio.spec").read_text()
+        assert f"systemd/shapleyprio-report.{kind}" in spec
 
 
 def test_the_unit_starts_the_daemon_with_options_it_has(unit: ConfigParser) -> None:
@@ -422,16 +455,20 @@ def test_the_unit_leaves_the_limits_of_its_workers_to_the_configuration(
     assert "MemoryDenyWriteExecute" not in unit["Service"]
 
 
-def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", ["shapleyprio.service", "shapleyprio-report.service", "shapleyprio-report.timer"]
+)
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path, name: str) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed (Debian's package systemd)")
     program = shutil.which("shapleyprio", path="/usr/local/bin:/usr/bin")
-    shown = (ROOT / "systemd" / "shapleyprio.service").read_text()
-    if program is None:  # it need only be there
-        shown = shown.replace("ExecStart=shapleyprio", "ExecStart=/bin/true")
-    (tmp_path / "shapleyprio.service").write_text(shown)
+    for file in (ROOT / "systemd").glob("shapleyprio*"):
+        shown = file.read_text()
+        if program is None:  # it need only be there
+            shown = shown.replace("ExecStart=shapleyprio", "ExecStart=/bin/true")
+        (tmp_path / file.name).write_text(shown)
     checked = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", tmp_path / "shapleyprio.service"],
+        ["systemd-analyze", "verify", "--man=no", tmp_path / name],
         check=False,
         capture_output=True,
         text=True,

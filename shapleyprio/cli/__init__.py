@@ -22,6 +22,7 @@ COMMANDS = {
     "rollback": "Put every priority back as it was found.",
     "replay": "Show what each policy makes of a log, and what is fair.",
     "audit": "Show how fair a recorded schedule was.",
+    "report": "Write how fair a month was, for those who decide.",
     "experiment": "Compare policies over many windows of logs, and sum up.",
     "trial": "Run a log's jobs through a private real Slurm.",
     "trials": "Run several trials, and show them in one table.",

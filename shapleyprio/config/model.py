@@ -171,6 +171,12 @@ class ServiceSection(ConfigSection):
         "not depend on it.",
         "90d",
     )
+    keep_runs: Seconds = key(
+        "70d",
+        "Time for which finished runs are kept for `report`, also beyond the horizon: a month and "
+        "the one before it. Balances do not depend on it.",
+        "70d",
+    )
     keep_pushes: Seconds = key(
         "7d",
         "Time for which past writes into Slurm are kept for `history`: there may be one for every "

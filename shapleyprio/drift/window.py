@@ -1,4 +1,4 @@
-"""Reads what was executed in the last window, and nothing else, from the daemon's store.
+"""Reads what was executed in a window, and nothing else, from the daemon's store.
 
 A window that began with an empty system would find the jobs fair that made others wait at its
 begin, since it would not see them. So every run counts with what was executed of it in the window:
@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.stored import log_of_runs
 from shapleyprio.replay.workload import Window
-from shapleyprio.store import AllocatedRun, Store
+from shapleyprio.store import AllocatedRun, Store, View
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The last window of a cluster.
+    """A window of a cluster.
 
     Attributes:
         log: what was executed in it.
@@ -47,18 +47,35 @@ def read_past(url: str, cluster: str, length: int) -> Past:
         StoreError: the store cannot be read.
     """
     with Store.open(url) as store, store.cluster(cluster).reading() as view:
-        watermark = view.watermark()
-        begin = end = 0
-        if watermark is not None:
-            end = watermark.observed_until
-            begin = min(max(end - length, watermark.opened, watermark.pruned_until), end)
-        runs = (
-            cut
-            for placed in view.runs_alive_after(begin)
-            for cut in executed_between(placed, begin, end)
-        )
-        log = log_of_runs(store.name, runs)
-        owned = {row.organization: row.processors for row in view.latest_standings()}
+        begin, end = known_span(view)
+        return past_between(view, store.name, max(end - length, begin), end)
+
+
+def known_span(view: View) -> tuple[int, int]:
+    """Returns from when to when all that was executed is stored; empty before there is anything."""
+    watermark = view.watermark()
+    if watermark is None:
+        return 0, 0
+    end = watermark.observed_until
+    return min(max(watermark.opened, watermark.pruned_until), end), end
+
+
+def past_between(view: View, source: str, begin: int, end: int) -> Past:
+    """Reads a window.
+
+    Args:
+        view: of the cluster's rows.
+        source: what to call where they come from.
+        begin: second since the epoch, within the known span.
+        end: likewise.
+    """
+    runs = (
+        cut
+        for placed in view.runs_alive_after(begin)
+        for cut in executed_between(placed, begin, end)
+    )
+    log = log_of_runs(source, runs)
+    owned = {row.organization: row.processors for row in view.latest_standings()}
     return Past(replace(log, owned=owned), Window(start=begin, length=end - begin))
 
 

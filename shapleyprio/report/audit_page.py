@@ -26,6 +26,7 @@ def audit_page(
     title: str | None = None,
     earlier: Audit | None = None,
     continued: bool = False,
+    lacks: str = "",
 ) -> Page:
     """Makes the report of an audit.
 
@@ -37,6 +38,7 @@ def audit_page(
         title: of the page; None to name the log.
         earlier: the same of the period before; None where the log does not reach back so far.
         continued: whether what ran and waited when the period began is part of all schedules.
+        lacks: what of the period is missing, in words.
 
     Raises:
         ReplayError: the log cannot be read any more.
@@ -75,7 +77,11 @@ def audit_page(
             about=about(log, audit.workload),
             reading=reading(fair, replayed.policies),
             advice=advice(audit),
-            caveats=(*caveats(audit, continued=continued), *_nothing_before(earlier)),
+            caveats=(
+                *([lacks] if lacks else []),
+                *caveats(audit, continued=continued),
+                *_nothing_before(earlier),
+            ),
             before=_before(log, audit, earlier),
         ),
     )

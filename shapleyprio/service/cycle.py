@@ -196,7 +196,9 @@ class Cycle:
                 now - self._config.service.keep_history,
                 pushes_before=now - self._config.service.keep_pushes,
             )
-            return self._open(transaction, now).prune(overlap=self._overlap)
+            return self._open(transaction, now).prune(
+                overlap=max(self._overlap, self._config.service.keep_runs)
+            )
 
     def _prune_managed_values(
         self, transaction: Transaction, channel: str, waiting: set[str]

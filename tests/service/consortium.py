@@ -42,7 +42,8 @@ class Crash(Exception):  # noqa: N818  # the daemon's death, not an error it cou
 
 
 def config(*organizations: Mapping[str, Any], **sections: Mapping[str, Any]) -> Config:
-    """A configuration of physics and biology, or of these organizations."""
+    """A configuration of physics and biology, or of these organizations; it keeps no old runs."""
+    sections = {**sections, "service": {"keep_runs": "1s", **sections.get("service", {})}}
     return Config.model_validate(
         {"organization": organizations or (PHYSICS, BIOLOGY), **by_directcontr(sections)}
     )

@@ -511,6 +511,21 @@ def test_pruning_changes_no_value_by_a_single_unit(store: Store, later: int) -> 
     assert service.cycle.prune() >= 0
 
 
+def test_runs_are_kept_for_reports_beyond_the_horizon(store: Store) -> None:
+    slurm = Cluster()
+    keeping = {"keep_runs": "10d"}
+    service = Service(slurm, store, config(fairness=SHORT, service=keeping))
+    slurm.fill("physics", seconds=HOUR)
+    slurm.wait(HOUR)
+    service.run()
+    for days, pruned in ((3, 0), (6, 0), (2, 1)):
+        slurm.wait(days * DAY)
+        service.run()
+        before = values_at(service, slurm.now)
+        assert service.cycle.prune() == pruned
+        assert values_at(service, slurm.now) == before
+
+
 def test_what_will_be_read_again_is_not_pruned(store: Store) -> None:
     slurm = Cluster()
     service = Service(slurm, store, config(fairness=SHORT, service={"overlap": "3d"}))

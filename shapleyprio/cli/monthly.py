@@ -1,0 +1,155 @@
+"""The work of `shapleyprio report`: read a month out of the store, audit it, write the files."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from shapleyprio.audit.auditing import Audit, audit
+from shapleyprio.audit.findings import verdict
+from shapleyprio.audit.results import audit_as_json
+from shapleyprio.cli.common import stored_cluster
+from shapleyprio.cli.months import Month
+from shapleyprio.cli.progress import ProgressBar, progress_bars
+from shapleyprio.config import Config, Organization
+from shapleyprio.drift.window import Past, known_span, past_between
+from shapleyprio.errors import OutputError, ReplayError
+from shapleyprio.output import write_json
+from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.organizations import consortium_of
+from shapleyprio.replay.workload import workload_of
+from shapleyprio.report import Page, ReportError, find_browser, write_page, write_pdf
+from shapleyprio.report.audit_page import audit_page
+from shapleyprio.store import Store
+from shapleyprio.wording import dates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMonth:
+    """What a store knows of a month.
+
+    Attributes:
+        cluster: whose it is.
+        past: what was executed in the month, as far as the store holds it.
+        before: the same of the month before; None where the store does not hold all of it.
+        lacks: what of the month is missing, in words; empty if nothing is.
+    """
+
+    cluster: str
+    past: Past
+    before: Past | None
+    lacks: str
+
+
+def write_report(
+    config: Config, config_path: Path, month: Month, directory: Path, *, cores: int
+) -> None:
+    """Writes the files of a month, and prints the result and their names.
+
+    Raises:
+        ReplayError: nothing of the month is stored, or no report can be made of it.
+        StoreError: the store cannot be read.
+        OutputError: a file cannot be written.
+    """
+    stored = read_month(config, month)
+    with progress_bars() as bar:
+        found = audit_of(config, stored.past, cores, bar=bar)
+        earlier = earlier_audit(config, stored.before, cores, bar=bar)
+    words = ("shapleyprio", "report", "--config", config_path, "--month", month)
+    page = audit_page(
+        stored.past.log,
+        found,
+        options={"month": str(month), "cluster": stored.cluster},
+        command=shlex.join(map(str, (*words, "--output", directory))),
+        title=f"How fair was {month.in_words}? {stored.cluster}",
+        earlier=earlier,
+        continued=True,
+        lacks=stored.lacks,
+    )
+    files = write_files(page, stored.past, found, directory, f"{stored.cluster}-{month}")
+    click.echo(verdict(found))
+    if stored.lacks:
+        click.echo(stored.lacks)
+    for file in files:
+        click.echo(file)
+
+
+def read_month(config: Config, month: Month) -> StoredMonth:
+    """Reads a month, and the one before, out of the store.
+
+    Raises:
+        ReplayError: nothing of the month is stored.
+        StoreError: the store cannot be read.
+    """
+    with Store.open(config.store.url) as store:
+        cluster = stored_cluster(config, store)
+        with cluster.reading() as view:
+            known, until = known_span(view)
+            begin, end = max(month.begin, known), min(month.end, until)
+            if begin >= end:
+                raise ReplayError(
+                    f"{store.name}: holds nothing of {month}; it holds what was executed from "
+                    f"{dates(known, until)}"
+                )
+            past = past_between(view, store.name, begin, end)
+            earlier = month.previous
+            before = (
+                past_between(view, store.name, earlier.begin, earlier.end)
+                if earlier.begin >= known
+                else None
+            )
+    whole = (begin, end) == (month.begin, month.end)
+    lacks = "" if whole else f"Of this month the store holds but {dates(begin, end)}."
+    return StoredMonth(cluster=cluster.cluster, past=past, before=before, lacks=lacks)
+
+
+def earlier_audit(
+    config: Config, before: Past | None, cores: int, *, bar: ProgressBar
+) -> Audit | None:
+    """Audits the month before; None where the store does not hold it, or nobody worked in it."""
+    if before is None:
+        return None
+    try:
+        return audit_of(config, before, cores, bar=bar)
+    except WorkloadError:
+        return None
+
+
+def audit_of(config: Config, past: Past, cores: int, *, bar: ProgressBar) -> Audit:
+    """Audits what was executed.
+
+    Raises:
+        ReplayError: that was nothing of any organization, or numbers get too large.
+    """
+    # the store knows best whose jobs and how many processors they are: only names count
+    members = [Organization(name=one.name) for one in config.organizations]
+    workload = workload_of(past.log, consortium_of(past.log, members), window=past.window)
+    return audit(workload, cores=cores, bar=lambda policy: bar(policy, workload.window.length))
+
+
+def write_files(page: Page, past: Past, found: Audit, directory: Path, stem: str) -> list[Path]:
+    """Writes the page, its figures and, where that can be printed, a PDF; returns their names.
+
+    Raises:
+        ReportError: a browser is there and does not print.
+        OutputError: a file cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"{directory}: cannot be made ({error.strerror}); name another directory"
+        ) from None
+    files = [directory / f"{stem}.html", directory / f"{stem}.json"]
+    write_page(page, files[0])
+    write_json(files[1], audit_as_json(past.log, found))
+    try:
+        find_browser()
+    except ReportError:
+        return files
+    files.append(directory / f"{stem}.pdf")
+    write_pdf(page, files[-1])
+    return files

@@ -1,0 +1,52 @@
+"""`shapleyprio report`: its options; what it does is in `shapleyprio.cli.monthly`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from shapleyprio.cli.common import load
+from shapleyprio.cli.extras import packages_needed
+from shapleyprio.cli.months import Month, MonthType, month_before
+from shapleyprio.cli.options import config_option, cores_option
+
+
+@click.command
+@config_option
+@click.option(
+    "--month",
+    type=MonthType(),
+    help="Month to report, such as 2026-10.  [default: the one before this]",
+)
+@click.option(
+    "--output",
+    "directory",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory for the files; it is made if it is missing.",
+)
+@cores_option()
+def command(config_path: Path, month: Month | None, directory: Path, cores: int) -> None:
+    """Write how fair a month was, from the daemon's store.
+
+    Written are CLUSTER-MONTH.html, CLUSTER-MONTH.json, and CLUSTER-MONTH.pdf where Chromium is
+    installed. The first page is for those who decide: how fair the month was, whose work came too
+    late, what to do, and the same figures of the month before.
+
+    Counted is what was executed in the month, by the time of this machine. The store keeps runs
+    for the time that the key service.keep_runs sets.
+    """
+    config = load(config_path)
+    with packages_needed("report", "replay"):
+        from shapleyprio.cli.monthly import write_report
+    with packages_needed("report", "report"):
+        import shapleyprio.report  # noqa: F401
+    write_report(
+        config,
+        config_path,
+        month or month_before(int(time.time())),
+        directory,
+        cores=cores,
+    )

@@ -1,0 +1,140 @@
+"""`shapleyprio report`: a month out of the store, for those who decide."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from shapleyprio.cli.months import Month, month_before
+from shapleyprio.store import AllocatedRun
+from tests.cli.conftest import CommandLine
+from tests.drift.conftest import PROCESSORS, run
+from tests.service.consortium import NAME
+from tests.store.examples import BEGIN, standing, watermark
+
+DAY = 86_400
+MONTH = "2023-11"
+
+
+@pytest.fixture(autouse=True)
+def _no_browser(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if "printed" not in request.node.name:
+        monkeypatch.setattr("shapleyprio.report.pdf.BROWSERS", ())
+
+
+def fill(shell: CommandLine, *runs: AllocatedRun, opened: int, until: int = 20 * DAY) -> None:
+    """Stores runs, and that all from `opened` to `until` is known, in seconds from BEGIN."""
+    from shapleyprio.store import Store
+
+    with Store.open(shell.url, create=True) as store, store.cluster(NAME).transaction() as rows:
+        rows.save_watermark(
+            watermark(
+                opened=BEGIN + opened, pruned_until=BEGIN + opened, observed_until=BEGIN + until
+            )
+        )
+        rows.put_runs(runs)
+        rows.save_standings(
+            [
+                replace(standing(1, name, BEGIN), processors=processors)
+                for name, processors in PROCESSORS.items()
+            ]
+        )
+
+
+def flood(first: int, begin: int) -> list[AllocatedRun]:
+    """Biology has both processors for a day, and physics waits for its own that long."""
+    return [
+        run(first, "biology", begin, begin + DAY, submit=begin),
+        run(first + 1, "biology", begin, begin + DAY, submit=begin, owner="physics"),
+        run(first + 2, "physics", begin + DAY, begin + 2 * DAY, submit=begin, owner="physics"),
+    ]
+
+
+def pages(shell: CommandLine, *arguments: str) -> tuple[str, str, Path]:
+    """What is printed, what the page says, and the directory."""
+    directory = shell.folder / "reports"
+    result = shell.run("report", "--output", str(directory), *arguments)
+    assert result.exit_code == 0, result.output
+    text = (directory / f"{NAME}-{MONTH}.html").read_text()
+    return result.stdout, unescape(text.split("<script")[0]), directory
+
+
+def test_a_month_is_reported_with_the_month_before(shell: CommandLine) -> None:
+    fill(shell, *flood(1, 0), *flood(4, -25 * DAY), opened=-90 * DAY)
+    printed, page, directory = pages(shell, "--month", MONTH)
+    assert f"How fair was November 2023? {NAME}" in page
+    assert "released from 2023-11-01 00:00 to 2023-12-01 00:00 UTC" in page
+    assert "physics waited longest for what was fair: its work came 24 h late" in page
+    assert "Against the period before" in page
+    assert "released from 2023-10-01 00:00 to 2023-11-01 00:00 UTC" in page
+    assert re.search(r"<td>physics's work</td><td>24 h late</td><td>24 h late</td>", page)
+    assert "go on from what ran and waited when the period began" in page
+    assert f"--month {MONTH} --output" in page
+    assert "physics waited longest" in printed
+    assert printed.splitlines()[1:] == [
+        str(directory / f"{NAME}-{MONTH}.{ending}") for ending in ("html", "json")
+    ]
+    exact = json.loads((directory / f"{NAME}-{MONTH}.json").read_text())
+    periods = exact["periods"]
+    assert sum(each["organizations"][1]["used"] for each in periods) == 2 * DAY
+    assert len(periods) == 30
+
+
+def test_what_the_store_lacks_of_a_month_is_named(shell: CommandLine) -> None:
+    fill(shell, *flood(1, 0), opened=-3 * DAY, until=10 * DAY)
+    printed, page, _ = pages(shell, "--month", MONTH)
+    lacks = "Of this month the store holds but 2023-11-11 22:13 to 2023-11-24 22:13 UTC."
+    assert lacks in page
+    assert lacks in printed
+    assert "Against the period before" not in page
+    assert "does not hold the period before" in page
+
+
+def test_a_month_of_which_nothing_is_stored_is_refused(shell: CommandLine) -> None:
+    fill(shell, *flood(1, 0), opened=-3 * DAY)
+    result = shell.run("report", "--month", "2023-10", "--output", str(shell.folder / "r"))
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "holds nothing of 2023-10; it holds what was executed from 2023-11-11 22:13" in line
+    assert not (shell.folder / "r").exists()
+
+
+@pytest.mark.parametrize("month", ["2023-13", "november", "2023-1", "1969-12"])
+def test_what_is_no_month_is_refused(shell: CommandLine, month: str) -> None:
+    result = shell.run("report", "--month", month, "--output", "r")
+    assert result.exit_code == 2
+    assert "is no month; write for instance 2026-10" in " ".join(result.stderr.split())
+
+
+def test_a_directory_that_cannot_be_made_is_one_line(shell: CommandLine) -> None:
+    fill(shell, *flood(1, 0), opened=-3 * DAY)
+    result = shell.run("report", "--month", MONTH, "--output", "/proc/reports")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "/proc/reports: cannot be made" in line
+
+
+def test_the_month_is_printed_as_pdf_where_a_browser_is(shell: CommandLine) -> None:
+    if shutil.which("chromium") is None:
+        pytest.skip("no Chromium here (Debian: chromium)")
+    fill(shell, *flood(1, 0), opened=-90 * DAY)
+    printed, _, directory = pages(shell, "--month", MONTH)
+    file = directory / f"{NAME}-{MONTH}.pdf"
+    assert printed.splitlines()[-1] == str(file)
+    assert file.read_bytes().startswith(b"%PDF")
+
+
+def test_months_begin_and_end_in_local_time_and_january_follows_december() -> None:
+    assert Month(2023, 12).following == Month(2024, 1)
+    assert Month(2024, 1).previous == Month(2023, 12)
+    assert Month(2023, 11).begin == datetime(2023, 11, 1, tzinfo=UTC).timestamp()
+    assert Month(2023, 11).end == datetime(2023, 12, 1, tzinfo=UTC).timestamp()
+    assert str(month_before(Month(2024, 1).begin)) == "2023-12"
+    assert str(month_before(Month(2024, 1).begin - 1)) == "2023-11"
