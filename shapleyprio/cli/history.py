@@ -81,7 +81,15 @@ def command(
             shown = _drifts(view, organization, limit)
         else:
             shown = _standings(view, organization, limit)
-    rows, table = shown
+        rows, table = shown
+        known = sorted({member.name for member in config.organizations})
+        refuse(
+            (
+                organization is not None and not rows and organization not in known,
+                f"--organization: {organization!r} is not configured, and nothing of it is on "
+                f"record; configured are {', '.join(known)}",
+            )
+        )
     if write_json(json_file, rows):
         standard_output().print(table)
 
@@ -94,8 +102,10 @@ def _pushes(view: View, key: str | None, limit: int, empty: str) -> Shown:
 
 def _no_writes(channel: Channel, job_id: int | None) -> str:
     """Says that there are none, and if a job was asked for, where else its priority comes from."""
-    if job_id is None or channel.per_job:
+    if job_id is None:
         return "no writes on record"
+    if channel.per_job:
+        return f"no writes to job {job_id} on record"
     return (
         f"no writes to job {job_id} on record: with the channel {channel.name} it has the priority "
         f"of its {channel.carrier}, which `shapleyprio explain {job_id}` names; "

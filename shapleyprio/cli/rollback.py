@@ -52,5 +52,5 @@ def command(config_path: Path, *, dry_run: bool, json_file: Path | None) -> None
         click.echo(
             f"{counts.applied} priorities put back, {counts.unconfirmed} put back unseen "
             "(jobs that run, are held, or whose line could not be read), "
-            f"{counts.refused} refused (jobs that are gone, as a rule)"
+            f"{counts.refused} refused by Slurm (`shapleyprio history --pushes` says why)"
         )

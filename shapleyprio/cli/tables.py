@@ -241,6 +241,8 @@ def plan_table(
 ) -> FittingTable:
     """Returns writes, made or planned: what stands there, what shall, and why.
 
+    One that puts back what was found is for no organization.
+
     Args:
         pushes: in their order.
         dated: show when they were made.
@@ -262,7 +264,7 @@ def plan_table(
             ),
             FittingColumn(
                 heading="organization",
-                cells=[push.organization or "nobody" for push in pushes],
+                cells=[push.organization or MISSING for push in pushes],
                 kind=Cells.NAME,
                 leaves=4,
             ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapleyprio.fairness.runs import Run
@@ -12,12 +12,17 @@ from shapleyprio.service.push import PushCounts, Stamp, Wanted
 from shapleyprio.service.submission import given_on, withdraw
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims
 from shapleyprio.slurm.points_table import CHANNEL
-from shapleyprio.slurm.port import PendingQueue, Slurm
+from shapleyprio.slurm.port import Malformed, PendingQueue, Slurm, SlurmUnavailableError
 from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PublishedPoints
 
 REASON = "put back as it was found"
 UNREADABLE = ", or its line could not be read"
 """What is said of a job that was not seen while lines of the queue could not be read."""
+
+OVER = frozenset(
+    {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "TIMEOUT"}
+)
+"""States after which Slurm does not run a job again by itself."""
 
 UNSEEN_REASON = f"{REASON}, unseen: no longer pending{UNREADABLE}"
 
@@ -29,7 +34,7 @@ def plan_rollback(
 
     What somebody else has changed since is left alone. Slurm does not show what stands at held
     and at running jobs, nor accounting at once which jobs run: there the old value is written
-    unseen, and Slurm refuses where the job is gone.
+    unseen, unless accounting says that the job has ended.
 
     Args:
         store: of the cluster, where the managed values are.
@@ -56,7 +61,10 @@ def plan_rollback(
         targets = channel.targets(slurm, queue.jobs, Claims.of_nobody(managed))
         if channel.per_job:
             shown = {target.key for target in targets}
-            unseen = list(_unseen(shown, managed, queue, running))
+            ended = _ended(slurm, _lost(managed, queue, running))
+            unseen = [
+                job for job in _unseen(shown, managed, queue, running) if job.job_id not in ended
+            ]
             pushes += _put_back_unseen(channel, managed, unseen, stamp)
             if published is not None and given[channel]:
                 pushes += _take_back_unseen(published, managed, unseen, tenures, stamp)
@@ -97,6 +105,35 @@ class _UnseenJob:
     account: str | None = None
     submit: int | None = None
     reason: str = REASON
+
+
+def _lost(
+    managed: Mapping[str, ManagedValue], queue: PendingQueue, running: Iterable[Run]
+) -> list[int]:
+    """Returns the jobs with something of ours that neither wait nor run, as far as is known."""
+    known = {job.job_id for job in queue.jobs} | {run.key.job_id for run in running}
+    ours = [key for key, value in managed.items() if value.written[-1] != value.original]
+    return sorted(set(map(int, ours)) - known)
+
+
+def _ended(slurm: Slurm, job_ids: Sequence[int]) -> set[int]:
+    """Returns those of the jobs that have ended for sure, so that nothing stands at them.
+
+    Where accounting is away or lags behind, none has.
+    """
+    if not job_ids:
+        return set()
+    states: dict[int, set[str]] = {}
+    try:
+        if slurm.controller().accounting_backlog:
+            return set()
+        for record in slurm.records_of(job_ids):
+            if isinstance(record, Malformed):
+                return set()
+            states.setdefault(record.job_id, set()).add(record.state)
+    except SlurmUnavailableError:
+        return set()
+    return {job_id for job_id, found in states.items() if found <= OVER}
 
 
 def _unseen(

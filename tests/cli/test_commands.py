@@ -164,6 +164,19 @@ def test_history_of_standings(steered: CommandLine) -> None:
     assert "biology" in steered.run("history").stdout
 
 
+@pytest.mark.parametrize("more", [(), ("--drift",)])
+def test_history_of_an_organization_that_never_was_is_refused(
+    steered: CommandLine, more: tuple[str, ...]
+) -> None:
+    result = steered.run("history", "--organization", "phisics", *more)
+    assert result.exit_code == 2
+    assert (
+        "'phisics' is not configured, and nothing of it is on record; configured are biology"
+        in (result.stderr)
+    )
+    assert steered.run("history", "--organization", "physics", *more).exit_code == 0
+
+
 def test_history_of_cycles(steered: CommandLine) -> None:
     (row,) = as_json(steered, "history", "--cycles")
     assert (row["number"], row["outcome"], row["written"]) == (1, "ok", 1)
@@ -177,7 +190,7 @@ def test_history_of_writes(steered: CommandLine) -> None:
     assert as_json(steered, "history", "--job", "2") == [push]
     assert as_json(steered, "history", "--job", "3") == []
     assert "applied" in steered.run("history", "--pushes").stdout
-    assert steered.run("history", "--job", "3").stdout == "no writes on record\n"
+    assert steered.run("history", "--job", "3").stdout == "no writes to job 3 on record\n"
 
 
 def test_history_says_where_the_priority_of_a_job_is_written(steered: CommandLine) -> None:

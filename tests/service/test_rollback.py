@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from shapleyprio.service.push import Stamp
@@ -124,6 +126,25 @@ def test_a_running_job_is_put_back_too(waiting: Service) -> None:
         (2, 0),
         (5, 0),
     }
+
+
+@pytest.mark.parametrize("away", [None, "slurmdbd"])
+def test_jobs_that_have_ended_are_left_alone(
+    waiting: Service, away: Literal["slurmdbd"] | None
+) -> None:
+    slurm = waiting.slurm
+    slurm.cancel(2)
+    slurm.wait(1)
+    slurm.writes.clear()
+    if away is not None:
+        slurm.take_down(away)
+    outcome = waiting.roll_back()
+    written = {target for _, made in slurm.writes for target in made}
+    assert outcome.applied == 1
+    if away is None:
+        assert (written, outcome.refused) == ({"3"}, 0)
+    else:  # then Slurm itself is asked
+        assert (written, outcome.refused + outcome.unconfirmed) == ({"2", "3"}, 1)
 
 
 def test_a_held_job_is_put_back_too(waiting: Service) -> None:
