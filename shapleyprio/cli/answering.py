@@ -9,7 +9,8 @@ from dataclasses import replace
 from rich.console import Console
 
 from shapleyprio.cli.explaining import sentences_on_job, sentences_on_jobs
-from shapleyprio.cli.status import render
+from shapleyprio.cli.status import STALE, render
+from shapleyprio.cli.steered import sentences_on_steering
 from shapleyprio.config import Config
 from shapleyprio.service.explain import (
     QueueSource,
@@ -20,6 +21,7 @@ from shapleyprio.service.explain import (
 from shapleyprio.service.explain_facts import JobExplanation, JobsExplanation
 from shapleyprio.service.inquiries import Asker, Inquiry, InquiryAnswer, RecentQueue
 from shapleyprio.service.status import read_status
+from shapleyprio.service.steering import read_steering
 from shapleyprio.slurm.port import Slurm
 from shapleyprio.store import ClusterStore
 
@@ -44,20 +46,29 @@ def explained(
         NothingToExplainError, SlurmError, StoreError: there is no answer.
     """
     influence = config.push.influence
+    steering = read_steering(store, config.service.poll_interval)
     facts: JobExplanation | JobsExplanation
     if inquiry.key == "job":
         facts = explain_job(store, slurm, inquiry.value, asker)
-        sentences = sentences_on_job(facts, influence)
+        sentences = sentences_on_job(facts, influence, config.push.channel)
     else:
         explain = explain_user if inquiry.key == "user" else explain_account
         facts = explain(store, slurm, inquiry.value, asker)
         sentences = sentences_on_jobs(facts, influence)
-    value = {**facts.as_json(), "influence": influence or "strict", "sentences": sentences}
-    return InquiryAnswer(value, tuple(sentences))
+    sentences = [*sentences_on_steering(steering), *sentences]
+    value = {
+        **facts.as_json(),
+        **steering.as_json(),
+        "influence": influence or "strict",
+        "sentences": sentences,
+    }
+    return InquiryAnswer(value, tuple(sentences), STALE if steering.is_stale else 0)
 
 
 def status_of(config: Config, store: ClusterStore, columns: int, asker: Asker) -> InquiryAnswer:
-    """Answers `status`; lines that Slurm printed, in which jobs may be named, see operators alone.
+    """Answers `status` for somebody who cannot read the store.
+
+    Lines that Slurm printed and that could not be read may name jobs: operators alone see them.
 
     Args:
         config: in force.
@@ -73,8 +84,11 @@ def status_of(config: Config, store: ClusterStore, columns: int, asker: Asker) -
         status = replace(status, quarantined=())
     printed = io.StringIO()
     console = Console(file=printed, width=columns)
-    render(console, status, config.fairness.rule, config.slurm.adapter)
-    return InquiryAnswer(status.as_json(), tuple(printed.getvalue().splitlines()))
+    steering = read_steering(store, config.service.poll_interval)
+    render(console, status, steering, config.fairness.rule, config.slurm.adapter)
+    lines = tuple(printed.getvalue().splitlines())
+    value = {**status.as_json(), **steering.as_json()}
+    return InquiryAnswer(value, lines, STALE if steering.is_stale else 0)
 
 
 class Answers:

@@ -14,6 +14,7 @@ from shapleyprio.service.explain_facts import (
     OrganizationJobs,
 )
 from shapleyprio.service.explain_ranks import RankedOrganization
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import Push, PushState
 from shapleyprio.wording import (
@@ -26,12 +27,13 @@ from shapleyprio.wording import (
 )
 
 
-def sentences_on_job(explanation: JobExplanation, influence: int | None) -> list[str]:
+def sentences_on_job(explanation: JobExplanation, influence: int | None, channel: str) -> list[str]:
     """Says why one job waits where it waits.
 
     Args:
         explanation: the facts.
         influence: points between the first and the last organization, None for strict order.
+        channel: what priorities are written to.
     """
     job = explanation.job
     state = (
@@ -43,9 +45,10 @@ def sentences_on_job(explanation: JobExplanation, influence: int | None) -> list
         *state,
         *_on_submission(job, explanation.given),
         *_on_rank(explanation.ranked, explanation.basis, accounts, influence),
+        *_on_what_stands(explanation, channel),
         *_on_own(explanation.ranked, explanation.own_ahead),
         *(_on_rule(explanation.basis.rule, influence) if explanation.ranked else ()),
-        *(_on_slurm(job, explanation.ahead or 0) if job else ()),
+        *(_on_slurm(job, explanation) if job else ()),
     ]
 
 
@@ -117,7 +120,8 @@ def _on_count(explanation: JobsExplanation, jobs: OrganizationJobs) -> list[str]
     if jobs.next_job is not None:
         sentences.append(
             f"Next in line is job {jobs.next_job.label} with priority {jobs.next_job.priority}. "
-            f"{_sentence(_have(jobs.ahead or 0))} a higher one."
+            f"{_sentence(_have((jobs.ahead or 0) - (jobs.tied_ahead or 0)))} a higher one"
+            f"{_tied(jobs.tied_ahead or 0)}."
         )
     return sentences
 
@@ -182,7 +186,25 @@ def _on_fair_share(ranked: RankedOrganization, horizon: int | None) -> str:
 def _on_own(ranked: RankedOrganization | None, ahead: int | None) -> list[str]:
     if ranked is None or not ahead:
         return []
-    return [f"{_sentence(_have(ahead, f'of {ranked.organization} itself'))} a higher priority."]
+    verb = "is" if ahead == 1 else "are"
+    return [f"{_sentence(_jobs(ahead))} of {ranked.organization} itself {verb} ahead."]
+
+
+def _on_what_stands(explanation: JobExplanation, channel: str) -> list[str]:
+    """Says what stands in Slurm, where that is not what the rank gives."""
+    job, ranked = explanation.job, explanation.ranked
+    written = [push for push in explanation.pushes if push.channel == channel]
+    if job is None or ranked is None:
+        return []
+    original = written[0].original if written else 0
+    stands = {"site_factor": job.site_factor, "nice": job.nice, "association": job.association}
+    found, due = stands.get(channel), CHANNELS[channel].value(original, ranked.points)
+    if found is None or found == due or (channel == "nice" and not written):
+        return []
+    what = {"site_factor": "site factor", "association": "association priority"}.get(
+        channel, channel
+    )
+    return [f"But in Slurm its {what} is {found} now, not {due}."]
 
 
 def _on_rule(rule: str | None, influence: int | None) -> list[str]:
@@ -196,9 +218,13 @@ def _on_rule(rule: str | None, influence: int | None) -> list[str]:
     return [order, *([RULES[rule]().dynamics] if rule in RULES else [])]
 
 
-def _on_slurm(job: PendingJob, ahead: int) -> list[str]:
+def _on_slurm(job: PendingJob, explanation: JobExplanation) -> list[str]:
     reason = job.reason or "nothing in particular"
-    sentences = [f"In all {_have(ahead)} a higher priority; Slurm says it waits for {reason}."]
+    tied = explanation.tied_ahead or 0
+    higher = _have((explanation.ahead or 0) - tied)
+    sentences = [
+        f"In all {higher} a higher priority{_tied(tied)}; Slurm says it waits for {reason}."
+    ]
     if job.nice > 0:
         sentences.append(f"Its nice of {job.nice} takes as many points away from it.")
     return sentences
@@ -213,6 +239,17 @@ def _served(ranked: RankedOrganization) -> str:
 def _on_age(horizon: int | None) -> str:
     most = "" if horizon is None else f", up to an age of {duration_in_words(horizon)}"
     return f"the earlier work was done, the more it counts{most}"
+
+
+def _tied(jobs: int) -> str:
+    """Returns what follows about jobs of the same priority; empty if none of them is ahead."""
+    if not jobs:
+        return ""
+    verb = "is" if jobs == 1 else "are"
+    return (
+        f", and {_jobs(jobs)} with the same one {verb} ahead, since Slurm then takes first what "
+        "was submitted first"
+    )
 
 
 def _by_name(before: Mapping[str, int]) -> str:

@@ -11,13 +11,18 @@ from shapleyprio.cli.asking import ask, daemon_to_ask, url_option
 from shapleyprio.cli.common import load, stored_cluster
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
+from shapleyprio.cli.steered import sentences_on_steering
 from shapleyprio.cli.tables import standard_output, standings_table
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.service.inquiries import MOST_COLUMNS, Inquiry
 from shapleyprio.service.status import Status, read_status
+from shapleyprio.service.steering import Steering, read_steering
 from shapleyprio.store import Store
 from shapleyprio.wording import MISSING, clock_time, count, duration, visible
+
+STALE = 1
+"""Exit code where what is shown does not hold any more."""
 
 
 @click.command
@@ -36,6 +41,9 @@ def command(
     The ranking rule's score, which orders them, is shown where it is not the balance φ − ψ. The
     exact numbers are in --json.
 
+    Exit code 1 means that this does not hold any more: no cycle has succeeded for three times
+    service.poll_interval, or priorities have been put back since.
+
     Who cannot read the daemon's configuration asks the daemon instead of its store, as --url or
     /etc/shapleyprio/client.toml say.
     """
@@ -50,17 +58,21 @@ def command(
         context.exit(answer.code)
     config = load(config_path)
     with Store.open(config.store.url) as store:
-        status = read_status(stored_cluster(config, store))
-    if write_json(json_file, status.as_json()):
-        render(console, status, config.fairness.rule, config.slurm.adapter)
+        cluster = stored_cluster(config, store)
+        status = read_status(cluster)
+        steering = read_steering(cluster, config.service.poll_interval)
+    if write_json(json_file, {**status.as_json(), **steering.as_json()}):
+        render(console, status, steering, config.fairness.rule, config.slurm.adapter)
+    context.exit(STALE if steering.is_stale else 0)
 
 
-def render(console: Console, status: Status, rule: str, adapter: str) -> None:
+def render(console: Console, status: Status, steering: Steering, rule: str, adapter: str) -> None:
     """Prints the table and what an admin should know of the last cycle.
 
     Args:
         console: where to.
         status: of the cluster.
+        steering: whether that still holds.
         rule: the one that the configuration chooses.
         adapter: so.
     """
@@ -78,9 +90,11 @@ def render(console: Console, status: Status, rule: str, adapter: str) -> None:
         ],
     )
     console.print(table)
+    for sentence in sentences_on_steering(steering, of_status=True):
+        console.print(sentence, highlight=False, soft_wrap=True)
     console.print(
-        f"last cycle {cycle.number}: {cycle.outcome}, {cycle.seen} records read, "
-        f"{cycle.written} priorities written"
+        f"last cycle {cycle.number}: {cycle.outcome}, {duration(steering.age)} ago, "
+        f"{cycle.seen} records read, {cycle.written} priorities written"
         + (f", {cycle.postponed} left to the next cycle" if cycle.postponed else "")
     )
     if adapter == "auto" and cycle.adapter == "command_line":

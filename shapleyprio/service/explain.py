@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import inf
 from typing import Protocol
 
 from shapleyprio.fairness.directcontr import DirectContr
@@ -97,13 +98,14 @@ def explain_job(
                 )
             pushes = _pushes_for(view, job)
             organization = scene.holder(job.account)
-    ahead, own_ahead = scene.ahead_of(job)
+    ahead, tied_ahead, own_ahead = scene.ahead_of(job)
     return JobExplanation(
         basis=scene.basis,
         label=label,
         job=job,
         ranked=scene.ranked.get(organization),
         ahead=ahead,
+        tied_ahead=tied_ahead,
         own_ahead=own_ahead,
         pushes=pushes[:PUSHES_SHOWN],
         given=next((one for one in pushes if one.state is PushState.AT_SUBMISSION), None),
@@ -236,13 +238,17 @@ class _Scene:
         """Returns the organization whose account it is."""
         return self.tenures.holder("account", account, self._second)
 
-    def ahead_of(self, job: PendingJob | None) -> tuple[int | None, int | None]:
-        """Counts the jobs with a higher priority, and how many of them are its organization's."""
+    def ahead_of(self, job: PendingJob | None) -> tuple[int | None, int | None, int | None]:
+        """Counts the jobs ahead, those of them with the same priority, and its organization's."""
         if job is None:
-            return None, None
-        higher = [other for other in self._queue.jobs if other.priority > job.priority]
+            return None, None, None
+        before = [other for other in self._queue.jobs if _in_slurm(other) < _in_slurm(job)]
         own = self.holder(job.account)
-        return len(higher), sum(self.holder(other.account) == own for other in higher)
+        return (
+            len(before),
+            sum(other.priority == job.priority for other in before),
+            sum(self.holder(other.account) == own for other in before),
+        )
 
     def jobs_by_organization(
         self, chosen: Callable[[PendingJob | Run], bool], *accounts: str
@@ -268,8 +274,8 @@ class _Scene:
     ) -> OrganizationJobs:
         jobs = [job for job in waiting if job.account in accounts]
         ready = [job for job in jobs if job.priority > 0]
-        next_job = min(ready, key=lambda job: (-job.priority, *_by_age(job)), default=None)
-        ahead, own_ahead = self.ahead_of(next_job)
+        next_job = min(ready, key=_in_slurm, default=None)
+        ahead, tied_ahead, own_ahead = self.ahead_of(next_job)
         known = self._queue.failure is None
         return OrganizationJobs(
             ranked=self.ranked.get(organization),
@@ -280,6 +286,7 @@ class _Scene:
             oldest=min(jobs, key=_by_age, default=None),
             next_job=next_job,
             ahead=ahead,
+            tied_ahead=tied_ahead,
             own_ahead=own_ahead,
         )
 
@@ -314,6 +321,20 @@ def _pushes_to(view: View, label: str) -> Sequence[Push]:
     by_id = view.pushes(limit=PUSHES_SEARCHED, key=label)
     found = by_id or [push for push in view.pushes(limit=PUSHES_SEARCHED) if push.label == label]
     return [push for push in found if CHANNELS[push.channel].per_job]
+
+
+def _in_slurm(job: PendingJob) -> tuple[int, int, int, float]:
+    """Returns by what slurmctld orders the jobs of one tier (`sort_job_queue2`), the first first.
+
+    That is the priority, then the time of submission, then the number of the job or its array, then
+    the task. What still waits of an array as one comes after its single tasks. Held jobs are in no
+    order among each other.
+    """
+    if job.priority == 0:
+        return 0, 0, 0, 0
+    task = job.label.partition("_")[2]
+    number = float(task) if task.isdecimal() else inf
+    return -job.priority, job.submit, job.array_job_id, number
 
 
 def _by_age(job: PendingJob) -> tuple[int, int]:

@@ -52,7 +52,8 @@ class JobExplanation:
         job: as Slurm shows it now; None while it is away.
         ranked: its organization; None if no organization claims its account, or before the
             first cycle.
-        ahead: waiting jobs to which Slurm gives a higher priority; None while it is away.
+        ahead: waiting jobs that are ahead in Slurm's order; None while it is away.
+        tied_ahead: those of them that have the same priority.
         own_ahead: those of them that are its own organization's.
         pushes: what was written to the job, or to what it has its points of; the newest first.
         given: what it had got from the table of points when it was first seen; None if nothing,
@@ -64,6 +65,7 @@ class JobExplanation:
     job: PendingJob | None
     ranked: RankedOrganization | None
     ahead: int | None
+    tied_ahead: int | None
     own_ahead: int | None
     pushes: Sequence[Push]
     given: Push | None
@@ -74,6 +76,7 @@ class JobExplanation:
             "job": _job_as_json(self.job),
             **_rank_as_json(self.ranked),
             "ahead": self.ahead,
+            "tied_ahead": self.tied_ahead,
             "own_ahead": self.own_ahead,
             **self.basis.as_json(),
             "pushes": [
@@ -104,7 +107,7 @@ class OrganizationJobs:
         running: how many ran at the last cycle.
         oldest: the one that waits longest.
         next_job: the one with the highest priority; None if none waits or all are held.
-        ahead, own_ahead: jobs with a higher priority than that, as for one job.
+        ahead, tied_ahead, own_ahead: jobs ahead of that one, as for one job.
     """
 
     ranked: RankedOrganization | None
@@ -115,6 +118,7 @@ class OrganizationJobs:
     oldest: PendingJob | None
     next_job: PendingJob | None
     ahead: int | None
+    tied_ahead: int | None
     own_ahead: int | None
 
     def as_json(self) -> dict[str, Any]:
@@ -128,6 +132,7 @@ class OrganizationJobs:
             "oldest": _job_as_json(self.oldest),
             "next": _job_as_json(self.next_job),
             "ahead": self.ahead,
+            "tied_ahead": self.tied_ahead,
             "own_ahead": self.own_ahead,
         }
 

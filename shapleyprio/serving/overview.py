@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any
 
 from shapleyprio.service.status import Status, read_status
+from shapleyprio.service.steering import MISSED_CYCLES
 from shapleyprio.serving.checks import Checked
 from shapleyprio.serving.drift import Drift, drift_of_last_day
 from shapleyprio.store import ClusterStore, CycleRow, StoreError
@@ -19,9 +20,6 @@ KEPT_SECONDS = 2.0
 
 PATIENCE_SECONDS = 5.0
 """Seconds for which a request waits for another one that reads the store."""
-
-MISSED_CYCLES = 3
-"""Intervals without a cycle after which the page raises an alarm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

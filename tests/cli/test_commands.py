@@ -104,7 +104,11 @@ def test_status_shows_a_row_for_every_organization(steered: CommandLine) -> None
     late, ahead = ("3.67", "s", "late"), ("3.67", "s", "ahead")
     assert ["physics", "66.7%", "66.7%", "0.0%", *late, str(FIRST), "1", "0"] in rows
     assert ["biology", "33.3%", "33.3%", "100.0%", *ahead, str(LAST), "0", "1"] in rows
-    assert "last cycle 1: ok, 2 records read, 1 priorities written" in result.stdout
+    assert re.search(
+        r"Nobody steers since [-0-9: ]+ \([0-9]+ s ago\): no daemon runs\.\n"
+        r"last cycle 1: ok, [0-9]+ s ago, 2 records read, 1 priorities written\n",
+        result.stdout,
+    )
 
 
 def test_status_as_json(steered: CommandLine) -> None:

@@ -76,7 +76,7 @@ def test_the_owing_organizations_user_reads_that_it_was_served_ahead(queue: Comm
     assert f"That is rank 2 of 2 and gives its jobs {LAST} points." in output
     assert "1 job of organizations with a better rank is ahead (physics 1)." in output
     assert "used 8.33 hours of each processor it owns in the last 30 days: 1 job of other" in output
-    assert "1 job of biology itself has a higher priority." in output
+    assert "1 job of biology itself is ahead." in output
     assert "The order of organizations is strict" in output
     assert "In all 2 jobs have a higher priority" in output
 
@@ -165,6 +165,63 @@ def test_another_rule_is_explained_in_its_own_words(
     table = queue.run("status").stdout
     assert "score" in table.splitlines()[1]
     assert "score" in queue.run("history").stdout
+
+
+# -- equal priorities
+
+
+def test_jobs_of_the_same_priority_are_counted_in_slurms_order(queue: CommandLine) -> None:
+    queue.slurm.submit("biology", processing_time=9)
+    queue.slurm.submit("biology", processing_time=9)
+    assert queue.run("daemon", "--once").exit_code == 0
+    output = text(queue, "7")  # after 4 and 6; 3 has a nice of its own
+    assert (
+        "In all 1 job has a higher priority, and 2 jobs with the same one are ahead, since Slurm "
+        "then takes first what was submitted first; Slurm says" in output
+    )
+    assert "2 jobs of biology itself are ahead." in output
+    found = facts(queue, "7")
+    assert (found["ahead"], found["tied_ahead"], found["own_ahead"]) == (3, 2, 2)
+    output = text(queue, "--account", "biology")
+    assert "Next in line is job 4 with priority 100000. 1 job has a higher one." in output
+
+
+# -- what does not hold any more
+
+
+def test_after_a_rollback_it_says_so_and_what_stands_in_slurm(queue: CommandLine) -> None:
+    assert "But in Slurm" not in text(queue, "2")
+    queue.slurm.wait(60)
+    assert queue.run("rollback").exit_code == 0
+    result = queue.run("explain", "2")
+    assert result.exit_code == 1
+    first, second, *_ = result.stdout.splitlines()
+    assert re.fullmatch(r"Nobody steers since [-0-9: ]+ \([0-9]+ s ago\): no daemon runs\.", first)
+    assert second.startswith("Priorities were put back as they were found at ")
+    assert f"But in Slurm its site factor is 0 now, not {FIRST}.\n" in result.stdout
+    found = json.loads(queue.run("explain", "2", "--json").stdout)
+    assert (found["stale"], found["rolled_back_at"]) == (True, queue.slurm.now)
+    assert found["nobody_steers_since"] is not None
+    status = queue.run("status")
+    assert status.exit_code == 1
+    assert second in status.stdout
+    assert json.loads(queue.run("status", "--json").stdout)["stale"]
+
+
+def test_an_old_cycle_is_called_old(queue: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shapleyprio.service.steering.MISSED_CYCLES", -1)
+    for words in ("status", "explain 2", "explain --user ann"):
+        result = queue.run(*words.split())
+        assert result.exit_code == 1
+        assert re.search(r"Nobody steers since .* ago\): no daemon runs\.\n", result.stdout)
+    with queue.store() as store, store.cluster(NAME).transaction() as transaction:
+        transaction.take_lease("daemon", "here", 1, now=2**40, ttl=1)
+    assert "No cycle has succeeded since " in queue.run("explain", "2").stdout
+
+
+def test_a_new_job_has_not_yet_what_its_rank_gives(queue: CommandLine) -> None:
+    queue.slurm.submit("physics", processing_time=9)
+    assert f"But in Slurm its site factor is 0 now, not {FIRST}." in text(queue, "6")
 
 
 # -- all jobs of a user or an account

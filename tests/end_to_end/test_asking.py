@@ -46,6 +46,7 @@ class Users:
     folder: Path
     own: int = 0
     others: list[int] = field(default_factory=list)
+    daemon: Any = None
 
     @property
     def config(self) -> Path:
@@ -127,7 +128,7 @@ def users(cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> It
     consortium = Consortium(cluster, tmp_path_factory.mktemp("asking"))
     with tempfile.TemporaryDirectory() as folder:
         users = Users(consortium, Path(folder))
-        process = _daemon(users)
+        process = users.daemon = _daemon(users)
         try:
             consortium.occupy()
             users.own = users.submit(OWNER, "alpha")
@@ -291,3 +292,25 @@ def test_rights_are_read_of_the_user_alone(users: Users, monkeypatch: pytest.Mon
     authentication = access.authentication()
     assert authentication.munge_socket == users.consortium.cluster.paths.munge_socket
     assert authentication.slurm_user == os.getuid()
+
+
+def test_after_stop_and_rollback_nobody_is_led_to_believe_in_the_last_cycle(users: Users) -> None:
+    users.daemon.terminate()
+    users.daemon.join(COMMAND_SECONDS)
+    words = ["explain", str(users.own)]
+    for url in (users.socket, users.address):
+        line = one_line(users.ask(OWNER, *words, url=url), 3)
+        assert "does not answer" in line
+        assert "if it is stopped, nobody steers" in line
+
+    def on_the_head_node(*command: str) -> subprocess.CompletedProcess[str]:
+        return forked.run(command, users.environment(), timeout=COMMAND_SECONDS, user=DAEMON)
+
+    assert "Nobody steers since" in on_the_head_node("status").stdout
+    assert on_the_head_node("rollback").returncode == 0
+    done = on_the_head_node(*words)
+    assert done.returncode == 1, done.stderr
+    assert "Nobody steers since" in done.stdout
+    assert "Priorities were put back as they were found at" in done.stdout
+    assert re.search(r"But in Slurm its site factor is 0 now, not [0-9]+\.", done.stdout)
+    assert on_the_head_node("status").returncode == 1

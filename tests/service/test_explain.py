@@ -175,6 +175,7 @@ def test_a_job_as_json(steered: Service) -> None:
             "before",
             "fair_share",
             "ahead",
+            "tied_ahead",
             "own_ahead",
         ),
         *("score", "value", "t", "rule", "estimated_at", "horizon", "slurm_away", "pushes"),
@@ -319,3 +320,31 @@ def test_without_slurm_an_account_has_its_rank(alone: Service) -> None:
     assert jobs.ranked.before == {"physics": 2}
     with pytest.raises(NothingToExplainError):
         account(alone, "zz")
+
+
+# -- equal priorities
+
+
+def test_jobs_of_the_same_priority_are_ahead_in_slurms_order(slurm: Cluster, store: Store) -> None:
+    """2 and 3 come in the same second, 4 later; then an array, of which one task is split off."""
+    slurm.fill("biology")
+    for _ in range(2):
+        slurm.submit("physics", processing_time=9)
+    slurm.wait(5)
+    slurm.submit("physics", processing_time=9)
+    service = Service(slurm, store)
+    service.run()
+    assert len({one.priority for one in slurm.jobs()}) == 1
+    found = [job(service, label) for label in ("2", "3", "4")]
+    assert [(one.ahead, one.tied_ahead, one.own_ahead) for one in found] == [
+        *((0, 0, 0), (1, 1, 1), (2, 2, 2)),
+    ]
+    (jobs,) = account(service, "physics").organizations
+    assert jobs.next_job is not None
+    assert (jobs.next_job.job_id, jobs.ahead, jobs.tied_ahead) == (2, 0, 0)
+
+
+def test_held_jobs_are_in_no_order_among_each_other(steered: Service) -> None:
+    steered.slurm.hold(2)
+    steered.slurm.hold(3)
+    assert (job(steered, "2").tied_ahead, job(steered, "3").tied_ahead) == (0, 0)

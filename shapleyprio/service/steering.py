@@ -1,0 +1,90 @@
+"""Whether what the store says still holds: when a cycle ended last, and whether anybody steers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from shapleyprio.store import ClusterStore, CycleRow
+
+MISSED_CYCLES = 3
+"""Intervals without a cycle after which what the last one found is out of date."""
+
+ROLLBACK = 0
+"""The number of no cycle, under which a rollback writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steering:
+    """How a cluster is steered.
+
+    Attributes:
+        at: when that was found out, by this host's clock.
+        cycle_ended: when the last cycle with standings ended; None before the first one.
+        nobody_since: since when no process has held the lease, as far as is known: since that
+            cycle; None while one holds it.
+        rolled_back_at: when priorities were put back after that cycle, by the cluster's clock;
+            None if they were not.
+        patience: seconds for which what a cycle found holds.
+    """
+
+    at: int
+    cycle_ended: int | None
+    nobody_since: int | None
+    rolled_back_at: int | None
+    patience: int
+
+    @property
+    def age(self) -> int:
+        """Seconds since the end of that cycle."""
+        return 0 if self.cycle_ended is None else max(self.at - self.cycle_ended, 0)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether what that cycle found and wrote does not hold any more."""
+        return self.rolled_back_at is not None or self.age > self.patience
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps."""
+        return {
+            "age": self.age,
+            "stale": self.is_stale,
+            "nobody_steers_since": self.nobody_since,
+            "rolled_back_at": self.rolled_back_at,
+        }
+
+
+def read_steering(
+    store: ClusterStore, poll_seconds: int, clock: Callable[[], float] = time.time
+) -> Steering:
+    """Reads how a cluster is steered.
+
+    Args:
+        store: of the cluster.
+        poll_seconds: from one cycle to the next.
+        clock: seconds since the epoch.
+
+    Raises:
+        StoreError: it cannot be found out.
+    """
+    now = int(clock())
+    with store.reading() as view:
+        standings = view.latest_standings()
+        cycle = view.cycle(standings[0].cycle) if standings else None
+        lease = view.lease()
+        pushes = view.pushes(limit=1)
+    held = lease is not None and now <= lease.renewed_at + lease.ttl
+    put_back = pushes[0].at if pushes and pushes[0].cycle == ROLLBACK else None
+    return Steering(
+        at=now,
+        cycle_ended=None if cycle is None else cycle.finished,
+        nobody_since=None if held or cycle is None else cycle.finished,
+        rolled_back_at=put_back if _is_after(put_back, cycle) else None,
+        patience=MISSED_CYCLES * poll_seconds,
+    )
+
+
+def _is_after(put_back: int | None, cycle: CycleRow | None) -> bool:
+    return put_back is not None and (cycle is None or put_back >= cycle.t)
