@@ -169,3 +169,55 @@ def test_an_outage_of_the_accounting_daemon_longer_than_the_overlap_loses_nothin
         consortium.until(lambda: not cluster.run("squeue", "-h").strip(), what="all jobs to end")
         assert_the_ledger_equals_a_read_from_scratch(consortium)
         assert daemon.end() == 0
+
+
+def test_a_mistake_in_the_first_configuration_leaves_no_trace_or_is_repaired_exactly(
+    consortium: Consortium,
+) -> None:
+    cluster = consortium.cluster
+    consortium.configure(poll_seconds=30, overlap=OVERLAP)
+    good = consortium.config_file.read_text()
+    empty = good.replace('accounts = ["alpha"]', "").replace('partitions = ["alpha"]', "")
+    consortium.config_file.write_text(empty)
+    jobs = [cluster.submit(name, 60, partition="alpha") for name in ("alpha", "beta")]
+    consortium.until(lambda: not cluster.run("squeue", "-h").strip(), what="all jobs to end")
+    assert len(consortium.starts(jobs)) == len(jobs)
+    consortium.await_settled()
+    dry = consortium.succeed("daemon", "--once", "--dry-run")
+    assert "organization alpha owns no node and no account" in dry
+    assert not consortium.has_store()
+
+    consortium.once()
+    assert alpha(consortium, "store.db") == (0, 0)
+    consortium.config_file.write_text(good)
+    recount = ("ownership", "recount", "--since", "always")
+    with consortium.daemon() as daemon:
+        consortium.await_cycles()
+        log = daemon.log()
+        assert "node a1: nobody → alpha since" in log
+        assert "accounts alpha, alpha-desk, alpha-lab: nobody → alpha since" in log
+        assert alpha(consortium, "store.db") == (0, 0)
+        assert "nothing is changed yet" in consortium.succeed(*recount)
+        refused = consortium.run(*recount, "--yes")
+        assert refused.returncode == 6
+        assert "stop it first" in refused.stderr
+        assert daemon.end() == 0
+    moved = consortium.run("check").stdout
+    assert "node a1: nobody → alpha since" in moved
+    assert "on record as correction 1" in consortium.succeed(*recount, "--yes")
+    consortium.once()
+    assert "correction 1, " in consortium.succeed("ownership")
+    ledger, runs, t = stored_ledger(consortium, "store.db")
+    afresh, runs_afresh, _ = stored_ledger(consortium, consortium.from_scratch())
+    assert runs == runs_afresh
+    assert moments(ledger) == moments(afresh)
+    standings = ledger.standings(t, EVERYBODY)
+    assert standings == standings_by_hand(consortium, t)
+    assert min(standings["alpha"].contribution, standings["alpha"].utility) > 0
+
+
+def alpha(consortium: Consortium, store: str) -> tuple[int, int]:
+    """What alpha's nodes and its jobs are worth in a store."""
+    ledger, _, t = stored_ledger(consortium, store)
+    standing = ledger.standings(t, ["alpha"])["alpha"]
+    return standing.contribution, standing.utility
