@@ -226,6 +226,14 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file(file: Path) 
     assert [line.split(":")[0] for line in problems(file, text)] == ["2", "4", "7"]
 
 
+def test_an_account_that_is_left_out_and_claimed_is_refused(file: Path) -> None:
+    text = '[fairness]\nleave_out_accounts = ["t", "a"]\n' + ONE + 'accounts = ["a"]'
+    assert problems(file, text) == [
+        "5: organization[1].accounts: 'a' is in fairness.leave_out_accounts, too; "
+        "take it out of one of them"
+    ]
+
+
 def test_an_account_of_two_organizations_is_refused(file: Path) -> None:
     text = ONE + 'accounts = ["a"]\n[[organization]]\nname = "b"\naccounts = [\n"c",\n"a"]'
     assert problems(file, text) == [

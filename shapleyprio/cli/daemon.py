@@ -32,7 +32,7 @@ from shapleyprio.config import Config, connect
 from shapleyprio.drift.live import LiveDrift
 from shapleyprio.estimation.live import PATIENCE_SECONDS, LiveEstimates
 from shapleyprio.estimation.worker import WORKER, EstimationWorker
-from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.service.check import check
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.daemon import Daemon, DaemonParts
@@ -159,7 +159,8 @@ def _log_opening(config: Config, opening: Opening) -> None:
     names = [*(member.name for member in config.organizations), NOBODY]
 
     def shares(held: Mapping[str, int]) -> str:
-        return ", ".join(f"{called(name)} {held.get(name, 0)}" for name in names)
+        shown = [*names, *([LEFT_OUT] if LEFT_OUT in held else [])]
+        return ", ".join(f"{called(name)} {held.get(name, 0)}" for name in shown)
 
     log.info(
         "a new ledger is open",

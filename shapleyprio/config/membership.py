@@ -10,17 +10,17 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from shapleyprio.config.organization import Organization
 from shapleyprio.config.values import host_list
-from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.port import Layout
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Something an organization names and Slurm does not have.
+    """Something the configuration names and Slurm does not have.
 
     Attributes:
-        organization: who names it.
+        organization: who names it; LEFT_OUT for `fairness.leave_out_accounts`.
         kind: what it should be.
         name: the account or partition, or all such nodes as one host list.
     """
@@ -36,7 +36,8 @@ class Membership:
 
     Attributes:
         nodes: every node of the cluster -> its owner, NOBODY if it has none.
-        accounts: every account of the cluster -> its organization, NOBODY if it has none.
+        accounts: every account of the cluster -> its organization, NOBODY if it has none,
+            LEFT_OUT if it is left out.
         contested: node -> the organizations that claim it with equal right, if several do; its
             owner is the first of them.
         unknown: what is named and does not exist.
@@ -59,16 +60,20 @@ class _Claims:
             self.by_node.setdefault(node, []).append(organization)
 
 
-def membership(organizations: Sequence[Organization], layout: Layout) -> Membership:
+def membership(
+    organizations: Sequence[Organization], layout: Layout, left_out: Sequence[str] = ()
+) -> Membership:
     """Applies the configuration's claims to the cluster.
 
     A node belongs to who names it; if nobody does, to who names a partition it is in; in either
     case to the first who does. An account belongs to who claims it, or else to who claims the
-    nearest account above it together with the accounts below.
+    nearest account above it together with the accounts below; the accounts below one that is left
+    out are left out in the same way.
 
     Args:
         organizations: in the order of the configuration.
         layout: the cluster.
+        left_out: accounts whose jobs count for nobody.
     """
     nodes, contested = node_owners(
         organizations,
@@ -77,10 +82,15 @@ def membership(organizations: Sequence[Organization], layout: Layout) -> Members
     )
     return Membership(
         nodes=nodes,
-        accounts=_accounts(organizations, layout.accounts),
+        accounts=_accounts(organizations, layout.accounts, left_out),
         contested=contested,
-        unknown=tuple(
-            unknown for organization in organizations for unknown in _unknown(organization, layout)
+        unknown=(
+            *(unknown for one in organizations for unknown in _unknown(one, layout)),
+            *(
+                Unknown(LEFT_OUT, "account", account)
+                for account in left_out
+                if account not in layout.accounts
+            ),
         ),
     )
 
@@ -90,8 +100,11 @@ def claims_of(organizations: Sequence[Organization], accounts: Mapping[str, str]
 
     Args:
         organizations: in the order of the configuration.
-        accounts: account -> organization.
+        accounts: account -> organization, LEFT_OUT among them.
     """
+    accounts = {
+        account: NOBODY if holder == LEFT_OUT else holder for account, holder in accounts.items()
+    }
     return Claims(accounts, qos={each.qos: each.name for each in organizations if each.qos})
 
 
@@ -147,10 +160,12 @@ def _named(organization: Organization) -> NodeSet:
 
 
 def _accounts(
-    organizations: Sequence[Organization], parents: Mapping[str, str | None]
+    organizations: Sequence[Organization],
+    parents: Mapping[str, str | None],
+    left_out: Sequence[str],
 ) -> dict[str, str]:
-    own: dict[str, str] = {}
-    whole: dict[str, str] = {}
+    own: dict[str, str] = dict.fromkeys(left_out, LEFT_OUT)
+    whole: dict[str, str] = dict.fromkeys(left_out, LEFT_OUT)
     for organization in organizations:
         for account in organization.accounts:
             own.setdefault(account, organization.name)

@@ -25,6 +25,7 @@ from shapleyprio.config.values import (
     LogFormat,
     LogLevel,
     Memory,
+    Names,
     OptionalText,
     Rule,
     Seconds,
@@ -92,6 +93,13 @@ class FairnessSection(ConfigSection):
         + "; ".join(f"{name} ranks by {rule().criterion}" for name, rule in RULES.items())
         + ".",
         DEFAULT_RULE,
+    )
+    leave_out_accounts: Names = key(
+        (),
+        "Slurm accounts whose jobs take no part, such as those of tests and staff, with the "
+        "accounts below them that no organization claims: nobody earns or gets anything by their "
+        "jobs, and no priority is written to them.",
+        ["test", "staff"],
     )
     since: Instant = key(
         None,
@@ -335,6 +343,7 @@ class Config(ConfigSection):
             *_no_organization(self.organizations),
             *_claimed_twice("name", [(member.name,) for member in self.organizations]),
             *_claimed_twice("accounts", [member.accounts for member in self.organizations]),
+            *_left_out_and_claimed(self.fairness.leave_out_accounts, self.organizations),
             *_claimed_twice("qos", [(member.qos,) for member in self.organizations]),
             *_claimed_twice("users", [member.users for member in self.organizations]),
             *_claimed_twice("groups", [member.groups for member in self.organizations]),
@@ -367,6 +376,19 @@ def _claimed_twice(key: str, claims: list[tuple[str | None, ...]]) -> Iterator[t
                     ("organization", index, key),
                     f"{name!r} is taken by organization[{first[name] + 1}] already; "
                     "leave it to one of them",
+                )
+
+
+def _left_out_and_claimed(
+    left_out: tuple[str, ...], organizations: tuple[Organization, ...]
+) -> Iterator[tuple[Path, str]]:
+    for index, organization in enumerate(organizations):
+        for account in organization.accounts:
+            if account in left_out:
+                yield (
+                    ("organization", index, "accounts"),
+                    f"{account!r} is in fairness.leave_out_accounts, too; take it out of one of "
+                    "them",
                 )
 
 

@@ -12,6 +12,10 @@ from shapleyprio.fairness.runs import Run
 NOBODY = ""
 """Stands for the organization of a node nobody owns and of an account nobody claims."""
 
+LEFT_OUT = " left out"
+"""Stands for the organization of an account whose jobs count for nobody at all; no organization
+has a name that begins with a blank."""
+
 Kind = Literal["node", "account"]
 
 
@@ -22,7 +26,7 @@ class Tenure:
     Attributes:
         kind: ``node`` or ``account``.
         name: of the node or account.
-        organization: its holder, NOBODY if it had none.
+        organization: its holder, NOBODY if it had none, LEFT_OUT for an account left out.
         since: first second, None for "always before".
         until: second after the last, None while it lasts.
     """
@@ -99,7 +103,14 @@ class Tenures:
         return list(self._rows.get((kind, name), ()))
 
     def holder(self, kind: Kind, name: str, second: int) -> str:
-        """Returns the organization that holds the node or account at that second."""
+        """Returns the organization that holds the node or account at that second.
+
+        An account that is left out is NOBODY's.
+        """
+        found = self._found(kind, name, second)
+        return NOBODY if found == LEFT_OUT else found
+
+    def _found(self, kind: Kind, name: str, second: int) -> str:
         rows = self._rows.get((kind, name), ())
         for row in reversed(rows):
             if row.since is None or row.since <= second:
@@ -186,14 +197,19 @@ class Tenures:
         return rows != old
 
     def allocations(self, run: Run) -> tuple[Allocation, ...]:
-        """Returns what a run means for whom, cut where a node or the account changed hands."""
+        """Returns what a run means for whom, cut where a node or the account changed hands.
+
+        While its account is left out a run means nothing for anybody.
+        """
         until = run.end if run.paused_at is None else run.paused_at
         cuts = self._cuts(names_of(run), run.begin, until)
         allocations = []
         for begin, end in pairwise([run.begin, *cuts, until]):
             if begin is None or begin == end:
                 continue
-            organization = self.holder("account", run.account, begin)
+            organization = self._found("account", run.account, begin)
+            if organization == LEFT_OUT:
+                continue
             by_owner: dict[str, int] = {}
             for node, processors in run.processors.items():
                 owner = self.holder("node", node, begin)

@@ -16,6 +16,7 @@ MALFORMED_KEPT = 100
 UNKNOWN_PROCESSING_TIME = "unknown_processing_time"
 ZERO_PROCESSING_TIME = "zero_processing_time"
 UNKNOWN_PROCESSORS = "unknown_processors"
+COUNTS_FOR_NOBODY = "counts_for_nobody"
 MALFORMED = "malformed"
 STEPS = "steps"
 

@@ -11,6 +11,7 @@ import numpy as np
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.filtering import (
+    COUNTS_FOR_NOBODY,
     UNKNOWN_PROCESSING_TIME,
     UNKNOWN_PROCESSORS,
     ZERO_PROCESSING_TIME,
@@ -98,7 +99,8 @@ def log_of_runs(
         progress: called now and then with the number of runs read.
     """
     show = progress or (lambda _: None)
-    left_out = {UNKNOWN_PROCESSING_TIME: 0, ZERO_PROCESSING_TIME: 0, UNKNOWN_PROCESSORS: 0}
+    reasons = (UNKNOWN_PROCESSING_TIME, ZERO_PROCESSING_TIME, UNKNOWN_PROCESSORS, COUNTS_FOR_NOBODY)
+    left_out = dict.fromkeys(reasons, 0)
     names = {name: _Codes() for name in ("account", "user", "organization", "owner")}
     rows, count = [], 0
     for count, (run, placements) in enumerate(runs, start=1):
@@ -111,6 +113,8 @@ def log_of_runs(
             left_out[ZERO_PROCESSING_TIME] += 1
         elif processors <= 0:
             left_out[UNKNOWN_PROCESSORS] += 1
+        elif not placements:  # its account takes no part
+            left_out[COUNTS_FOR_NOBODY] += 1
         else:
             at_begin = [place for place in placements if place.begin == run.begin]
             organization = at_begin[0].organization if at_begin else NOBODY

@@ -11,7 +11,7 @@ from shapleyprio.config.membership import Membership, Unknown, claims_of, host_l
 from shapleyprio.estimation.packages import REMEDY, missing_packages
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.scale import scale
-from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.service.check_ownership import check_ownership
 from shapleyprio.service.check_table import check_table
 from shapleyprio.slurm.channels import CHANNELS, Claims
@@ -60,7 +60,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     if isinstance(layout, Finding):
         yield layout
         return
-    members = membership(config.organizations, layout)
+    members = membership(config.organizations, layout, config.fairness.leave_out_accounts)
     claims = claims_of(config.organizations, members.accounts)
     yield from _cluster(config, layout)
     yield from _release(layout)
@@ -212,7 +212,7 @@ def _claims(members: Membership, layout: Layout) -> Iterator[Finding]:
             Severity.WARNING,
             f"accounts {listed(orphans)}",
             "belong to no organization: their jobs get no priority and queue behind all others",
-            "add them to the `accounts` of an organization",
+            "add them to the `accounts` of an organization, or to fairness.leave_out_accounts",
         )
 
 
@@ -226,7 +226,9 @@ def _not_in_slurm(unknown: Unknown, layout: Layout) -> Finding:
     }[unknown.kind]
     return Finding(
         Severity.ERROR,
-        f"organization {unknown.organization}",
+        "fairness.leave_out_accounts"
+        if unknown.organization == LEFT_OUT
+        else f"organization {unknown.organization}",
         f"Slurm knows no {unknown.kind} {unknown.name}",
         f"did you mean {near[0]!r}?" if near else f"correct the name; {listing} lists them",
     )

@@ -300,7 +300,8 @@ class Cycle:
         if refresh or self._layout is None:
             self._layout = self._slurm.layout()
             self._layout_read = now
-        return membership(self._config.organizations, self._layout)
+        left_out = self._config.fairness.leave_out_accounts
+        return membership(self._config.organizations, self._layout, left_out)
 
     def _observe(self, report: CycleReport, opened: OpenLedger) -> Observation:
         queue = self._slurm.pending()

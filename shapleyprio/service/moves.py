@@ -10,8 +10,8 @@ from shapleyprio.wording import clock_time, listed
 
 
 def called(organization: str) -> str:
-    """Returns what people call an organization, or nobody."""
-    return "nobody" if organization == NOBODY else organization
+    """Returns what people call an organization, or nobody, or what is left out."""
+    return "nobody" if organization == NOBODY else organization.strip()
 
 
 def in_words(kind: Kind, names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from shapleyprio.config.membership import Membership
 from shapleyprio.config.values import host_list
 from shapleyprio.fairness.ledger import Standing
-from shapleyprio.fairness.tenure import NOBODY, Kind, Tenure, Tenures
+from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY, Kind, Tenure, Tenures
 from shapleyprio.service.accounting import CorrectedTenures, CorrectionError, OpenLedger
 from shapleyprio.service.moves import called
 from shapleyprio.store import CapacityRow, ClusterStore, CorrectionRow, Transaction
@@ -202,7 +202,8 @@ def find_organization(text: str, configured: Collection[str], tenures: Tenures) 
     Raises:
         CorrectionError: there never was one of that name.
     """
-    known = {*configured, *(tenure.organization for tenure in tenures)} - {NOBODY}
+    held = {tenure.organization for tenure in tenures}
+    known = {*configured, *held} - {NOBODY, LEFT_OUT}
     if text in known:
         return text
     if text == called(NOBODY):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.config import Organization
-from shapleyprio.config.membership import Membership, Unknown, membership
-from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.config.membership import Membership, Unknown, claims_of, membership
+from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.slurm.port import Layout, Node, Partition
 from shapleyprio.slurm.simulated import DEFAULT_SETTINGS
 
@@ -174,3 +174,30 @@ def test_every_node_has_one_owner_who_claims_it(
         assert owner == (claimants[0] if claimants else NOBODY)
         assert found.contested.get(node, ()) == (tuple(claimants) if len(claimants) > 1 else ())
     assert found.unknown == ()
+
+
+def test_an_account_is_left_out_with_those_below_that_nobody_claims() -> None:
+    parents = {"test": None, "nightly": "test", "paid": "test", "below": "paid", "guest": None}
+    organizations = [Organization(name="a", accounts=("paid",))]
+    found = membership(organizations, cluster(accounts=parents), ["test", "tset"])
+    assert found.accounts == {
+        "test": LEFT_OUT,
+        "nightly": LEFT_OUT,
+        "paid": "a",
+        "below": "a",
+        "guest": NOBODY,
+    }
+    assert found.unknown == (Unknown(LEFT_OUT, "account", "tset"),)
+    assert dict(claims_of(organizations, found.accounts).accounts) == {
+        **found.accounts,
+        "test": NOBODY,
+        "nightly": NOBODY,
+    }
+
+
+def test_an_account_below_one_of_an_organization_can_be_left_out() -> None:
+    parents = {"physics": None, "test": "physics", "nightly": "test"}
+    found = membership(
+        [Organization(name="a", accounts=("physics",))], cluster(accounts=parents), ["test"]
+    )
+    assert found.accounts == {"physics": "a", "test": LEFT_OUT, "nightly": LEFT_OUT}

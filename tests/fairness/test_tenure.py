@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.runs import Run
-from shapleyprio.fairness.tenure import NOBODY, Allocation, Kind, Tenure, Tenures
+from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY, Allocation, Kind, Tenure, Tenures
 from tests.fairness.examples import a_run, ledger_of, standings_by_parts
 
 if TYPE_CHECKING:
@@ -249,3 +249,28 @@ def test_what_the_owners_gain_is_the_worth_of_the_run(
     alone = ledger_of(Tenures().allocations(run), t).standings(t, [NOBODY])[NOBODY]
     assert sum(standing.contribution for standing in standings.values()) == alone.contribution
     assert sum(standing.utility for standing in standings.values()) == alone.utility
+
+
+@given(run=RUNS, earlier=st.sampled_from(ORGANIZATIONS), at=st.integers(0, 60))
+def test_from_when_its_account_is_left_out_a_run_means_nothing_for_anybody(
+    run: Run, earlier: str, at: int
+) -> None:
+    tenures = Tenures()
+    tenures.observe("account", {run.account: earlier}, 0)
+    before = tenures.allocations(run)
+    tenures.observe("account", {run.account: LEFT_OUT}, at)
+    after = tenures.allocations(run)
+    assert all(one.end is not None and one.end <= at for one in after if one.end != run.end)
+    assert all(one.begin < at for one in after)
+    clipped = [replace(one, end=at if one.end is None else min(one.end, at)) for one in before]
+    assert [replace(one, end=min(one.end or at, at)) for one in after] == [
+        one for one in clipped if one.end is not None and one.begin < one.end
+    ]
+    assert tenures.holder("account", run.account, at) == NOBODY
+
+
+def test_an_account_that_was_always_left_out_never_meant_anything() -> None:
+    tenures = Tenures()
+    tenures.observe("account", {"phys": LEFT_OUT}, 50)
+    tenures.observe("node", {"n1": "physics"}, 50)
+    assert tenures.allocations(a_run(10, None)) == ()
