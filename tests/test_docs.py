@@ -222,6 +222,38 @@ def test_the_documented_experiment_prints_what_is_documented(
     assert capsys.readouterr().out in blocks(REPLAY, "text")
 
 
+# operations
+
+CALL = re.compile(
+    r"(?:^|-- )shapleyprio ((?:(?:db|ownership) )?[a-z]+)((?: [^\n|#;()]+)?)", re.MULTILINE
+)
+
+
+def calls(file: Path) -> list[tuple[str, str]]:
+    """Every call of the program in code, with its arguments."""
+    text = file.read_text().replace("\\\n", " ")
+    code = [*blocks(text, "sh"), *re.findall(r"`([^`\n]*shapleyprio [^`\n]*)`", text)]
+    return [(match[1], match[2]) for part in code for match in CALL.finditer(part)]
+
+
+@pytest.mark.parametrize("name", ["operations.md", "compared.md"])
+def test_every_command_and_option_that_operations_names_exists(name: str) -> None:
+    for words, arguments in calls(DOCS / name):
+        command: click.Command = main
+        for word in words.split():
+            assert isinstance(command, click.Group), words
+            found = command.get_command(click.Context(command), word)
+            assert found is not None, words
+            command = found
+        named = set(re.findall(r"--[a-z-]+", arguments))
+        assert named <= {*options_of(command), "--help"}, (words, arguments)
+
+
+def test_operations_names_commands() -> None:
+    named = {name for name, _ in calls(DOCS / "operations.md")}
+    assert {"check", "daemon", "status", "rollback", "history", "replay", "audit"} <= named
+
+
 # the trial
 
 

@@ -140,7 +140,7 @@ def _correct(
     slurm = connect(config)
     cluster = cluster_of(config, slurm)
     layout, at = slurm.layout(), slurm.controller().time
-    members = membership(config.organizations, layout)
+    members = membership(config.organizations, layout, config.fairness.leave_out_accounts)
 
     def run(store: ClusterStore) -> tuple[Holders, CorrectedOwnership]:
         holders = choose(config, members, read_ownership(store).tenures)

@@ -71,6 +71,9 @@ from shapleyprio.replay.policies import (
 def command(**options: Any) -> None:
     """Replay LOG under policies: what would have been fair?
 
+    What would last month have been under another policy, or with another configuration? The
+    daemon's store has its jobs; docs/operations.md has the command.
+
     LOG is a file in SWF (also .gz, .xz), the text of an sacct export, or the daemon's store. Its
     jobs are scheduled anew by each policy, on the processors that the organizations bring, from
     an empty system on.

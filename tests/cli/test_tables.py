@@ -93,42 +93,36 @@ def in_pipe(shell: CommandLine, command: str) -> str:
     return shell.run(*command.split()).stdout
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_on_a_terminal_no_number_is_cut_and_no_line_too_long(
-    lived: CommandLine, command: str
-) -> None:
-    whole = set(A_NUMBER.findall(in_pipe(lived, command)))
-    assert whole
-    for width in WIDTHS:
-        lines = on_terminal(lived, command, width)
-        table = lines[1:] if command == "check" else lines
-        shown = [number for line in table for number in A_NUMBER.findall(line)]
-        assert shown
-        if command != "check":  # whose texts go on in the next line
-            assert set(shown) <= whole, width
-            assert not any(re.search(r"\d…", line) for line in lines), width
-        if " --dry-run" not in command:  # whose sentences are left to the terminal to wrap
-            assert max(map(len, lines)) <= width
+def test_on_a_terminal_no_number_is_cut_and_no_line_too_long(lived: CommandLine) -> None:
+    for command in COMMANDS:
+        whole = set(A_NUMBER.findall(in_pipe(lived, command)))
+        assert whole, command
+        for width in WIDTHS:
+            lines = on_terminal(lived, command, width)
+            table = lines[1:] if command == "check" else lines
+            shown = [number for line in table for number in A_NUMBER.findall(line)]
+            assert shown, command
+            if command != "check":  # whose texts go on in the next line
+                assert set(shown) <= whole, (command, width)
+                assert not any(re.search(r"\d…", line) for line in lines), (command, width)
+            if " --dry-run" not in command:  # whose sentences are left to the terminal to wrap
+                assert max(map(len, lines)) <= width, command
 
 
-@pytest.mark.parametrize(("command", "headings"), HEADINGS.items())
-def test_a_wide_terminal_and_a_pipe_show_every_column(
-    lived: CommandLine, command: str, headings: str
-) -> None:
-    for lines in (on_terminal(lived, command, 200), in_pipe(lived, command).splitlines()):
-        assert headings.split() in [line.split() for line in lines]
-        assert "no room for" not in "\n".join(lines)
+def test_a_wide_terminal_and_a_pipe_show_every_column(lived: CommandLine) -> None:
+    for command, headings in HEADINGS.items():
+        for lines in (on_terminal(lived, command, 200), in_pipe(lived, command).splitlines()):
+            assert headings.split() in [line.split() for line in lines]
+            assert "no room for" not in "\n".join(lines)
 
 
-@pytest.mark.parametrize(("command", "headings"), HEADINGS.items())
-def test_what_a_narrow_terminal_leaves_out_is_said(
-    lived: CommandLine, command: str, headings: str
-) -> None:
-    lines = on_terminal(lived, command, 60)
-    said = re.sub(r"\s+", " ", " ".join(lines))
-    (left_out,) = re.findall(r"no room for: ([^;]*); wider terminals and --json show all", said)
-    kept = [name for name in headings.split() if name not in left_out.split(", ")]
-    assert kept in [line.split() for line in lines]
+def test_what_a_narrow_terminal_leaves_out_is_said(lived: CommandLine) -> None:
+    for command, headings in HEADINGS.items():
+        lines = on_terminal(lived, command, 60)
+        said = re.sub(r"\s+", " ", " ".join(lines))
+        (left_out,) = re.findall(r"no room for: ([^;]*); wider terminals and --json show all", said)
+        kept = [name for name in headings.split() if name not in left_out.split(", ")]
+        assert kept in [line.split() for line in lines]
 
 
 def test_at_80_columns_status_shows_who_is_late_and_what_was_earned(lived: CommandLine) -> None:
