@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.metadata import version
+from typing import Any
 
 import click
 
@@ -65,10 +66,26 @@ class Commands(InterruptibleGroup):
             words = with_json_file_marked(ctx, command, words)
         return name, command, words
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program, whatever standard output is."""
+        from shapleyprio.cli.streams import give_up_output, is_full, write_in_any_encoding
+
+        write_in_any_encoding()
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            give_up_output()
+            line = f"standard output cannot be written ({error.strerror}); free some space"
+            click.echo(f"shapleyprio: {line}", err=True)
+            sys.exit(2)
+
     def invoke(self, ctx: click.Context) -> object:
         """Runs a command; errors that have an exit code end it with one line."""
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # here an error can still be one line
         except click.exceptions.Exit:
             raise
         except Exception as error:
@@ -82,6 +99,7 @@ class Commands(InterruptibleGroup):
             for line in message_of(error, ctx.invoked_subcommand).splitlines():
                 click.echo(f"shapleyprio: {visible(line)}", err=True)
             ctx.exit(code)
+        return result
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

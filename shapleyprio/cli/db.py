@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from shapleyprio.cli.common import load
+from shapleyprio.cli.groups import GroupOfCommands
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, standard_output
@@ -14,7 +15,7 @@ from shapleyprio.store import Store
 from shapleyprio.wording import whole
 
 
-@click.group
+@click.group(cls=GroupOfCommands)
 def command() -> None:
     """Upgrade the store or look at it."""
 

@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from shapleyprio.cli.common import cluster_of, load, stored_cluster, termination_unwinds
+from shapleyprio.cli.groups import GroupOfCommands
 from shapleyprio.cli.instants import ALWAYS, Instant
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option, together
@@ -64,7 +65,7 @@ correction_options = together(
 )
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=GroupOfCommands, invoke_without_command=True)
 @config_option
 @json_option
 @click.pass_context

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from shapleyprio.config.model import Config
 from shapleyprio.slurm import adapters
-from shapleyprio.slurm.port import Connection, Slurm
+from shapleyprio.slurm.port import Connection, Slurm, SlurmError
 
 
 def connect(config: Config) -> Slurm:
-    """Returns the cluster, spoken to as the configuration says; nothing is asked of Slurm yet."""
+    """Returns the cluster, spoken to as the configuration says; nothing is asked of Slurm yet.
+
+    Raises:
+        SlurmError: SLURM_CONF names a file that is not there. Slurm's commands would look for
+            their cluster elsewhere for half a minute, and not say why.
+    """
+    named = os.environ.get("SLURM_CONF")
+    if named and not Path(named).exists():
+        raise SlurmError(
+            f"the environment variable SLURM_CONF names {named}, which is not there; correct it, "
+            "or unset it"
+        )
     connection = Connection(
         weight=config.fairness.weight,
         timeout_seconds=config.slurm.timeout,

@@ -114,7 +114,11 @@ def own_folder() -> Path | None:
     if named.startswith("/"):
         return Path(named, "shapleyprio")
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  # Path.home() wants a home to exist
-    return home / ".cache" / "shapleyprio" if home.is_absolute() and home.is_dir() else None
+    try:
+        there = home.is_absolute() and home.is_dir()
+    except OSError:  # it lies where this user may not look
+        there = False
+    return home / ".cache" / "shapleyprio" if there else None
 
 
 @cache

@@ -25,6 +25,7 @@ main(sys.argv[1:])
 ARGUMENTS = {
     "replay": ["log.swf"],
     "audit": ["log.swf"],
+    "report": ["--output", "reports"],
     "trial": ["log.swf"],
     "trials": [__file__, "--keep", "results"],
     "db": ["status"],
