@@ -28,7 +28,7 @@ COUNTED = 3
 """Number of runs without a probe, for calls and seconds."""
 
 DISTINCT_RUNS = 3
-MOST_RUNS_ON_LONG_QUEUE = 2
+MOST_RUNS_ON_LONG_QUEUE = 1
 """Number of runs of each kind where more than `MOST_SUBMITTED` wait: one takes a minute there."""
 
 MOST_DISTINCT = 10_000

@@ -133,7 +133,7 @@ def test_what_writes_priorities_may_be_killed_in_the_middle(
         consortium.configure(channel="association", organizations=turned)
         with consortium.daemon() as daemon:
             session = await_session(consortium, daemon)
-            time.sleep(0.05 * number)
+            time.sleep(0.05 * (number - 1))
             if program == "slurmdbd":
                 consortium.cluster.kill("slurmdbd")
                 consortium.cluster.restart("slurmdbd")
