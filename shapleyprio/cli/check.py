@@ -17,6 +17,7 @@ from shapleyprio.cli.options import config_option
 from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, standard_output
 from shapleyprio.config import connect
 from shapleyprio.service.check import check
+from shapleyprio.service.check_host import check_host
 from shapleyprio.serving.security import read_security
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Slurm, SlurmError
@@ -31,7 +32,10 @@ EXIT_CODES = {Severity.ERROR: 3, Severity.WARNING: 1, Severity.NOTICE: 0}
 @json_option
 @click.pass_context
 def command(context: click.Context, config_path: Path, *, json_file: Path | None) -> None:
-    """Hold the configuration against the live cluster.
+    """Hold the configuration against the live cluster and this host.
+
+    Run it as the daemon's user: it also finds out whether that user can keep the store where the
+    configuration says, and whether the address for metrics is free.
 
     Exit codes: 0 all is well, though there may be notices; 1 warnings; 2 the configuration
     itself cannot be used; 3 errors.
@@ -39,7 +43,8 @@ def command(context: click.Context, config_path: Path, *, json_file: Path | None
     config = load(config_path)
     read_security(config.metrics)
     slurm = connect(config)
-    findings = check(config, slurm, int(time.time()))
+    found = [*check(config, slurm, int(time.time())), *check_host(config)]
+    findings = sorted(found, key=lambda one: list(Severity).index(one.severity))
     counts = Counter(finding.severity for finding in findings)
     version = _version(slurm)
     numbers = {f"{severity}s": counts[severity] for severity in Severity}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from contextlib import suppress
 
@@ -138,6 +139,10 @@ def test_a_draft_of_the_live_cluster_passes_its_own_check(
     config = consortium.directory / "drafted.toml"
     done = consortium.run("init", config=config)
     assert done.returncode == 0, done.stderr
+    text = config.read_text()
+    default = re.search(r'^#url = ".*"$', text, re.MULTILINE)
+    assert default is not None  # a folder that packages make
+    config.write_text(text.replace(default[0], f'url = "{consortium.url()}"'))
     assert consortium.run("check", config=config).returncode < 2
 
 
