@@ -11,10 +11,12 @@ from shapleyprio.audit.results import audit_as_json
 from shapleyprio.cli.audit_tables import render
 from shapleyprio.cli.json_output import write_json
 from shapleyprio.cli.parameters import AuditParameters
-from shapleyprio.cli.progress import progress_bars
+from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.reporting import publish
-from shapleyprio.cli.workload_reading import complain, workload_for
+from shapleyprio.cli.workload_reading import complain, consortium_for, workload_for
+from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.log import Log
+from shapleyprio.replay.workload import Window, Workload, workload_of
 
 if TYPE_CHECKING:
     from shapleyprio.report import Page
@@ -26,15 +28,12 @@ def audit_log(parameters: AuditParameters) -> None:
         log, workload = workload_for(
             parameters.workload, bar, wide=parameters.wide, backfill=parameters.backfill
         )
-        found = audit(
-            workload,
-            orderings=parameters.orderings,
-            period=parameters.period,
-            seed=parameters.workload.seed,
-            cores=parameters.cores,
-            bar=lambda policy: bar(policy, workload.window.length),
-        )
-    publish(parameters.report, lambda: page_of(parameters, log, found))
+        found = audit_of(parameters, workload, bar)
+        earlier = None
+        if parameters.report.wanted:
+            before = workload_before(parameters, log, workload.window)
+            earlier = None if before is None else audit_of(parameters, before, bar)
+    publish(parameters.report, lambda: page_of(parameters, log, found, earlier))
     show = parameters.json_file is None or write_json(
         parameters.json_file, audit_as_json(log, found)
     )
@@ -43,9 +42,40 @@ def audit_log(parameters: AuditParameters) -> None:
         render(Console(highlight=False), log, found)
 
 
-def page_of(parameters: AuditParameters, log: Log, found: Audit) -> Page:
+def audit_of(parameters: AuditParameters, workload: Workload, bar: ProgressBar) -> Audit:
+    """Audits a workload as the parameters say."""
+    return audit(
+        workload,
+        orderings=parameters.orderings,
+        period=parameters.period,
+        seed=parameters.workload.seed,
+        cores=parameters.cores,
+        bar=lambda policy: bar(policy, workload.window.length),
+    )
+
+
+def workload_before(parameters: AuditParameters, log: Log, window: Window) -> Workload | None:
+    """Returns the workload of the period before; None where the log has no jobs of all of it."""
+    start = window.start - window.length
+    if start < int(log.release.min()):
+        return None
+    try:
+        return workload_of(
+            log,
+            consortium_for(parameters.workload, log),
+            window=Window(start=start, length=window.length),
+            wide=parameters.wide,
+            backfill=parameters.backfill,
+        )
+    except WorkloadError:
+        return None
+
+
+def page_of(parameters: AuditParameters, log: Log, found: Audit, earlier: Audit | None) -> Page:
     """Returns the report."""
     from shapleyprio.report.audit_page import audit_page
 
     options = {"seed": str(parameters.workload.seed), "period": f"{parameters.period:,} s"}
-    return audit_page(log, found, options=options, command=parameters.report.command)
+    return audit_page(
+        log, found, options=options, command=parameters.report.command, earlier=earlier
+    )
