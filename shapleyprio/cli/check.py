@@ -15,6 +15,7 @@ from shapleyprio.cli.common import load
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, standard_output
+from shapleyprio.client import check_clients
 from shapleyprio.config import connect
 from shapleyprio.service.check import check
 from shapleyprio.service.check_host import check_host
@@ -35,7 +36,8 @@ def command(context: click.Context, config_path: Path, *, json_file: Path | None
     """Hold the configuration against the live cluster and this host.
 
     Run it as the daemon's user: it also finds out whether that user can keep the store where the
-    configuration says, and whether the address for metrics is free.
+    configuration says, whether the address for metrics is free, and whether users can ask the
+    daemon.
 
     Exit codes: 0 all is well, though there may be notices; 1 warnings; 2 the configuration
     itself cannot be used; 3 errors.
@@ -43,7 +45,11 @@ def command(context: click.Context, config_path: Path, *, json_file: Path | None
     config = load(config_path)
     read_security(config.metrics)
     slurm = connect(config)
-    found = [*check(config, slurm, int(time.time())), *check_host(config)]
+    found = [
+        *check(config, slurm, int(time.time())),
+        *check_host(config),
+        *check_clients(config),
+    ]
     findings = sorted(found, key=lambda one: list(Severity).index(one.severity))
     counts = Counter(finding.severity for finding in findings)
     version = _version(slurm)

@@ -121,12 +121,14 @@ def command(
             opening = partial(_log_opening, new)
             return Cycle(new, adapter, store, on_opening=opening, estimates=estimates)
 
+        drift = LiveDrift(store, url, metrics)
         site = Site(
             metrics.registry,
             store,
             check=lambda new: check(new, connect(new), int(time.time())),
             # a dry run leaves its addresses to the daemon beside it, and knows what will not come
             questions=None if dry_run else partial(_questions, config, store),
+            drift_trouble=lambda: drift.trouble,
             retries=not dry_run,
         )
         daemon = Daemon(
@@ -137,7 +139,7 @@ def command(
                 metrics=metrics,
                 site=site,
                 lease=Lease(store, seconds=lasting(config.service.poll_interval)),
-                drift=LiveDrift(store, url, metrics),
+                drift=drift,
                 dry_run=dry,
             ),
         )

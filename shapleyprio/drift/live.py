@@ -31,6 +31,9 @@ class LiveDrift:
         url: of the store, which the worker opens for itself.
         publisher: where the results are published.
         worker: the program that answers a request; it gets it on standard input.
+
+    Attributes:
+        trouble: why the last window was not replayed; empty if it was, or none has been tried.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class LiveDrift:
         self._url = url
         self._publisher = publisher
         self._worker = worker
+        self.trouble = ""
         self._lock = Lock()
         self._process: subprocess.Popen[str] | None = None
         self._stopped = False
@@ -72,6 +76,7 @@ class LiveDrift:
                 self._process.kill()
 
     def _publish(self, answer: DriftAnswer, seconds: float) -> None:
+        self.trouble = answer.why
         if answer.result is DriftResult.OK:
             self._publisher.publish_drifts(answer.rows, seconds)
             sums = {name: float(drift) for name, drift in unfairness_of(answer.rows).items()}

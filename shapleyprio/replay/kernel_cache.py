@@ -168,6 +168,17 @@ def filling(folder: Path) -> Iterator[None]:
 _filled: Path | None = None
 
 
+def is_kept() -> bool:
+    """Returns whether functions are kept that this user finds compiled, or can be."""
+    for folder in _folders():
+        if (folder / release()).is_dir():
+            return True
+        nearest = next(place for place in (folder, *folder.parents) if place.is_dir())
+        if os.access(nearest, os.W_OK | os.X_OK):
+            return True
+    return False
+
+
 def _folders() -> Iterator[Path]:
     """Yields the folders in which to look and to write, the first one first."""
     if _filled is not None:

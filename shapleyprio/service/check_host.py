@@ -13,12 +13,13 @@ from sqlalchemy.engine import make_url
 
 from shapleyprio.config import Address, Config
 from shapleyprio.estimation.packages import missing_packages
+from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import Store, StoreError
 
 
 def check_host(config: Config) -> Iterator[Finding]:
-    """Yields what is wrong with the store, the address and the packages, as this user finds them.
+    """Yields what is wrong with the store, the address and the replays, as this user finds them.
 
     Nothing is written.
 
@@ -39,7 +40,11 @@ def check_host(config: Config) -> Iterator[Finding]:
             )
     if config.metrics.address is not None and not is_steered:
         yield from _address(config.metrics.address)
-    if config.drift.interval is not None and (missing := missing_packages()):
+    if config.drift.interval is None and config.fairness.rule == DirectContr.name:
+        return  # then nothing is compiled
+    if not (missing := missing_packages()):
+        yield from _compiled_code()
+    elif config.drift.interval is not None:
         yield Finding(
             Severity.NOTICE,
             "drift.interval",
@@ -49,10 +54,27 @@ def check_host(config: Config) -> Iterator[Finding]:
         )
 
 
+def _compiled_code() -> Iterator[Finding]:
+    from shapleyprio.replay import kernel_cache  # it needs packages of an extra
+
+    if not kernel_cache.is_kept():
+        yield Finding(
+            Severity.NOTICE,
+            "compiled code",
+            f"user {_user()} finds none and has no folder to keep it: every estimate and replay "
+            "would compile for a minute first",
+            "sudo shapleyprio compile",
+        )
+
+
+def _user() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
 def _unwritable(file: Path) -> Finding | None:
     """Returns why this user cannot keep a store in the file; None if that is possible."""
     folder = file.parent
-    user = pwd.getpwuid(os.geteuid()).pw_name
+    user = _user()
     if not folder.is_dir():
         problem, remedy = f"{folder} is no directory", f"make it: install -d -o {user} {folder}"
     elif not os.access(folder, os.W_OK | os.X_OK):

@@ -33,6 +33,7 @@ class Overview:
         status: after the last cycle with standings; None if there is none.
         why: there is none; empty if there is.
         drift: of the last 24 hours of the cluster's clock, None if nothing was replayed.
+        drift_trouble: why the last window was not replayed; empty if it was.
         checked: what `check` found last; None until it has run.
     """
 
@@ -42,6 +43,7 @@ class Overview:
     status: Status | None
     why: str
     drift: Drift | None
+    drift_trouble: str
     checked: Checked | None
 
     @property
@@ -68,6 +70,7 @@ class Overview:
             "silent_seconds": self.silent_seconds,
             "last_cycle": None if last is None else {**asdict(last), "seconds": dict(last.seconds)},
             "drift": self.drift and self.drift.as_json(),
+            "drift_trouble": self.drift_trouble or None,
             "check": self.checked and self.checked.as_json(),
         }
 
@@ -80,6 +83,7 @@ class Overviews:
     Args:
         store: of the cluster, what the cycles write.
         checked: what `check` found last.
+        drift_trouble: why the last window was not replayed; empty if it was.
         clock: seconds since the epoch.
     """
 
@@ -87,10 +91,12 @@ class Overviews:
         self,
         store: ClusterStore,
         checked: Callable[[], Checked | None],
+        drift_trouble: Callable[[], str] = str,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._checked = checked
+        self._drift_trouble = drift_trouble
         self._clock = clock
         self._reading = Lock()
         self._last: Overview | None = None
@@ -128,5 +134,6 @@ class Overviews:
             status=status,
             why=why,
             drift=drift,
+            drift_trouble=self._drift_trouble(),
             checked=self._checked(),
         )

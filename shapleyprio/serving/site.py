@@ -36,6 +36,7 @@ class Site:
         store: of the cluster it steers, what its cycles write.
         check: a configuration against the live cluster.
         questions: made of the current configuration, what users may ask; None for nothing.
+        drift_trouble: why the last window was not replayed; empty if it was.
         retries: whether to try again where an address cannot be had.
     """
 
@@ -46,13 +47,14 @@ class Site:
         check: Callable[[Config], Sequence[Finding]],
         questions: Callable[[Callable[[], Config]], Questions] | None = None,
         *,
+        drift_trouble: Callable[[], str] = str,
         retries: bool = True,
     ) -> None:
         self._registry = registry
         self._config: Config | None = None
         self._check = check
         self._checks = Checks(self._findings)
-        self._overviews = Overviews(store, lambda: self._checks.last)
+        self._overviews = Overviews(store, lambda: self._checks.last, drift_trouble)
         self._questions = questions and questions(self._current)
         self._retries = retries
         self._security = Security()

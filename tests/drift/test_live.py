@@ -77,10 +77,11 @@ def program(text: str) -> tuple[str, ...]:
 
 
 def failure(store: Store, url: str, worker: str, **drift: str) -> tuple[object, str]:
-    """Result and reason of a replay that comes to nothing, which is shown nowhere else."""
+    """Result and reason of a replay that comes to nothing; the page shows the reason, too."""
     live = Live(store, url, program(worker), config(drift={**DRIFT, **drift}))
     (line,) = live.replay()
     assert (line["event"], line["log_level"]) == ("drift not replayed", "warning")
+    assert live.drift.trouble == line["why"]
     assert live.answer() == {f"drift_runs_total {line['result']}": 1}
     with store.cluster(NAME).reading() as view:
         assert view.drifts() == []
@@ -122,8 +123,10 @@ def test_what_an_empty_window_cannot_show_is_absent(store: Store, url: str) -> N
     remember(store, *FLOOD)
     live = Live(store, url)
     live.replay()
+    assert live.drift.trouble == ""
     remember(store, until=10_000)
     (line,) = live.replay()
+    assert live.drift.trouble == line["why"]
     assert (line["result"], line["why"]) == ("no_jobs", "no job was executed in the window")
     assert live.answer() == {
         "drift_timestamp_seconds": END,

@@ -27,6 +27,7 @@ def overview(steered: Service) -> Overview:
         status=read_status(steered.store.cluster(NAME)),
         why="",
         drift=None,
+        drift_trouble="",
         checked=Checked(NOW, ()),
     )
 
@@ -50,6 +51,11 @@ def test_all_is_well(overview: Overview) -> None:
     assert "alarm" not in text.split("</style>")[1]
     assert "Nothing found." in text
     assert "nothing has been replayed in the last 24 hours" in text
+
+
+def test_why_nothing_was_replayed_is_said(overview: Overview) -> None:
+    text = page.render(replace(overview, drift_trouble="no folder <for> compiled code"))
+    assert "The last window was not: no folder &lt;for&gt; compiled code." in text
 
 
 def test_what_each_is_worth_to_the_others_is_said_in_words(overview: Overview) -> None:
