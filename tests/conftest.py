@@ -14,7 +14,7 @@ from hypothesis import settings
 from shapleyprio.testbed.cluster import PrivateSlurm, prepare_database
 from shapleyprio.testbed.errors import SlurmUnavailableHere
 from shapleyprio.testbed.packages import ensure_installed
-from tests.matrix.suites import FOLDERS
+from tests.matrix.suites import FOLDERS, TRIAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root = Path(__file__).parents[1]
     for item in items:
         in_matrix = any(item.path.is_relative_to(root / folder) for folder in FOLDERS)
-        if in_matrix and item.get_closest_marker("real_slurm") is not None:
+        is_real = item.get_closest_marker("real_slurm") is not None
+        if (in_matrix and is_real) or item.nodeid == TRIAL:
             item.add_marker("each_release")
 
 

@@ -20,13 +20,12 @@ from tests.matrix.packages import (
 )
 from tests.matrix.roots import ROOT, MatrixError, Roots, Step
 from tests.matrix.sources import Sources
-from tests.matrix.suites import FOLDERS
+from tests.matrix.suites import FOLDERS, TRIAL
 
 PYTHON = "/usr/lib/shapleyprio/bin/python"
 TEST_LIBRARIES = "/opt/tests"
 TEST_LOCK = "requirements-test.lock"
 CONTRACT = "tests/slurm/test_contract.py"
-TRIAL = "tests/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record"
 LIFE = "packaging/test-package"
 VERSIONS = (
     "slurmctld -V; python3 -c 'import platform; print(platform.python_version())';"

@@ -36,3 +36,6 @@ BASE_PACKAGES = (
 
 FOLDERS = ("tests/slurm", "tests/end_to_end", "tests/testbed")
 """Folders with the tests that are run on each release."""
+
+TRIAL = "tests/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record"
+"""The trial that is run on each release."""

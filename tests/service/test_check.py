@@ -322,7 +322,7 @@ def test_exit_codes_show_the_worst_finding(
     slurm = Cluster(skew=int(time.time()) - NOW)
     monkeypatch.setattr(check_command, "connect", lambda _: slurm)
     file = tmp_path / "c.toml"
-    file.write_text(text)
+    file.write_text(f'store.url = "sqlite:///{tmp_path}/store.db"\nmetrics.address = "off"\n{text}')
     done = CliRunner().invoke(main, ["check", "--config", str(file)])
     assert done.exit_code == code, done.output
     shown = CliRunner().invoke(main, ["check", "--json"], env={"SHAPLEYPRIO_CONFIG": str(file)})
