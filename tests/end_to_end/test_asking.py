@@ -139,6 +139,8 @@ def users(cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> It
                 return _points(users) == 3
 
             consortium.until(steers, what="the daemon to have given points to three jobs")
+            # Slurm has the points before the cycle that gave them is recorded
+            consortium.until(lambda: _ranked(users), what="the daemon to know the ranks")
             yield users
         finally:
             process.terminate()
@@ -170,6 +172,10 @@ def _daemon(users: Users) -> Any:
     users.config.chmod(0o640)
     logs = (users.consortium.directory / "out", users.consortium.directory / "log")
     return forked.start(["daemon"], users.environment(), *logs, user=DAEMON)
+
+
+def _ranked(users: Users) -> bool:
+    return "rank 1 of 3" in users.ask(DAEMON, "explain", str(users.own), url=users.socket).stdout
 
 
 def _points(users: Users) -> int:
