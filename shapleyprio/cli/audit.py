@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from shapleyprio.audit.defaults import MOST_FOR_ALL, PERIOD
-from shapleyprio.cli.durations import Duration, in_units
+from shapleyprio.cli.durations import duration, in_units
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
 from shapleyprio.cli.options import count_option
@@ -28,7 +28,7 @@ from shapleyprio.replay.policies import ORDERINGS
 @workload_options
 @click.option(
     "--period",
-    type=Duration("1d or 6h"),
+    type=duration("1d or 6h"),
     default=in_units(PERIOD),
     show_default=True,
     help="Length of the periods for which use and contribution are shown.",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import click
 from pytimeparse2 import parse as parse_duration
+
+from shapleyprio.cli.parsed import Parsed
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 """Seconds and letter, the largest first."""
@@ -29,49 +30,36 @@ def in_units(seconds: int | None) -> str:
     return f"{seconds // size}{unit}"
 
 
-class Duration(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """The type of an option that takes a duration above zero.
+def duration(examples: str, *, off: bool = False) -> Parsed:
+    """Returns the type of an option that takes a duration above zero, in seconds.
 
     Args:
         examples: durations that an error names.
-        off: whether "off" is possible; it is converted to None.
+        off: whether "off" is possible; it stands for None.
     """
 
-    name = "time"
-
-    def __init__(self, examples: str, *, off: bool = False) -> None:
-        self._examples = examples
-        self._off = off
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | None:
-        """Returns the seconds."""
-        if isinstance(value, int) or (self._off and value == OFF):
-            return value if isinstance(value, int) else None
-        seconds = seconds_in(value)
+    def parse(text: str) -> int | None:
+        if off and text == OFF:
+            return None
+        seconds = seconds_in(text)
         if not seconds:
-            why = f"{value!r} is no duration; write for instance {self._examples}"
-            raise click.BadParameter(why, ctx, param)
+            raise ValueError(f"{text!r} is no duration; write for instance {examples}")
         return seconds
 
+    return Parsed("time", parse)
 
-class WindowRange(click.ParamType):  # type: ignore[type-arg]  # as above
-    """The type of an option that takes START:LENGTH, in seconds or with units as in 10d:12h."""
 
-    name = "window"
+def window_range(text: str) -> tuple[int, int]:
+    """Returns start and length of START:LENGTH, in seconds.
 
-    def convert(
-        self,
-        value: str | tuple[int, int],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> tuple[int, int]:
-        """Returns start and length in seconds."""
-        if isinstance(value, tuple):
-            return value
-        match [seconds_in(part) for part in value.split(":")]:
-            case [int(start), int(length)] if length > 0:
-                return start, length
-        why = f"{value!r} is not START:LENGTH; write for instance 0:50000 or 10d:12h"
-        raise click.BadParameter(why, ctx, param)
+    Raises:
+        ValueError: it is none.
+    """
+    match [seconds_in(part) for part in text.split(":")]:
+        case [int(start), int(length)] if length > 0:
+            return start, length
+    raise ValueError(f"{text!r} is not START:LENGTH; write for instance 0:50000 or 10d:12h")
+
+
+WINDOW = Parsed("window", window_range)
+"""The type of an option that takes START:LENGTH, in seconds or with units as in 10d:12h."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.durations import Duration, in_units
+from shapleyprio.cli.durations import duration, in_units
 from shapleyprio.cli.options import choice_option, count_option, together
 from shapleyprio.cli.refusals import is_given, refuse
 from shapleyprio.replay.policies import PREDICTORS, Estimation, policies_heeding
@@ -24,7 +24,7 @@ estimation_options = together(
     (
         click.option(
             "--recompute",
-            type=Duration("30s or 5m"),
+            type=duration("30s or 5m"),
             default=in_units(DEFAULT_ESTIMATION.recompute),
             show_default=True,
             help=f"So long contributions of {heeding('recompute')} are used while organizations "

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from shapleyprio.cli.common import termination_unwinds
-from shapleyprio.cli.durations import Duration
+from shapleyprio.cli.durations import duration
 from shapleyprio.cli.estimation import (
     ESTIMATION_FIELDS,
     estimation_options,
@@ -87,14 +87,14 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
 )
 @click.option(
     "--length",
-    type=Duration("50000 or 14h"),
+    type=duration("50000 or 14h"),
     default=DEFAULT_WINDOWS.length,
     show_default=True,
     help="Length of a window.",
 )
 @click.option(
     "--contended",
-    type=Duration("30s"),
+    type=duration("30s"),
     help="Draw windows until directcontr or fairshare is so far from ref, so that there is "
     "something to compare.",
 )

@@ -4,36 +4,33 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
 
-import click
+from shapleyprio.cli.parsed import Parsed
 
 ALWAYS = "always"
 BEGINNING = 0
 """Second that stands for "always": no ledger opens before it."""
 
 
-class Instant(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """The type of an option that takes a date, a date and time, or "always"."""
+def instant(text: str) -> int:
+    """Returns seconds since the epoch; BEGINNING for always.
 
-    name = "date"
+    Raises:
+        ValueError: it is neither a date, nor a date and time, nor "always".
+    """
+    if text == ALWAYS:
+        return BEGINNING
+    try:
+        if len(text) == len("2026-01-01"):
+            moment = datetime.combine(date.fromisoformat(text), time())
+        else:
+            moment = datetime.fromisoformat(text)
+        return max(BEGINNING, int(moment.astimezone(UTC).timestamp()))
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"{text!r} is no date; expected one such as 2026-01-31, '2026-01-31 14:02', "
+            f"2026-01-31T14:02:00+01:00 or {ALWAYS}"
+        ) from None
 
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Returns seconds since the epoch; BEGINNING for always."""
-        if isinstance(value, int):
-            return value
-        if value == ALWAYS:
-            return BEGINNING
-        try:
-            if len(value) == len("2026-01-01"):
-                moment = datetime.combine(date.fromisoformat(value), time())
-            else:
-                moment = datetime.fromisoformat(value)
-            return max(BEGINNING, int(moment.astimezone(UTC).timestamp()))
-        except (ValueError, OverflowError):
-            self.fail(
-                f"{value!r} is no date; expected one such as 2026-01-31, '2026-01-31 14:02', "
-                f"2026-01-31T14:02:00+01:00 or {ALWAYS}",
-                param,
-                ctx,
-            )
+
+INSTANT = Parsed("date", instant)
+"""The type of an option that takes a date, a date and time, or "always"."""

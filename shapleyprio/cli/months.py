@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import click
+from shapleyprio.cli.parsed import Parsed
 
 _MONTH = re.compile(r"(\d{4})-(\d\d)")
 
@@ -61,20 +61,18 @@ def month_before(second: int) -> Month:
     return Month(now.year, now.month).previous
 
 
-class MonthType(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """The type of an option that takes a month."""
+def month_in(text: str) -> Month:
+    """Returns the month that a text such as 2026-10 names.
 
-    name = "month"
+    Raises:
+        ValueError: it names none.
+    """
+    found = _MONTH.fullmatch(text)
+    year, month = map(int, found.groups()) if found else (0, 0)
+    if year < 1970 or not 1 <= month <= 12:
+        raise ValueError(f"{text!r} is no month; write for instance 2026-10")
+    return Month(year, month)
 
-    def convert(
-        self, value: str | Month, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Month:
-        """Returns the month."""
-        if isinstance(value, Month):
-            return value
-        found = _MONTH.fullmatch(value)
-        year, month = map(int, found.groups()) if found else (0, 0)
-        if year < 1970 or not 1 <= month <= 12:
-            why = f"{value!r} is no month; write for instance 2026-10"
-            raise click.BadParameter(why, ctx, param)
-        return Month(year, month)
+
+MONTH = Parsed("month", month_in)
+"""The type of an option that takes a month."""

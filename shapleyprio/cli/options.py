@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from shapleyprio.cli.durations import Duration, WindowRange
+from shapleyprio.cli.durations import WINDOW, duration
 from shapleyprio.replay.choices import BACKFILLS, DEFAULT_SEED, SHARES, WIDE
 
 DEFAULT_CONFIG = Path("/etc/shapleyprio/shapleyprio.toml")
@@ -109,7 +109,7 @@ seed_option = click.option(
 
 window_option = click.option(
     "--window",
-    type=WindowRange(),
+    type=WINDOW,
     metavar="START:LENGTH",
     help="Jobs to take: seconds (or 10d:12h) from the log's first release.  [default: all]",
 )
@@ -218,7 +218,7 @@ def poll_interval_option(
     return click.option(
         "--poll-interval",
         *names,
-        type=Duration("30s or 5m"),
+        type=duration("30s or 5m"),
         multiple=not isinstance(default, str),
         default=default,
         show_default=True,

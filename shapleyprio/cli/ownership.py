@@ -13,7 +13,7 @@ from rich.console import Console
 
 from shapleyprio.cli.common import cluster_of, load, stored_cluster, termination_unwinds
 from shapleyprio.cli.groups import GroupOfCommands
-from shapleyprio.cli.instants import ALWAYS, Instant
+from shapleyprio.cli.instants import ALWAYS, INSTANT
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option, together
 from shapleyprio.cli.ownership_tables import (
@@ -48,7 +48,7 @@ Choice = Callable[[Config, Membership, Tenures], Holders]
 since_option = click.option(
     "--since",
     required=True,
-    type=Instant(),
+    type=INSTANT,
     metavar="DATE",
     help=f"From when on it counts: a date, a date and time (local unless it has a zone), or "
     f"{ALWAYS!r}.",

@@ -9,7 +9,7 @@ import click
 
 from shapleyprio.cli.common import load
 from shapleyprio.cli.extras import packages_needed
-from shapleyprio.cli.months import Month, MonthType, month_before
+from shapleyprio.cli.months import MONTH, Month, month_before
 from shapleyprio.cli.options import config_option, cores_option
 
 
@@ -17,7 +17,7 @@ from shapleyprio.cli.options import config_option, cores_option
 @config_option
 @click.option(
     "--month",
-    type=MonthType(),
+    type=MONTH,
     help="Month to report, such as 2026-10.  [default: the one before this]",
 )
 @click.option(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from shapleyprio.cli.common import termination_unwinds
-from shapleyprio.cli.durations import Duration, in_units
+from shapleyprio.cli.durations import duration, in_units
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
 from shapleyprio.cli.options import (
@@ -43,7 +43,7 @@ DAEMON = ServiceSection()
 @poll_interval_option(default=in_units(DAEMON.poll_interval))
 @click.option(
     "--new-jobs-interval",
-    type=Duration("30s or 5m", off=True),
+    type=duration("30s or 5m", off=True),
     default=in_units(DAEMON.new_jobs_interval),
     show_default=True,
     help="From one new-job poll of the daemon to the next, on the cluster's clock, or off.",

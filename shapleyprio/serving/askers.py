@@ -107,27 +107,27 @@ class Askers:
         try:
             return self._authentications.get(None, self._access.authentication)
         except SlurmError:
-            return self._authentications.last.get(None, Authentication())
+            return self._authentications.last(None, Authentication())
 
 
 class _Remembered(Generic[Key, Known]):
-    """What was read of Slurm, for a while.
-
-    Attributes:
-        last: key -> what was read last, however long ago.
-    """
+    """What was read of Slurm, for a while; several threads may ask."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._until: dict[Key, float] = {}
-        self.last: dict[Key, Known] = {}
+        self._found: dict[Key, tuple[float, Known]] = {}
 
     def get(self, key: Key, read: Callable[[], Known]) -> Known:
-        if self._clock() >= self._until.get(key, 0.0):
-            if len(self.last) >= MOST_KEPT:
-                self.last.clear()
-            found = self.last[key] = read()
-            self._until = {one: self._until[one] for one in self.last if one in self._until}
-            self._until[key] = self._clock() + KEPT_SECONDS
-            return found
-        return self.last[key]
+        """Returns what was read lately, or reads it."""
+        until, found = self._found.get(key, (0.0, None))
+        if found is None or self._clock() >= until:
+            if len(self._found) >= MOST_KEPT:
+                self._found.clear()
+            found = read()
+            self._found[key] = (self._clock() + KEPT_SECONDS, found)
+        return found
+
+    def last(self, key: Key, default: Known) -> Known:
+        """Returns what was read last, however long ago."""
+        found = self._found.get(key)
+        return default if found is None else found[1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.cli.instants import BEGINNING, Instant
+from shapleyprio.cli.instants import BEGINNING, instant
 from shapleyprio.wording import clock_time
 from tests.service.consortium import BIOLOGY, NAME, NOW, PHYSICS
 
@@ -222,6 +222,6 @@ def in_kolkata(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 def test_dates_are_local_unless_they_have_a_zone(text: str, second: int) -> None:
-    assert Instant().convert(text, None, None) == second
+    assert instant(text) == second
     if second:
-        assert Instant().convert(clock_time(second), None, None) == second
+        assert instant(clock_time(second)) == second
