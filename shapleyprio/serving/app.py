@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -33,6 +34,9 @@ PROTECTION: Headers = [
     ),
 ]
 """On every answer: nothing is kept, run or sent on."""
+
+ODD_VERSION = re.compile(r"version=(?!\d{1,9}(\.\d{1,9}){0,3}\s*(;|,|$))", re.ASCII)
+"""A version in the header Accept that is no number, over which prometheus-client stumbles."""
 
 log = structlog.get_logger(__name__)
 
@@ -90,13 +94,16 @@ class App:
         return route(environ)
 
     def _metrics_answer(self, environ: WSGIEnvironment) -> Answer:
+        asked = {**environ, "REQUEST_METHOD": "GET"}
+        if ODD_VERSION.search(environ.get("HTTP_ACCEPT", "")):
+            del asked["HTTP_ACCEPT"]
         started: list[tuple[str, Headers]] = []
 
         def start_response(status: str, headers: Headers, _error: object = None) -> _Write:
             started.append((status, headers))
             return _write
 
-        body = b"".join(self._metrics({**environ, "REQUEST_METHOD": "GET"}, start_response))
+        body = b"".join(self._metrics(asked, start_response))
         ((status, headers),) = started
         return status, headers, body
 

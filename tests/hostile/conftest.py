@@ -1,0 +1,17 @@
+"""A site on real sockets, in front of a consortium's store."""
+
+from __future__ import annotations
+
+from tests.service.conftest import service, slurm, store, store_file
+from tests.serving.conftest import certificates, opened, served, steered
+
+__all__ = [
+    "certificates",
+    "opened",
+    "served",
+    "service",
+    "slurm",
+    "steered",
+    "store",
+    "store_file",
+]
