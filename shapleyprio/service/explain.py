@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import inf
@@ -145,8 +145,8 @@ def explain_user(
         )
     queue = _Queue.asked_of(slurm)
     with store.reading() as view:
-        scene = _Scene(view, queue)
-    jobs = scene.jobs_by_organization(lambda job: job.user == user)
+        scene, running = _Scene(view, queue), view.unfinished_runs()
+    jobs = scene.jobs_by_organization(running, lambda job: job.user == user)
     if not jobs:
         if queue.failure is not None:
             raise queue.failure
@@ -180,8 +180,8 @@ def explain_account(
             )
     queue = _Queue.asked_of(slurm)
     with store.reading() as view:
-        scene = _Scene(view, queue)
-    jobs = scene.jobs_by_organization(lambda job: job.account == account, account)
+        scene, running = _Scene(view, queue), view.unfinished_runs()
+    jobs = scene.jobs_by_organization(running, lambda job: job.account == account, account)
     if not scene.tenures.knows("account", account) and not jobs[0].waiting:
         raise NothingToExplainError(_unknown_account(account, scene.tenures))
     return JobsExplanation(basis=scene.basis, whose="account", name=account, organizations=jobs)
@@ -218,7 +218,6 @@ class _Scene:
         standings = view.latest_standings()
         watermark = view.watermark()
         self._second = watermark.accounted_to if watermark else 0
-        self._running = view.unfinished_runs()
         self.tenures = view.tenures()
         cycle = view.cycle(standings[0].cycle) if standings else None
         estimated = estimate_behind(view, cycle) if cycle else None
@@ -251,11 +250,14 @@ class _Scene:
         )
 
     def jobs_by_organization(
-        self, chosen: Callable[[PendingJob | Run], bool], *accounts: str
+        self,
+        unfinished: Iterable[Run],
+        chosen: Callable[[PendingJob | Run], bool],
+        *accounts: str,
     ) -> tuple[OrganizationJobs, ...]:
         """Returns the chosen jobs, and these accounts with or without jobs, by organization."""
         waiting = [job for job in self._queue.jobs if chosen(job)]
-        running = [run for run in self._running if chosen(run)]
+        running = [run for run in unfinished if chosen(run)]
         used = {job.account for job in waiting} | {run.account for run in running}
         by_organization: dict[str, set[str]] = {}
         for account in used.union(accounts):
