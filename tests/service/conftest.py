@@ -33,3 +33,13 @@ def slurm() -> Cluster:
 @pytest.fixture
 def service(slurm: Cluster, store: Store) -> Service:
     return Service(slurm, store)
+
+
+@pytest.fixture
+def steered(service: Service) -> Service:
+    """Biology has used the whole cluster for ten seconds, and a job of physics waits."""
+    service.slurm.fill("biology")
+    service.slurm.submit("physics", processing_time=9)
+    service.slurm.wait(10)
+    service.run()
+    return service

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from shapleyprio.service.steering import Steering, read_steering
 from tests.service.consortium import NAME, Service
 
@@ -13,15 +11,6 @@ if TYPE_CHECKING:
     from shapleyprio.store import Store
 
 POLL = 30
-
-
-@pytest.fixture
-def steered(service: Service) -> Service:
-    service.slurm.fill("biology")
-    service.slurm.submit("physics", processing_time=9)
-    service.slurm.wait(10)
-    service.run()
-    return service
 
 
 def ended(service: Service) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.slurm.findings import Finding, Severity
-from tests.service.conftest import service, slurm, store, store_file
+from tests.service.conftest import service, slurm, steered, store, store_file
 from tests.service.consortium import NAME, Service
 from tests.serving.sites import Certificates, Served, free_port
 
@@ -18,19 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["service", "slurm", "store", "store_file"]
+__all__ = ["service", "slurm", "steered", "store", "store_file"]
 
 FINDING = Finding(Severity.WARNING, "accounts <b>guest</b>", "belong to nobody", "add them & go")
-
-
-@pytest.fixture
-def steered(service: Service) -> Service:
-    """Biology has used the whole cluster for ten seconds, and a job of physics waits."""
-    service.slurm.fill("biology")
-    service.slurm.submit("physics", processing_time=9)
-    service.slurm.wait(10)
-    service.run()
-    return service
 
 
 @pytest.fixture

@@ -113,18 +113,10 @@ def migrate(store: Store, revision: str, *, down: bool = False) -> None:
         (command.downgrade if down else command.upgrade)(config, revision)
 
 
-def fill(store: Store) -> None:
-    tables = MetaData()
-    with store._engine.begin() as connection:
-        tables.reflect(connection)
-        for name, row in ROWS.items():
-            connection.execute(tables.tables[name].insert(), [row])
-
-
 def test_renamed_tables_and_columns_keep_their_rows(database: str) -> None:
     with Store.open(database, any_revision=True) as store:
         migrate(store, "0003")
-        fill(store)
+        insert(store, **{name: [row] for name, row in ROWS.items()})
         store.upgrade()
     with Store.open(database) as store:
         with store._engine.connect() as connection:
@@ -162,7 +154,7 @@ def test_renamed_tables_and_columns_keep_their_rows(database: str) -> None:
 def test_renaming_can_be_undone_with_all_rows(database: str) -> None:
     with Store.open(database, any_revision=True) as store:
         migrate(store, "0003")
-        fill(store)
+        insert(store, **{name: [row] for name, row in ROWS.items()})
         before = contents(store)
         store.upgrade()
         migrate(store, "0003", down=True)
@@ -186,11 +178,7 @@ def test_scores_of_before_are_the_balances_and_sums_of_refused_stay(database: st
     }  # fmt: skip
     with Store.open(database, any_revision=True) as store:
         migrate(store, "0005")
-        tables = MetaData()
-        with store._engine.begin() as connection:
-            tables.reflect(connection)
-            connection.execute(tables.tables["standing"].insert(), standings)
-            connection.execute(tables.tables["cycle"].insert(), [cycle])
+        insert(store, standing=standings, cycle=[cycle])
         before = contents(store)
         store.upgrade()
         with store.cluster("c").transaction() as rows:
@@ -212,11 +200,7 @@ def test_runs_of_before_are_released_when_submitted_and_keep_their_allocations(
     }  # fmt: skip
     with Store.open(database, any_revision=True) as store:
         migrate(store, "0006")
-        tables = MetaData()
-        with store._engine.begin() as connection:
-            tables.reflect(connection)
-            connection.execute(tables.tables["run"].insert(), [ROWS["run"]])
-            connection.execute(tables.tables["allocation"].insert(), [allocation])
+        insert(store, run=[ROWS["run"]], allocation=[allocation])
         before = contents(store)
         store.upgrade()
         with store.cluster("c").transaction() as rows:
@@ -239,11 +223,8 @@ def test_a_cluster_that_has_estimates_goes_on_with_the_draws_it_had(database: st
     }  # fmt: skip
     with Store.open(database, any_revision=True) as store:
         migrate(store, "0011")
-        tables = MetaData()
-        with store._engine.begin() as connection:
-            tables.reflect(connection)
-            rows = [estimate | {"cluster": "c", "organization": name} for name in ("a", "b")]
-            connection.execute(tables.tables["estimate"].insert(), rows)
+        rows = [estimate | {"cluster": "c", "organization": name} for name in ("a", "b")]
+        insert(store, estimate=rows)
         before = contents(store)
         store.upgrade()
         for cluster, seed in (("c", 0), ("new", 7)):
@@ -251,6 +232,15 @@ def test_a_cluster_that_has_estimates_goes_on_with_the_draws_it_had(database: st
                 assert kept.keep_sampling_seed(7) == seed
         migrate(store, "0011", down=True)
         assert contents(store) == before
+
+
+def insert(store: Store, **rows: list[dict[str, Any]]) -> None:
+    """Puts rows of tables into the database, in the order of the tables."""
+    tables = MetaData()
+    with store._engine.begin() as connection:
+        tables.reflect(connection)
+        for table, found in rows.items():
+            connection.execute(tables.tables[table].insert(), found)
 
 
 def contents(store: Store) -> dict[str, list[tuple[Any, ...]]]:
