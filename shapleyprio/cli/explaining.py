@@ -26,6 +26,9 @@ from shapleyprio.wording import (
     three_digits,
 )
 
+NO_REASON = "None"
+"""What Slurm shows of a job that its scheduler has not looked at yet."""
+
 
 def sentences_on_job(explanation: JobExplanation, influence: int | None, channel: str) -> list[str]:
     """Says why one job waits where it waits.
@@ -219,12 +222,12 @@ def _on_rule(rule: str | None, influence: int | None) -> list[str]:
 
 
 def _on_slurm(job: PendingJob, explanation: JobExplanation) -> list[str]:
-    reason = job.reason or "nothing in particular"
     tied = explanation.tied_ahead or 0
-    higher = _have((explanation.ahead or 0) - tied)
-    sentences = [
-        f"In all {higher} a higher priority{_tied(tied)}; Slurm says it waits for {reason}."
-    ]
+    higher = (explanation.ahead or 0) - tied
+    have = f"In all {_have(higher)}" if higher else "No job has"
+    known = job.reason not in {"", NO_REASON}
+    reason = f"says it waits for {job.reason}" if known else "has not said yet why it waits"
+    sentences = [f"{have} a higher priority{_tied(tied)}; Slurm {reason}."]
     if job.nice > 0:
         sentences.append(f"Its nice of {job.nice} takes as many points away from it.")
     return sentences

@@ -65,8 +65,13 @@ def test_the_owed_organizations_user_reads_that_it_was_served_late(queue: Comman
     assert "No jobs of organizations with a better rank are ahead.\n" in output
     assert "it would be rank 1 of 2, because its jobs used 0 hours of each processor" in output
     assert "no jobs of other organizations would be ahead.\n" in output
-    assert "In all no jobs have a higher priority; Slurm says it waits for Priority." in output
+    assert "No job has a higher priority; Slurm says it waits for Priority." in output
     assert "Its nice of 3 takes as many points away from it." in output
+
+
+def test_a_job_that_slurm_has_not_looked_at_has_no_reason_yet(queue: CommandLine) -> None:
+    queue.slurm._engine.waiting.jobs[2].reason = "None"
+    assert "a higher priority; Slurm has not said yet why it waits." in text(queue, "2")
 
 
 def test_the_owing_organizations_user_reads_that_it_was_served_ahead(queue: CommandLine) -> None:
