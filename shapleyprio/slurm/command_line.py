@@ -26,7 +26,6 @@ from shapleyprio.slurm.port import (
     Malformed,
     Node,
     PendingQueue,
-    SlurmUnavailableError,
 )
 from shapleyprio.slurm.text import new_delimiter
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
@@ -43,8 +42,10 @@ EARLIEST_TIME = 1_000_000  # Slurm takes smaller numbers for mistakes
 JOBS_AT_ONCE = 500  # in one sacct; Linux takes 128 KiB in one argument
 SACCT = ("-n", "-p", "-D", "-X", "-a", "--noconvert", "-o", ",".join(FIELDS))
 SQUEUE = ("-h", "-a", "--local", "--noconvert", "-t", "PD")
+ROOT = "root"
+"""The account above all others."""
+
 SPRIO = ("-h", "--local", "-o", FACTORS_FORMAT)
-ASSOCIATIONS = ("-nP", "show", "assoc", "format=Account,ParentName,User")
 
 
 class CommandLineSlurm:
@@ -90,16 +91,12 @@ class CommandLineSlurm:
         partitions = shown(
             self._commands, text_config.partition_line, "scontrol", "show", "partition", "-a", "-o"
         )
-        accounts = shown(
-            self._commands, text_config.association_line,
-            "sacctmgr", *ASSOCIATIONS, f"cluster={cluster}",
-        )  # fmt: skip
         return Layout(
             cluster=cluster,
             version=config.get("SLURM_VERSION", ""),
             nodes=self._nodes(),
             partitions={partition.name: partition for partition in partitions},
-            accounts=_one_parent_each(pair for pair in accounts if pair is not None),
+            accounts=_below_the_root(self._associations.parents(cluster)),
             qos_priorities=self.qos_priorities(),
             enforces_accounts=text_config.enforces_accounts(config),
             settings=readable(text_config.priority_settings(config)),
@@ -196,14 +193,10 @@ def _time(second: int) -> str:
     return f"uts{max(second, EARLIEST_TIME)}"
 
 
-def _one_parent_each(pairs: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:
-    """Returns account -> parent; an account has one line unless another's name has a line end."""
-    parents: dict[str, str | None] = {}
-    for account, parent in pairs:
-        if account in parents:
-            raise SlurmUnavailableError(
-                f"sacctmgr show assoc lists account {account!r} more than once: look for an account"
-                " with a line end in its name"
-            )
-        parents[account] = parent
-    return parents
+def _below_the_root(parents: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Returns account -> parent, None for those below the root, which is left out."""
+    return {
+        account: None if parent == ROOT else parent
+        for account, parent in parents.items()
+        if account != ROOT
+    }

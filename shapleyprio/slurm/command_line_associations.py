@@ -19,21 +19,30 @@ from shapleyprio.slurm.associations import (
     Coordinators,
     account_priorities,
 )
-from shapleyprio.slurm.command_line_config import ping, readable, shown
+from shapleyprio.slurm.command_line_config import ping, shown
 from shapleyprio.slurm.commands import SlurmCommands, cause
-from shapleyprio.slurm.port import SlurmRefusedError
+from shapleyprio.slurm.port import Malformed, SlurmRefusedError, SlurmUnavailableError
 from shapleyprio.slurm.text_associations import (
     StoredAccount,
     coordinators_line,
     in_force_line,
+    is_askable,
     stored_account_line,
 )
 
-# user=: those of accounts alone; WOPLimits: what is set there and not above
-ACCOUNT_PRIORITIES = ("-nP", "show", "assoc", "WOPLimits", "format=Account,ParentName,Priority")
+# WOPLimits: what is set there and not above
+STORED_ACCOUNTS = (
+    "-nP",
+    "show",
+    "assoc",
+    "WOPLimits",
+    "format=ParentID,Account,Priority,ID",
+    "where",
+)
 COORDINATORS = ("-nP", "show", "account", "WithCoord", "format=Account,Coordinators")
 IN_FORCE = ("show", "assoc_mgr", "flags=assoc")
 MOST_LINE_CHARACTERS = 3_000  # without the library readline, sacctmgr reads 4095 of a line
+MOST_ARGUMENT_CHARACTERS = 30_000  # Linux takes 128 KiB in one argument
 DENIALS = ("Access/permission denied", "permission to perform", "Invalid user id")
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.+@:-]+")
@@ -51,36 +60,48 @@ class CommandLineAssociations:
         self._commands = commands
         self._ask_cluster = cluster
 
+    def parents(self, cluster: str) -> Mapping[str, str | None]:
+        """Reads account -> the account above, None for the root and where that is not known."""
+        accounts = self._stored(cluster)
+        names = {account.number: account.account for account in accounts}
+        return {account.account: names.get(account.above) for account in accounts}
+
     def account_priorities(self) -> Mapping[str, AccountPriority]:
         """Reads account -> its association priority, as accounting has it."""
-        accounts = self._stored()
+        accounts = self._stored(self._cluster)
+        names = {account.number: account.account for account in accounts}
         return account_priorities(
             {account.account: account.priority for account in accounts},
-            {account.account: account.parent for account in accounts},
+            {account.account: names.get(account.above) for account in accounts},
         )
 
     def priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
         """Reads what the controller goes by: association -> priority.
 
-        Without accounts scontrol would print all associations of the cluster.
+        Without accounts scontrol would print all associations of the cluster. One that it shows
+        twice and in two ways is left out: the name of a user may have a line end in it.
         """
         ping(self._commands)
-        found: dict[Association, int] = {}
-        for names in _lists(accounts):
+        found: dict[Association, set[int]] = {}
+        for names in _lists(accounts, MOST_LINE_CHARACTERS):
             for line in self._commands.lines("scontrol", *IN_FORCE, f"accounts={names}"):
                 association = in_force_line(line)
-                if association is not None:
-                    name, priority = readable(association)
-                    found[name] = priority
-        return found
+                if association is not None and not isinstance(association, Malformed):
+                    name, priority = association
+                    found.setdefault(name, set()).add(priority)
+        return {name: next(iter(values)) for name, values in found.items() if len(values) == 1}
 
     def coordinators(self) -> Coordinators:
         """Reads who coordinates accounts."""
         config = text_config.configuration(self._commands.read("sacctmgr", "show", "configuration"))
-        by_account = shown(self._commands, coordinators_line, "sacctmgr", *COORDINATORS)
+        known = self.parents(self._cluster)
+        by_account: dict[str, tuple[str, ...]] = {}
+        for line in self._commands.lines("sacctmgr", *COORDINATORS):
+            found = coordinators_line(line)
+            if not isinstance(found, Malformed) and found[0] in known and found[1]:
+                by_account[found[0]] = (*by_account.get(found[0], ()), *found[1])
         return Coordinators(
-            {account: names for account, names in by_account if names},
-            powerless=config.get("DisableCoordDBD", "").casefold() == "yes",
+            by_account, powerless=config.get("DisableCoordDBD", "").casefold() == "yes"
         )
 
     def write(self, values: Mapping[str, int], remedy: Callable[[], str]) -> dict[str, str]:
@@ -130,26 +151,47 @@ class CommandLineAssociations:
             by_value.setdefault(value, []).append(account)
         unset = by_value.pop(UNSET_PRIORITY, [])
         for value, accounts in by_value.items():
-            for names in _lists(accounts):
+            for names in _lists(accounts, MOST_LINE_CHARACTERS):
                 yield self._line(names, value)
         if unset:
-            for account in _from_above(unset, self._stored()):
+            for account in _from_above(unset, self.parents(self._cluster)):
                 yield self._line(account, UNSET_PRIORITY)
 
     def _line(self, accounts: str, value: int) -> str:
         where = f"where name={accounts} cluster={self._cluster}"
         return f"modify account {where} set priority={value}"
 
-    def _stored(self) -> list[StoredAccount]:
-        where = ("where", f"cluster={self._cluster}", "user=")
-        return shown(self._commands, stored_account_line, "sacctmgr", *ACCOUNT_PRIORITIES, *where)
+    def _stored(self, cluster: str) -> list[StoredAccount]:
+        """Reads the accounts and what is set at each.
+
+        Whoever coordinates an account may add others below it, under any name: with line ends and
+        delimiters, so that what sacctmgr prints of one looks like others. sacctmgr has no other
+        delimiter. So the names that it prints are only what to ask for: of the accounts of these
+        names it then shows each as one line. Those with a name that cannot be asked for are left
+        out, and are nobody's.
+        """
+        of_accounts = (*STORED_ACCOUNTS, f"cluster={cluster}", "user=")  # not of users in them
+        listed = map(stored_account_line, self._commands.read("sacctmgr", *of_accounts).split("\n"))
+        named = {one.account for one in listed if isinstance(one, StoredAccount)}
+        accounts: dict[str, StoredAccount] = {}
+        for names in _lists(sorted(filter(is_askable, named)), MOST_ARGUMENT_CHARACTERS):
+            wanted = frozenset(names.split(","))
+            asked = (*of_accounts, f"account={names}")
+            for account in shown(self._commands, stored_account_line, "sacctmgr", *asked):
+                if account.account in accounts:
+                    raise SlurmUnavailableError(
+                        f"sacctmgr show assoc lists account {account.account!r} more than once"
+                    )
+                if account.account in wanted:  # a database may take others for the same
+                    accounts[account.account] = account
+        return list(accounts.values())
 
 
-def _lists(names: Iterable[str]) -> Iterator[str]:
-    """Joins names by commas, so many at a time as a line takes."""
+def _lists(names: Iterable[str], most: int) -> Iterator[str]:
+    """Joins names by commas, as many at a time as so many characters hold."""
     joined = ""
     for name in names:
-        if joined and len(joined) + len(name) >= MOST_LINE_CHARACTERS:
+        if joined and len(joined) + len(name) >= most:
             yield joined
             joined = ""
         joined += f",{name}" if joined else name
@@ -157,9 +199,8 @@ def _lists(names: Iterable[str]) -> Iterator[str]:
         yield joined
 
 
-def _from_above(accounts: Iterable[str], stored: Iterable[StoredAccount]) -> list[str]:
+def _from_above(accounts: Iterable[str], parents: Mapping[str, str | None]) -> list[str]:
     """Sorts accounts so that none comes before one above it."""
-    parents = {account.account: account.parent for account in stored}
 
     def depth(account: str) -> int:
         above, count = parents.get(account), 0

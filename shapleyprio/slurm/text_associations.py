@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shapleyprio.slurm.associations import Association
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.slurm.text import UnreadableError, whole
+from shapleyprio.slurm.text import LARGEST_ID, UnreadableError, whole
 
 LARGEST_PRIORITY = 2**32 - 1
 
@@ -18,35 +18,51 @@ _IN_FORCE = re.compile(
 )
 
 
+# sacctmgr takes these names in a list, and what it prints of them is one line
+_ASKABLE = re.compile(r"[^\s|,='\"\\]+(?: [^\s|,='\"\\]+)*")
+
+
 @dataclass(frozen=True, slots=True)
 class StoredAccount:
     """A line of ``sacctmgr show assoc`` about an account.
 
     Attributes:
+        number: of its association.
+        above: number of the association above; 0 for the root's.
         account: its name.
-        parent: the account above; None for the root.
         priority: that is set at the account itself; None where none is.
     """
 
+    number: int
+    above: int
     account: str
-    parent: str | None
     priority: int | None
 
 
 def stored_account_line(line: str) -> StoredAccount | Malformed:
-    """Reads ``Account|ParentName|Priority`` of ``sacctmgr -nP show assoc WOPLimits``."""
+    """Reads ``ParentID|Account|Priority|ID`` of ``sacctmgr -nP show assoc WOPLimits``."""
     fields = line.split("|")
-    if len(fields) != 3:
-        return Malformed("sacctmgr show assoc", line, f"{len(fields)} fields instead of 3")
-    account, parent, priority = fields
+    if len(fields) != 4:
+        return Malformed("sacctmgr show assoc", line, f"{len(fields)} fields instead of 4")
+    above, account, priority, number = fields
     try:
         return StoredAccount(
-            account,
-            parent or None,
-            whole("Priority", priority, 0, LARGEST_PRIORITY) if priority else None,
+            number=whole("ID", number, 1, LARGEST_ID),
+            above=whole("ParentID", above, 0, LARGEST_ID),
+            account=account,
+            priority=whole("Priority", priority, 0, LARGEST_PRIORITY) if priority else None,
         )
     except UnreadableError as error:
         return Malformed("sacctmgr show assoc", line, str(error))
+
+
+def is_askable(account: str) -> bool:
+    r"""Returns whether sacctmgr can be asked for an account of this name, among others.
+
+    >>> is_askable("physics.lab 2"), is_askable("x\nbeta"), is_askable("a|b")
+    (True, False, False)
+    """
+    return account.isprintable() and _ASKABLE.fullmatch(account) is not None
 
 
 def in_force_line(line: str) -> tuple[Association, int] | Malformed | None:
@@ -65,6 +81,6 @@ def in_force_line(line: str) -> tuple[Association, int] | Malformed | None:
 def coordinators_line(line: str) -> tuple[str, tuple[str, ...]] | Malformed:
     """Reads ``Account|Coordinators`` of ``sacctmgr -nP show account WithCoord``."""
     account, bar, names = line.partition("|")
-    if not bar or not account:
+    if not bar or not account or "|" in names:
         return Malformed("sacctmgr show account", line, "names no account")
     return account, tuple(name for name in names.split(",") if name)

@@ -133,23 +133,6 @@ def partition_line(line: str) -> Partition | Malformed:
         return Malformed("scontrol show partition", line, str(error))
 
 
-def association_line(line: str) -> tuple[str, str | None] | Malformed | None:
-    """Reads ``Account|ParentName|User`` of ``sacctmgr -nP show assoc``.
-
-    Returns:
-        The account and its parent (None below the root); None for the root and for users.
-    """
-    fields = line.split("|")
-    if len(fields) != 3:
-        return Malformed("sacctmgr show assoc", line, f"{len(fields)} fields instead of 3")
-    account, parent, user = fields
-    if not account:
-        return Malformed("sacctmgr show assoc", line, "Account: empty")
-    if user or account == "root":
-        return None
-    return account, parent if parent not in {"", "root"} else None
-
-
 def qos_line(line: str) -> tuple[str, int] | Malformed:
     """Reads ``Name|Priority`` of ``sacctmgr -nP show qos``."""
     name, _, priority = line.rpartition("|")

@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from shapleyprio.slurm.command_line import ASSOCIATIONS, SACCT, SPRIO, SQUEUE
-from shapleyprio.slurm.command_line_associations import ACCOUNT_PRIORITIES, COORDINATORS, IN_FORCE
+from shapleyprio.slurm.command_line import SACCT, SPRIO, SQUEUE
+from shapleyprio.slurm.command_line_associations import COORDINATORS, IN_FORCE, STORED_ACCOUNTS
 from shapleyprio.slurm.command_line_config import QOS
 from shapleyprio.slurm.commands import FIXED
 from shapleyprio.slurm.releases import Release
@@ -201,10 +201,9 @@ def record(cluster: PrivateSlurm) -> Path:
     keep("scontrol_config", "scontrol", "show", "config")
     keep("scontrol_nodes", "scontrol", "show", "node", "-a", "-o")
     keep("scontrol_partitions", "scontrol", "show", "partition", "-a", "-o")
-    keep("sacctmgr_assoc", "sacctmgr", *ASSOCIATIONS, f"cluster={cluster.spec.name}")
     keep("sacctmgr_qos", "sacctmgr", *QOS)
-    where = ("where", f"cluster={cluster.spec.name}", "user=")
-    keep("sacctmgr_account_priorities", "sacctmgr", *ACCOUNT_PRIORITIES, *where)
+    where = (f"cluster={cluster.spec.name}", "user=")
+    keep("sacctmgr_accounts", "sacctmgr", *STORED_ACCOUNTS, *where)
     keep("sacctmgr_coordinators", "sacctmgr", *COORDINATORS)
     keep("sacctmgr_configuration", "sacctmgr", "show", "configuration")
     keep("scontrol_assoc_mgr", "scontrol", *IN_FORCE, f"accounts={','.join(ACCOUNTS)}")

@@ -19,7 +19,7 @@ from shapleyprio.slurm.text_associations import (
     stored_account_line,
 )
 
-STORED = ("root||", "org|root|300", "sub|org|", "below|sub|7", "other|root|0")
+STORED = ("0|root||1", "1|org|300|3", "3|sub||4", "4|below|7|5", "1|other|0|6")
 
 
 class Sacctmgr:
@@ -167,14 +167,14 @@ def test_what_slurmctld_goes_by_is_read(line: str, expected: object) -> None:
 
 
 def test_lines_about_accounts_are_read() -> None:
-    assert stored_account_line("sub|org|") == StoredAccount("sub", "org", None)
+    assert stored_account_line("3|sub||4") == StoredAccount(4, 3, "sub", None)
     assert coordinators_line("org|ann,bob") == ("org", ("ann", "bob"))
     assert coordinators_line("org|") == ("org", ())
 
 
 @given(st.text())
 def test_any_line_is_read_or_malformed(text: str) -> None:
-    for line in (text, f"ClusterName={text}", f"a|b|{text}"):
+    for line in (text, f"ClusterName={text}", f"1|b||{text}"):
         for read in (stored_account_line, coordinators_line, in_force_line):
             found = read(line)
             if isinstance(found, Malformed):

@@ -81,6 +81,15 @@ def say(text: str) -> str:
     return f"printf '%s\\n' {shlex.quote(text)}"
 
 
+def show_the_cluster(programs: Programs) -> None:
+    """Install a scontrol that shows all that belongs to the layout."""
+    programs.scontrol(
+        f"*config*) {show('scontrol_config.txt')};;",
+        f"*node*) {show('scontrol_nodes.txt')};;",
+        f"*partition*) {show('scontrol_partitions.txt')};;",
+    )
+
+
 def emit(*fields: str) -> str:
     """Fields, after each of which comes the delimiter that the call asked for.
 
@@ -110,14 +119,10 @@ def test_the_controller_shows_its_clock(programs: Programs, slurm: CommandLineSl
 
 
 def test_the_layout_is_put_together(programs: Programs, slurm: CommandLineSlurm) -> None:
-    programs.scontrol(
-        f"*config*) {show('scontrol_config.txt')};;",
-        f"*node*) {show('scontrol_nodes.txt')};;",
-        f"*partition*) {show('scontrol_partitions.txt')};;",
-    )
+    show_the_cluster(programs)
     programs.install(
         "sacctmgr",
-        f'case "$*" in *assoc*) {say("root||")}; {say("org2|root|")}; {say("sub2|org2|")};;\n'
+        f'case "$*" in *assoc*) {say("0|root||1")}; {say("1|org2||2")}; {say("2|sub2||7")};;\n'
         f"*qos*) {show('sacctmgr_qos.txt')};; esac",
     )
     layout = slurm.layout()
@@ -580,17 +585,31 @@ def test_an_error_shows_what_slurm_says_was_wrong(
 def test_an_account_reported_twice_is_not_believed(
     programs: Programs, slurm: CommandLineSlurm
 ) -> None:
-    programs.scontrol(
-        f"*config*) {show('scontrol_config.txt')};;",
-        f"*node*) {show('scontrol_nodes.txt')};;",
-        f"*partition*) {show('scontrol_partitions.txt')};;",
+    show_the_cluster(programs)
+    root, org, twin = say("0|root||1"), say("1|org2||2"), say("1|org2||9")
+    qos = f"*qos*) {show('sacctmgr_qos.txt')};;"
+    for answer in (twin, say("x")):
+        asked = f"*account=*) {root}; {org}; {answer};;"
+        programs.install("sacctmgr", f'case "$*" in {asked} {qos} *) {root}; {org};; esac')
+        with pytest.raises(SlurmUnavailableError, match=r"'org2' more than once|read .*'x'"):
+            slurm.layout()
+
+
+def test_only_what_sacctmgr_shows_when_it_is_asked_for_is_an_account(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    """The listing has what a line end in a name makes of it; nobody asked has one."""
+    show_the_cluster(programs)
+    root, org = say("0|root||1"), say("1|org2||2")
+    forged = "; ".join(map(say, ("2|x", "1|evil||3", "1|org2||4", "2|a|b||5", "2|c,d||6", "||7")))
+    programs.install(
+        "sacctmgr",
+        f'case "$*" in *account=*) {root}; {org}; {say("2|ORG2||8")};;'
+        f" *qos*) {show('sacctmgr_qos.txt')};; *) {root}; {org}; {forged};; esac",
     )
-    programs.install("sacctmgr", f"{say('org2|root|')}; {say('x')}; {say('org2|org1|')}")
-    with pytest.raises(SlurmUnavailableError, match=r"cannot be read .*'x'"):
-        slurm.layout()
-    programs.install("sacctmgr", f"{say('org2|root|')}; {say('org2|org1|')}")
-    with pytest.raises(SlurmUnavailableError, match="lists account 'org2' more than once"):
-        slurm.layout()
+    assert slurm.layout().accounts == {"org2": None}
+    (asked,) = (call for call in programs.calls("sacctmgr") if "account=" in call)
+    assert asked.endswith("account=evil,org2,root")
 
 
 def test_a_missing_command_is_named_with_the_remedy(slurm: CommandLineSlurm) -> None:

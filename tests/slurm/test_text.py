@@ -657,21 +657,6 @@ def test_a_partition_may_be_for_some_accounts_only_and_without_nodes() -> None:
     assert (found.nodes, found.allow_accounts) == ((), ("x", "y"))
 
 
-def test_accounts_know_their_parents() -> None:
-    lines = ["root||", "root||root", "org1|root|", "org1||ann", "sub|org1|"]
-    found = [text_config.association_line(one) for one in lines]
-    assert found == [None, None, ("org1", None), None, ("sub", "org1")]
-
-
-@every_release
-def test_recorded_accounts(release: str) -> None:
-    found = [text_config.association_line(one) for one in lines_of(release, "sacctmgr_assoc")]
-    pairs = [pair for pair in found if isinstance(pair, tuple)]
-    assert dict(pairs) == {"physics": None, "biology": None, "particles": "physics"}
-    assert len(pairs) == 3
-    assert not [one for one in found if isinstance(one, Malformed)]
-
-
 @every_release
 def test_recorded_qos(release: str) -> None:
     lines = lines_of(release, "sacctmgr_qos")
@@ -681,12 +666,12 @@ def test_recorded_qos(release: str) -> None:
 
 @every_release
 def test_recorded_priorities_of_associations_read_as_they_were_set(release: str) -> None:
-    stored = [stored_account_line(one) for one in lines_of(release, "sacctmgr_account_priorities")]
+    stored = [stored_account_line(one) for one in lines_of(release, "sacctmgr_accounts")]
     assert stored == [
-        StoredAccount("root", None, None),
-        StoredAccount("biology", "root", None),
-        StoredAccount("physics", "root", 300_000),
-        StoredAccount("particles", "physics", 300_000),
+        StoredAccount(1, 0, "root", None),
+        StoredAccount(4, 1, "biology", None),
+        StoredAccount(3, 1, "physics", 300_000),
+        StoredAccount(5, 3, "particles", 300_000),
     ]
     found = [in_force_line(one) for one in lines_of(release, "scontrol_assoc_mgr")]
     in_force = dict(one for one in found if isinstance(one, tuple))
@@ -718,9 +703,8 @@ READERS: dict[str, tuple[Any, list[str]]] = {
     "sprio": (factors_line, all_lines("sprio")),
     "node": (text_config.node_line, all_lines("scontrol_nodes")),
     "partition": (text_config.partition_line, all_lines("scontrol_partitions")),
-    "assoc": (text_config.association_line, all_lines("sacctmgr_assoc")),
     "qos": (text_config.qos_line, all_lines("sacctmgr_qos")),
-    "account": (stored_account_line, all_lines("sacctmgr_account_priorities")),
+    "account": (stored_account_line, all_lines("sacctmgr_accounts")),
     "coordinators": (coordinators_line, all_lines("sacctmgr_coordinators")),
     "in force": (in_force_line, all_lines("scontrol_assoc_mgr")),
 }
