@@ -42,7 +42,7 @@ def command(
     exact numbers are in --json.
 
     Exit code 1 means that this does not hold any more: no cycle has succeeded for three times
-    service.poll_interval, or priorities have been put back since.
+    service.poll_interval and at least a minute, or priorities have been put back since.
 
     Who cannot read the daemon's configuration asks the daemon instead of its store, as --url or
     /etc/shapleyprio/client.toml say.

@@ -12,6 +12,9 @@ from shapleyprio.store import ClusterStore, CycleRow
 MISSED_CYCLES = 3
 """Intervals without a cycle after which what the last one found is out of date."""
 
+SHORTEST_PATIENCE = 60
+"""Seconds for which it holds at least: a cycle of a large cluster takes some itself."""
+
 ROLLBACK = 0
 """The number of no cycle, under which a rollback writes."""
 
@@ -56,6 +59,15 @@ class Steering:
         }
 
 
+def patience_of(poll_seconds: int) -> int:
+    """Returns the seconds for which what a cycle found holds.
+
+    Args:
+        poll_seconds: from one cycle to the next.
+    """
+    return max(MISSED_CYCLES * poll_seconds, SHORTEST_PATIENCE)
+
+
 def read_steering(
     store: ClusterStore, poll_seconds: int, clock: Callable[[], float] = time.time
 ) -> Steering:
@@ -82,7 +94,7 @@ def read_steering(
         cycle_ended=None if cycle is None else cycle.finished,
         nobody_since=None if held or cycle is None else cycle.finished,
         rolled_back_at=put_back if _is_after(put_back, cycle) else None,
-        patience=MISSED_CYCLES * poll_seconds,
+        patience=patience_of(poll_seconds),
     )
 
 

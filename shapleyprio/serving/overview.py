@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from shapleyprio.service.status import Status, read_status
-from shapleyprio.service.steering import MISSED_CYCLES
+from shapleyprio.service.steering import patience_of
 from shapleyprio.serving.checks import Checked
 from shapleyprio.serving.drift import Drift, drift_of_last_day
 from shapleyprio.store import ClusterStore, CycleRow, StoreError
@@ -56,7 +56,7 @@ class Overview:
         """For how long no cycle has ended, if that is longer than it should be, else 0."""
         last = self.last_cycle
         silent = self.at - last.finished if last else 0
-        return silent if silent > MISSED_CYCLES * self.poll_seconds else 0
+        return silent if silent > patience_of(self.poll_seconds) else 0
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps: what `shapleyprio status --json` prints, and more."""

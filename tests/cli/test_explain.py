@@ -214,7 +214,7 @@ def test_after_a_rollback_it_says_so_and_what_stands_in_slurm(queue: CommandLine
 
 
 def test_an_old_cycle_is_called_old(queue: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shapleyprio.service.steering.MISSED_CYCLES", -1)
+    monkeypatch.setattr("shapleyprio.service.steering.patience_of", lambda _poll_seconds: -1)
     for words in ("status", "explain 2", "explain --user ann"):
         result = queue.run(*words.split())
         assert result.exit_code == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shapleyprio.config import MetricsSection
-from shapleyprio.service.steering import MISSED_CYCLES
+from shapleyprio.service.steering import MISSED_CYCLES, SHORTEST_PATIENCE
 from shapleyprio.serving import checks, overview, server
 from shapleyprio.serving.page import REFRESH_SECONDS
 from shapleyprio.store import DriftRow
@@ -53,6 +53,8 @@ def test_the_settings_are_those_there_are() -> None:
 def test_the_addresses_and_limits_are_those_there_are(opened: Served) -> None:
     listed = re.findall(r"^\| `(/[\w/]*)`", TEXT, flags=re.MULTILINE)
     assert set(listed) == set(opened.site._server.application._routes)  # type: ignore[union-attr]
-    assert (REFRESH_SECONDS, checks.CHECK_SECONDS, MISSED_CYCLES) == (60, 600, 3)
+    assert (REFRESH_SECONDS, checks.CHECK_SECONDS) == (60, 600)
+    assert (MISSED_CYCLES, SHORTEST_PATIENCE) == (3, 60)
+    assert "three times `service.poll_interval`, at least a minute" in TEXT
     assert (server.CONNECTIONS, server.TIMEOUT_SECONDS, overview.KEPT_SECONDS) == (32, 10, 2)
     assert "every 10 minutes" in TEXT
