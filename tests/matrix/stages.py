@@ -24,6 +24,9 @@ from tests.matrix.suites import FOLDERS, TRIAL
 
 PYTHON = "/usr/lib/shapleyprio/bin/python"
 TEST_LIBRARIES = "/opt/tests"
+SLOWEST = 15
+"""Tests whose time the log has."""
+
 TEST_LOCK = "requirements-test.lock"
 CONTRACT = "tests/slurm/test_contract.py"
 LIFE = "packaging/test-package"
@@ -172,7 +175,7 @@ def _pytest(
     layers = [_test_libraries(roots), *below, *installed(roots, sources)]
     with roots.scratch() as scratch:
         source = sources.export(scratch / "source", without=["shapleyprio"])
-        options = ("-p", "no:cacheprovider", "-r", "fEs", *paths)
+        options = ("-p", "no:cacheprovider", "-r", "fEs", f"--durations={SLOWEST}", *paths)
         step = Step(
             command=("env", "--chdir=/source", PYTHON, "-m", "pytest", *options),
             log=roots.log(name),

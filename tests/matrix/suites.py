@@ -34,8 +34,8 @@ BASE_PACKAGES = (
 )
 """What a cluster's head node has before shapleyprio comes."""
 
-FOLDERS = ("tests/slurm", "tests/end_to_end", "tests/testbed")
-"""Folders with the tests that are run on each release."""
+FOLDERS = ("tests/slurm", "tests/end_to_end")
+"""Folders with the tests that are run on each release, all of them on the testbed."""
 
 TRIAL = "tests/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record"
 """The trial that is run on each release."""
