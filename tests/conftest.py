@@ -15,6 +15,7 @@ from shapleyprio.testbed.cluster import PrivateSlurm, prepare_database
 from shapleyprio.testbed.errors import SlurmUnavailableHere
 from shapleyprio.testbed.packages import ensure_installed
 from tests.matrix.suites import FOLDERS, TRIAL
+from tests.store.servers import Databases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +42,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_real = item.get_closest_marker("real_slurm") is not None
         if (in_matrix and is_real) or item.nodeid == TRIAL:
             item.add_marker("each_release")
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Databases]:
+    """Databases of all kinds; those of a server are skipped where it cannot be had."""
+    found = Databases()
+    try:
+        yield found
+    finally:
+        found.close()
 
 
 @pytest.fixture(scope="session")

@@ -273,14 +273,14 @@ def wanted_by(*groups: str) -> set[str]:
             elif inner := re.match(r"shapleyprio\[(.*)\]", one):
                 names |= wanted_by(*inner[1].split(","))
             else:
-                names.add(re.split(r"[<>=!~ ]", one)[0].lower())
+                names.add(re.split(r"[][<>=!~ ]", one)[0].lower())
     return names
 
 
 LOCKS = {
     "requirements.lock": ("core", "dev", "demo", "replay", "report", "experiment", "cluster"),
-    "requirements-runtime.lock": ("core",),
-    "requirements-replay.lock": ("core", "replay", "report", "trial"),
+    "requirements-runtime.lock": ("core", "package"),
+    "requirements-replay.lock": ("core", "package", "replay", "report", "trial"),
     "requirements-build.lock": ("build",),
     "requirements-test.lock": ("test",),
 }
@@ -299,7 +299,9 @@ def test_a_lock_names_what_is_wanted_in_the_versions_that_are_tested(name: str) 
 
 
 def test_what_a_head_node_installs_is_the_core_alone() -> None:
-    elsewhere = wanted_by("dev", "replay", "report", "experiment", "cluster") - wanted_by("core")
+    elsewhere = wanted_by("dev", "replay", "report", "experiment", "cluster") - wanted_by(
+        "core", "package"
+    )
     # jinja2 and clustershell need them
     shared = {"markupsafe", "pyyaml"}
     assert elsewhere & set(locked("requirements-runtime.lock")) == shared

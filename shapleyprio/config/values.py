@@ -17,9 +17,9 @@ from ClusterShell.NodeSet import (
 )
 from pydantic import BeforeValidator
 from pytimeparse2 import parse as parse_duration
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from shapleyprio.databases import database_url
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
@@ -215,7 +215,7 @@ def _socket(value: object) -> Path | str | None:
 def _url(value: object) -> str:
     text = _text(value)
     try:
-        make_url(text).get_dialect()
+        database_url(text)
     except ArgumentError:
         raise ValueError from None  # its message may repeat a password
     return text

@@ -6,11 +6,12 @@ import os
 import sqlite3
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from shapleyprio.databases import database_url, extra_with
 from shapleyprio.store.errors import StoreBusyError, StoreError, StoreUnreachableError
 
 BUSY_SECONDS = 5.0
@@ -33,15 +34,26 @@ def make_engine(url: str, *, read_only: bool = False) -> Engine:
         StoreError: the URL cannot be used.
     """
     try:
-        parsed = make_url(url)
+        parsed = database_url(url)
         if parsed.get_backend_name() == "sqlite":
             return _sqlite_to_read(parsed) if read_only else _sqlite(parsed)
         # several processes may write: a transaction sees all it reads unchanged until it commits
         return create_engine(parsed, isolation_level="SERIALIZABLE", pool_pre_ping=True)
     except ArgumentError as error:
         raise StoreError("the store's URL cannot be read; a file is sqlite:////its/path") from error
-    except ModuleNotFoundError as error:
-        raise StoreError(f"the store's URL needs the Python package {error.name}") from error
+    except ImportError as error:
+        raise StoreError(f"the store's URL needs {_missing(error)}") from error
+
+
+def _missing(error: ImportError) -> str:
+    """Says in one line what a driver lacks, and how to get it."""
+    name = (error.name or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError):
+        extra = extra_with(name)
+        remedy = f": pip install 'shapleyprio[{extra}]'" if extra else ""
+        return f"the Python package {name}{remedy}"
+    # psycopg without its own library looks for the system's
+    return "PostgreSQL's library: install libpq5 (libpq), or pip install 'shapleyprio[postgresql]'"
 
 
 def for_reading(connection: Connection) -> Connection:

@@ -37,12 +37,13 @@ from tests.service.consortium import (
     config,
 )
 from tests.service.test_daemon import Site
-from tests.store.servers import server
+from tests.store.servers import SERVERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from shapleyprio.config import Config
+    from tests.store.servers import Databases
 
 NOBODY = 65534
 """The number of the user who may do nothing."""
@@ -184,9 +185,11 @@ def test_a_store_and_its_folder_are_the_same_bytes_after_a_dry_run(
     assert content(url) == before
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_a_store_on_a_server_is_the_same_after_a_dry_run(busy: Cluster, kind: str) -> None:
-    with server(kind) as url:
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_store_on_a_server_is_the_same_after_a_dry_run(
+    busy: Cluster, databases: Databases, kind: str
+) -> None:
+    with databases.empty(kind) as url:
         (first,) = dry_run(url, busy, config(EMPTY, BIOLOGY))
         assert first.is_new
         with Store.open(url, any_revision=True) as store:

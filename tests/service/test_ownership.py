@@ -26,7 +26,7 @@ from shapleyprio.slurm.findings import Severity
 from shapleyprio.store import EstimateRow, Store, Transaction
 from shapleyprio.wording import clock_time
 from tests.service.consortium import BIOLOGY, NAME, NOW, PHYSICS, Cluster, Service, config
-from tests.store.servers import server
+from tests.store.servers import SERVERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from shapleyprio.config import Config
     from shapleyprio.fairness.tenure import Kind
     from shapleyprio.service.ownership import CorrectedOwnership
+    from tests.store.servers import Databases
 
 EMPTY = {**PHYSICS, "accounts": [], "partitions": []}
 """As `init` drafts an organization of which it knows nothing."""
@@ -252,9 +253,9 @@ def estimate(t: int) -> EstimateRow:
     )
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_on_a_server_it_is_the_same(busy: Cluster, kind: str) -> None:
-    with server(kind) as url, Store.open(url, create=True) as store:
+@pytest.mark.parametrize("kind", SERVERS)
+def test_on_a_server_it_is_the_same(busy: Cluster, databases: Databases, kind: str) -> None:
+    with databases.empty(kind) as url, Store.open(url, create=True) as store:
         service = Service(busy, store, config(EMPTY, BIOLOGY))
         service.run(dry_run=True)
         service.restart(config())

@@ -1,23 +1,19 @@
-"""A fresh store: in a file, or on the server that STORE_URL names.
-
-``STORE_URL=postgresql+psycopg://... pytest tests/store -k "not sqlite"`` runs everything that is
-not about SQLite itself on a server. Its database is emptied after every test.
-"""
+"""A fresh store, on a database of each kind."""
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import MetaData
 
-from shapleyprio.store import Store
+from tests.store.servers import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from shapleyprio.store import Store
+    from tests.store.servers import Databases
 
 
 @pytest.fixture
@@ -30,23 +26,18 @@ def url(file: Path) -> str:
     return f"sqlite:///{file}"
 
 
-@contextmanager
-def fresh_store(url: str) -> Iterator[Store]:
-    with Store.open(os.environ.get("STORE_URL", url), create=True) as store:
-        yield store
-        tables = MetaData()
-        tables.reflect(store._engine)
-        tables.drop_all(store._engine)
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    with fresh_store(url) as store:
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, databases: Databases, file: Path) -> Iterator[Store]:
+    with databases.store(request.param, file) as store:
         yield store
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+@pytest.fixture(scope="module", params=KINDS)
+def shared(
+    request: pytest.FixtureRequest,
+    databases: Databases,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Store]:
     """One store for all examples of a property."""
-    with fresh_store(f"sqlite:///{tmp_path_factory.mktemp('store')}/store.db") as store:
+    with databases.store(request.param, tmp_path_factory.mktemp("store") / "store.db") as store:
         yield store

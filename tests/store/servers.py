@@ -8,12 +8,17 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import URL, NullPool, create_engine, make_url
 
+from shapleyprio.databases import database_url
+from shapleyprio.store import Store
+from shapleyprio.store.tables import metadata
 from shapleyprio.testbed.processes import wait_until
 
 PLACES = os.pathsep.join(
@@ -22,18 +27,80 @@ PLACES = os.pathsep.join(
 PATIENCE_SECONDS = 60.0
 
 
-@contextmanager
-def server(kind: str) -> Iterator[str]:
-    """URL of an empty database on a server that only we can reach; skips where there is none.
+SERVERS = [pytest.param(kind, marks=pytest.mark.real_server) for kind in ("postgresql", "mariadb")]
+"""Kinds of servers, as parameters of tests and fixtures."""
 
-    Args:
-        kind: ``postgresql`` or ``mariadb``.
-    """
-    start = {"postgresql": _postgresql, "mariadb": _mariadb}[kind]
-    # not where a test has its files: the server's user gets there, and its socket's path is short
-    place = tempfile.TemporaryDirectory(prefix="store-", dir="/tmp")
-    with place as folder, start(Path(folder)) as url:
-        yield url
+KINDS = ["sqlite", *SERVERS]
+"""Kinds of databases, as parameters of tests and fixtures."""
+
+
+class Databases:
+    """Databases on private servers, one of each kind, which are started when first asked for."""
+
+    def __init__(self) -> None:
+        self._started = ExitStack()
+        self._servers: dict[str, URL] = {}
+        self._stores: dict[str, str] = {}
+        self._numbers = count(1)
+
+    def close(self) -> None:
+        """Stops the servers."""
+        self._started.close()
+
+    @contextmanager
+    def empty(self, kind: str) -> Iterator[str]:
+        """URL of a database without tables, as people type it; skips where there is no server.
+
+        Args:
+            kind: ``postgresql`` or ``mariadb``.
+        """
+        server = self._server(kind)
+        name = f"shapleyprio{next(self._numbers)}"
+        self._execute(server, f"CREATE DATABASE {name}")
+        yield server.set(database=name).render_as_string(hide_password=False)
+        self._execute(
+            server, f"DROP DATABASE {name}{' WITH (FORCE)' if kind == 'postgresql' else ''}"
+        )
+
+    @contextmanager
+    def store(self, kind: str, file: Path) -> Iterator[Store]:
+        """An empty store of this release; its tables are made once for each server.
+
+        Args:
+            kind: as above, or ``sqlite``.
+            file: where a store in SQLite is made.
+        """
+        if kind == "sqlite":
+            url = f"sqlite:///{file}"
+        elif kind not in self._stores:
+            url = self._stores[kind] = self._started.enter_context(self.empty(kind))
+        else:
+            url = self._stores[kind]
+        with Store.open(url, create=True) as store:
+            yield store
+            if kind != "sqlite":
+                with store._engine.begin() as connection:
+                    for table in reversed(metadata.sorted_tables):
+                        connection.execute(table.delete())
+
+    def _server(self, kind: str) -> URL:
+        if kind not in self._servers:
+            start = {"postgresql": _postgresql, "mariadb": _mariadb}[kind]
+            # not where a test has its files: the server's user gets there, and its socket's path
+            # is short
+            place = tempfile.TemporaryDirectory(prefix="store-", dir="/tmp")
+            folder = Path(self._started.enter_context(place))
+            self._servers[kind] = make_url(self._started.enter_context(start(folder)))
+        return self._servers[kind]
+
+    def _execute(self, server: URL, statement: str) -> None:
+        engine = create_engine(
+            database_url(server.render_as_string()),
+            isolation_level="AUTOCOMMIT",
+            poolclass=NullPool,
+        )
+        with engine.connect() as connection:
+            connection.exec_driver_sql(statement)
 
 
 @contextmanager
@@ -45,7 +112,7 @@ def _postgresql(folder: Path) -> Iterator[str]:
     options = ("-c", "listen_addresses=", "-c", "fsync=off", "-k", str(folder))
     place = {"host": str(folder), "user": "shapleyprio", "dbname": "postgres"}
     with _running(user, lambda: psycopg.connect(**place), "postgres", "-D", data, *options):
-        yield f"postgresql+psycopg://shapleyprio@/postgres?host={folder}"
+        yield f"postgresql://shapleyprio@/postgres?host={folder}"
 
 
 @contextmanager
@@ -57,11 +124,10 @@ def _mariadb(folder: Path) -> Iterator[str]:
     _run(user, "mariadb-install-db", *place, *own)
     file = folder / "socket"
     options = (f"--socket={file}", "--skip-networking", f"--pid-file={folder / 'pid'}")
+    unsafe = ("--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync")
     access = {"unix_socket": str(file), "user": "root"}
-    with _running(user, lambda: pymysql.connect(**access), "mariadbd", *place, *options):
-        with pymysql.connect(**access) as connection:
-            connection.cursor().execute("CREATE DATABASE shapleyprio")
-        yield f"mariadb+pymysql://root@localhost/shapleyprio?unix_socket={file}"
+    with _running(user, lambda: pymysql.connect(**access), "mariadbd", *place, *options, *unsafe):
+        yield f"mariadb://root@localhost/mysql?unix_socket={file}"
 
 
 def _user(folder: Path, name: str) -> str:

@@ -7,30 +7,36 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import create_engine, text
 
+from shapleyprio.databases import database_url
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Store, StoreSchemaError
 from shapleyprio.store.tables import metadata
 from tests.store.examples import BEGIN, cycle, new_push, placed_run, standing, watermark
-from tests.store.servers import server
+from tests.store.servers import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from shapleyprio.store import View
+    from tests.store.servers import Databases
 
 OURS, OTHERS = "ours", "others"
 MANY = 6000
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql", "mariadb"])
-def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+@pytest.fixture(scope="module", params=KINDS)
+def original(
+    request: pytest.FixtureRequest,
+    databases: Databases,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Any:
     """URL of a store on each kind of database."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path_factory.mktemp('original')}/store.db"
     else:
-        with server(request.param) as url:
+        with databases.empty(request.param) as url:
             yield url
 
 
@@ -53,7 +59,7 @@ def filled(original: str) -> Iterator[str]:
                 rows.settle_pushes({numbers[0]: (rows.open_pushes()[0].state, "")})
                 rows.take_lease("a", "h", 1, now=BEGIN, ttl=30)
     yield original
-    engine = create_engine(original)
+    engine = create_engine(database_url(original))
     metadata.drop_all(engine)
     with engine.begin() as connection:
         connection.execute(text("DROP TABLE alembic_version"))
@@ -78,7 +84,7 @@ def known(view: View) -> dict[str, object]:
 
 
 def content(url: str) -> dict[str, list[Any]]:
-    engine = create_engine(url)
+    engine = create_engine(database_url(url))
     with engine.connect() as connection:
         rows = {
             name: sorted(map(repr, connection.execute(table.select()).all()))
@@ -125,7 +131,7 @@ def test_a_store_of_another_revision_is_not_opened(
 
 
 def test_on_a_server_the_right_to_select_is_enough(filled: str, tmp_path: Path) -> None:
-    engine = create_engine(filled, isolation_level="AUTOCOMMIT")
+    engine = create_engine(database_url(filled), isolation_level="AUTOCOMMIT")
     kind = engine.dialect.name
     if kind == "sqlite":
         pytest.skip("SQLite's rights are those of its file")
@@ -135,7 +141,7 @@ def test_on_a_server_the_right_to_select_is_enough(filled: str, tmp_path: Path) 
             connection.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"))
         else:
             connection.execute(text("CREATE USER reader@localhost"))
-            connection.execute(text("GRANT SELECT ON shapleyprio.* TO reader@localhost"))
+            connection.execute(text(f"GRANT SELECT ON {engine.url.database}.* TO reader@localhost"))
     try:
         url = engine.url.set(username="reader").render_as_string()
         store = Store.open_existing(url)

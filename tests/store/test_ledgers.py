@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.ledger import Entry, Ledger
@@ -20,6 +20,7 @@ ENTRIES = st.dictionaries(st.tuples(NAME, NAME), st.builds(Entry, MOMENTS, MOMEN
 DECADE = 10 * 365 * 86400
 
 
+@settings(max_examples=35)  # on each kind of database
 @given(entries=ENTRIES)
 def test_the_ledger_is_exactly_what_was_saved(
     shared: Store, entries: dict[tuple[str, str], Entry]

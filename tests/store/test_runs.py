@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
@@ -51,6 +51,7 @@ def keys(runs: list[AllocatedRun]) -> list[RunKey]:
     return [run.key for run, _ in runs]
 
 
+@settings(max_examples=35)  # on each kind of database
 @given(first=st.lists(PLACED_RUN), second=st.lists(PLACED_RUN))
 def test_runs_come_back_as_they_were_put_last(
     shared: Store, first: list[AllocatedRun], second: list[AllocatedRun]
@@ -66,6 +67,7 @@ def test_runs_come_back_as_they_were_put_last(
         assert list(rows.allocations_with_event_between(-1, 2**41)) == []
 
 
+@settings(max_examples=35)
 @given(runs=st.lists(PLACED_RUN), low=SECOND, high=SECOND)
 def test_every_view_agrees_with_its_definition(
     shared: Store, runs: list[AllocatedRun], low: int, high: int
@@ -145,6 +147,7 @@ def test_many_runs_are_read_page_after_page_while_they_are_changed(
         assert {places[0].organization for _, places in stored} == {"chemistry"}
 
 
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_frequent_queries_use_an_index_on_sqlite(store: Store) -> None:
     statements: list[tuple[str, Any]] = []
 

@@ -21,6 +21,7 @@ from shapleyprio.store import (
 from tests.store.examples import BEGIN, placed_run, watermark
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 WRITER = """
@@ -33,6 +34,12 @@ with Store.open(sys.argv[1]) as store, store.cluster("c").transaction() as rows:
     print("written", flush=True)
     time.sleep(600)
 """
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with Store.open(url, create=True) as store:
+        yield store
 
 
 def test_a_locked_store_is_busy_and_works_again_afterwards(
@@ -161,3 +168,37 @@ def test_a_url_that_cannot_be_used_is_explained(url: str, message: str) -> None:
     with pytest.raises(StoreError, match=message) as caught:
         Store.open(url)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "package", "extra"),
+    [
+        ("postgresql", "psycopg", "postgresql"),
+        ("postgres", "psycopg", "postgresql"),
+        ("mysql", "pymysql", "mariadb"),
+        ("mariadb", "pymysql", "mariadb"),
+    ],
+)
+def test_a_missing_driver_is_one_line_that_names_the_extra(
+    scheme: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(StoreError) as caught:
+        Store.open(f"{scheme}://user:secret@host/store")
+    assert str(caught.value) == (
+        f"the store's URL needs the Python package {package}: pip install 'shapleyprio[{extra}]'"
+    )
+
+
+def test_without_the_systems_library_of_postgresql_the_message_names_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "psycopg"]:
+        monkeypatch.delitem(sys.modules, name)
+    (tmp_path / "psycopg.py").write_text("raise ImportError('no pq wrapper available.\\nAttempts')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(StoreError, match="install libpq5") as caught:
+        Store.open("postgresql://host/store")
+    assert "\n" not in str(caught.value)

@@ -18,6 +18,7 @@ from shapleyprio.store.tables import metadata
 from tests.store.examples import placed_run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sqlalchemy import Engine
@@ -33,6 +34,12 @@ def schema(engine: Engine) -> dict[str, list[tuple[object, ...]]]:
             for pragma in ("table_info", "foreign_key_list")
             for name in metadata.tables
         }
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with Store.open(url, create=True) as store:
+        yield store
 
 
 def test_migrations_make_the_same_columns_keys_and_references_as_the_code(store: Store) -> None:

@@ -25,11 +25,13 @@ from shapleyprio.store import (
 )
 from shapleyprio.store.tables import metadata
 from tests.store.examples import BEGIN
-from tests.store.servers import server
+from tests.store.servers import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.store.servers import Databases
 
 KEY = {"cluster": "c", "job_id": 7, "submit": BEGIN - 5, "start": BEGIN}
 PUSH = {
@@ -96,12 +98,12 @@ ROWS: dict[str, dict[str, Any]] = {
 """Table of revision 0003 -> one of its rows; those that others refer to come first."""
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest, databases: Databases, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'store.db'}"
     else:
-        with server(request.param) as url:
+        with databases.empty(request.param) as url:
             yield url
 
 
