@@ -222,6 +222,12 @@ class MetricsSection(ConfigSection):
         "Address of the metrics for Prometheus and of the status page, or off.",
         "127.0.0.1:9817",
     )
+    host_names: Names = key(
+        (),
+        "Names by which clients call the server, beside those of its host, such as an alias of "
+        "DNS. Requests for another name are refused: a page of somebody else could send them.",
+        ["slurm.example.org"],
+    )
     tls_certificate: AbsolutePath = key(
         None,
         "File in PEM with the certificate, and with those between it and its authority. With it "

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import structlog
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
+from shapleyprio.serving.answer import (
+    CLIENT,
+    HTML,
+    JSON,
+    METRICS,
+    Answer,
+    Headers,
+    is_question,
+    line,
+    refusal,
+)
+from shapleyprio.serving.guesses import SECONDS_A_GUESS, Guesses
+from shapleyprio.serving.hosts import is_ours
 from shapleyprio.serving.overview import Overview
 from shapleyprio.serving.page import render
-from shapleyprio.serving.questions import Questions, is_question
+from shapleyprio.serving.questions import Questions
 from shapleyprio.wording import visible_json
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-Headers = list[tuple[str, str]]
-Answer = tuple[str, Headers, bytes]
-"""Status, headers and body."""
-
-HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
 
 PROTECTION: Headers = [
     ("Cache-Control", "no-store"),
@@ -48,6 +55,7 @@ class App:
         registry: metrics at ``/metrics``.
         overview: contents of the page and of ``/api/status``.
         admits: whether a request with that Authorization header may read.
+        names: by which clients may call the server, beside those of this host.
         questions: answers below ``/ask/``, where users prove who they are; None for nowhere.
     """
 
@@ -56,42 +64,67 @@ class App:
         registry: CollectorRegistry,
         overview: Callable[[], Overview],
         admits: Callable[[str], bool],
+        names: Callable[[], Collection[str]],
         questions: Questions | None = None,
     ) -> None:
         self._metrics: WSGIApplication = make_wsgi_app(registry)
         self._overview = overview
         self._admits = admits
+        self._names = names
+        self._guesses = Guesses()
         self._questions = questions
         self._routes: dict[str, Callable[[WSGIEnvironment], Answer]] = {
             "/": self._page,
-            "/metrics": self._metrics_answer,
+            METRICS: self._metrics_answer,
             "/api/status": self._status,
         }
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers a request; what fails in it fails for this request only."""
-        if self._questions is not None and is_question(environ["PATH_INFO"]):
+        path = environ["PATH_INFO"]
+        is_ours_alone = is_ours(environ.get("HTTP_HOST", ""), self._names())
+        if is_ours_alone and self._questions is not None and is_question(path):
             return self._questions(environ, start_response)
         try:
-            status, headers, body = self._answer(environ)
+            status, headers, body = (
+                self._answer(environ) if is_ours_alone else _misdirected(environ)
+            )
         except Exception:
-            log.exception("request failed", path=environ.get("PATH_INFO"))
-            status, headers, body = _refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log")
+            log.exception("request failed", path=path)
+            failed = HTTPStatus.INTERNAL_SERVER_ERROR
+            status, headers, body = refusal(path, failed, "see the log")
         start_response(status, [*headers, *PROTECTION, ("Content-Length", str(len(body)))])
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     def _answer(self, environ: WSGIEnvironment) -> Answer:
-        if not self._admits(environ.get("HTTP_AUTHORIZATION", "")):
-            challenge = ("WWW-Authenticate", 'Basic realm="shapleyprio", charset="UTF-8"')
-            return _refusal(HTTPStatus.UNAUTHORIZED, "name and password are wanted", challenge)
-        route = self._routes.get(environ["PATH_INFO"])
+        path = environ["PATH_INFO"]
+        refused = self._not_admitted(environ, path)
+        if refused is not None:
+            return refused
+        route = self._routes.get(path)
         if route is None:
             known = ", ".join(self._routes)
-            return _refusal(HTTPStatus.NOT_FOUND, f"there is {known}")
+            return refusal(path, HTTPStatus.NOT_FOUND, f"there is {known}")
         if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
-            allowed = ("Allow", "GET, HEAD")
-            return _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this is to be read only", allowed)
+            why, allowed = "this is to be read only", ("Allow", "GET, HEAD")
+            return refusal(path, HTTPStatus.METHOD_NOT_ALLOWED, why, allowed)
         return route(environ)
+
+    def _not_admitted(self, environ: WSGIEnvironment, path: str) -> Answer | None:
+        """Returns the answer to who may not read; None for who may."""
+        authorization, client = environ.get("HTTP_AUTHORIZATION", ""), environ[CLIENT]
+        if authorization and not self._guesses.take(client):
+            why, later = "too many wrong passwords", ("Retry-After", f"{SECONDS_A_GUESS:.0f}")
+            return refusal(path, HTTPStatus.TOO_MANY_REQUESTS, why, later)
+        if self._admits(authorization):
+            if authorization:
+                self._guesses.give_back(client)
+            return None
+        if authorization:
+            log.warning("wrong password", client=client)
+        challenge = ("WWW-Authenticate", 'Basic realm="shapleyprio", charset="UTF-8"')
+        why = "name and password are wanted"
+        return refusal(path, HTTPStatus.UNAUTHORIZED, why, challenge)
 
     def _metrics_answer(self, environ: WSGIEnvironment) -> Answer:
         asked = {**environ, "REQUEST_METHOD": "GET"}
@@ -125,13 +158,9 @@ def _write(_data: bytes) -> object:
 
 
 def _status_of(overview: Overview) -> str:
-    return _line(HTTPStatus.OK if overview.status else HTTPStatus.SERVICE_UNAVAILABLE)
+    return line(HTTPStatus.OK if overview.status else HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-def _refusal(status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Answer:
-    text = f"{status.phrase}: {why}\n"
-    return _line(status), [("Content-Type", TEXT), *headers], text.encode()
-
-
-def _line(status: HTTPStatus) -> str:
-    return f"{status.value} {status.phrase}"
+def _misdirected(environ: WSGIEnvironment) -> Answer:
+    why = "this is not a name of this host; its admin can add it to metrics.host_names"
+    return refusal(environ["PATH_INFO"], HTTPStatus.MISDIRECTED_REQUEST, why)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from shapleyprio.service.explain import NothingToExplainError
-from shapleyprio.service.inquiries import FOLDER, Asker, Inquiry, InquiryAnswer
+from shapleyprio.service.inquiries import Asker, Inquiry, InquiryAnswer
 from shapleyprio.serving.askers import SCHEME, Askers, UnprovenError
 from shapleyprio.slurm.port import SlurmError
 from shapleyprio.store import StoreError
@@ -92,11 +92,6 @@ class Questions:
             self._turns.release()
         value = {"value": answer.value, "lines": list(answer.lines), "exit_code": answer.code}
         return HTTPStatus.OK, value
-
-
-def is_question(path: str) -> bool:
-    """Returns whether a path is one of questions."""
-    return path.startswith(FOLDER)
 
 
 def _refusal(error: str, code: int) -> dict[str, object]:

@@ -85,7 +85,7 @@ class Site:
         """
         self._security = read_security(config.metrics)
         if self._server is not None:
-            self._server.security = self._security
+            self._server.renew(self._security.tls)
         self._take(config)
         self._checks.again()
 
@@ -121,8 +121,14 @@ class Site:
         done = True
         if address is not None and self._server is None:
             try:
-                app = App(self._registry, self._overviews.latest, self._admits, self._questions)
-                server = Server(address, app, self._security)
+                app = App(
+                    self._registry,
+                    self._overviews.latest,
+                    self._admits,
+                    self._names,
+                    self._questions,
+                )
+                server = Server(address, app, self._security.tls)
             except OSError as error:
                 done = self._failed("metrics.address", f"{address.host}:{address.port}", error)
             else:
@@ -154,6 +160,10 @@ class Site:
 
     def _admits(self, authorization: str) -> bool:
         return self._security.admits(authorization)
+
+    def _names(self) -> Sequence[str]:
+        metrics = self._current().metrics
+        return (*metrics.host_names, *([metrics.address.host] if metrics.address else ()))
 
     def _current(self) -> Config:
         assert self._config is not None

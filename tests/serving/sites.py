@@ -98,11 +98,13 @@ class Served:
         method: str = "GET",
         tls: ssl.SSLContext | None = None,
         headers: dict[str, str] | None = None,
+        client: str = HOST,
     ) -> Answer:
+        ends: dict[str, Any] = {"timeout": 20, "source_address": (client, 0)}
         connection = (
-            http.client.HTTPConnection(HOST, self.port, timeout=20)
+            http.client.HTTPConnection(HOST, self.port, **ends)
             if tls is None
-            else http.client.HTTPSConnection(HOST, self.port, timeout=20, context=tls)
+            else http.client.HTTPSConnection(HOST, self.port, context=tls, **ends)
         )
         try:
             connection.request(method, path, headers=headers or {})

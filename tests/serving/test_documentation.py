@@ -10,7 +10,7 @@ from typing import Any
 
 from shapleyprio.config import MetricsSection
 from shapleyprio.service.steering import MISSED_CYCLES, SHORTEST_PATIENCE
-from shapleyprio.serving import checks, overview, server
+from shapleyprio.serving import checks, guesses, overview, server
 from shapleyprio.serving.page import REFRESH_SECONDS
 from shapleyprio.store import DriftRow
 from tests.service.consortium import NAME, NOW, Service
@@ -44,7 +44,7 @@ def test_the_json_has_the_keys_that_are_served(opened: Served, steered: Service)
 
 
 def test_the_settings_are_those_there_are() -> None:
-    text = block("toml").replace("# tls_client_ca", "tls_client_ca")
+    text = block("toml").replace("# tls_client_ca", "tls_client_ca").replace("# host", "host")
     settings = tomllib.loads(text)["metrics"]
     assert settings.keys() == MetricsSection.model_fields.keys()
     MetricsSection(**settings)
@@ -52,9 +52,12 @@ def test_the_settings_are_those_there_are() -> None:
 
 def test_the_addresses_and_limits_are_those_there_are(opened: Served) -> None:
     listed = re.findall(r"^\| `(/[\w/]*)`", TEXT, flags=re.MULTILINE)
-    assert set(listed) == set(opened.site._server.application._routes)  # type: ignore[union-attr]
+    assert set(listed) == set(opened.site._server._connections._app._routes)  # type: ignore[union-attr]
     assert (REFRESH_SECONDS, checks.CHECK_SECONDS) == (60, 600)
     assert (MISSED_CYCLES, SHORTEST_PATIENCE) == (3, 60)
     assert "three times `service.poll_interval`, at least a minute" in TEXT
-    assert (server.CONNECTIONS, server.TIMEOUT_SECONDS, overview.KEPT_SECONDS) == (32, 10, 2)
+    assert (server.CONNECTIONS, server.CONNECTIONS_OF_ONE) == (256, 128)
+    assert (server.REQUEST_SECONDS, server.ANSWER_SECONDS, overview.KEPT_SECONDS) == (10, 90, 2)
+    assert (server.AT_ONCE, server.LARGEST_HEAD) == (16, 16 * 1024)
+    assert (guesses.FREE_GUESSES, guesses.SECONDS_A_GUESS) == (5, 10)
     assert "every 10 minutes" in TEXT

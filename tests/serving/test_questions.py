@@ -285,7 +285,7 @@ def test_the_socket_answers_questions_and_nothing_else(asked: Asked) -> None:
     with socket.socket(socket.AF_UNIX) as one:
         one.connect(str(asked.socket))
         one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-        assert one.recv(100).startswith(b"HTTP/1.0 400")
+        assert one.recv(100).startswith(b"HTTP/1.1 400")
 
 
 def test_no_header_makes_somebody_else(asked: Asked) -> None:
