@@ -136,7 +136,10 @@ def _on_rank(
         return ["No cycle has succeeded yet, so ranks are not known."]
     if ranked is None:
         which = f"account {' and '.join(accounts)}" if accounts else "its account"
-        return [f"No organization claims {which}, so it gets no points from us."]
+        return [
+            f"No organization claims {which}, or the account or the partition is left out, so it "
+            "gets no points from us."
+        ]
     before = sum(ranked.before.values())
     stand = "wait" if influence else "are ahead"
     if before == 1:

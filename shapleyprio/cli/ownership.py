@@ -6,7 +6,7 @@ import os
 import pwd
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 from rich.console import Console
@@ -24,11 +24,12 @@ from shapleyprio.cli.ownership_tables import (
     render_ownership,
 )
 from shapleyprio.config import Config, connect
-from shapleyprio.config.membership import Membership, membership
+from shapleyprio.config.membership import Membership, configured_membership
 from shapleyprio.fairness.tenure import Kind, Tenures
 from shapleyprio.service.dry_run import private_copy
 from shapleyprio.service.lease import SHORTEST_SECONDS, Lease
 from shapleyprio.service.ownership import (
+    KINDS,
     CorrectedOwnership,
     Correction,
     Holders,
@@ -73,7 +74,7 @@ def command(context: click.Context, config_path: Path, *, json_file: Path | None
     """Show who owned which account and node since when, or correct it.
 
     Without a command it lists every account and node that was heard of with all its holders, the
-    first one first, and the corrections that there were.
+    first one first, partitions that were ever left out, and the corrections that there were.
     """
     if context.invoked_subcommand is not None:
         return
@@ -89,9 +90,7 @@ def command(context: click.Context, config_path: Path, *, json_file: Path | None
 @command.command("set")
 @click.argument("name", metavar="NODE|ACCOUNT")
 @click.argument("organization")
-@click.option(
-    "--kind", type=click.Choice(get_args(Kind)), help="What is meant, where both have that name."
-)
+@click.option("--kind", type=click.Choice(KINDS), help="What is meant, where both have that name.")
 @correction_options
 def set_(
     name: str, organization: str, kind: Kind | None, config_path: Path, **options: Any
@@ -118,8 +117,9 @@ def recount(config_path: Path, **options: Any) -> None:
     """Count since a date as if the configuration had always been what it is now.
 
     Every account and node of the cluster becomes that organization's which the configuration gives
-    it to. With --since always the ledger is that of a new store. It is only shown unless --yes is
-    given, and then kept on record. Stop the daemon before.
+    it to, and accounts and partitions are left out or not as it says. With --since always the
+    ledger is that of a new store. It is only shown unless --yes is given, and then kept on record.
+    Stop the daemon before.
     """
 
     def choose(_config: Config, members: Membership, _tenures: Tenures) -> Holders:
@@ -141,7 +141,7 @@ def _correct(
     slurm = connect(config)
     cluster = cluster_of(config, slurm)
     layout, at = slurm.layout(), slurm.controller().time
-    members = membership(config.organizations, layout, config.fairness.leave_out_accounts)
+    members = configured_membership(config, layout)
 
     def run(store: ClusterStore) -> tuple[Holders, CorrectedOwnership]:
         holders = choose(config, members, read_ownership(store).tenures)

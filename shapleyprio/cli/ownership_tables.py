@@ -8,13 +8,12 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from shapleyprio.cli.instants import ALWAYS
-from shapleyprio.cli.tables import add_row, make_room, plain_table
+from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable
 from shapleyprio.config.membership import Membership
 from shapleyprio.fairness.ledger import Standing
-from shapleyprio.fairness.tenure import Kind, Tenures
+from shapleyprio.fairness.tenure import NOBODY, Kind, Tenures
 from shapleyprio.service.accounting import CorrectedTenures
 from shapleyprio.service.moves import called, holds_nothing, in_words
 from shapleyprio.service.ownership import (
@@ -33,6 +32,11 @@ LINES_SHOWN = 20
 
 Held = tuple[tuple[str, int | None], ...]
 """Organizations that held something one after the other, each with its first second."""
+
+KINDS_LISTED: tuple[Kind, ...] = (*KINDS, "partition")
+
+ALWAYS_TAKING_PART: Held = ((NOBODY, None),)
+"""The history of most partitions, which is not worth a line."""
 
 Change = tuple[Kind, str, Held, Held]
 """A node or an account: its kind, its name, and its holders before and after a correction."""
@@ -81,23 +85,32 @@ def listing_as_json(ownership: Ownership, without_any: Sequence[str]) -> dict[st
 def render_ownership(console: Console, ownership: Ownership, without_any: Sequence[str]) -> None:
     """Prints who held what since when; names with the same history share their lines."""
     click.echo(visible(f"{ownership.cluster} counts from {clock_time(ownership.opened)}"))
-    table = plain_table("what")
-    for heading in ("organization", "since"):
-        table.add_column(heading, no_wrap=True)
-    for kind in KINDS:
-        for held, names in _by_history(ownership.tenures, kind).items():
-            what = in_words(kind, names)
-            for organization, since in held:
-                add_row(table, what, called(organization), _since(since))
-                what = ""
-    make_room(console, [table])
-    console.print(table)
+    console.print(_tenures(ownership.tenures))
     for name in without_any:
         click.echo(visible(holds_nothing(name)))
     if ownership.correctable > ownership.opened:
         click.echo(f"can be corrected since {clock_time(ownership.correctable)}")
     for line in _corrections(ownership.corrections):
         click.echo(visible(line))
+
+
+def _tenures(tenures: Tenures) -> FittingTable:
+    rows = [
+        ("" if number else in_words(kind, names), called(holder, kind), _since(since))
+        for kind in KINDS_LISTED
+        for held, names in _by_history(tenures, kind).items()
+        if (kind, held) != ("partition", ALWAYS_TAKING_PART)
+        for number, (holder, since) in enumerate(held)
+    ]
+    what, holders, seconds = zip(*rows, strict=True) if rows else ((), (), ())
+    return FittingTable(
+        [
+            FittingColumn(heading="what", cells=what, kind=Cells.TEXT),
+            FittingColumn(heading="organization", cells=holders, kind=Cells.NAME),
+            FittingColumn(heading="since", cells=seconds),
+        ],
+        empty="nothing was ever heard of",
+    )
 
 
 def _by_history(tenures: Tenures, kind: Kind) -> dict[Held, list[str]]:
@@ -168,7 +181,6 @@ def render_outcome(
     if len(shown) < len(lines):
         click.echo(f"{count(len(lines) - len(shown), 'more line')}; --verbose shows them")
     table = _standings(found)
-    make_room(console, [table])
     console.print(table)
     click.echo(f"as of {clock_time(found.t)}, with direct contributions")
     if done:
@@ -177,16 +189,20 @@ def render_outcome(
         click.echo("nothing is changed yet; stop the daemon and add --yes to do it")
 
 
-def _standings(found: CorrectedOwnership) -> Table:
-    table = plain_table("organization", "earned", "→", "got", "→", "served", "→")
-    earned, got, served = (
-        [of(standings, found.all_parts) for standings in (found.before, found.after)]
-        for of in (_earned, _got, _served)
-    )
-    for name in found.after:
-        cells = [one[name] for pair in (earned, got, served) for one in pair]
-        table.add_row(visible(name), *cells)
-    return table
+def _standings(found: CorrectedOwnership) -> FittingTable:
+    names = list(found.after)
+    columns = [FittingColumn(heading="organization", cells=names, kind=Cells.NAME)]
+    for heading, of, leaves in (
+        ("earned", _earned, 1),
+        ("got", _got, 2),
+        ("served", _served, None),
+    ):
+        before, after = (of(each, found.all_parts) for each in (found.before, found.after))
+        columns += [
+            FittingColumn(heading=heading, cells=[before[name] for name in names], leaves=leaves),
+            FittingColumn(heading="→", cells=[after[name] for name in names], leaves=leaves),
+        ]
+    return FittingTable(columns)
 
 
 def _earned(standings: Mapping[str, Standing], _all_parts: int) -> dict[str, str]:
@@ -223,14 +239,14 @@ def _changes(changes: Iterable[Change]) -> Iterator[str]:
     for kind, name, before, after in changes:
         grouped.setdefault((kind, before, after), []).append(name)
     for (kind, before, after), names in grouped.items():
-        yield f"{in_words(kind, names)}: {_in_words(before)} → {_in_words(after)}"
+        yield f"{in_words(kind, names)}: {_in_words(kind, before)} → {_in_words(kind, after)}"
 
 
-def _in_words(held: Held) -> str:
+def _in_words(kind: Kind, held: Held) -> str:
     return ", ".join(
-        f"{called(organization)} {_since(since)}"
+        f"{called(organization, kind)} {_since(since)}"
         if since is None
-        else f"{called(organization)} since {_since(since)}"
+        else f"{called(organization, kind)} since {_since(since)}"
         for organization, since in held
     )
 
@@ -245,8 +261,8 @@ def objections(holders: Holders, members: Membership) -> Iterator[str]:
                 grouped.setdefault((kind, configured[kind][name]), []).append(name)
     for (kind, holder), given in grouped.items():
         yield (
-            f"the configuration gives {in_words(kind, given)} to {called(holder)}: that counts "
-            "from the daemon's next cycle on"
+            f"the configuration gives {in_words(kind, given)} to {called(holder, kind)}: that "
+            "counts from the daemon's next cycle on"
         )
 
 

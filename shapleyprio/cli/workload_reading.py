@@ -20,7 +20,7 @@ from shapleyprio.replay.choices import (
 )
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.log import Log
-from shapleyprio.replay.organizations import consortium_of, load_organizations
+from shapleyprio.replay.organizations import consortium_by
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.sacct import XDMOD_FIELDS
 from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
@@ -102,7 +102,7 @@ def split_fields(text: str) -> tuple[str, ...]:
 def consortium_for(parameters: WorkloadParameters, log: Log) -> Consortium:
     """Returns the organizations with their jobs and processors."""
     if parameters.organizations is not None:
-        return consortium_of(log, load_organizations(parameters.organizations))
+        return consortium_by(parameters.organizations, log)
     assert parameters.deal_users is not None
     return deal(
         log,

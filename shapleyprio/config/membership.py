@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
+from shapleyprio.config.model import Config
 from shapleyprio.config.organization import Organization
 from shapleyprio.config.values import host_list
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
@@ -20,7 +21,7 @@ class Unknown:
     """Something the configuration names and Slurm does not have.
 
     Attributes:
-        organization: who names it; LEFT_OUT for `fairness.leave_out_accounts`.
+        organization: who names it; LEFT_OUT for what `fairness` leaves out.
         kind: what it should be.
         name: the account or partition, or all such nodes as one host list.
     """
@@ -38,6 +39,7 @@ class Membership:
         nodes: every node of the cluster -> its owner, NOBODY if it has none.
         accounts: every account of the cluster -> its organization, NOBODY if it has none,
             LEFT_OUT if it is left out.
+        partitions: every partition of the cluster -> NOBODY, LEFT_OUT if it is left out.
         contested: node -> the organizations that claim it with equal right, if several do; its
             owner is the first of them.
         unknown: what is named and does not exist.
@@ -45,6 +47,7 @@ class Membership:
 
     nodes: Mapping[str, str]
     accounts: Mapping[str, str]
+    partitions: Mapping[str, str]
     contested: Mapping[str, tuple[str, ...]]
     unknown: tuple[Unknown, ...]
 
@@ -61,7 +64,10 @@ class _Claims:
 
 
 def membership(
-    organizations: Sequence[Organization], layout: Layout, left_out: Sequence[str] = ()
+    organizations: Sequence[Organization],
+    layout: Layout,
+    left_out: Sequence[str] = (),
+    left_out_partitions: Sequence[str] = (),
 ) -> Membership:
     """Applies the configuration's claims to the cluster.
 
@@ -74,6 +80,7 @@ def membership(
         organizations: in the order of the configuration.
         layout: the cluster.
         left_out: accounts whose jobs count for nobody.
+        left_out_partitions: so for partitions.
     """
     nodes, contested = node_owners(
         organizations,
@@ -83,6 +90,9 @@ def membership(
     return Membership(
         nodes=nodes,
         accounts=_accounts(organizations, layout.accounts, left_out),
+        partitions={
+            name: LEFT_OUT if name in left_out_partitions else NOBODY for name in layout.partitions
+        },
         contested=contested,
         unknown=(
             *(unknown for one in organizations for unknown in _unknown(one, layout)),
@@ -91,21 +101,40 @@ def membership(
                 for account in left_out
                 if account not in layout.accounts
             ),
+            *(
+                Unknown(LEFT_OUT, "partition", partition)
+                for partition in left_out_partitions
+                if partition not in layout.partitions
+            ),
         ),
     )
 
 
-def claims_of(organizations: Sequence[Organization], accounts: Mapping[str, str]) -> Claims:
+def configured_membership(config: Config, layout: Layout) -> Membership:
+    """Applies all that a configuration says of the cluster; `membership` says how."""
+    fairness = config.fairness
+    return membership(
+        config.organizations, layout, fairness.leave_out_accounts, fairness.leave_out_partitions
+    )
+
+
+def claims_of(
+    organizations: Sequence[Organization],
+    accounts: Mapping[str, str],
+    left_out_partitions: Collection[str] = (),
+) -> Claims:
     """Returns for which organization the things count that a channel may write to.
 
     Args:
         organizations: in the order of the configuration.
         accounts: account -> organization, LEFT_OUT among them.
+        left_out_partitions: whose jobs are nobody's.
     """
     accounts = {
         account: NOBODY if holder == LEFT_OUT else holder for account, holder in accounts.items()
     }
-    return Claims(accounts, qos={each.qos: each.name for each in organizations if each.qos})
+    qos = {each.qos: each.name for each in organizations if each.qos}
+    return Claims(accounts, qos, frozenset(left_out_partitions))
 
 
 def host_list_of(nodes: Sequence[str]) -> str:

@@ -101,6 +101,12 @@ class FairnessSection(ConfigSection):
         "jobs, and no priority is written to them.",
         ["test", "staff"],
     )
+    leave_out_partitions: Names = key(
+        (),
+        "Partitions whose jobs take no part, such as those for tests and maintenance, whoever's "
+        "they are: as with leave_out_accounts.",
+        ["test"],
+    )
     since: Instant = key(
         None,
         "Work done before it does not count. One horizon before the first start if left out; a "

@@ -63,6 +63,7 @@ class Run:
     Attributes:
         key: identity on its cluster.
         label, account, user, state: as accounted.
+        partition: where it ran; empty where that is not known.
         release: second from which it could start, such as the end of a hold, or its submission
             where that is not known; not after its start.
         limit: seconds it may execute; None where unlimited or not known.
@@ -76,6 +77,7 @@ class Run:
     label: str
     account: str
     user: str
+    partition: str = ""
     state: str
     release: int
     limit: int | None
@@ -116,6 +118,7 @@ def run_of(record: JobRecord) -> Run | None:
         label=record.label,
         account=record.account,
         user=record.user,
+        partition=record.partition,
         state=record.state,
         release=min(release, record.start),
         limit=record.limit,

@@ -1,8 +1,8 @@
-"""The history of who held which node and which account, and the meaning of a run under it."""
+"""The history of who held which node, account and partition, and what a run means under it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -10,23 +10,26 @@ from typing import Literal
 from shapleyprio.fairness.runs import Run
 
 NOBODY = ""
-"""Stands for the organization of a node nobody owns and of an account nobody claims."""
+"""Stands for the organization of a node nobody owns and of an account nobody claims, and for the
+holder of every partition that takes part."""
 
 LEFT_OUT = " left out"
-"""Stands for the organization of an account whose jobs count for nobody at all; no organization
-has a name that begins with a blank."""
+"""Stands for the holder of an account or a partition whose jobs count for nobody at all; no
+organization has a name that begins with a blank."""
 
-Kind = Literal["node", "account"]
+Kind = Literal["node", "account", "partition"]
 
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
     """A node owned, or an account claimed, by one organization from one second to another.
 
+    No organization holds a partition: it takes part or is left out.
+
     Attributes:
-        kind: ``node`` or ``account``.
-        name: of the node or account.
-        organization: its holder, NOBODY if it had none, LEFT_OUT for an account left out.
+        kind: ``node``, ``account`` or ``partition``.
+        name: of it.
+        organization: its holder, NOBODY if it had none, LEFT_OUT where it was left out.
         since: first second, None for "always before".
         until: second after the last, None while it lasts.
     """
@@ -40,12 +43,12 @@ class Tenure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A node or an account that has passed from one organization to another.
+    """A node, an account or a partition that has passed from one holder to another.
 
     Attributes:
-        kind: ``node`` or ``account``.
+        kind: ``node``, ``account`` or ``partition``.
         name: of it.
-        before, after: organizations, NOBODY for none.
+        before, after: organizations, NOBODY for none, LEFT_OUT where it is left out.
         since: first second for which it counts as the later one's.
     """
 
@@ -78,7 +81,7 @@ class Allocation:
 
 
 class Tenures:
-    """The history of ownership: for every node and account a row of tenures without gaps.
+    """The history of ownership: for all nodes, accounts and partitions tenures without gaps.
 
     A name that was never heard of belongs to NOBODY.
     """
@@ -95,11 +98,11 @@ class Tenures:
             yield from rows
 
     def knows(self, kind: Kind, name: str) -> bool:
-        """Returns whether the node or account was ever heard of."""
+        """Returns whether such a node, account or partition was ever heard of."""
         return (kind, name) in self._rows
 
     def of(self, kind: Kind, name: str) -> list[Tenure]:
-        """Returns all tenures of a node or account, the oldest first."""
+        """Returns all tenures of a node, account or partition, the oldest first."""
         return list(self._rows.get((kind, name), ()))
 
     def holder(self, kind: Kind, name: str, second: int) -> str:
@@ -109,6 +112,14 @@ class Tenures:
         """
         found = self._found(kind, name, second)
         return NOBODY if found == LEFT_OUT else found
+
+    def left_out_partitions(self, second: int) -> frozenset[str]:
+        """Returns the partitions that are left out at that second."""
+        return frozenset(
+            name
+            for kind, name in self._rows
+            if kind == "partition" and self._found(kind, name, second) == LEFT_OUT
+        )
 
     def _found(self, kind: Kind, name: str, second: int) -> str:
         rows = self._rows.get((kind, name), ())
@@ -173,7 +184,7 @@ class Tenures:
         return changed
 
     def correct(self, kind: Kind, name: str, organization: str, since: int | None) -> bool:
-        """Makes a node or account an organization's from then on, whatever counted until now.
+        """Makes something an organization's from then on, whatever counted until now.
 
         Args:
             kind: what the name is.
@@ -197,9 +208,9 @@ class Tenures:
         return rows != old
 
     def allocations(self, run: Run) -> tuple[Allocation, ...]:
-        """Returns what a run means for whom, cut where a node or the account changed hands.
+        """Returns what a run means for whom, cut where something of it changed hands.
 
-        While its account is left out a run means nothing for anybody.
+        While its account or its partition is left out a run means nothing for anybody.
         """
         until = run.end if run.paused_at is None else run.paused_at
         cuts = self._cuts(names_of(run), run.begin, until)
@@ -208,7 +219,7 @@ class Tenures:
             if begin is None or begin == end:
                 continue
             organization = self._found("account", run.account, begin)
-            if organization == LEFT_OUT:
+            if LEFT_OUT in {organization, self._found("partition", run.partition, begin)}:
                 continue
             by_owner: dict[str, int] = {}
             for node, processors in run.processors.items():
@@ -233,5 +244,24 @@ class Tenures:
 
 
 def names_of(run: Run) -> list[tuple[Kind, str]]:
-    """Returns the account and the nodes of a run, whose holders decide what it means for whom."""
-    return [("account", run.account), *(("node", node) for node in run.processors)]
+    """Returns all of a run whose holders decide what it means for whom: account, partition, nodes.
+
+    A partition that is not known is not among them.
+    """
+    partition: list[tuple[Kind, str]] = [("partition", run.partition)] if run.partition else []
+    return [("account", run.account), *partition, *(("node", node) for node in run.processors)]
+
+
+def takes_part(partitions: str, left_out: Collection[str]) -> bool:
+    """Returns whether a waiting job may start where jobs count.
+
+    Args:
+        partitions: in which it may start, with commas between.
+        left_out: partitions.
+
+    >>> takes_part("test,batch", {"test"})
+    True
+    >>> takes_part("test", {"test"})
+    False
+    """
+    return not left_out or any(name not in left_out for name in partitions.split(","))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.config import Organization, load_config
+from shapleyprio.config import Config, Organization, load_config
 from shapleyprio.config.membership import node_owners
 from shapleyprio.errors import Remedy
 from shapleyprio.replay.errors import LogError, WorkloadError
@@ -25,14 +25,40 @@ def load_organizations(path: Path) -> tuple[Organization, ...]:
         WorkloadError: there is no such file.
         ConfigError: it is not a valid configuration.
     """
+    return _load(path).organizations
+
+
+def consortium_by(path: Path, log: Log) -> Consortium:
+    """Applies a file with `[[organization]]` tables to a log, as `consortium_of` says.
+
+    What its table `fairness` leaves out counts for nobody.
+
+    Raises:
+        WorkloadError: there is no such file, or its organizations and the log do not fit.
+        ConfigError: it is not a valid configuration.
+        LogError: a list of nodes cannot be read.
+    """
+    config = _load(path)
+    left_out = {
+        "account": config.fairness.leave_out_accounts,
+        "partition": config.fairness.leave_out_partitions,
+    }
+    return consortium_of(log, config.organizations, left_out)
+
+
+def _load(path: Path) -> Config:
     if not path.exists():
         raise WorkloadError(
             f"{path}: no such file; name one with [[organization]] tables", Remedy.DEAL_USERS
         )
-    return load_config(path).organizations
+    return load_config(path)
 
 
-def consortium_of(log: Log, organizations: Sequence[Organization]) -> Consortium:
+def consortium_of(
+    log: Log,
+    organizations: Sequence[Organization],
+    left_out: Mapping[str, Collection[str]] | None = None,
+) -> Consortium:
     """Applies the organizations' claims to a log.
 
     A job belongs to the organization that claims its account; if nobody does, its user, then its
@@ -50,6 +76,8 @@ def consortium_of(log: Log, organizations: Sequence[Organization]) -> Consortium
     Args:
         log: all jobs.
         organizations: in the order of the configuration.
+        left_out: "account" and "partition" -> those whose jobs are nobody's. A log that names
+            organizations lacks such jobs already.
 
     Raises:
         WorkloadError: no job belongs to any of them, or the log does not say how many processors
@@ -58,6 +86,8 @@ def consortium_of(log: Log, organizations: Sequence[Organization]) -> Consortium
     """
     names = tuple(organization.name for organization in organizations)
     organization = _organization_of_jobs(log, organizations)
+    if "organization" not in log.labels:
+        organization[_left_out(log, left_out or {})] = UNKNOWN
     placed, in_use = None, None
     if log.placed is not None:
         placed = _merged(log.placed, _recoding(log.placed.owners.names, names), names)
@@ -113,6 +143,15 @@ def _organization_of_jobs(log: Log, organizations: Sequence[Organization]) -> ND
             f"{log.source}: none of its jobs belongs to an organization, and of what organizations "
             f"can claim it has {known}; compare the names in the [[organization]] tables with it"
         )
+    return found
+
+
+def _left_out(log: Log, left_out: Mapping[str, Collection[str]]) -> NDArray[np.bool_]:
+    found = np.zeros(len(log.job), dtype=np.bool_)
+    for kind, names in left_out.items():
+        if kind in log.labels:
+            column = log.labels[kind]
+            found |= np.array([*(name in names for name in column.names), False])[column.codes]
     return found
 
 

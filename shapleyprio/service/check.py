@@ -7,7 +7,13 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from shapleyprio.config import Config
-from shapleyprio.config.membership import Membership, Unknown, claims_of, host_list_of, membership
+from shapleyprio.config.membership import (
+    Membership,
+    Unknown,
+    claims_of,
+    configured_membership,
+    host_list_of,
+)
 from shapleyprio.estimation.packages import REMEDY, missing_packages
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.scale import scale
@@ -60,8 +66,8 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     if isinstance(layout, Finding):
         yield layout
         return
-    members = membership(config.organizations, layout, config.fairness.leave_out_accounts)
-    claims = claims_of(config.organizations, members.accounts)
+    members = configured_membership(config, layout)
+    claims = claims_of(config.organizations, members.accounts, config.fairness.leave_out_partitions)
     yield from _cluster(config, layout)
     yield from _release(layout)
     yield from _enforcement(config, layout)
@@ -71,6 +77,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     yield from _processors(config, members, layout)
     yield from _weights(config, layout)
     yield from _channel(config, claims, layout)
+    yield from _left_out_partitions(config)
     yield from _inquiries(config, slurm, layout, claims)
     yield from _privilege(config, slurm)
     queue = _ask(slurm.pending, "the queue")
@@ -79,9 +86,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
         return
     yield from _queue(config, claims, queue)
     if config.push.table is not None:
-        yield from check_table(
-            config.push.table, layout, members.accounts, queue.jobs, controller.time
-        )
+        yield from check_table(config.push.table, layout, claims, queue.jobs, controller.time)
 
 
 def _rule(config: Config) -> Iterator[Finding]:
@@ -226,12 +231,25 @@ def _not_in_slurm(unknown: Unknown, layout: Layout) -> Finding:
     }[unknown.kind]
     return Finding(
         Severity.ERROR,
-        "fairness.leave_out_accounts"
+        f"fairness.leave_out_{unknown.kind}s"
         if unknown.organization == LEFT_OUT
         else f"organization {unknown.organization}",
         f"Slurm knows no {unknown.kind} {unknown.name}",
         f"did you mean {near[0]!r}?" if near else f"correct the name; {listing} lists them",
     )
+
+
+def _left_out_partitions(config: Config) -> Iterator[Finding]:
+    channel = CHANNELS[config.push.channel]
+    if config.fairness.leave_out_partitions and not channel.per_job:
+        yield Finding(
+            Severity.NOTICE,
+            "fairness.leave_out_partitions",
+            f"nobody earns or gets anything by their jobs, but these have the points of their "
+            f"{channel.carrier} all the same, for push.channel is {channel.name!r}",
+            'unless this is meant, set push.channel = "site_factor", or give them accounts of '
+            "their own and add these to fairness.leave_out_accounts",
+        )
 
 
 def _organizations(config: Config, members: Membership) -> Iterator[Finding]:

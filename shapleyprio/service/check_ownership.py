@@ -8,7 +8,7 @@ from shapleyprio.config import Config
 from shapleyprio.config.membership import Membership
 from shapleyprio.fairness.tenure import Move, Tenures
 from shapleyprio.service.moves import together
-from shapleyprio.service.ownership import KINDS, holders_in
+from shapleyprio.service.ownership import holders_in
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import Store, StoreError
 from shapleyprio.wording import clock_time
@@ -58,9 +58,8 @@ def _findings(moves: Iterable[Move], since: str, remedy: str) -> Iterator[Findin
 
 def _next(tenures: Tenures, members: Membership, now: int) -> Iterator[Move]:
     """Yields what the next cycle will find in other hands than the store has it."""
-    holders = holders_in(members)
-    for kind in KINDS:
-        for name, after in holders[kind].items():
+    for kind, holders in holders_in(members).items():
+        for name, after in holders.items():
             rows = tenures.of(kind, name)
             if rows and rows[-1].organization != after:
                 before = rows[-1].organization

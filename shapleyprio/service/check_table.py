@@ -6,10 +6,11 @@ import os
 import pwd
 import socket
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.points_table import TableError, read_table
 from shapleyprio.slurm.port import Layout, PendingJob, SubmissionSettings
@@ -21,7 +22,7 @@ PLUGIN = "lua"
 def check_table(
     path: Path,
     layout: Layout,
-    accounts: Mapping[str, str],
+    claims: Claims,
     pending: Sequence[PendingJob],
     now: int,
 ) -> Iterator[Finding]:
@@ -30,7 +31,7 @@ def check_table(
     Args:
         path: of the table.
         layout: the cluster.
-        accounts: account -> organization, NOBODY among them.
+        claims: for which organization jobs count.
         pending: the jobs that wait.
         now: Slurm's clock, seconds since the epoch.
     """
@@ -52,7 +53,7 @@ def check_table(
         )
         return
     yield from _permissions(path, layout.submission)
-    yield from _content(path, accounts, pending, now)
+    yield from _content(path, claims, pending, now)
 
 
 def _permissions(path: Path, submission: SubmissionSettings) -> Iterator[Finding]:
@@ -90,7 +91,7 @@ def _permissions(path: Path, submission: SubmissionSettings) -> Iterator[Finding
 
 
 def _content(
-    path: Path, accounts: Mapping[str, str], pending: Sequence[PendingJob], now: int
+    path: Path, claims: Claims, pending: Sequence[PendingJob], now: int
 ) -> Iterator[Finding]:
     if not path.exists():
         yield Finding(
@@ -119,7 +120,7 @@ def _content(
             "start the daemon; if it runs, see its log",
         )
         return
-    claimed = {name for name, organization in accounts.items() if organization != NOBODY}
+    claimed = {name for name, holder in claims.accounts.items() if holder != NOBODY}
     if lacking := sorted(claimed - table.points.keys()):
         yield Finding(
             Severity.NOTICE,
@@ -127,7 +128,11 @@ def _content(
             f"{path} lacks {len(lacking)} accounts that organizations claim, such as {lacking[0]}",
             "the daemon takes new accounts over within ten minutes, or at a reload",
         )
-    without = [job for job in pending if job.site_factor == 0 and job.account in table.points]
+    without = [
+        job
+        for job in pending
+        if job.site_factor == 0 and job.account in table.points and claims.of(job) != NOBODY
+    ]
     if without:
         yield Finding(
             Severity.WARNING,

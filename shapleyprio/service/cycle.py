@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from shapleyprio.config import Config
-from shapleyprio.config.membership import Membership, claims_of, membership
+from shapleyprio.config.membership import Membership, claims_of, configured_membership
 from shapleyprio.estimation.live import LiveEstimates
 from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
@@ -300,8 +300,7 @@ class Cycle:
         if refresh or self._layout is None:
             self._layout = self._slurm.layout()
             self._layout_read = now
-        left_out = self._config.fairness.leave_out_accounts
-        return membership(self._config.organizations, self._layout, left_out)
+        return configured_membership(self._config, self._layout)
 
     def _observe(self, report: CycleReport, opened: OpenLedger) -> Observation:
         queue = self._slurm.pending()
@@ -339,7 +338,7 @@ class Cycle:
         stamp = Stamp(report.number, report.t)
         channel = self._channel
         holders = observation.holders(*self._known_layout.accounts)
-        claims = claims_of(self._config.organizations, holders)
+        claims = claims_of(self._config.organizations, holders, observation.left_out)
         targets = channel.targets(self._slurm, observation.pending, claims)
         with self._store.reading() as view:
             managed = view.managed_values(channel.name)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.runs import Run
-from shapleyprio.fairness.tenure import Tenures
+from shapleyprio.fairness.tenure import NOBODY, Tenures, takes_part
 from shapleyprio.service.explain_facts import (
     Basis,
     JobExplanation,
@@ -97,7 +97,7 @@ def explain_job(
                     f"see `squeue -j {label}` and `sacct -j {label}`"
                 )
             pushes = _pushes_for(view, job)
-            organization = scene.holder(job.account)
+            organization = scene.organization_of(job)
     ahead, tied_ahead, own_ahead = scene.ahead_of(job)
     return JobExplanation(
         basis=scene.basis,
@@ -219,6 +219,7 @@ class _Scene:
         watermark = view.watermark()
         self._second = watermark.accounted_to if watermark else 0
         self.tenures = view.tenures()
+        self._left_out = self.tenures.left_out_partitions(self._second)
         cycle = view.cycle(standings[0].cycle) if standings else None
         estimated = estimate_behind(view, cycle) if cycle else None
         self.basis = Basis(
@@ -233,8 +234,11 @@ class _Scene:
             gains = estimated.gains if estimated else {}
             self.ranked = rank_organizations(standings, self._waiting(standings), gains)
 
-    def holder(self, account: str) -> str:
-        """Returns the organization whose account it is."""
+    def organization_of(self, job: PendingJob | Run) -> str:
+        """Returns the organization for which a job counts."""
+        return self._holder(job.account) if takes_part(job.partition, self._left_out) else NOBODY
+
+    def _holder(self, account: str) -> str:
         return self.tenures.holder("account", account, self._second)
 
     def ahead_of(self, job: PendingJob | None) -> tuple[int | None, int | None, int | None]:
@@ -242,11 +246,11 @@ class _Scene:
         if job is None:
             return None, None, None
         before = [other for other in self._queue.jobs if _in_slurm(other) < _in_slurm(job)]
-        own = self.holder(job.account)
+        own = self.organization_of(job)
         return (
             len(before),
             sum(other.priority == job.priority for other in before),
-            sum(self.holder(other.account) == own for other in before),
+            sum(self.organization_of(other) == own for other in before),
         )
 
     def jobs_by_organization(
@@ -258,10 +262,12 @@ class _Scene:
         """Returns the chosen jobs, and these accounts with or without jobs, by organization."""
         waiting = [job for job in self._queue.jobs if chosen(job)]
         running = [run for run in unfinished if chosen(run)]
-        used = {job.account for job in waiting} | {run.account for run in running}
         by_organization: dict[str, set[str]] = {}
-        for account in used.union(accounts):
-            by_organization.setdefault(self.holder(account), set()).add(account)
+        for account in accounts:
+            by_organization.setdefault(self._holder(account), set()).add(account)
+        jobs: list[PendingJob | Run] = [*waiting, *running]
+        for job in jobs:
+            by_organization.setdefault(self.organization_of(job), set()).add(job.account)
         return tuple(
             self._organization_jobs(organization, names, waiting, running)
             for organization, names in sorted(by_organization.items(), key=self._in_order)
@@ -274,7 +280,7 @@ class _Scene:
         waiting: Sequence[PendingJob],
         running: Sequence[Run],
     ) -> OrganizationJobs:
-        jobs = [job for job in waiting if job.account in accounts]
+        jobs = [job for job in waiting if self.organization_of(job) == organization]
         ready = [job for job in jobs if job.priority > 0]
         next_job = min(ready, key=_in_slurm, default=None)
         ahead, tied_ahead, own_ahead = self.ahead_of(next_job)
@@ -284,7 +290,7 @@ class _Scene:
             accounts=tuple(sorted(accounts)),
             waiting=len(jobs) if known else None,
             held=len(jobs) - len(ready) if known else None,
-            running=sum(run.account in accounts for run in running),
+            running=sum(self.organization_of(run) == organization for run in running),
             oldest=min(jobs, key=_by_age, default=None),
             next_job=next_job,
             ahead=ahead,
@@ -295,7 +301,7 @@ class _Scene:
     def _waiting(self, standings: Sequence[StandingRow]) -> Mapping[str, int]:
         if self._queue.failure is not None:
             return {row.organization: row.pending for row in standings}
-        return Counter(self.holder(job.account) for job in self._queue.jobs if job.priority > 0)
+        return Counter(self.organization_of(job) for job in self._queue.jobs if job.priority > 0)
 
     def _in_order(self, entry: tuple[str, set[str]]) -> tuple[int, str]:
         ranked = self.ranked.get(entry[0])

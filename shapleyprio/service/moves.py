@@ -9,13 +9,20 @@ from shapleyprio.fairness.tenure import NOBODY, Kind, Move
 from shapleyprio.wording import clock_time, listed
 
 
-def called(organization: str) -> str:
-    """Returns what people call an organization, or nobody, or what is left out."""
-    return "nobody" if organization == NOBODY else organization.strip()
+def called(holder: str, kind: Kind | None = None) -> str:
+    """Returns what people call an organization, or nobody, or what is left out.
+
+    Args:
+        holder: of a tenure.
+        kind: of what it holds; nobody holds partitions.
+    """
+    if holder != NOBODY:
+        return holder.strip()
+    return "taking part" if kind == "partition" else "nobody"
 
 
 def in_words(kind: Kind, names: Sequence[str]) -> str:
-    """Names nodes or accounts of one kind, such as ``nodes b[1-3]``."""
+    """Names nodes, accounts or partitions, such as ``nodes b[1-3]``."""
     if len(names) == 1:
         return f"{kind} {names[0]}"
     return f"{kind}s {host_list_of(names) if kind == 'node' else listed(sorted(names))}"
@@ -32,7 +39,7 @@ def together(moves: Iterable[Move]) -> list[tuple[str, str, int]]:
     for move in moves:
         groups.setdefault((move.since, move.kind, move.before, move.after), []).append(move.name)
     return [
-        (in_words(kind, names), f"{called(before)} → {called(after)}", since)
+        (in_words(kind, names), f"{called(before, kind)} → {called(after, kind)}", since)
         for (since, kind, before, after), names in groups.items()
     ]
 

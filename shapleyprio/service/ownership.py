@@ -22,6 +22,7 @@ from shapleyprio.store import CapacityRow, ClusterStore, CorrectionRow, Transact
 from shapleyprio.wording import clock_time
 
 KINDS: tuple[Kind, ...] = ("account", "node")
+"""What an organization can hold."""
 
 Holders = Mapping[Kind, Mapping[str, str]]
 """Kind -> name -> organization."""
@@ -161,7 +162,11 @@ def correct(store: ClusterStore, correction: Correction) -> CorrectedOwnership:
 
 def holders_in(members: Membership) -> Holders:
     """Returns who holds what by the configuration."""
-    return {"account": members.accounts, "node": members.nodes}
+    return {
+        "account": members.accounts,
+        "node": members.nodes,
+        "partition": members.partitions,
+    }
 
 
 def find(tenures: Tenures, text: str, kind: Kind | None) -> tuple[Kind, list[str]]:

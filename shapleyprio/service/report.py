@@ -16,6 +16,7 @@ from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service.accounting import Tally
 from shapleyprio.service.following import Foreign
 from shapleyprio.service.push import PushCounts
+from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.port import AdapterInUse, Node, PendingJob
 from shapleyprio.store import NewPush, StandingRow
 
@@ -116,7 +117,7 @@ class Observation:
         running: organization -> jobs that run.
         nodes: the cluster's nodes.
         tres: name under which a node offers its processors.
-        tenures: who holds which node and account.
+        tenures: who holds which node, account and partition.
         t: second for which all this counts.
     """
 
@@ -126,6 +127,11 @@ class Observation:
     tres: str
     tenures: Tenures
     t: int
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Partitions whose jobs count for nobody."""
+        return self.tenures.left_out_partitions(self.t)
 
     def holders(self, *others: str) -> dict[str, str]:
         """Returns the accounts of the jobs that wait -> organization, NOBODY among them.
@@ -138,8 +144,11 @@ class Observation:
 
     def waiting_jobs(self) -> Mapping[str, int]:
         """Returns organization -> its jobs that wait."""
-        holders = self.holders()
-        return Counter(holders[job.account] for job in self.pending)
+        claims = self._claims()
+        return Counter(claims.of(job) for job in self.pending)
+
+    def _claims(self) -> Claims:
+        return Claims(self.holders(), left_out_partitions=self.left_out)
 
     def startable_jobs(self) -> list[WaitingJob]:
         """Returns the jobs that could start, as far as an estimate can make use of them.
@@ -148,11 +157,11 @@ class Observation:
         """
         if self.tres != "cpu":
             return []
-        holders = self.holders()
+        claims = self._claims()
         return [
             WaitingJob(
                 job_id=job.job_id,
-                organization=holders[job.account],
+                organization=claims.of(job),
                 user=user_in_account(job.user, job.account),
                 release=job.release,
                 limit=job.limit,

@@ -168,6 +168,7 @@ run = _table(
     _required("nodes", JsonMapping()),
     Column("released", _SECOND, nullable=False, server_default="0"),
     _optional("time_limit", _SECOND),
+    Column("partition_name", Words(255), nullable=False, server_default=""),
     Index("run_by_end", "cluster", "end"),
 )
 

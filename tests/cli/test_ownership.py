@@ -225,3 +225,19 @@ def test_dates_are_local_unless_they_have_a_zone(text: str, second: int) -> None
     assert instant(text) == second
     if second:
         assert instant(clock_time(second)) == second
+
+
+def test_partitions_that_were_ever_left_out_are_listed_and_recounted(steered: CommandLine) -> None:
+    steered.slurm.wait(60)
+    steered.write(steered.file, PHYSICS, BIOLOGY, fairness={"leave_out_partitions": ["all"]})
+    assert steered.run("daemon", "--once").exit_code == 0
+    lines = steered.run("ownership").stdout.splitlines()
+    assert [line.split() for line in lines if "part" in line] == [
+        ["partition", "all", "taking", "part", "always"]
+    ]
+    assert ["left", "out", *clock_time(NOW + 70).split()] in [line.split() for line in lines]
+    result = steered.run(*RECOUNT)
+    assert result.stdout.splitlines()[0] == (
+        f"partition all: taking part always, left out since {clock_time(NOW + 70)} "
+        "→ left out always"
+    )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import CommandLine
 
 WIDTHS = (60, 80, 120, 200)
+CORRECTION = "ownership set a1 biology --since always"
 COMMANDS = (
     "status",
     "history",
@@ -39,6 +40,8 @@ COMMANDS = (
     "daemon --once --dry-run --verbose",
     "rollback --dry-run",
     "db status",
+    "ownership",
+    CORRECTION,
     "check",
 )
 HEADINGS = {
@@ -102,7 +105,11 @@ def test_on_a_terminal_no_number_is_cut_and_no_line_too_long(lived: CommandLine)
         assert whole, command
         for width in WIDTHS:
             lines = on_terminal(lived, command, width)
-            without_sentences = {"check": lines[1:], "status": lines[:4]}
+            without_sentences = {
+                "check": lines[1:],
+                "status": lines[:4],
+                CORRECTION: lines[1:4],
+            }
             table = without_sentences.get(command, lines)
             shown = [number for line in table for number in A_NUMBER.findall(line)]
             assert shown, command

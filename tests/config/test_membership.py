@@ -201,3 +201,11 @@ def test_an_account_below_one_of_an_organization_can_be_left_out() -> None:
         [Organization(name="a", accounts=("physics",))], cluster(accounts=parents), ["test"]
     )
     assert found.accounts == {"physics": "a", "test": LEFT_OUT, "nightly": LEFT_OUT}
+
+
+def test_partitions_take_part_unless_they_are_left_out() -> None:
+    layout = cluster("a", {"batch": "a", "test": "a"})
+    found = membership([Organization(name="a", partitions=("test",))], layout, (), ["test", "tst"])
+    assert found.partitions == {"batch": NOBODY, "test": LEFT_OUT}
+    assert found.nodes == {"a": "a"}
+    assert found.unknown == (Unknown(LEFT_OUT, "partition", "tst"),)

@@ -72,6 +72,7 @@ def a_run(
     processors: Mapping[str, int] | None = None,
     *,
     account: str = "phys",
+    partition: str = "",
     job_id: int = 1,
 ) -> Run:
     return Run(
@@ -79,6 +80,7 @@ def a_run(
         label=str(job_id),
         account=account,
         user="ann",
+        partition=partition,
         state="RUNNING" if end is None else "COMPLETED",
         release=0,
         limit=None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -252,13 +253,16 @@ def test_what_the_owners_gain_is_the_worth_of_the_run(
 
 
 @given(run=RUNS, earlier=st.sampled_from(ORGANIZATIONS), at=st.integers(0, 60))
-def test_from_when_its_account_is_left_out_a_run_means_nothing_for_anybody(
-    run: Run, earlier: str, at: int
+@pytest.mark.parametrize("kind", ["account", "partition"])
+def test_from_when_its_account_or_partition_is_left_out_a_run_means_nothing_for_anybody(
+    kind: Kind, run: Run, earlier: str, at: int
 ) -> None:
+    run = replace(run, partition="batch")
     tenures = Tenures()
     tenures.observe("account", {run.account: earlier}, 0)
+    tenures.observe("partition", {"batch": NOBODY}, 0)
     before = tenures.allocations(run)
-    tenures.observe("account", {run.account: LEFT_OUT}, at)
+    tenures.observe(kind, {run.account if kind == "account" else "batch": LEFT_OUT}, at)
     after = tenures.allocations(run)
     assert all(one.end is not None and one.end <= at for one in after if one.end != run.end)
     assert all(one.begin < at for one in after)
@@ -266,7 +270,17 @@ def test_from_when_its_account_is_left_out_a_run_means_nothing_for_anybody(
     assert [replace(one, end=min(one.end or at, at)) for one in after] == [
         one for one in clipped if one.end is not None and one.begin < one.end
     ]
-    assert tenures.holder("account", run.account, at) == NOBODY
+    if kind == "account":
+        assert tenures.holder("account", run.account, at) == NOBODY
+    else:
+        assert tenures.left_out_partitions(at) == {"batch"}
+
+
+def test_a_run_whose_partition_is_not_known_counts() -> None:
+    tenures = Tenures()
+    tenures.observe("partition", {"test": LEFT_OUT}, 0)
+    assert tenures.allocations(a_run(10, None, partition="test")) == ()
+    assert len(tenures.allocations(a_run(10, None))) == 1
 
 
 def test_an_account_that_was_always_left_out_never_meant_anything() -> None:

@@ -13,7 +13,12 @@ from shapleyprio.errors import Remedy
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.log import UNKNOWN, Log
-from shapleyprio.replay.organizations import consortium_of, load_organizations, most_in_use
+from shapleyprio.replay.organizations import (
+    consortium_by,
+    consortium_of,
+    load_organizations,
+    most_in_use,
+)
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.workload import Consortium
 from shapleyprio.slurm.text import hosts
@@ -35,6 +40,21 @@ def applied(log: Log, **claims: dict[str, Any]) -> Consortium:
 
 
 # whose jobs
+
+
+def test_accounts_and_partitions_that_the_file_leaves_out_count_for_nobody(tmp_path: Path) -> None:
+    log = log_of(
+        [0] * 4,
+        account=["a", "a", "test", "a"],
+        user=["u", "u", "u", "u"],
+        partition=["batch", "debug", "batch", None],
+    )
+    file = tmp_path / "o.toml"
+    file.write_text(
+        '[fairness]\nleave_out_accounts = ["test"]\nleave_out_partitions = ["debug"]\n'
+        '[[organization]]\nname = "a"\naccounts = ["a"]\nusers = ["u"]\nprocessors = 1\n'
+    )
+    assert consortium_by(file, log).organization.tolist() == [0, UNKNOWN, UNKNOWN, 0]
 
 
 def test_an_account_outranks_a_user_a_group_and_a_queue_in_this_order() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.service.check_table import check_table
+from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.points_table import PointsTable, write_table
 from shapleyprio.slurm.port import Layout, SubmissionSettings
@@ -42,7 +43,7 @@ def file(slurm: Cluster) -> Iterator[Path]:
 
 def found(slurm: Cluster, file: Path, settings: SubmissionSettings = GOOD) -> list[Finding]:
     layout: Layout = replace(slurm.layout(), submission=settings)
-    findings = list(check_table(file, layout, ACCOUNTS, slurm.jobs(), slurm.now))
+    findings = list(check_table(file, layout, Claims(ACCOUNTS), slurm.jobs(), slurm.now))
     assert all(one.remedy and "\n" not in one.message + one.remedy for one in findings)
     return findings
 

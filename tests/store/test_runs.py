@@ -30,6 +30,7 @@ PLACED_RUN = st.tuples(
         label=WORD,
         account=WORD,
         user=WORD,
+        partition=WORD,
         state=WORD,
         release=SECOND,
         limit=st.none() | SECOND,

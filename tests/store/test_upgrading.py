@@ -207,7 +207,7 @@ def test_runs_of_before_are_released_when_submitted_and_keep_their_allocations(
         store.upgrade()
         with store.cluster("c").transaction() as rows:
             ((run, allocations),) = rows.all_runs()
-            assert (run.release, run.limit) == (BEGIN - 5, None)
+            assert (run.release, run.limit, run.partition) == (BEGIN - 5, None, "")
             assert allocations == (Allocation("physics", "biology", 2, BEGIN, None),)
             rows.observe_capacities({"physics": 2}, BEGIN)
             assert rows.capacities() == [

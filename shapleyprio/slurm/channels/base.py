@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shapleyprio.fairness.scale import Scale
-from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.slurm.findings import Finding
 from shapleyprio.slurm.port import Layout, PendingJob, Slurm
 
@@ -58,15 +58,23 @@ class Claims:
     Attributes:
         accounts: account -> organization; jobs of other accounts are NOBODY's.
         qos: QOS -> organization, in the order of the configuration.
+        left_out_partitions: jobs that can start nowhere else are NOBODY's.
     """
 
     accounts: Mapping[str, str] = field(default_factory=dict)
     qos: Mapping[str, str] = field(default_factory=dict)
+    left_out_partitions: Collection[str] = ()
 
     @classmethod
     def of_nobody(cls, keys: Iterable[str]) -> Claims:
         """Returns claims under which the targets with these keys are NOBODY's."""
         return cls(qos=dict.fromkeys(keys, NOBODY))
+
+    def of(self, job: PendingJob) -> str:
+        """Returns the organization of a waiting job, NOBODY if it has none."""
+        if not takes_part(job.partition, self.left_out_partitions):
+            return NOBODY
+        return self.accounts.get(job.account, NOBODY)
 
 
 class Channel(ABC):

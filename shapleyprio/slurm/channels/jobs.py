@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Layout, PendingJob, Slurm
@@ -34,7 +33,7 @@ class _JobChannel(Channel):
                 key=self.key_of(job),
                 base_key=str(job.array_job_id),
                 label=job.label,
-                organization=claims.accounts.get(job.account, NOBODY),
+                organization=claims.of(job),
                 value=value,
             )
             for job in pending

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from shapleyprio.fairness.scale import Scale
-from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Layout, PendingJob, Slurm
@@ -103,7 +102,7 @@ class Qos(Channel):
         own = {organization: qos for qos, organization in claims.qos.items()}
         strays: Counter[tuple[str, str]] = Counter()
         for job in pending:
-            name = claims.accounts.get(job.account, NOBODY)
+            name = claims.of(job)
             if own.get(name) not in {None, job.qos}:
                 strays[name, job.qos] += 1
         for (name, qos), count in strays.items():
