@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from rich.console import Console
-from rich.table import Table
 
 from shapleyprio.audit.auditing import Audit
 from shapleyprio.audit.findings import caveats, stability, verdict
 from shapleyprio.audit.stability import Coalition
-from shapleyprio.cli.tables import plain_table
+from shapleyprio.cli.tables import FittingTable, table_of
 from shapleyprio.cli.workload_tables import announce
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.results import jobs_of
@@ -30,12 +29,11 @@ EVERYBODY = "together"
 
 def render(console: Console, log: Log, audit: Audit) -> None:
     """Prints everything."""
-    sections = list(_sections(log, audit))
-    announce(console, log, audit.workload, [table for _, table, _ in sections])
+    announce(console, log, audit.workload)
     for line in (verdict(audit), stability(audit)):
         console.print()
         console.print(line, markup=False, soft_wrap=True)
-    for title, table, legend in sections:
+    for title, table, legend in _sections(log, audit):
         console.print()
         console.print(title, markup=False, style="bold", soft_wrap=True)
         console.print(table)
@@ -46,7 +44,7 @@ def render(console: Console, log: Log, audit: Audit) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, Table, str]]:
+def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]:
     """Yields title, table and legend of each section."""
     fair = audit.reference.result.schedule.policy
     estimated = "" if audit.orderings is None else f", estimated from {audit.orderings} orderings"
@@ -82,82 +80,90 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, Table, str]]:
     )
 
 
-def _drifts(audit: Audit) -> Table:
+def _drifts(audit: Audit) -> FittingTable:
     compared = [assessed for assessed in audit.schedules if assessed is not audit.reference]
     names = [assessed.result.schedule.policy for assessed in compared]
     columns = ("processors", "jobs", *(f"{name} drift" for name in names))
-    table = plain_table("organization", *columns, *(f"{name} delay" for name in names))
+    rows = []
     jobs, workload = jobs_of(audit.workload), audit.workload
     for u, name in enumerate(workload.organizations):
         drifts = (
             assessed.result.drifts[u] for assessed in compared if assessed.result.drifts is not None
         )
-        table.add_row(
-            name,
-            whole(int(workload.owned[u])),
-            whole(jobs[u]),
-            *(delay(-drift) for drift in drifts),
-            *(delay(assessed.delays[u]) for assessed in compared),
+        rows.append(
+            (
+                name,
+                whole(int(workload.owned[u])),
+                whole(jobs[u]),
+                *(delay(-drift) for drift in drifts),
+                *(delay(assessed.delays[u]) for assessed in compared),
+            )
         )
-    table.add_row(
-        EVERYBODY,
-        whole(workload.system_processors),
-        whole(sum(jobs)),
-        *(duration(float(assessed.result.unfairness or 0)) for assessed in compared),
-        *(delay(-sum(assessed.result.drifts or (), Fraction(0))) for assessed in compared),
+    rows.append(
+        (
+            EVERYBODY,
+            whole(workload.system_processors),
+            whole(sum(jobs)),
+            *(duration(float(assessed.result.unfairness or 0)) for assessed in compared),
+            *(delay(-sum(assessed.result.drifts or (), Fraction(0))) for assessed in compared),
+        )
     )
-    return table
+    return table_of(("organization", *columns, *(f"{name} delay" for name in names)), rows)
 
 
-def _carried(audit: Audit, matrix: Sequence[Sequence[int]]) -> Table:
+def _carried(audit: Audit, matrix: Sequence[Sequence[int]]) -> FittingTable:
     names = audit.workload.organizations
     nobody = any(row[-1] for row in matrix)
     rows = [row if nobody else row[:-1] for row in matrix]
-    table = plain_table("jobs of", *names, *(["nobody"] if nobody else []), EVERYBODY)
-    for name, row in zip(names, rows, strict=True):
-        table.add_row(name, *map(_processor_hours, row), _processor_hours(sum(row)))
     sums = [sum(column) for column in zip(*rows, strict=True)]
-    table.add_row(EVERYBODY, *map(_processor_hours, sums), _processor_hours(sum(sums)))
-    return table
+    lines = [
+        (name, *map(_processor_hours, row), _processor_hours(sum(row)))
+        for name, row in zip((*names, EVERYBODY), (*rows, sums), strict=True)
+    ]
+    headings = ("jobs of", *names, *(["nobody"] if nobody else []), EVERYBODY)
+    return table_of(headings, lines, kept=(EVERYBODY,))
 
 
-def _over_time(log: Log, audit: Audit) -> Table:
-    table = plain_table("from", *audit.workload.organizations)
+def _over_time(log: Log, audit: Audit) -> FittingTable:
+    rows: list[tuple[str, ...]] = []
     totals = [0] * len(audit.workload.organizations)
     for period in audit.periods:
         row = period.used if period.lent is None else period.lent
-        table.add_row(_moment(log, audit, period.start), *_signed(audit, row))
+        rows.append((_moment(log, audit, period.start), *_signed(audit, row)))
         totals = [total + added for total, added in zip(totals, row, strict=True)]
-    table.add_row("in all", *_signed(audit, totals))
-    return table
+    rows.append(("in all", *_signed(audit, totals)))
+    return table_of(("from", *audit.workload.organizations), rows)
 
 
-def _stability(audit: Audit) -> Table:
+def _stability(audit: Audit) -> FittingTable:
     sampled = "" if audit.orderings is None else "sampled "
     total, names = audit.schedules[0].stability.coalitions, audit.workload.organizations
-    table = plain_table("schedule", f"gaining of {total:,} {sampled}coalitions", *_GAIN)
-    table.add_column("strongest reason to leave")
+    rows: list[tuple[str, ...]] = []
     for assessed in audit.schedules:
         found = assessed.stability
         first = (assessed.result.schedule.policy, whole(found.gaining))
         if found.strongest is None or found.strongest_relative is None:
-            table.add_row(*first, *("" for _ in _GAIN), "nobody")
+            rows.append((*first, *("" for _ in _GAIN), "nobody"))
             continue
-        table.add_row(*first, *_gain(found.strongest), found.strongest.named(names))
+        rows.append((*first, *_gain(found.strongest), found.strongest.named(names)))
         if found.strongest_relative != found.strongest:
             relative = found.strongest_relative
-            table.add_row("", "", *_gain(relative), f"{relative.named(names)} (relatively)")
-    return table
+            rows.append(("", "", *_gain(relative), f"{relative.named(names)} (relatively)"))
+    who = "strongest reason to leave"
+    gaining = f"gaining of {total:,} {sampled}coalitions"
+    return table_of(("schedule", gaining, *_GAIN, who), rows, texts=(who,))
 
 
-def _alone(audit: Audit) -> Table:
-    table = plain_table(
-        "organization", *(assessed.result.schedule.policy for assessed in audit.schedules)
-    )
-    for u, name in enumerate(audit.workload.organizations):
-        gains = (assessed.stability.organizations[u].earlier for assessed in audit.schedules)
-        table.add_row(name, *map(_ahead, gains))
-    return table
+def _alone(audit: Audit) -> FittingTable:
+    rows = [
+        (
+            name,
+            *(_ahead(each.stability.organizations[u].earlier) for each in audit.schedules),
+        )
+        for u, name in enumerate(audit.workload.organizations)
+    ]
+    policies = (assessed.result.schedule.policy for assessed in audit.schedules)
+    return table_of(("organization", *policies), rows)
 
 
 _GAIN = ("relative", "alone", "if fair")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from shapleyprio.audit.auditing import Audit, audit
 from shapleyprio.audit.results import audit_as_json
 from shapleyprio.cli.audit_tables import render
@@ -13,6 +11,7 @@ from shapleyprio.cli.json_output import write_json
 from shapleyprio.cli.parameters import AuditParameters
 from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.reporting import publish
+from shapleyprio.cli.tables import standard_output
 from shapleyprio.cli.workload_reading import complain, consortium_for, workload_for
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.log import Log
@@ -39,7 +38,7 @@ def audit_log(parameters: AuditParameters) -> None:
     )
     complain(log)
     if show:
-        render(Console(highlight=False), log, found)
+        render(standard_output(highlight=False), log, found)
 
 
 def audit_of(parameters: AuditParameters, workload: Workload, bar: ProgressBar) -> Audit:

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from shapleyprio.bench import cycles, steady
 from shapleyprio.bench.ingest import OF_RECORDS, ingest
@@ -22,6 +21,7 @@ from shapleyprio.cli.options import count_option, poll_interval_option
 from shapleyprio.cli.parameters import BenchParameters
 from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.refusals import refuse_missing_directories
+from shapleyprio.cli.tables import standard_output, table_of
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.wording import three_digits
@@ -31,8 +31,6 @@ ON_LOGS = ("estimators", "predictors", "manipulations", "organizations")
 
 PARTS = ("cycle", "ingest", "steady", "replay", "all", *ON_LOGS, "recompute", "slurm")
 MOST_ORGANIZATIONS = 16
-MIN_WIDTH = 40
-"""Columns of the text; where it does not fit, terminals wrap lines."""
 
 WIDEST_TABLE = 1_000
 PENDING = 5_000
@@ -131,7 +129,7 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     here = machine()
     rows = [asdict(measurement) | {"met": measurement.met} for measurement in measurements]
     if write_json(json_file, {"machine": asdict(here), "measurements": rows}):
-        render(Console(), here, measurements)
+        render(standard_output(), here, measurements)
 
 
 def print_what_is_left_out(logs: Path | None) -> None:
@@ -232,28 +230,21 @@ def measure_slurm(
 def render(console: Console, here: Machine, measurements: list[Measurement]) -> None:
     """Prints the table."""
     console.print(f"{here.cores} cores, {here.cpu}, {here.python}", highlight=False)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="underline")
-    table.add_column("part", no_wrap=True)
-    table.add_column("what was measured", min_width=MIN_WIDTH)
-    for heading in ("runs", "median", "worst", "target"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("")
-    for measurement in measurements:
-        table.add_row(
-            measurement.name,
-            measurement.what,
-            str(measurement.runs),
-            _amount(measurement.value, measurement.unit),
-            _amount(measurement.worst, measurement.unit),
-            _target(measurement),
-            {True: "met", False: "missed", None: ""}[measurement.met],
+    rows = [
+        (
+            one.name,
+            one.what,
+            str(one.runs),
+            _amount(one.value, one.unit),
+            _amount(one.worst, one.unit),
+            _target(one),
+            {True: "met", False: "missed", None: ""}[one.met],
         )
-    for column in table.columns:
-        if column.no_wrap:  # which rich does not take into account when it measures
-            column.min_width = max(len(str(cell)) for cell in column.cells)
-    as_wide_as_needed = console.options.update(max_width=WIDEST_TABLE)
-    console.width = max(console.width, console.measure(table, options=as_wide_as_needed).minimum)
-    console.print(table)
+        for one in measurements
+    ]
+    what = "what was measured"
+    headings = ("part", what, "runs", "median", "worst", "target", "")
+    console.print(table_of(headings, rows, kept=("median", ""), texts=(what,)))
 
 
 def _target(measurement: Measurement) -> str:

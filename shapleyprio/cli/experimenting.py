@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
-from rich.table import Table as RichTable
 
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import write_json
 from shapleyprio.cli.parameters import SLURM_WORKERS, ExperimentParameters
 from shapleyprio.cli.remedies import remedies_of
 from shapleyprio.cli.reporting import publish
-from shapleyprio.cli.tables import make_room, plain_table
+from shapleyprio.cli.tables import FittingTable, standard_output, table_of
 from shapleyprio.errors import Remedy, ReplayError
 from shapleyprio.experiment.cells import (
     Experiment,
@@ -110,7 +109,7 @@ def write_and_show(parameters: ExperimentParameters, made: Experiment, rows: Seq
     if parameters.results_file is not None:
         write_rows(parameters.results_file, rows)
     if parameters.json_file is None or write_json(parameters.json_file, as_json(made, rows, lines)):
-        render(Console(highlight=False), made, rows, lines)
+        render(standard_output(highlight=False), made, rows, lines)
 
 
 def render(console: Console, made: Experiment, rows: Sequence[Row], lines: Sequence[Line]) -> None:
@@ -118,7 +117,6 @@ def render(console: Console, made: Experiment, rows: Sequence[Row], lines: Seque
     tables = [(title_of(group), summary_table(made, of)) for group, of in groups_of(lines)]
     own = made.tables(rows) if made.tables is not None else ()
     tables += [(table.title, own_table(table)) for table in own]
-    make_room(console, (table for _, table in tables))
     console.print(f"{made.name}: {made.description}", markup=False, soft_wrap=True)
     notes = dict.fromkeys(note for table in own for note in table.notes)
     for title, table in tables:
@@ -167,32 +165,31 @@ def title_of(group: Group) -> str:
     )
 
 
-def summary_table(made: Experiment, lines: Sequence[Line]) -> RichTable:
+def summary_table(made: Experiment, lines: Sequence[Line]) -> FittingTable:
     """Makes a line for each of those that are compared."""
     failed = any(line.failed for line in lines)
     headings = ["mean", "95 % interval", "st. dev.", "median", "wins", "ties", "count"]
-    table = plain_table(made.by[-1], *headings, *(["failed"] if failed else []))
+    rows = []
     for line in lines:
         interval = [] if line.low is None or line.high is None else [line.low, line.high]
-        table.add_row(
-            str(line.group[made.by[-1]]),
-            shown(line.mean),
-            " to ".join(map(decimal, interval)) or MISSING,
-            shown(line.deviation),
-            shown(line.median),
-            *(whole(count) for count in (line.wins, line.ties, line.count)),
-            *([whole(line.failed)] if failed else []),
+        rows.append(
+            (
+                str(line.group[made.by[-1]]),
+                shown(line.mean),
+                " to ".join(map(decimal, interval)) or MISSING,
+                shown(line.deviation),
+                shown(line.median),
+                *(whole(count) for count in (line.wins, line.ties, line.count)),
+                *([whole(line.failed)] if failed else []),
+            )
         )
-    return table
+    with_failed = ["failed"] if failed else []
+    return table_of([made.by[-1], *headings, *with_failed], rows, kept=["mean", *with_failed])
 
 
-def own_table(table: ExperimentTable) -> RichTable:
+def own_table(table: ExperimentTable) -> FittingTable:
     """Returns a preset's table as it is printed."""
-    first, *others = table.header
-    printed = plain_table(first, *others)
-    for line in table.lines:
-        printed.add_row(*map(shown, line))
-    return printed
+    return table_of(table.header, [[shown(value) for value in line] for line in table.lines])
 
 
 def shown(value: str | float | None) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from shapleyprio.cli.common import cluster_of, load, stored_cluster, termination_unwinds
 from shapleyprio.cli.groups import GroupOfCommands
@@ -23,6 +22,7 @@ from shapleyprio.cli.ownership_tables import (
     render_outcome,
     render_ownership,
 )
+from shapleyprio.cli.tables import standard_output
 from shapleyprio.config import Config, connect
 from shapleyprio.config.membership import Membership, configured_membership
 from shapleyprio.fairness.tenure import Kind, Tenures
@@ -84,7 +84,7 @@ def command(context: click.Context, config_path: Path, *, json_file: Path | None
     names = [organization.name for organization in config.organizations]
     without_any = ownership.tenures.without_any(names)
     if write_json(json_file, listing_as_json(ownership, without_any)):
-        render_ownership(Console(), ownership, without_any)
+        render_ownership(standard_output(), ownership, without_any)
 
 
 @command.command("set")
@@ -168,7 +168,7 @@ def _correct(
         with termination_unwinds(), private_copy(config.store.url, cluster) as (copy, _):
             holders, found = run(copy)
     if write_json(json_file, outcome_as_json(found, done=yes)):
-        render_outcome(Console(), found, done=yes, verbose=verbose)
+        render_outcome(standard_output(), found, done=yes, verbose=verbose)
         for line in objections(holders, members):
             click.echo(visible(line))
 

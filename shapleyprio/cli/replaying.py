@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from shapleyprio.cli.json_output import write_json
 from shapleyprio.cli.parameters import ReplayParameters
 from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.reporting import publish
-from shapleyprio.cli.tables import plain_table
+from shapleyprio.cli.tables import FittingTable, standard_output, table_of
 from shapleyprio.cli.workload_reading import complain, workload_for
 from shapleyprio.cli.workload_tables import LEGEND, announce, organizations_table
 from shapleyprio.output import whole_file
@@ -32,7 +31,7 @@ from shapleyprio.replay.results import (
 )
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload, with_history
-from shapleyprio.wording import decimal, percent
+from shapleyprio.wording import decimal, duration, percent
 
 if TYPE_CHECKING:
     from shapleyprio.report import Page
@@ -103,7 +102,7 @@ def write_and_show(
     )
     complain(log)
     if show:
-        render(Console(highlight=False), log, workload, results)
+        render(standard_output(highlight=False), log, workload, results)
 
 
 def page_of(
@@ -120,9 +119,8 @@ def page_of(
 
 def render(console: Console, log: Log, workload: Workload, results: Sequence[Result]) -> None:
     """Prints the tables, and what was left out."""
-    tables = [policies_table(results), organizations_table(workload, results)]
-    announce(console, log, workload, tables)
-    for table in tables:
+    announce(console, log, workload)
+    for table in (policies_table(results), organizations_table(workload, results)):
         console.print()
         console.print(table)
     if results[0].unfairness is not None:
@@ -133,20 +131,20 @@ def render(console: Console, log: Log, workload: Workload, results: Sequence[Res
         console.print(f"left out: {reasons}", markup=False, soft_wrap=True)
 
 
-def policies_table(results: Sequence[Result]) -> Table:
+def policies_table(results: Sequence[Result]) -> FittingTable:
     """Makes a line for each policy."""
-    against_ref = [] if results[0].unfairness is None else ["Δψ/p_tot"]
+    against_ref = () if results[0].unfairness is None else ("Δψ/p_tot",)
     headings = ("mean wait", "95 % wait", "slowdown", "utilization", "seconds")
-    table = plain_table("policy", *against_ref, *headings)
-    for result in results:
-        measures = result.measures
-        table.add_row(
+    rows = [
+        (
             result.schedule.policy,
-            *([] if result.unfairness is None else [f"{decimal(result.unfairness)} s"]),
-            f"{decimal(measures.mean_wait)} s",
-            f"{measures.wait_95th_percentile:,} s",
-            decimal(measures.mean_bounded_slowdown),
-            percent(measures.utilization),
+            *(() if result.unfairness is None else (duration(float(result.unfairness)),)),
+            duration(float(result.measures.mean_wait)),
+            duration(result.measures.wait_95th_percentile),
+            decimal(result.measures.mean_bounded_slowdown),
+            percent(result.measures.utilization),
             f"{result.schedule.seconds:.3g}",
         )
-    return table
+        for result in results
+    ]
+    return table_of(("policy", *against_ref, *headings), rows, kept=against_ref)

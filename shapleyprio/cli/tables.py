@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -161,38 +161,48 @@ def _widths(columns: Sequence[FittingColumn], room: int) -> list[int]:
     return widths
 
 
-def standard_output() -> Console:
-    """Returns the console of standard output; a pipe or a file has room for everything."""
-    console = Console()
+def standard_output(*, highlight: bool = True) -> Console:
+    """Returns the console of standard output; a pipe or a file has room for everything.
+
+    Args:
+        highlight: let rich color numbers in sentences.
+    """
+    console = Console(highlight=highlight)
     if not console.is_terminal:
         console.width = WIDEST_TABLE
     return console
 
 
-def plain_table(first: str, *numbers: str) -> Table:
-    """Returns a table without lines.
+def table_of(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    kept: Collection[str] = (),
+    texts: Collection[str] = (),
+) -> FittingTable:
+    """Returns a table whose first column has names, and the others numbers.
+
+    Where there is little room, the last columns leave first.
 
     Args:
-        first: heading of the first column, which holds names.
-        numbers: headings of columns to the right of it.
+        headings: of the columns.
+        rows: cells for each.
+        kept: headings of columns that never leave.
+        texts: headings of columns with sentences or lists of names, which never leave either.
     """
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="underline")
-    table.add_column(first, no_wrap=True)
-    for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
-
-
-def add_row(table: Table, *cells: str) -> None:
-    """Adds a row of texts that may come from outside: they are shown as they are."""
-    table.add_row(*(Text(visible(cell)) for cell in cells))
-
-
-def make_room(console: Console, tables: Iterable[Table]) -> None:
-    """Widens a console until no table is cut off; terminals wrap."""
-    wide = console.options.update(max_width=WIDEST_TABLE)
-    needed = (console.measure(table, options=wide).maximum for table in tables)
-    console.width = max(console.width, *needed, 1)
+    columns = []
+    for number, heading in enumerate(headings):
+        kind = Cells.TEXT if heading in texts else Cells.NUMBER if number else Cells.NAME
+        stays = kind is not Cells.NUMBER or heading in kept
+        columns.append(
+            FittingColumn(
+                heading=heading,
+                cells=[row[number] for row in rows],
+                kind=kind,
+                leaves=None if stays else len(headings) - number,
+            )
+        )
+    return FittingTable(columns)
 
 
 def standings_table(

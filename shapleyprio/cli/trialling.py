@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from shapleyprio.cli.json_output import write_json
 from shapleyprio.cli.parameters import TrialParameters
 from shapleyprio.cli.progress import progress_bars
-from shapleyprio.cli.tables import plain_table
+from shapleyprio.cli.tables import FittingTable, standard_output, table_of
 from shapleyprio.cli.trial_progress import watching
 from shapleyprio.cli.workload_reading import complain, workload_for
 from shapleyprio.cli.workload_tables import LEGEND, announce, organizations_table
@@ -32,7 +31,7 @@ from shapleyprio.trial.preparing import (
 )
 from shapleyprio.trial.report import ArmResult
 from shapleyprio.trial.steering import Pace
-from shapleyprio.wording import decimal, percent, whole
+from shapleyprio.wording import duration, percent, whole
 
 AS_SIMULATED = (
     "what the arm's policy makes of the same jobs in a simulation, released when Slurm got them, "
@@ -109,7 +108,7 @@ def write_and_show(
     if parameters.json_file is None or write_json(
         parameters.json_file, prepared.as_json(arms, with_jobs=parameters.jobs)
     ):
-        render(Console(highlight=False), prepared, arms)
+        render(standard_output(highlight=False), prepared, arms)
 
 
 def render(console: Console, prepared: PreparedTrial, arms: Sequence[ArmResult]) -> None:
@@ -119,7 +118,7 @@ def render(console: Console, prepared: PreparedTrial, arms: Sequence[ArmResult])
     drifts = organizations_table(workload, [*policies, *(arm.result for arm in arms)])
     tables = [arms_table(workload, policies, arms), drifts]
     jobs = "jobs of one processor (wide ones became several)"
-    announce(console, prepared.log, workload, tables, jobs=jobs)
+    announce(console, prepared.log, workload, jobs=jobs)
     version = arms[0].trace.slurm_version
     minutes = max(arm.trace.real_seconds for arm in arms) / 60
     console.print(
@@ -134,34 +133,44 @@ def render(console: Console, prepared: PreparedTrial, arms: Sequence[ArmResult])
     console.print(f"{LEGEND}; as simulated: {AS_SIMULATED}", style="dim", soft_wrap=True)
 
 
-def arms_table(workload: Workload, policies: Sequence[Result], arms: Sequence[ArmResult]) -> Table:
+def arms_table(
+    workload: Workload, policies: Sequence[Result], arms: Sequence[ArmResult]
+) -> FittingTable:
     """Makes a line for each arm, and for each simulated policy."""
     waits = ("mean wait", "95 % wait")
     counts = ("started", "missing", "mean lag", "95 % lag")
-    table = plain_table("arm", "Δψ/p_tot", "as simulated", *waits, "utilization", *counts)
     length = workload.window.length
-    for result in policies:
-        started = int((result.schedule.start < length) @ result.schedule.copies)
-        table.add_row(f"{result.schedule.policy} (simulated)", *_cells(result, ""), whole(started))
-    for arm in arms:
-        table.add_row(
+    rows = [
+        (
+            f"{result.schedule.policy} (simulated)",
+            *_cells(result, ""),
+            whole(int((result.schedule.start < length) @ result.schedule.copies)),
+            *("" for _ in counts[1:]),
+        )
+        for result in policies
+    ]
+    rows += [
+        (
             arm.trace.arm.name,
-            *_cells(arm.result, f"{decimal(arm.model.unfairness or 0)} s"),
+            *_cells(arm.result, duration(float(arm.model.unfairness or 0))),
             whole(len(arm.executed.schedule.job)),
             whole(arm.executed.missing),
-            f"{decimal(arm.mean_lag)} s",
-            f"{arm.lag_95th_percentile:,} s",
+            duration(arm.mean_lag),
+            duration(arm.lag_95th_percentile),
         )
-    return table
+        for arm in arms
+    ]
+    headings = ("arm", "Δψ/p_tot", "as simulated", *waits, "utilization", *counts)
+    return table_of(headings, rows, kept=("Δψ/p_tot",))
 
 
 def _cells(result: Result, model: str) -> tuple[str, ...]:
     measures = result.measures
     assert result.unfairness is not None, "ref is always simulated"
     return (
-        f"{decimal(result.unfairness)} s",
+        duration(float(result.unfairness)),
         model,
-        f"{decimal(measures.mean_wait)} s",
-        f"{measures.wait_95th_percentile:,} s",
+        duration(float(measures.mean_wait)),
+        duration(measures.wait_95th_percentile),
         percent(measures.utilization),
     )

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from shapleyprio.cli.json_output import write_json
 from shapleyprio.cli.parameters import ListedTrial, TrialsParameters
-from shapleyprio.cli.tables import make_room, plain_table
+from shapleyprio.cli.tables import FittingTable, standard_output, table_of
 from shapleyprio.cli.trial_progress import watching
 from shapleyprio.cli.trialling import (
     AS_SIMULATED,
@@ -92,28 +90,27 @@ def _run(
 def _write_and_show(parameters: TrialsParameters, kept: Mapping[str, dict[str, Any]]) -> None:
     compared = [ComparedTrial.from_json(name, report) for name, report in kept.items()]
     if write_json(parameters.json_file, dict(kept)):
-        console = Console(highlight=False)
-        table = trials_table([*compared, mean_of(compared)])
-        make_room(console, [table])
-        console.print(table)
+        console = standard_output(highlight=False)
+        console.print(trials_table([*compared, mean_of(compared)]))
         console.print()
         console.print(LEGEND, style="dim", soft_wrap=True)
 
 
-def trials_table(compared: Sequence[ComparedTrial]) -> Table:
+def trials_table(compared: Sequence[ComparedTrial]) -> FittingTable:
     """Makes a line for each trial, the last one being their mean."""
     arms = [arm for arm in ARMS if any(arm in trial.arms for trial in compared)]
     simulated = (f"{name} (simulated)" for name in SHOWN)
-    table = plain_table("trial", "jobs", *simulated, *arms, "mean lag")
-    for trial in compared:
-        table.add_row(
+    rows = [
+        (
             trial.name,
             whole(trial.jobs),
             *(f"{decimal(trial.simulated[name])} s" for name in SHOWN),
             *(_arm_cell(trial, arm) for arm in arms),
             f"{decimal(trial.mean_lag)} s",
         )
-    return table
+        for trial in compared
+    ]
+    return table_of(("trial", "jobs", *simulated, *arms, "mean lag"), rows, kept=arms)
 
 
 def _arm_cell(trial: ComparedTrial, arm: str) -> str:

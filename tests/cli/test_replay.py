@@ -64,7 +64,7 @@ def test_tables_for_people() -> None:
     assert lines[policies + 1].split() == [*headings, "utilization", "seconds"]
     rows = [line.split()[0] for line in lines[policies + 2 : organizations]]
     assert rows == ["ref", "directcontr", "fairshare", "recorded"]
-    assert lines[policies + 2].split()[1:3] == ["0.00", "s"]
+    assert lines[policies + 2].split()[1:3] == ["0", "s"]
     assert lines[organizations + 1].split() == [
         *("organization", "processors", "jobs", "directcontr", "fairshare", "recorded")
     ]
