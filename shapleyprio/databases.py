@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
+from urllib.parse import quote, quote_plus
 
 from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,11 @@ DRIVERS = {
 }
 """Scheme of a URL -> what speaks to that server, unless the scheme names a driver of its own."""
 
+SHOWN = frozenset({"charset", "connect_timeout", "host", "mode", "port", "sslmode", "unix_socket"})
+"""Keys of a URL's query whose values may be seen. Drivers have many others that hold secrets."""
+
+HIDDEN = "***"
+
 
 def database_url(text: str) -> URL:
     """Reads the URL of a database, and completes it by the driver.
@@ -38,7 +47,10 @@ def database_url(text: str) -> URL:
         sqlalchemy.exc.ArgumentError: it is none, or of no kind of database that there is; its
             message may repeat a password.
     """
-    url = make_url(text)
+    try:
+        url = make_url(text)
+    except ValueError:  # of a port that is no number, and that is part of a password
+        raise ArgumentError("it cannot be read") from None
     driver = DRIVERS.get(url.drivername)
     if driver is not None:
         url = url.set(drivername=driver.name)
@@ -49,3 +61,50 @@ def database_url(text: str) -> URL:
 def extra_with(package: str) -> str | None:
     """Returns the extra of shapleyprio that brings a driver; None for a driver of others."""
     return next((one.extra for one in DRIVERS.values() if one.package == package), None)
+
+
+def without_password(text: str) -> str:
+    """Returns the text itself, or a database's URL with all that is secret in it hidden.
+
+    >>> without_password("postgresql://fair:Xy1@db/fair?sslmode=require&sslpassword=Xy2")
+    'postgresql://fair:***@db/fair?sslmode=require&sslpassword=***'
+    >>> without_password("/var/log/2026.swf")
+    '/var/log/2026.swf'
+    """
+    if "://" not in text:
+        return text
+    try:
+        return shown_url(make_url(text))
+    except (ArgumentError, ValueError):
+        return f"{text.partition('://')[0]}://{HIDDEN}"
+
+
+def shown_url(url: URL) -> str:
+    """Returns a URL for people, with all that is secret in it hidden."""
+    shown = url.set(query={}).render_as_string(hide_password=True)
+    query = [f"{key}={value if key in SHOWN else HIDDEN}" for key, value in _query(url)]
+    return shown + ("?" + "&".join(query) if query else "")
+
+
+def secrets_of(url: URL) -> tuple[str, ...]:
+    """Returns what is hidden of a URL."""
+    found = {value for key, value in _query(url) if key not in SHOWN}
+    return tuple({str(url.password or ""), *found} - {""})
+
+
+def hide(secrets: Collection[str], text: str) -> str:
+    """Returns a text in which none of these can be read: who knows what a driver repeats?"""
+    written = {
+        way(secret) for secret in secrets for way in (str, partial(quote, safe=""), quote_plus)
+    }
+    for word in sorted(written, key=len, reverse=True):  # one may be part of another
+        text = text.replace(word, HIDDEN)
+    return text
+
+
+def _query(url: URL) -> list[tuple[str, str]]:
+    return [
+        (key, value)
+        for key, values in url.query.items()
+        for value in ([values] if isinstance(values, str) else values)
+    ]

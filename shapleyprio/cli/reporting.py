@@ -111,6 +111,8 @@ def command_line() -> str:
 
 def _typed(parameter: click.Parameter, value: Any) -> list[str]:
     if isinstance(parameter, click.Argument):
+        from shapleyprio.databases import without_password  # it takes a moment
+
         logs = value if isinstance(value, tuple) else (value,)
         return [without_password(str(log)) for log in logs]
     if isinstance(parameter, click.Option) and parameter.is_flag:
@@ -122,14 +124,3 @@ def _typed(parameter: click.Parameter, value: Any) -> list[str]:
     if OPTION in parameter.opts:
         return [f"{parameter.opts[0]}={value}"]  # its value may be left out, and a word follow
     return [parameter.opts[0], str(value)]
-
-
-def without_password(text: str) -> str:
-    """Returns the text itself, or the URL of a store with its password hidden."""
-    if "://" not in text:
-        return text
-    from sqlalchemy import make_url
-
-    url = make_url(text)
-    secret = {key: "***" for key in url.query if "passw" in key.lower()}
-    return url.update_query_dict(secret).render_as_string(hide_password=True)

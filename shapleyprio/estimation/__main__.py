@@ -1,16 +1,18 @@
 """The worker: answers every request on standard input with a line on standard output.
 
-Its arguments are the store's URL, the cluster, the bytes of memory that it may take, and its
-lifeline.
+Its arguments are the cluster, the bytes of memory that it may take, and its lifeline. The store's
+URL is in its environment.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
 from shapleyprio.estimation.messages import EstimateAnswer, EstimateRequest, EstimateResult
 from shapleyprio.estimation.packages import REMEDY
+from shapleyprio.estimation.worker import STORE
 from shapleyprio.store import Store, StoreError
 from shapleyprio.workers import be_worker
 
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Answers requests until the daemon is gone."""
-    url, cluster, memory_limit, lifeline = sys.argv[1:]
+    cluster, memory_limit, lifeline = sys.argv[1:]
     be_worker(int(lifeline), int(memory_limit))
-    worker = _Worker(url, cluster, int(memory_limit))
+    worker = _Worker(os.environ[STORE], cluster, int(memory_limit))
     for line in sys.stdin:
         print(worker.answer(EstimateRequest.from_json(line)).as_json(), flush=True)
 

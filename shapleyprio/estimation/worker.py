@@ -9,6 +9,9 @@ from contextlib import suppress
 from shapleyprio.estimation.messages import EstimateAnswer, EstimateRequest, EstimateResult
 from shapleyprio.workers import LONGEST_COMPLAINT, LastingWorker, last_words, starved
 
+STORE = "SHAPLEYPRIO_STORE_URL"
+"""Variable with the store's URL for the worker: arguments, every user of the host can read."""
+
 WORKER = (sys.executable, "-m", "shapleyprio.estimation")
 
 
@@ -22,10 +25,9 @@ class EstimationWorker:
     """
 
     def __init__(self, url: str, cluster: str, program: Sequence[str]) -> None:
-        self._url = url
         self._cluster = cluster
         self._program = program
-        self._worker = LastingWorker()
+        self._worker = LastingWorker({STORE: url})
 
     def ask(
         self, request: EstimateRequest, *, memory_limit: int, time_limit: float
@@ -37,7 +39,7 @@ class EstimationWorker:
             memory_limit: bytes of address space; a worker that has another limit is replaced.
             time_limit: seconds, after which the worker is killed.
         """
-        program = [*self._program, self._url, self._cluster, str(memory_limit)]
+        program = [*self._program, self._cluster, str(memory_limit)]
         try:
             reply = self._worker.ask(program, request.as_json(), time_limit)
         except OSError as error:

@@ -7,6 +7,7 @@ from dataclasses import asdict, fields, replace
 from itertools import product
 from pathlib import Path
 
+from shapleyprio.databases import without_password
 from shapleyprio.experiment.cells import Experiment, ExperimentError
 from shapleyprio.experiment.parameters import CellParameters, WindowsParameters
 from shapleyprio.experiment.window_schedules import check_policies
@@ -84,10 +85,13 @@ def _kind(parameters: WindowsParameters) -> str:
 def label_of(source: str) -> str:
     """Returns a log's name in the results: its file's name without the endings for its format.
 
+    A store is named by its database.
+
     >>> label_of("logs/LPC-EGEE-2004-1.2-cln.swf.gz")
     'LPC-EGEE-2004-1.2-cln'
     """
-    name = Path(source.rpartition("://")[2]).name
+    name = Path(without_password(source)).name.partition("?")[0] if "://" in source else source
+    name = Path(name).name
     for ending in (".gz", ".xz", ".swf", ".sacct", ".txt", ".db"):
         name = name.removesuffix(ending)
     return name

@@ -12,6 +12,7 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from shapleyprio.databases import without_password
 from shapleyprio.replay.choices import DEFAULT_TIME_ZONE, Format
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.log import Log
@@ -75,24 +76,25 @@ def _zone(name: str) -> tzinfo:
 
 def _text(source: str, progress: ProgressCallback) -> bytes:
     """Reads the whole file, decompressed."""
+    shown = without_password(source)  # of what is taken for a file, too
     try:
         with Path(source).open("rb") as file:
             text = _decompressed(file, progress)
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
         raise LogError(
-            f"{source}: its compressed data are damaged or cut short ({error}); fetch it again"
+            f"{shown}: its compressed data are damaged or cut short ({error}); fetch it again"
         ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise LogError(f"{source}: cannot be read: {reason}") from error
+        raise LogError(f"{shown}: cannot be read: {reason}") from error
     text = text.removeprefix(_BYTE_ORDER_MARK)
     if b"\0" in text[:_PIECE]:
         raise LogError(
-            f"{source}: is not text; give a log in SWF or of sacct in UTF-8, plain or compressed "
+            f"{shown}: is not text; give a log in SWF or of sacct in UTF-8, plain or compressed "
             "by gzip or xz, or a store as sqlite:////its/path"
         )
     if not text or text.isspace():
-        raise LogError(f"{source}: is empty")
+        raise LogError(f"{shown}: is empty")
     return text
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from shapleyprio.databases import database_url, extra_with
+from shapleyprio.databases import database_url, extra_with, shown_url
 from shapleyprio.store.errors import StoreBusyError, StoreError, StoreUnreachableError
 
 BUSY_SECONDS = 5.0
@@ -72,9 +72,9 @@ def file_of(engine: Engine) -> Path | None:
 
 
 def name_of(engine: Engine) -> str:
-    """Names the store for messages: its file, or its URL without the password."""
+    """Names the store for messages: its file, or its URL without secrets."""
     file = file_of(engine)
-    return engine.url.render_as_string(hide_password=True) if file is None else str(file)
+    return shown_url(engine.url) if file is None else str(file)
 
 
 def check_place(file: Path, *, create: bool) -> None:

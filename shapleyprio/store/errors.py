@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from shapleyprio.databases import hide
 
 
 class StoreError(Exception):
@@ -61,17 +63,18 @@ _MARIADB: dict[int, tuple[_Kind, str]] = {  # error number
 
 
 @contextmanager
-def store_errors(name: str) -> Iterator[None]:
+def store_errors(name: str, secrets: Collection[str] = ()) -> Iterator[None]:
     """Turns every database error raised inside into a StoreError.
 
     Args:
-        name: what to call the store in messages (a file, or a URL without its password).
+        name: what to call the store in messages (a file, or a URL without secrets).
+        secrets: what the URL holds, and no message may repeat.
     """
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error) as error:
         kind, reason = _diagnosis(error)
-        raise kind(f"store {name}: {reason}") from error
+        raise kind(f"store {name}: {hide(secrets, reason)}") from error
 
 
 def _diagnosis(error: SQLAlchemyError | sqlite3.Error) -> tuple[_Kind, str]:

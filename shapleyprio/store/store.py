@@ -9,6 +9,7 @@ from typing import Protocol, Self
 
 from sqlalchemy import Connection, Engine, func, inspect, select, union
 
+from shapleyprio.databases import secrets_of
 from shapleyprio.store import copying, migrations, tables
 from shapleyprio.store.capacities import Capacities, CapacitiesView
 from shapleyprio.store.corrections import Corrections, CorrectionsView
@@ -143,6 +144,7 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._name = name_of(engine)
+        self._secrets = secrets_of(engine.url)
 
     @classmethod
     def open(cls, url: str, *, create: bool = False, any_revision: bool = False) -> Self:
@@ -203,7 +205,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """What to call it: its file, or its URL without the password."""
+        """What to call it: its file, or its URL without secrets."""
         return self._name
 
     def close(self) -> None:
@@ -250,7 +252,7 @@ class Store:
     @contextmanager
     def _begin(self, *, reading: bool = False) -> Iterator[Connection]:
         """Begins and ends every transaction, and gives errors their names, in this one place."""
-        with store_errors(self._name), self._engine.connect() as plain:
+        with store_errors(self._name, self._secrets), self._engine.connect() as plain:
             connection = for_reading(plain) if reading else plain
             with connection.begin():
                 yield connection
