@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +39,8 @@ SHOWN = frozenset({"charset", "connect_timeout", "host", "mode", "port", "sslmod
 """Keys of a URL's query whose values may be seen. Drivers have many others that hold secrets."""
 
 HIDDEN = "***"
+
+_PASSWORD = re.compile("pass(w|$)|pwd|secret|token", re.IGNORECASE)
 
 
 def database_url(text: str) -> URL:
@@ -77,6 +80,17 @@ def without_password(text: str) -> str:
         return shown_url(make_url(text))
     except (ArgumentError, ValueError):
         return f"{text.partition('://')[0]}://{HIDDEN}"
+
+
+def holds_password(url: URL) -> bool:
+    """Returns whether a URL holds a password, or something of the kind in its query.
+
+    >>> holds_password(make_url("postgresql://db/fair?sslpassword=x"))
+    True
+    >>> holds_password(make_url("postgresql://fair@db/fair?passfile=/etc/shapleyprio/pgpass"))
+    False
+    """
+    return bool(url.password) or any(_PASSWORD.search(key) for key, _ in _query(url))
 
 
 def shown_url(url: URL) -> str:

@@ -25,9 +25,11 @@ from shapleyprio.cli.options import DEFAULT_CONFIG
 from shapleyprio.cli.report import command as report
 from shapleyprio.client import load_settings
 from shapleyprio.config import ConfigError, StoreSection
+from shapleyprio.config.model import DriftSection, EstimationSection
 from shapleyprio.fairness.scale import scale
 from shapleyprio.replay import kernel_cache
 from shapleyprio.service.draft import draft
+from shapleyprio.serving import server
 from shapleyprio.shipped import shipped_files
 from shapleyprio.slurm import text_config
 from shapleyprio.slurm.channels import CHANNELS
@@ -450,11 +452,12 @@ def test_the_user_of_the_unit_cannot_write_code_that_others_execute(unit: Config
     assert service["ReadWritePaths"] == "-/var/spool/shapleyprio"
 
 
-def test_the_unit_leaves_the_limits_of_its_workers_to_the_configuration(
-    unit: ConfigParser,
-) -> None:
-    assert not {"MemoryMax", "MemoryHigh", "LimitAS", "TasksMax"} & set(unit["Service"])
-    assert "MemoryDenyWriteExecute" not in unit["Service"]
+def test_the_unit_leaves_room_for_its_workers(unit: ConfigParser) -> None:
+    service = unit["Service"]
+    workers = DriftSection().memory_limit + EstimationSection().memory_limit
+    assert int(service["MemoryMax"].removesuffix("G")) << 30 >= workers + (1 << 30)
+    assert int(service["TasksMax"]) > 2 * (server.THREADS + server.METRICS_THREADS)
+    assert not {"MemoryHigh", "LimitAS", "MemoryDenyWriteExecute"} & set(service)
 
 
 @pytest.mark.parametrize(

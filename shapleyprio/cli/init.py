@@ -49,7 +49,8 @@ def command(
 
     Every account below the root becomes an organization, with the partitions that seem to be
     its own. What could not be decided stands in comments. A file that is there is left alone.
-    If root writes it, only root and the group shapleyprio can read it, if there is that group.
+    Only its owner and its group can read it: root and the group shapleyprio, if root writes it
+    and there is that group.
     """
     target = output or config_path
     if target != STDOUT and target.exists() and not force:
@@ -69,12 +70,12 @@ def command(
 
 
 def _keep_private(file: int) -> None:
-    """Lets only root and the daemon read an open file that may hold a database password."""
+    """Lets only its owner and the daemon read an open file that may hold a database password."""
+    os.fchmod(file, 0o640)
     with suppress(KeyError):
         group = getgrnam(DAEMON).gr_gid
         if os.geteuid() == 0:
             os.fchown(file, 0, group)
-            os.fchmod(file, 0o640)
 
 
 def _layout(bin_directory: Path | None) -> Layout:

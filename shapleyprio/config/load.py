@@ -10,10 +10,13 @@ from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
+from sqlalchemy import make_url
 
 from shapleyprio.config.model import Config, ContradictionError
 from shapleyprio.config.reference import example_of, heading_of, kind_of, sections
+from shapleyprio.config.secret_files import exposure
 from shapleyprio.config.toml import Path, lines_of, literal
+from shapleyprio.databases import holds_password
 
 LONGEST_VALUE = 60
 """Characters of a wrong value that a message repeats."""
@@ -35,7 +38,8 @@ def load_config(path: FilePath) -> Config:
     """Reads the configuration in the file.
 
     Raises:
-        ConfigError: there is no such file, or it is not a valid configuration.
+        ConfigError: there is no such file, it is not a valid configuration, or it holds a password
+            that every user of the host may read.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -59,10 +63,10 @@ def load_config(path: FilePath) -> Config:
         read = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([_syntax_problem(path, text, str(error))]) from None
+    lines = lines_of(text)
     try:
-        return Config.model_validate(read)
+        config = Config.model_validate(read)
     except ValidationError as error:
-        lines = lines_of(text)
         found = sorted(
             ((_line(where, lines), where, text) for where, text in _problems(error)),
             key=itemgetter(0),
@@ -73,6 +77,10 @@ def load_config(path: FilePath) -> Config:
                 for line, where, text in found
             ]
         ) from None
+    if holds_password(make_url(config.store.url)) and (exposed := exposure(path)):
+        line = _line(("store", "url"), lines)
+        raise ConfigError([f"{path}:{line}: store.url: holds a password, and {path} {exposed}"])
+    return config
 
 
 def _syntax_problem(path: FilePath, text: str, message: str) -> str:

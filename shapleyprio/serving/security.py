@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from shapleyprio.config import ConfigError, MetricsSection
+from shapleyprio.config.secret_files import exposure
 
 Result = TypeVar("Result")
-
-OTHERS = 0o007
-"""What a file's mode grants to users outside its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +117,11 @@ def _password(file: Path) -> str:
 
 def _keep_from_others(field: str, file: Path) -> None:
     try:
-        mode = file.stat().st_mode
+        exposed = exposure(file)
     except OSError as error:
         raise _unreadable(field, file, error) from None
-    if mode & OTHERS:
-        raise _refusal(field, file, f"is open to every user of this host; chmod o= {file}")
+    if exposed:
+        raise _refusal(field, file, exposed)
 
 
 def _text_of(field: str, file: Path) -> str:

@@ -47,10 +47,10 @@ def test_only_root_and_the_daemons_group_read_what_root_writes(
     assert found.st_mode & 0o777 == 0o640
 
 
-def test_without_that_group_the_file_is_like_any_other(
+def test_without_that_group_others_cannot_read_the_file_either(
     tmp_path: Path, umask: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(init, "DAEMON", "no such group")
     found = written(tmp_path / "shapleyprio.toml")
     assert found.st_gid == os.getegid()
-    assert found.st_mode & 0o777 == 0o644
+    assert found.st_mode & 0o777 == 0o640

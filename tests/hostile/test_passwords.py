@@ -20,6 +20,7 @@ from shapleyprio.service.metrics import Metrics
 from shapleyprio.store import Store, StoreError
 from shapleyprio.store.engine import make_engine
 from shapleyprio.store.errors import store_errors
+from tests.processes import as_nobody
 from tests.service.consortium import NAME
 from tests.serving.sites import Served, free_port
 
@@ -146,3 +147,45 @@ def test_read_a_database_password_in_a_report() -> None:
     for url in (*(url.format(port=1) for url in AWAY), *others):
         assert shown(without_password(url) + label_of(url)) == []
         assert without_password(without_password(url)) == without_password(url)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_read_a_database_password_in_a_configuration_that_is_open_to_all(tmp_path: Path) -> None:
+    url = AWAY[0].format(port=free_port())
+    file = tmp_path / "shapleyprio.toml"
+    file.write_text(f'[slurm]\ncluster = "c1"\n[store]\nurl = "{url}"\n{ORGANIZATION}')
+    file.chmod(0o644)
+    daemon = [sys.executable, "-m", "shapleyprio", "daemon", "--once", "--config", str(file)]
+    done = subprocess.run(daemon, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"shapleyprio: {file}:4: store.url: holds a password, and {file} is open to every user of "
+        f"this host; chmod o= {file}\n"
+    )
+    file.chmod(0o640)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    assert as_nobody(dict(os.environ), "cat", str(file)).returncode != 0
+    assert load_config(file).store.url == url
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o602, 0o601])
+@pytest.mark.parametrize("query", ["", "?password=x", "?sslpassword=x", "?passfile=/p"])
+def test_read_a_password_in_the_query_of_a_configuration_that_is_open_to_all(
+    mode: int, query: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "shapleyprio.toml"
+    file.write_text(f'[store]\nurl = "postgresql://fair@db/fair{query}"\n{ORGANIZATION}')
+    file.chmod(mode)
+    if "password" in query:
+        with pytest.raises(ConfigError, match=r":2: store.url: holds a password, and .* chmod o= "):
+            load_config(file)
+    else:
+        load_config(file)
+
+
+def test_read_what_init_has_written(tmp_path: Path) -> None:
+    file = tmp_path / "shapleyprio.toml"
+    words = ["init", "--cluster-independent", "--config", str(file)]
+    subprocess.run([sys.executable, "-m", "shapleyprio", *words], check=True, umask=0)
+    assert file.stat().st_mode & 0o777 == 0o640
