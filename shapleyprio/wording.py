@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
@@ -132,6 +132,17 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def names_shown(names: Iterable[str], longest: int = 40) -> str:
+    r"""Writes names that users may have made up: cut short, with nothing that a terminal obeys.
+
+    >>> names_shown(["x\ny", "a" * 50])
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..., x\\ny'
+    """
+    return listed(
+        [visible(name[:longest]) + "..." * (len(name) > longest) for name in sorted(names)]
+    )
 
 
 def duration(seconds: float) -> str:

@@ -97,6 +97,13 @@ def render(console: Console, status: Status, steering: Steering, rule: str, adap
         f"{cycle.seen} records read, {cycle.written} priorities written"
         + (f", {cycle.postponed} left to the next cycle" if cycle.postponed else "")
     )
+    if cycle.of_unknown_accounts:
+        console.print(
+            f"{count(cycle.of_unknown_accounts, 'waiting job')} of accounts that accounting does "
+            "not know, and so nobody's; `shapleyprio check` names them",
+            highlight=False,
+            soft_wrap=True,
+        )
     if adapter == "auto" and cycle.adapter == "command_line":
         console.print(
             "adapter command_line instead of pyslurm; `shapleyprio check` says why",

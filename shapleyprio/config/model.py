@@ -170,8 +170,8 @@ class ServiceSection(ConfigSection):
     poll_interval: Seconds = key("30s", "Time from one cycle to the next, at most.", "30s")
     new_jobs_interval: SecondsOrOff = key(
         "5s",
-        "Time from one poll for newly submitted jobs to the next. If there are any, a cycle runs "
-        "at once and gives them their priority.",
+        "Time from one poll for newly submitted and changed jobs to the next. If there are any, a "
+        "cycle runs at once and gives them their priority.",
         "5s",
     )
     overlap: Seconds = key(

@@ -32,7 +32,7 @@ from shapleyprio.slurm.port import (
 )
 from shapleyprio.slurm.priority import SHORTEST_CALC_PERIOD, others_by_factor
 from shapleyprio.slurm.releases import untested
-from shapleyprio.wording import listed
+from shapleyprio.wording import count, listed, names_shown
 
 CLOCK_SKEW_SECONDS = 5
 BACKLOG_RECORDS = 1000
@@ -85,6 +85,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
         yield queue
         return
     yield from _queue(config, claims, queue)
+    yield from _unknown_accounts(layout, queue)
     if config.push.table is not None:
         yield from check_table(config.push.table, layout, claims, queue.jobs, controller.time)
 
@@ -401,3 +402,15 @@ def _queue(config: Config, claims: Claims, queue: PendingQueue) -> Iterator[Find
             "please report this line together with your release of Slurm",
         )
     yield from CHANNELS[config.push.channel].stray_jobs(queue.jobs, claims)
+
+
+def _unknown_accounts(layout: Layout, queue: PendingQueue) -> Iterator[Finding]:
+    if found := layout.of_unknown_accounts(queue.jobs):
+        yield Finding(
+            Severity.WARNING,
+            f"accounts {names_shown(found)}",
+            f"accounting does not know them; {count(sum(found.values()), 'waiting job')} of theirs "
+            "count for nobody",
+            "add the accounts with sacctmgr, or cancel the jobs (`squeue -o '%i %u'` says whose "
+            "they are)",
+        )

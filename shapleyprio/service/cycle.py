@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
@@ -29,6 +29,7 @@ from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
     Layout,
     Malformed,
+    PendingJob,
     Slurm,
     SlurmError,
     SlurmRefusedError,
@@ -36,7 +37,7 @@ from shapleyprio.slurm.port import (
 )
 from shapleyprio.slurm.priority import others_can_add
 from shapleyprio.store import ClusterStore, CycleRow, StoreError, Transaction
-from shapleyprio.wording import listed
+from shapleyprio.wording import listed, names_shown
 
 CATCH_UP_SECONDS = 86_400
 """At most this much of unread accounting goes into one transaction."""
@@ -111,6 +112,7 @@ class Cycle:
         self._followers = Followers()
         self._foreign = Foreign()
         self._without_any: list[str] = []
+        self._unknown_accounts: frozenset[str] = frozenset()
 
     def run(self, *, dry_run: bool = False) -> CycleReport:
         """Runs one cycle, recorded in the store whether it succeeds or fails.
@@ -164,15 +166,20 @@ class Cycle:
             self._push(report, opened.tenures, points)
         watch.lap("push")
 
-    def submitted(self) -> int | None:
-        """Reads how many jobs were submitted; None where Slurm itself gives them their priority.
+    def activity(self) -> tuple[int, int] | None:
+        """Reads how many jobs were submitted, and how often others have changed any.
+
+        Returns:
+            two numbers that stay as they are while nothing happens; None where Slurm itself gives
+            jobs the priority of their account or QOS.
 
         Raises:
             SlurmError: it cannot be asked.
         """
         if not self._channel.per_job:
             return None
-        return self._slurm.controller().submitted
+        controller = self._slurm.controller()
+        return controller.submitted, controller.changed
 
     def prune(self) -> int:
         """Deletes what no value depends on any more; returns how many runs.
@@ -307,6 +314,7 @@ class Cycle:
         nodes = self._slurm.nodes()
         if nodes.keys() != self._known_layout.nodes.keys():
             self._layout_read = 0  # the next cycle finds out whose the new ones are
+        self._count_unknown_accounts(report, queue.jobs)
         report.tally.quarantined += len(queue.malformed)
         with self._store.transaction() as transaction:
             transaction.quarantine(queue.malformed, report.t)
@@ -321,6 +329,23 @@ class Cycle:
             names = [item.name for item in self._config.organizations]
             note_capacities(transaction, observation, names, opened.watermark.opened)
         return observation
+
+    def _count_unknown_accounts(self, report: CycleReport, pending: Sequence[PendingJob]) -> None:
+        """Counts jobs of accounts that are nobody's, for accounting does not know them.
+
+        One that has just been added is known in the next cycle.
+        """
+        found = self._known_layout.of_unknown_accounts(pending)
+        report.of_unknown_accounts = sum(found.values())
+        if found.keys() - self._unknown_accounts:
+            self._layout_read = 0
+        if found and found.keys() != self._unknown_accounts:
+            log.warning(
+                "waiting jobs of accounts that Slurm's accounting does not know are nobody's",
+                jobs=report.of_unknown_accounts,
+                accounts=names_shown(found),
+            )
+        self._unknown_accounts = frozenset(found)
 
     def _contributions(self, observation: Observation) -> Contributions | None:
         if self._estimates is None or not self._rule.estimates:
@@ -348,7 +373,8 @@ class Cycle:
         report.at_submission = submission.found_at(new, given, stamp)
         foreign = push.foreign(channel, targets, managed)
         ours = [target for target in targets if target not in foreign]
-        needed = push.plan(channel, ours, managed, wanted, stamp, given)
+        least = channel.least_asked(lambda: self._known_layout.settings)
+        needed = push.plan(channel, ours, managed, wanted, stamp, given, least)
         others = [other for other in CHANNELS.values() if other is not channel]
         needed += plan_rollback(self._store, self._slurm, others, stamp)
         report.planned = most_urgent(needed, observation.pending, self._limits)
@@ -418,6 +444,7 @@ class Cycle:
             estimated_at=report.estimated_at,
             missed=report.missed,
             postponed=report.postponed,
+            of_unknown_accounts=report.of_unknown_accounts,
         )
         try:
             with self._store.transaction() as transaction:

@@ -88,7 +88,7 @@ class Daemon:
         self._lease = parts.lease
         self._drift = parts.drift
         self._dry_run = parts.dry_run
-        self._submitted: int | None = None
+        self._activity: tuple[int, int] | None = None
         self._slurm_version = ""
         self._adapter: AdapterInUse | None = None
         self._newcomers = False
@@ -243,7 +243,7 @@ class Daemon:
                 )
 
     def _schedule_new_job_poll(self) -> None:
-        """Schedules the poll for newly submitted jobs between cycles."""
+        """Schedules the poll for new and changed jobs between cycles."""
         if self._scheduler.get_job("new_job_poll") is not None:
             self._scheduler.remove_job("new_job_poll")
         interval = self._config.service.new_jobs_interval
@@ -263,16 +263,16 @@ class Daemon:
         )
 
     def _poll_new_jobs(self) -> None:
-        """Starts a cycle at once for jobs that were submitted, and one more at the next poll.
+        """Starts a cycle at once for jobs that came or were changed, and one more at the next poll.
 
         The site factor of a job can be read only when Slurm's scheduler has seen it.
         """
         try:
-            submitted = self._cycle.submitted()
+            activity = self._cycle.activity()
         except SlurmError:
             return  # the next cycle finds out
-        came = submitted != self._submitted and self._submitted is not None
-        self._submitted = submitted
+        came = activity != self._activity and self._activity is not None
+        self._activity = activity
         if came or self._newcomers:
             self._change_schedule(lambda: self._bring_forward(datetime.now(UTC)))
         self._newcomers = came

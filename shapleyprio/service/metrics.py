@@ -222,6 +222,13 @@ class Metrics(Collector):
         )
         postponed.add_metric([self._cluster], last.postponed)
         yield postponed
+        unknown = GaugeMetricFamily(
+            "shapleyprio_jobs_of_unknown_accounts",
+            "Waiting jobs under accounts that Slurm's accounting does not know.",
+            labels=["cluster"],
+        )
+        unknown.add_metric([self._cluster], last.of_unknown_accounts)
+        yield unknown
         rule = GaugeMetricFamily(
             "shapleyprio_ranking_rule_info",
             "The rule that ranked the organizations; directcontr while shapley has no estimate.",

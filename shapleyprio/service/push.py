@@ -104,6 +104,7 @@ def plan(
     wanted: Wanted,
     stamp: Stamp,
     given: Collection[int] = (),
+    least: int | None = None,
 ) -> list[NewPush]:
     """Returns the writes that give every target the value it should have; none where it has it.
 
@@ -114,11 +115,16 @@ def plan(
         wanted: what should.
         stamp: for the record.
         given: values that the table of points may have put there.
+        least: what less than this counts as, where users can bring about less than they may ask
+            for; None if they cannot.
     """
     pushes = []
     for target in targets:
-        original = _original(target, managed, given)
         points = wanted.points.get(target.organization)
+        original = _original(target, managed, given)
+        known = target.key in managed or target.base_key in managed
+        if least is not None and (known or points is not None):
+            original = max(original, least)
         if points is None:
             new, reason = original, wanted.put_back
         else:

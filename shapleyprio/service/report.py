@@ -60,6 +60,7 @@ class CycleReport:
         missed: jobs, first seen, to which the table should have given points and did not.
         table_written: second of the table of points that it wrote; None if it wrote none.
         pushed: what became of them.
+        of_unknown_accounts: waiting jobs under accounts that accounting does not know.
         touched: how many waiting jobs were touched so that they follow.
         foreign: what others have set where we write.
         seconds_until_reorder: seconds from t until the order of organizations that wait changes,
@@ -83,6 +84,7 @@ class CycleReport:
     missed: int = 0
     table_written: int | None = None
     pushed: PushCounts = field(default_factory=PushCounts)
+    of_unknown_accounts: int = 0
     touched: int = 0
     foreign: Foreign = field(default_factory=Foreign)
     seconds_until_reorder: int | None = None

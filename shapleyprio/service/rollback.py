@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from shapleyprio.fairness.runs import Run
@@ -12,7 +13,12 @@ from shapleyprio.service.push import PushCounts, Stamp, Wanted
 from shapleyprio.service.submission import given_on, withdraw
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims
 from shapleyprio.slurm.points_table import CHANNEL
-from shapleyprio.slurm.port import Malformed, PendingQueue, Slurm, SlurmUnavailableError
+from shapleyprio.slurm.port import (
+    Malformed,
+    PendingQueue,
+    Slurm,
+    SlurmUnavailableError,
+)
 from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PublishedPoints
 
 REASON = "put back as it was found"
@@ -68,7 +74,10 @@ def plan_rollback(
             pushes += _put_back_unseen(channel, managed, unseen, stamp)
             if published is not None and given[channel]:
                 pushes += _take_back_unseen(published, managed, unseen, tenures, stamp)
-        pushes += push.plan(channel, targets, managed, nothing, stamp, given[channel])
+        least = None
+        with suppress(SlurmUnavailableError):  # without slurmdbd it goes on all the same
+            least = channel.least_asked(lambda: slurm.layout().settings)
+        pushes += push.plan(channel, targets, managed, nothing, stamp, given[channel], least)
     return pushes
 
 

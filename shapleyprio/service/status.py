@@ -102,6 +102,7 @@ class Status:
             "rule": self.cycle.rule,
             "estimated_at": self.cycle.estimated_at,
             "postponed": self.cycle.postponed,
+            "of_unknown_accounts": self.cycle.of_unknown_accounts,
             "coalitions": self.estimated and self.estimated.coalitions,
             "failure": self.failure
             and {

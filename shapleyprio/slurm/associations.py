@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+ROOT = "root"
+"""The account above all others."""
+
 UNSET_PRIORITY = -1
 """What Slurm takes to remove the priority that is set at an association."""
 

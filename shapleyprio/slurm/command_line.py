@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm import text_config
-from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
+from shapleyprio.slurm.associations import ROOT, AccountPriority, Association, Coordinators
 from shapleyprio.slurm.command_line_associations import CommandLineAssociations
 from shapleyprio.slurm.command_line_config import (
     configuration,
@@ -42,9 +43,6 @@ EARLIEST_TIME = 1_000_000  # Slurm takes smaller numbers for mistakes
 JOBS_AT_ONCE = 500  # in one sacct; Linux takes 128 KiB in one argument
 SACCT = ("-n", "-p", "-D", "-X", "-a", "--noconvert", "-o", ",".join(FIELDS))
 SQUEUE = ("-h", "-a", "--local", "--noconvert", "-t", "PD")
-ROOT = "root"
-"""The account above all others."""
-
 SPRIO = ("-h", "--local", "-o", FACTORS_FORMAT)
 
 
@@ -78,7 +76,7 @@ class CommandLineSlurm:
     def controller(self) -> Controller:
         """Asks the controller for its state."""
         ping(self._commands)
-        return readable(text_config.controller(self._commands.read("sdiag")))
+        return self._less_ours(readable(text_config.controller(self._commands.read("sdiag"))))
 
     def cluster(self) -> str:
         """Reads ClusterName."""
@@ -173,6 +171,9 @@ class CommandLineSlurm:
     def privilege(self, channel: str) -> str | None:
         """Returns None if we may write to the channel, else what is missing and how to get it."""
         return self._writes.privilege(channel)
+
+    def _less_ours(self, found: Controller) -> Controller:
+        return replace(found, changed=found.changed - self._writes.requests)
 
     def _nodes(self) -> Mapping[str, Node]:
         found = shown(self._commands, text_config.node_line, "scontrol", "show", "node", "-a", "-o")

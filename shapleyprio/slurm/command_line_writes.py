@@ -104,9 +104,13 @@ class CommandLineWrites:
     Args:
         commands: runs them.
         associations: writes priorities of accounts.
+
+    Attributes:
+        requests: how many requests to change a job were made so far.
     """
 
     def __init__(self, commands: SlurmCommands, associations: CommandLineAssociations) -> None:
+        self.requests = 0
         self._commands = commands
         self._associations = associations
 
@@ -138,12 +142,15 @@ class CommandLineWrites:
         left = _Shared(target for target in values if target not in refused)
         feeds = min(FED_AT_ONCE, 1 + len(values) // ORDERS_OF_ONE)
 
+        asked: list[str] = []
+
         def feed(_: int) -> tuple[dict[str, str], str | None]:
             named: list[str] = []
 
             def orders() -> Iterator[str]:
                 for target in left:
                     named.append(target)
+                    asked.append(target)
                     yield f"update JobId={target} {name}={values[target]}"
 
             try:
@@ -153,8 +160,11 @@ class CommandLineWrites:
                 raise
             return _complaints(answer, named)
 
-        with ThreadPoolExecutor(feeds) as pool:
-            answers = list(pool.map(feed, range(feeds)))
+        try:
+            with ThreadPoolExecutor(feeds) as pool:
+                answers = list(pool.map(feed, range(feeds)))
+        finally:
+            self.requests += len(asked)
         for found, _ in answers:
             refused |= found
         ended = next((why for _, why in answers if why is not None), OUT_OF_TIME)

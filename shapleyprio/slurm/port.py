@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
+from shapleyprio.slurm.associations import ROOT, AccountPriority, Association, Coordinators
 
 
 class SlurmError(Exception):
@@ -46,11 +47,14 @@ class Controller:
         time: its clock, seconds since the epoch.
         accounting_backlog: records it has not yet handed to the accounting daemon.
         submitted: jobs submitted since it began to count; it begins anew now and then.
+        changed: requests of others to change jobs since then, granted or not: another account or
+            nice, a hold, a release, and the like. What we write is left out.
     """
 
     time: int
     accounting_backlog: int
     submitted: int
+    changed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +171,8 @@ class PrioritySettings:
         calc_period_seconds: PriorityCalcPeriod.
         max_age_seconds: PriorityMaxAge.
         site_factor_plugin: PrioritySiteFactorPlugin, empty if none.
+        user_top: whether users may put one of their jobs before their others by ``scontrol top``,
+            by which Slurm changes the nice of all of them, also below 0.
     """
 
     type: str
@@ -175,6 +181,7 @@ class PrioritySettings:
     calc_period_seconds: int
     max_age_seconds: int
     site_factor_plugin: str
+    user_top: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +225,18 @@ class Layout:
     enforces_accounts: bool
     settings: PrioritySettings
     submission: SubmissionSettings = SubmissionSettings()
+
+    def of_unknown_accounts(self, jobs: Iterable[PendingJob]) -> dict[str, int]:
+        """Returns account -> how many of these jobs have it, for accounts that Slurm does not know.
+
+        Where accounts are not enforced, users make them up.
+        """
+        jobs_of = Counter(job.account for job in jobs)
+        return {
+            account: number
+            for account, number in jobs_of.items()
+            if account not in self.accounts and account != ROOT
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ _SDIAG = {
     "DBD Agent queue size": re.compile(r"DBD Agent queue size: *([0-9]{1,15})"),
     "Jobs submitted": re.compile(r"Jobs submitted: *([0-9]{1,15})"),
 }
+_CHANGES = re.compile(r"REQUEST_(?:UPDATE|TOP)_JOB +\( *[0-9]+\) +count: *([0-9]{1,15})")
 _WEIGHT = "PriorityWeight"
 
 CLOSED = frozenset({
@@ -36,7 +37,7 @@ _STATE_WORD = re.compile(r"[A-Z_]+")  # DOWN*+DRAIN: signs stand behind words
 
 
 def controller(text: str) -> Controller | Malformed:
-    """Reads the output of sdiag."""
+    """Reads the output of sdiag; `changed` counts our own requests as well."""
     values = {}
     for name, pattern in _SDIAG.items():
         found = pattern.search(text)
@@ -47,6 +48,7 @@ def controller(text: str) -> Controller | Malformed:
         time=values["clock"],
         accounting_backlog=values["DBD Agent queue size"],
         submitted=values["Jobs submitted"],
+        changed=sum(map(int, _CHANGES.findall(text))),
     )
 
 
@@ -71,6 +73,7 @@ def priority_settings(config: Mapping[str, str]) -> PrioritySettings | Malformed
             calc_period_seconds=_seconds(config, "PriorityCalcPeriod"),
             max_age_seconds=_seconds(config, "PriorityMaxAge"),
             site_factor_plugin=_set_or_empty(config.get("PrioritySiteFactorPlugin", "")),
+            user_top="enable_user_top" in _names(config.get("SchedulerParameters", "")),
         )
     except UnreadableError as error:
         return Malformed("scontrol show config", "", str(error))

@@ -104,6 +104,7 @@ class CycleRow:
         missed: waiting jobs first seen without the points that the table of points should have
             given them.
         postponed: writes left to the next cycle.
+        of_unknown_accounts: waiting jobs under accounts that Slurm's accounting does not know.
     """
 
     number: int
@@ -124,6 +125,7 @@ class CycleRow:
     estimated_at: int | None = None
     missed: int = 0
     postponed: int = 0
+    of_unknown_accounts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

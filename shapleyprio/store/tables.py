@@ -264,6 +264,7 @@ cycle = _table(
     Column("missed", _COUNT, nullable=False, server_default="0"),
     Column("adapter", Words(32), nullable=False, server_default=""),
     Column("postponed", _COUNT, nullable=False, server_default="0"),
+    Column("of_unknown_accounts", _COUNT, nullable=False, server_default="0"),
     Index("cycle_by_started", "cluster", "started"),
 )
 

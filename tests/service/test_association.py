@@ -77,7 +77,7 @@ def test_a_new_job_has_its_priority_when_it_is_submitted(service: Service) -> No
     service.slurm.fill("guest")
     job = service.slurm.submit("desk", processing_time=9)
     assert service.slurm.job(job).priority == FIRST
-    assert service.cycle.submitted() is None, "nobody has to look for new jobs"
+    assert service.cycle.activity() is None, "nobody has to look for new jobs"
 
 
 def test_waiting_jobs_are_touched_once_when_the_order_turns(service: Service) -> None:

@@ -196,6 +196,14 @@ def test_users_can_change_nice() -> None:
     assert found(config(push={"channel": "nice"}))["push.channel"].severity is Severity.NOTICE
 
 
+def test_what_users_make_of_our_nice_must_be_distinguishable() -> None:
+    slurm = Cluster(replace(QUIET, user_top=True))
+    finding = found(config(push={"channel": "nice"}), slurm)["SchedulerParameters"]
+    assert finding.severity is Severity.ERROR
+    assert "enable_user_top" in finding.message
+    assert "SchedulerParameters" not in found(config(), slurm)
+
+
 QOS = config(PHYSICS | {"qos": "p"}, BIOLOGY | {"qos": "b"}, push={"channel": "qos"})
 EXACT = replace(QUIET, weights={"QOS": 1}, flags=frozenset({"NO_NORMAL_QOS"}))
 ALL_QOS = {"normal": 0, "p": 0, "b": 0}
@@ -261,6 +269,16 @@ def test_five_seconds_of_clock_skew_are_none(skew: int) -> None:
 
 def test_an_accounting_backlog_is_a_warning() -> None:
     assert found(config(), Cluster(backlog=5000))["accounting"].severity is Severity.WARNING
+
+
+def test_waiting_jobs_of_accounts_that_accounting_does_not_know_are_a_warning() -> None:
+    slurm = Cluster(layout_changes={"accounts": {"physics": None, "biology": None}})
+    slurm.submit("biology", processing_time=9)
+    assert found(config(), slurm) == {}
+    slurm.submit("virus", processing_time=9)
+    finding = found(config(), slurm)["accounts virus"]
+    assert finding.severity is Severity.WARNING
+    assert "1 waiting job" in finding.message
 
 
 def test_lines_that_cannot_be_read_are_a_warning() -> None:

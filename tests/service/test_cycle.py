@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import event
+from structlog.testing import capture_logs
 
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.service.accounting import ClockError
@@ -151,6 +152,35 @@ def test_where_accounts_are_not_enforced_a_cycle_accounts_and_writes_nothing(
     assert [push.target for push in service.run(dry_run=True).planned] == [str(job)]
     service.restart(config(slurm={"allow_unenforced_accounts": True}))
     assert service.run().pushed.applied == 1
+
+
+def test_jobs_of_accounts_that_accounting_does_not_know_are_nobodys_and_counted(
+    service: Service,
+) -> None:
+    slurm = service.slurm
+    slurm.layout_changes["accounts"] = {"physics": None, "biology": None}
+    slurm.fill("biology")
+    for account in ("guest", "physics", "guest"):
+        slurm.submit(account, processing_time=9)
+    with capture_logs() as logs:
+        report = service.run()
+        service.run()
+        assert service.run().of_unknown_accounts == 2
+    assert report.of_unknown_accounts == last_cycle(service).of_unknown_accounts == 2
+    assert [push.organization for push in report.planned] == ["physics"]
+    named = [entry for entry in logs if "does not know" in entry["event"]]
+    assert [(entry["jobs"], entry["accounts"]) for entry in named] == [(2, "guest")]
+
+
+def test_a_new_account_is_known_one_cycle_after_its_first_job(service: Service) -> None:
+    slurm = service.slurm
+    slurm.layout_changes["accounts"] = {"biology": None}
+    slurm.fill("biology")
+    service.run()
+    del slurm.layout_changes["accounts"]
+    job = slurm.submit("physics", processing_time=9)
+    assert [service.run().of_unknown_accounts for _ in range(2)] == [1, 0]
+    assert slurm.job(job).site_factor == FIRST
 
 
 def test_what_was_written_is_put_back_where_accounts_are_no_longer_enforced(

@@ -24,7 +24,7 @@ from shapleyprio.store import Store
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS, Cluster, config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 A_MOMENT = timedelta(minutes=2)
 
@@ -149,13 +149,22 @@ def test_the_next_cycle_comes_when_the_order_turns(
         assert abs(stage.next_cycle() - now - timedelta(seconds=seconds)) < A_MOMENT
 
 
-def test_a_cycle_comes_at_once_for_new_jobs_and_another_at_the_next_poll(stage: Stage) -> None:
+@pytest.fixture
+def due_at_a_poll(stage: Stage) -> Callable[[], bool]:
+    """Polls, and returns whether a cycle is due then."""
+
     def poll() -> bool:
-        """Whether a cycle is due then."""
         stage.daemon._scheduler.reschedule_job("cycle", trigger="interval", hours=1)
         stage.daemon._poll_new_jobs()
         return stage.next_cycle() - datetime.now(UTC) < A_MOMENT
 
+    return poll
+
+
+def test_a_cycle_comes_at_once_for_new_jobs_and_another_at_the_next_poll(
+    stage: Stage, due_at_a_poll: Callable[[], bool]
+) -> None:
+    poll = due_at_a_poll
     assert [poll(), poll()] == [False, False]  # what was there before is the first cycle's
     stage.slurm.submit("biology", processing_time=9)
     assert [poll(), poll(), poll()] == [True, True, False]
@@ -164,6 +173,28 @@ def test_a_cycle_comes_at_once_for_new_jobs_and_another_at_the_next_poll(stage: 
     assert not poll()
     stage.slurm.bring_up("slurmctld")
     assert poll()
+
+
+def test_a_cycle_comes_at_once_for_what_others_change_and_not_for_what_it_wrote(
+    stage: Stage, due_at_a_poll: Callable[[], bool]
+) -> None:
+    poll = due_at_a_poll
+    occupying = stage.slurm.submit("physics", processing_time=9_000, processors=4)
+    stage.slurm.advance(stage.slurm.now)
+    job = stage.slurm.submit("biology", processing_time=9)
+    assert [poll(), poll()] == [False, False]
+    changes: list[Callable[[], None]] = [
+        lambda: stage.slurm.set_account(job, "physics"),
+        lambda: stage.slurm.set_nice(job, 5),
+        lambda: stage.slurm.hold(job),
+        lambda: stage.slurm.release(job),
+    ]
+    for change in changes:
+        change()
+        assert [poll(), poll(), poll()] == [True, True, False]
+    stage.slurm.write("site_factor", {str(job): 7})
+    stage.slurm.cancel(occupying)
+    assert not poll()
 
 
 @pytest.mark.parametrize("during", ["_run_cycle", "_read_config"])
@@ -198,7 +229,7 @@ def test_a_qos_has_its_priority_without_us(stage: Stage) -> None:
     stage.file = config(push={"channel": "qos"})
     stage.daemon._reload()
     stage.slurm.take_down("slurmctld")  # would be noticed
-    assert stage.daemon._cycle.submitted() is None
+    assert stage.daemon._cycle.activity() is None
 
 
 def test_the_new_job_poll_follows_the_configuration(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,29 @@ def test_a_user_who_asks_again_for_the_same_gets_ours_again(nicely: Service) -> 
     nicely.slurm.set_nice(job, 70)
     nicely.run()
     assert nicely.slurm.job(job).nice == 70 - FIRST
+
+
+@pytest.mark.parametrize("user_top", [False, True])
+def test_less_than_nothing_counts_as_asked_for_unless_users_can_bring_it_about(
+    nicely: Service, user_top: bool
+) -> None:
+    slurm = nicely.slurm
+    slurm.layout_changes["settings"] = replace(slurm.layout().settings, user_top=user_top)
+    job, of_guest = (
+        slurm.submit("physics", processing_time=9),
+        slurm.submit("guest", processing_time=9),
+    )
+    nicely.run()
+    least = -FIRST
+    for _ in range(4):
+        SimulatedSlurm.write(slurm, "nice", {str(job): least - 5, str(of_guest): -5})
+        nicely.run()
+        least = slurm.job(job).nice
+    assert least == (-FIRST if user_top else -5 * FIRST - 20)
+    SimulatedSlurm.write(slurm, "nice", {str(job): least - 5})
+    nicely.roll_back()
+    assert slurm.job(job).nice == (0 if user_top else least - 5)
+    assert slurm.job(of_guest).nice == -5
 
 
 def test_nobody_is_pushed_below_what_was_asked_for(nicely: Service) -> None:

@@ -71,6 +71,7 @@ class Harness(Protocol):
     def resume(self, job_id: int) -> None: ...
     def cancel(self, job_id: int) -> None: ...
     def set_nice(self, job_id: int, nice: int) -> None: ...
+    def set_account(self, job_id: int, account: str) -> None: ...
     def set_user_priority(self, account: str, user: str, priority: int) -> None: ...
     def drain(self, node: str) -> None: ...
     def undrain(self, node: str) -> None: ...
@@ -121,6 +122,7 @@ class SimulatedHarness:
         self.resume = self.slurm.resume
         self.cancel = self.slurm.cancel
         self.set_nice = self.slurm.set_nice
+        self.set_account = self.slurm.set_account
         self.set_user_priority = self.slurm.set_user_priority
         self.drain = self.slurm.drain
         self.undrain = self.slurm.undrain
@@ -249,6 +251,9 @@ class RealHarness:
 
     def set_nice(self, job_id: int, nice: int) -> None:
         self._cluster.run("scontrol", "update", f"JobId={job_id}", f"Nice={nice}")
+
+    def set_account(self, job_id: int, account: str) -> None:
+        self._cluster.run("scontrol", "update", f"JobId={job_id}", f"Account={account}")
 
     def set_user_priority(self, account: str, user: str, priority: int) -> None:
         where = ("where", f"name={user}", f"account={account}")

@@ -67,7 +67,15 @@ def ping(number: int) -> None:
 
 def diag() -> SimpleNamespace:
     happen("diag")
-    return SimpleNamespace(request_time=1_780_000_000, dbd_agent_queue_size=3, jobs_submitted=41)
+    return SimpleNamespace(
+        request_time=1_780_000_000,
+        dbd_agent_queue_size=3,
+        jobs_submitted=41,
+        rpcs_by_type={
+            "REQUEST_JOB_INFO": SimpleNamespace(count=9),
+            "REQUEST_UPDATE_JOB": SimpleNamespace(count=5),
+        },
+    )
 
 
 class Config:

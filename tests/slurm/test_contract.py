@@ -720,6 +720,28 @@ def test_the_controller_shows_its_clock(harness: Harness) -> None:
     assert before <= harness.slurm.controller().time <= harness.now()
 
 
+def test_the_controller_counts_what_others_change_and_not_what_we_write(harness: Harness) -> None:
+    occupy(harness)
+    job, array = waiting(harness), waiting(harness, array=3)
+    until_known(harness, job)
+
+    def counted() -> int:
+        return harness.slurm.controller().changed
+
+    before = counted()
+    harness.slurm.write("site_factor", {str(job): 5, f"{array}_[0-2]": 6})
+    harness.slurm.write("nice", {str(job): -5})
+    harness.until(lambda: counted() == before, "what we wrote to be left out")
+    harness.set_account(job, "biology")
+    harness.until(lambda: counted() == before + 1, "a change of the account to be counted")
+    answer = pending(harness)[job]
+    assert (answer.account, answer.site_factor, answer.nice) == ("biology", 5, -5)
+    harness.set_nice(job, 2)
+    harness.hold(job)
+    harness.until(lambda: counted() == before + 3, "a change of the nice and a hold to be counted")
+    harness.release(job)
+
+
 def test_we_may_write_everywhere(harness: Harness) -> None:
     assert [harness.slurm.privilege(channel) for channel in CHANNELS] == [None] * len(CHANNELS)
 

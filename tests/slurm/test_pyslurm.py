@@ -35,7 +35,7 @@ from tests.slurm.test_command_line import Programs
 ROOT = Path(shapleyprio.__file__).parents[1]
 DEADLINE = 1.5
 LONG = 30.0
-CONTROLLER = Controller(time=1_780_000_000, accounting_backlog=3, submitted=41)
+CONTROLLER = Controller(time=1_780_000_000, accounting_backlog=3, submitted=41, changed=5)
 
 
 class StandIn:
@@ -198,7 +198,7 @@ def test_or_the_commands_are_asked_instead(stand_in: StandIn, why: str) -> None:
     stand_in.programs.install(
         "sdiag",
         "echo 'sdiag output at Monday (1780000000)'; echo 'DBD Agent queue size: 3'\n"
-        "echo 'Jobs submitted: 41'",
+        "echo 'Jobs submitted: 41'; echo '  REQUEST_UPDATE_JOB  ( 3001) count:5  ave_time:306'",
     )
     slurm = stand_in.slurm(falls_back=True)
     for _ in range(2):

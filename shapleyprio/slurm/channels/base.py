@@ -8,14 +8,14 @@ name is written in a command is the adapters' business.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shapleyprio.fairness.scale import Scale
 from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.slurm.findings import Finding
-from shapleyprio.slurm.port import Layout, PendingJob, Slurm
+from shapleyprio.slurm.port import Layout, PendingJob, PrioritySettings, Slurm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +140,14 @@ class Channel(ABC):
     @abstractmethod
     def key_of(self, job: PendingJob) -> str:
         """Returns the key of the target from which a job has its points."""
+
+    def least_asked(self, ask_settings: Callable[[], PrioritySettings]) -> int | None:  # noqa: ARG002 - others need it
+        """Returns the smallest value that somebody else's counts as; None if there is none.
+
+        Args:
+            ask_settings: returns how priorities are computed.
+        """
+        return None
 
     def is_foreign(self, value: int) -> bool:  # noqa: ARG002 - others need it
         """Returns whether a value that is not ours was set by somebody."""

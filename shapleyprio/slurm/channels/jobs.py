@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import Layout, PendingJob, Slurm
+from shapleyprio.slurm.port import Layout, PendingJob, PrioritySettings, Slurm
 
 
 class _JobChannel(Channel):
@@ -83,8 +83,24 @@ class Nice(_JobChannel):
         """Returns the user's nice less the points."""
         return original - points
 
+    def least_asked(self, ask_settings: Callable[[], PrioritySettings]) -> int | None:
+        """Returns 0 where ``scontrol top`` may have made less of what we wrote.
+
+        Elsewhere only operators can choose less than 0, and what they choose counts.
+        """
+        return 0 if ask_settings().user_top else None
+
     def demands(self, layout: Layout, claims: Claims) -> Iterator[Finding]:  # noqa: ARG002 - none of it helps
-        """Notices that users may take the points away."""
+        """Notices that users may take the points away; refuses what makes theirs of ours."""
+        if layout.settings.user_top:
+            yield Finding(
+                Severity.ERROR,
+                "SchedulerParameters",
+                "has enable_user_top: `scontrol top` changes what we write to a user's jobs, which "
+                "cannot be distinguished from what an operator asks for, so no nice below 0 counts "
+                "as asked for",
+                'set push.channel = "site_factor", or remove enable_user_top from slurm.conf',
+            )
         yield Finding(
             Severity.NOTICE,
             "push.channel",

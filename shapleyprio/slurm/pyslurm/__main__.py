@@ -16,6 +16,9 @@ from shapleyprio.slurm.pyslurm.messages import Outcome, PyslurmAnswer, PyslurmRe
 from shapleyprio.slurm.releases import Release
 from shapleyprio.workers import end_with_the_daemon
 
+CHANGES = frozenset({"REQUEST_UPDATE_JOB", "REQUEST_TOP_JOB"})
+"""Requests that are counted as changes of jobs; others come without them."""
+
 
 class UnusableError(Exception):
     """pyslurm does not fit this host or this cluster; the message says why."""
@@ -97,11 +100,13 @@ class _Library:
 
     def _controller(self) -> PyslurmAnswer:
         found = self._pyslurm.slurmctld.diag()
+        counted = found.rpcs_by_type.keys()
         return PyslurmAnswer(
             numbers={
                 "time": found.request_time,
                 "accounting_backlog": found.dbd_agent_queue_size,
                 "submitted": found.jobs_submitted,
+                "changed": sum(found.rpcs_by_type[name].count for name in CHANGES & counted),
             }
         )
 

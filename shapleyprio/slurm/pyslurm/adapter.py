@@ -58,7 +58,8 @@ class PyslurmSlurm(CommandLineSlurm):
 
     def controller(self) -> Controller:
         """Asks the controller for its state."""
-        return self._first(self._pyslurm.controller, super().controller)
+        by_commands = super().controller
+        return self._first(lambda: self._less_ours(self._pyslurm.controller()), by_commands)
 
     def cluster(self) -> str:
         """Reads ClusterName."""
@@ -84,6 +85,7 @@ class PyslurmSlurm(CommandLineSlurm):
         for first in range(0, len(rest), MOST_JOBS):
             some = dict(rest[first : first + MOST_JOBS])
             if time.monotonic() < until:
+                self._writes.requests += len(some)
                 refused |= self._pyslurm.write(ATTRIBUTES[channel], some)
             else:
                 refused |= dict.fromkeys(some, OUT_OF_TIME)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
 from shapleyprio.fairness.runs import JobRecord
@@ -173,13 +173,21 @@ class SimulatedSlurm:
 
     def set_nice(self, job_id: int, nice: int) -> None:
         """Changes the nice of one's own job; a user may not go below 0."""
-        jobs = self._jobs(job_id)
+        jobs = self._asked(job_id)
         if nice < 0:
             raise SlurmRefusedError(f"job {job_id}: Access/permission denied")
         self._engine.settle()
         for job in jobs:
             job.nice = nice
             self._engine.compute(job)
+
+    def set_account(self, job_id: int, account: str) -> None:
+        """Changes the account of one's own waiting job, which keeps what stands at it."""
+        jobs = self._asked(job_id, waiting=True)
+        self._check_known("account", account, self._accounts)
+        self._engine.settle()
+        for job in jobs:
+            self._engine.set_account(job, account)
 
     def set_user_priority(self, account: str, user: str, priority: int) -> None:
         """Changes the association priority of a user in an account, as a coordinator may."""
@@ -188,12 +196,12 @@ class SimulatedSlurm:
 
     def hold(self, job_id: int) -> None:
         """Keeps a waiting job from starting."""
-        for job in self._jobs(job_id, waiting=True):
+        for job in self._asked(job_id, waiting=True):
             self._engine.hold(job)
 
     def release(self, job_id: int) -> None:
         """Undoes a hold."""
-        for job in self._jobs(job_id, waiting=True):
+        for job in self._asked(job_id, waiting=True):
             self._engine.release(job)
 
     def requeue(self, job_id: int) -> None:
@@ -259,6 +267,7 @@ class SimulatedSlurm:
             time=self.now,
             accounting_backlog=self._accounting.backlog,
             submitted=self._engine.submitted,
+            changed=self._engine.changed,
         )
 
     def cluster(self) -> str:
@@ -420,6 +429,12 @@ class SimulatedSlurm:
         if daemon in self._down:
             raise SlurmUnavailableError(f"{daemon} does not answer")
 
+    def _asked(self, job_id: int, *, waiting: bool | None = None) -> list[Job]:
+        """Returns what somebody asks to change, and counts that."""
+        self._need("slurmctld")
+        self._engine.changed += 1
+        return self._jobs(job_id, waiting=waiting)
+
     def _jobs(self, job_id: int, *, waiting: bool | None = None) -> list[Job]:
         """Returns the job or an array's tasks, if need be only those that wait or have started."""
         self._need("slurmctld")
@@ -433,14 +448,15 @@ class SimulatedSlurm:
     def _check_submission(
         self, account: str, partition: str, qos: str, processors: int, processing_time: int
     ) -> None:
-        for kind, name, known in (
-            ("account", account, self._accounts),
-            ("partition", partition, self._machines.partitions),
-            ("qos", qos, self._priorities.qos),
-        ):
-            if name not in known:
-                raise SlurmRefusedError(f"Invalid {kind} {name!r}")
+        self._check_known("account", account, self._accounts)
+        self._check_known("partition", partition, self._machines.partitions)
+        self._check_known("qos", qos, self._priorities.qos)
         if not 1 <= processors <= self._machines.capacity[partition]:
             raise SlurmRefusedError(f"partition {partition} never has {processors} processors")
         if processing_time < 0:
             raise ValueError(f"a processing time of {processing_time} s")
+
+    @staticmethod
+    def _check_known(kind: str, name: str, known: Container[str]) -> None:
+        if name not in known:
+            raise SlurmRefusedError(f"Invalid {kind} {name!r}")

@@ -35,6 +35,7 @@ class Engine:
         self._events: list[tuple[int, int, int, int]] = []
         self._next_id = FIRST_JOB_ID
         self.submitted = 0
+        self.changed = 0
         self._began = self._computed = now
         self._changed = False
 
@@ -187,6 +188,12 @@ class Engine:
         if complaint is not None:
             raise SlurmRefusedError(f"job {job_id}: {complaint}")
         return found
+
+    def set_account(self, job: Job, account: str) -> None:
+        """Changes the account of a waiting job; its priority is computed anew."""
+        job.account = account
+        self.compute(job)
+        self._account(job, "PENDING")
 
     def hold(self, job: Job) -> None:
         """Keeps a waiting job from starting."""
