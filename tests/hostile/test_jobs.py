@@ -1,0 +1,209 @@
+"""What users of a real Slurm try with their jobs and accounts, as real users of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shapleyprio.testbed.cluster import PrivateSlurm
+from tests.end_to_end.consortium import (
+    CLUSTER,
+    GUESTS,
+    MEMBERS,
+    SETTINGS,
+    Consortium,
+    clear,
+    spec,
+)
+from tests.processes import DAEMON, as_user
+
+pytestmark = pytest.mark.real_slurm
+
+BIN = 2
+"""Another user of Debian, in one account only."""
+
+GAMES = 5
+"""A third one, whom accounting does not know."""
+
+ACCOUNTS = {"daemon": ("alpha", "gamma", GUESTS), "bin": ("beta",)}
+ENFORCED = "AccountingStorageEnforce=associations,qos,limits"
+SCHEDULER = "batch_sched_delay=0,sched_interval=5,bf_interval=2,bf_continue,enable_user_top"
+
+
+@pytest.fixture(scope="module")
+def shared(prepared_database: Path) -> Iterator[PrivateSlurm]:
+    """A cluster with two users, who may `scontrol top`, and one of whom coordinates alpha."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can act as another user")
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
+        Path(folder).chmod(0o755)  # users reach slurm.conf and munge there
+        generous = replace(spec(1), extra=SETTINGS | {"SchedulerParameters": SCHEDULER})
+        with PrivateSlurm(Path(folder, "c"), generous, prepared=prepared_database) as slurm:
+            slurm.add_accounts(dict.fromkeys((*MEMBERS, GUESTS)))
+            for user, accounts in ACCOUNTS.items():
+                where = (f"account={','.join(accounts)}", f"cluster={CLUSTER}")
+                slurm.run("sacctmgr", "-i", "add", "user", user, *where)
+            slurm.run("sacctmgr", "-i", "add", "coordinator", "account=alpha", "names=daemon")
+            yield slurm
+
+
+@pytest.fixture
+def consortium(shared: PrivateSlurm, tmp_path: Path) -> Iterator[Consortium]:
+    """The consortium while a guest's job keeps all nodes busy."""
+    consortium = Consortium(shared, tmp_path)
+    consortium.configure()
+    consortium.occupy()
+    try:
+        yield consortium
+    finally:
+        consortium.close()
+        for user in (*ACCOUNTS, "games"):
+            shared.run("scancel", f"--user={user}")
+        clear(shared)
+
+
+def act(consortium: Consortium, *words: str, user: int = DAEMON) -> str:
+    """A command of a user that works; returns what it prints."""
+    done = _try(consortium, *words, user=user)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _try(
+    consortium: Consortium, *words: str, user: int = DAEMON
+) -> subprocess.CompletedProcess[str]:
+    return as_user(user, consortium.cluster.environment, *words)
+
+
+def submit(consortium: Consortium, account: str, *options: str, user: int = DAEMON) -> int:
+    """Submits a job that waits; it asks for all nodes."""
+    words = ("--parsable", f"--account={account}", "--ntasks=6", "--output=/dev/null")
+    return int(act(consortium, "sbatch", *words, *options, "--wrap=true", user=user))
+
+
+def errors_of_check(consortium: Consortium) -> list[str]:
+    checked = json.loads(consortium.run("check", "--json").stdout)
+    return [one["subject"] for one in checked["findings"] if one["severity"] == "error"]
+
+
+def test_keep_the_points_of_one_account_under_another(consortium: Consortium) -> None:
+    text = consortium.config_file.read_text()
+    slow = text.replace('poll_interval = "1s"', 'poll_interval = "1h"\nnew_jobs_interval = "2s"')
+    consortium.config_file.write_text(slow)
+    with consortium.daemon():
+        consortium.await_cycles(1)
+        job = submit(consortium, "alpha")
+        best = consortium.points()["alpha"]
+        began = time.monotonic()
+        consortium.until(lambda: factor(consortium, job) == best, what="the points of alpha")
+        assert time.monotonic() - began < 3600
+        act(consortium, "scontrol", "update", f"JobId={job}", f"Account={GUESTS}")
+        assert consortium.waiting()[job].account == GUESTS
+        consortium.until(lambda: factor(consortium, job) == 0, what="the points of nobody")
+        act(consortium, "scontrol", "update", f"JobId={job}", "Account=gamma")
+        worst = consortium.points()["gamma"]
+        consortium.until(lambda: factor(consortium, job) == worst, what="the points of gamma")
+
+
+def factor(consortium: Consortium, job: int) -> int | None:
+    return consortium.waiting()[job].site_factor
+
+
+def test_add_to_the_points_of_one_s_jobs_by_scontrol_top(consortium: Consortium) -> None:
+    consortium.configure(channel="nice")
+    assert errors_of_check(consortium) == ["SchedulerParameters"]
+    jobs = [submit(consortium, "gamma", f"--nice={nice}") for nice in (0, 40, 800)]
+    rival = submit(consortium, "beta", user=BIN)
+    consortium.once()
+    last = consortium.points()["gamma"]
+    for turn in range(4):
+        act(consortium, "scontrol", "top", str(jobs[turn % 3]))
+        consortium.once()
+    waiting = consortium.waiting()
+    assert all(waiting[job].nice >= -last for job in jobs)
+    assert all(waiting[job].priority < waiting[rival].priority for job in jobs)
+    act(consortium, "scontrol", "top", str(jobs[2]))
+    consortium.succeed("rollback")
+    assert all(consortium.waiting()[job].nice >= 0 for job in jobs)
+
+
+def test_ask_for_less_than_no_nice(consortium: Consortium) -> None:
+    """Slurm's own rule, on which the channel nice relies: users cannot, whatever stands there."""
+    consortium.configure(channel="nice")
+    job = submit(consortium, "gamma")
+    consortium.once()
+    ours = consortium.waiting()[job].nice
+    assert ours < 0
+    for nice in (ours - 1, ours + 1, -1):
+        assert _try(consortium, "scontrol", "update", f"JobId={job}", f"Nice={nice}").returncode
+    assert consortium.waiting()[job].nice == ours
+    assert _try(consortium, "sbatch", "--nice=-1", "-Agamma", "--wrap=true").returncode
+
+
+def test_end_every_cycle_by_an_account_with_a_line_end_in_its_name(consortium: Consortium) -> None:
+    listed = (
+        "beta|root|5|9\n1|beta||3",
+        "x\n1|beta|9|99\n1|evil||98\n1|y",
+        "a|b",
+        "esc\x1b[2J",
+    )
+    for name in listed:
+        act(consortium, "sacctmgr", "-i", "add", "account", f"name={name}", "parent=alpha")
+    layout = consortium.slurm.layout()
+    assert layout.accounts == dict.fromkeys((*MEMBERS, GUESTS))
+    assert consortium.slurm.account_priorities()["beta"].own is None
+    assert consortium.slurm.coordinators().by_account == {"alpha": ("daemon",)}
+    victim = submit(consortium, "beta", user=BIN)
+    assert consortium.once() == 1
+    assert factor(consortium, victim) == consortium.points()["beta"]
+    assert errors_of_check(consortium) == []
+
+
+def test_rewrite_another_s_job_and_charge_another_s_account(consortium: Consortium) -> None:
+    """Last, for it takes the cluster's protection away."""
+    cluster = consortium.cluster
+    victim = submit(consortium, "beta", user=BIN)
+    file = cluster.paths.slurm_conf
+    text = file.read_text()
+    assert ENFORCED in text
+    file.write_text(text.replace(ENFORCED, "AccountingStorageEnforce=nosteps"))
+    cluster.restart("slurmctld")
+    fields = (victim, victim, "gamma", "bin", "all", "normal", 1, 0, 1_800_000_000, 6, "None", "\n")
+    forged = "x\x1b[2J\n" + "\x1f".join(map(str, fields)) + str(victim)
+    strange = [submit(consortium, account, user=GAMES) for account in (forged, "alpha2")]
+    charged = submit(consortium, "gamma", user=GAMES)
+
+    assert errors_of_check(consortium) == ["AccountingStorageEnforce"]
+    assert consortium.run("daemon", "--once").returncode == 3
+    assert consortium.pushes() == []
+
+    allowed = consortium.config_file.read_text().replace(
+        "[slurm]", "[slurm]\nallow_unenforced_accounts = true"
+    )
+    consortium.config_file.write_text(allowed)
+    consortium.until(lambda: factor(consortium, victim) is not None, what="the victim's factor")
+    for _ in range(3):
+        consortium.once()
+    points = consortium.points()
+    waiting = consortium.waiting()
+    assert waiting[victim].account == "beta"
+    assert waiting[victim].site_factor == points["beta"]
+    assert waiting[charged].site_factor == points["gamma"]  # what is allowed is allowed
+    assert {push.key for push in consortium.pushes()} == {str(victim), str(charged)}
+    assert strange[1] in waiting
+    status = json.loads(consortium.succeed("status", "--json"))
+    assert status["of_unknown_accounts"] == 1  # the forged line's job is not believed to be one
+    assert status["quarantined"] > 0
+    for command in (["status"], ["check"], ["daemon", "--once"]):
+        printed = consortium.run(*command)
+        shown = printed.stdout + printed.stderr
+        assert all(line.isprintable() for line in shown.split("\n")), command
+    assert "alpha2" in consortium.run("check").stdout
