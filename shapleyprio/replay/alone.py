@@ -45,7 +45,10 @@ def with_singles(workload: Workload, sampled: CoalitionValues) -> CoalitionValue
     missing = [u for u in range(len(workload.organizations)) if 1 << u not in known]
     return CoalitionValues(
         members=np.append(sampled.members, [1 << u for u in missing]).astype(np.int64),
-        values=np.append(sampled.values, [_value(workload, u) for u in missing]).astype(np.int64),
+        values=np.append(
+            sampled.values,
+            np.array([_value(workload, u) for u in missing], dtype=sampled.values.dtype),
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""The limits of 64 bits: checks, before the compiled engine runs, of what it can distinguish."""
+"""The range: chosen before the compiled engine runs, from what its numbers may come to."""
 
 from __future__ import annotations
 
@@ -9,20 +9,32 @@ from shapleyprio.errors import Remedy
 from shapleyprio.replay.dealing import MOST_ORGANIZATIONS
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
-from shapleyprio.replay.kernel.state import NEVER
+from shapleyprio.replay.kernel.state import NEVER, Block
 from shapleyprio.replay.workload import Workload
+
+LONGEST = 2**38 - 1
+"""Seconds of a window, 8,700 years: below it no count of parts exceeds 63 bits."""
 
 MOST_REF_ORGANIZATIONS = 18
 MOST_RAND_ORGANIZATIONS = 62
 """Coalitions that are sampled are sets of bits in one signed 64-bit number."""
 
 LONGEST_BLOCK = 1024
+FEWEST_SECONDS = 16
+"""Shorter blocks take more time than keys of two limbs do."""
+
 ERROR = 2**60
 """By how much a rounded key may be wrong; twice that is still below `worth.FAR_APART`."""
 
+WIDE_ERROR = 2**124
+"""The same for keys of two limbs, and `wide.FAR_APART`."""
 
-def check_range(workload: Workload) -> None:
-    """Refuses what would not fit into the 64 bits of utilities, times and counts.
+
+def check_range(workload: Workload) -> bool:
+    """Refuses what would not fit into the 64 bits of times, parts and counts.
+
+    Returns:
+        Whether utilities may not fit, so that they need two limbs.
 
     Raises:
         PolicyError: it does not fit.
@@ -40,23 +52,24 @@ def check_range(workload: Workload) -> None:
             Remedy.SHORTER_WINDOW,
         )
     longest = int(workload.processing_time.max())
-    if 2 * m * length * (length + 1) >= 2**63 or length + longest >= NEVER:
+    if length > LONGEST or length + longest >= NEVER:
         raise PolicyError(
-            f"{m} processors for {length} s: the utility may exceed 64 bits",
+            f"{length} s with jobs of up to {longest} s; a replay takes {LONGEST} s at most",
             Remedy.WINDOW_AT_MOST,
-            bound=isqrt(2**62 // m) - 1,
+            bound=LONGEST,
         )
+    return 2 * m * length * (length + 1) >= 2**63
 
 
-def ref_block(workload: Workload) -> int:
-    """Returns the seconds of a block in which Ref's rounded keys are near enough to exact ones.
+def ref_block(workload: Workload) -> Block:
+    """Returns the block in which Ref's rounded keys are near enough to exact ones.
 
-    Beside the exact key modulo 2^64 stands a straight line from the block's begin, which the
-    curved value leaves by at most m·s(s+1)/2 within s seconds, times the sum of all weights,
+    Beside the exact key modulo 2^64 or 2^128 stands a straight line from the block's begin, which
+    the curved value leaves by at most m·s(s+1)/2 within s seconds, times the sum of all weights,
     (k−1)!·(1 + 1/2 + … + 1/(k−1)).
 
     Raises:
-        PolicyError: not even one second is.
+        PolicyError: there are too many organizations, or `check_range` refuses the workload.
     """
     k = len(workload.organizations)
     if k > MOST_REF_ORGANIZATIONS:
@@ -70,11 +83,11 @@ def ref_block(workload: Workload) -> int:
     return _block(workload, weight, terms=k * (k + 2), wanted=wanted)
 
 
-def rand_block(workload: Workload, orderings: int) -> int:
+def rand_block(workload: Workload, orderings: int) -> Block:
     """Returns the same as `ref_block`, for Rand with so many orderings.
 
     Raises:
-        PolicyError: not even one second is, or there are too many organizations.
+        PolicyError: there are too many organizations, or `check_range` refuses the workload.
     """
     k = len(workload.organizations)
     if k > MOST_RAND_ORGANIZATIONS:
@@ -86,23 +99,27 @@ def rand_block(workload: Workload, orderings: int) -> int:
     return _block(workload, weight, terms=2 * orderings + 2, wanted=LONGEST_BLOCK)
 
 
-def estimated_block(workload: Workload, wanted: int, denominator: int) -> int:
-    """Returns the seconds for which keys from an estimate may hold, as wanted if possible.
+def estimated_block(workload: Workload, wanted: int, denominator: int) -> Block:
+    """Returns the block for which keys from an estimate may hold, as long as wanted if possible.
 
     Beside the exact key stands a straight line, which the curved key leaves by at most
     m·s(s+1)/2 within s seconds, times the denominator of contributions.
+
+    Raises:
+        PolicyError: `check_range` refuses the workload.
     """
-    return max(min(isqrt(ERROR // (denominator * workload.system_processors)), wanted), 1)
+    wide = check_range(workload)
+    error = WIDE_ERROR if wide else ERROR
+    seconds = isqrt(error // (denominator * workload.system_processors))
+    return Block(max(min(seconds, wanted), 1), wide)
 
 
-def _block(workload: Workload, weight: Fraction, *, terms: int, wanted: int) -> int:
+def _block(workload: Workload, weight: Fraction, *, terms: int, wanted: int) -> Block:
     m, length = workload.system_processors, workload.window.length
+    wanted = min(wanted, LONGEST_BLOCK)
     largest = weight * m * length * (length + 1) / 2
-    seconds = isqrt(int(2 * ERROR / (weight * m)))
-    if largest * (terms + 8) / 2**52 > ERROR or seconds < 2:
-        raise PolicyError(
-            f"{m} processors for {length} s: with {len(workload.organizations)} organizations "
-            "contributions may exceed what can be distinguished exactly",
-            Remedy.SHORTER_WINDOW,
-        )
-    return min(seconds - 1, wanted, LONGEST_BLOCK)
+    seconds = isqrt(int(2 * ERROR / (weight * m))) - 1
+    far = largest * (terms + 8) / 2**52 > ERROR
+    wide = check_range(workload) or far or seconds < min(FEWEST_SECONDS, wanted)
+    # with two limbs neither bound comes near `WIDE_ERROR`: the largest key is below 2^168
+    return Block(wanted if wide else min(seconds, wanted), wide)

@@ -17,14 +17,14 @@ from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
 
-LONGEST_WINDOW = 2**31
+LONG_WINDOW = 2**31
 """Seconds; below it the worth of one copy fits into 63 bits."""
 
-MOST_COPIES = 2**42
-"""Below it a sum of 21 bits of each copy's worth fits into 63 bits."""
+MOST_COPIES = 2**61
+"""Below it a sum of one bit of each copy's worth fits into 63 bits."""
 
 LIMB = 21
-"""Bits of the pieces in which 63-bit values are summed."""
+"""Bits of the pieces in which large values are summed, at most."""
 
 BOUND = 10
 """Seconds that a job counts as at least in its bounded slowdown."""
@@ -66,7 +66,7 @@ def measure(workload: Workload, schedule: Schedule) -> Measures:
     """Measures a schedule of a workload.
 
     Raises:
-        ReplayError: the window or the number of copies goes beyond what is summed exactly.
+        ReplayError: there are too many copies.
     """
     length = workload.window.length
     _refuse_what_would_wrap(workload)
@@ -186,16 +186,12 @@ def _by_the_end(workload: Workload, job: Integers, start: Integers) -> tuple[Int
     """Returns how many parts one copy of each job executes by the window's end, and their worth."""
     age = workload.window.length - start
     executed = np.minimum(workload.processing_time[job], age)
+    if workload.window.length >= LONG_WINDOW:
+        executed, age = executed.astype(object), age.astype(object)
     return executed, executed * age - executed * (executed - 1) // 2
 
 
 def _refuse_what_would_wrap(workload: Workload) -> None:
-    if workload.window.length >= LONGEST_WINDOW:
-        raise ReplayError(
-            f"the window is {workload.window.length} s long, sums are exact for less than "
-            f"{LONGEST_WINDOW}",
-            Remedy.SHORTER_WINDOW,
-        )
     copies = workload.processors.sum(dtype=np.float64)
     if copies >= MOST_COPIES:
         raise ReplayError(
@@ -208,15 +204,17 @@ def _refuse_what_would_wrap(workload: Workload) -> None:
 def sums(
     values: Integers, weights: Integers, groups: NDArray[np.int32], count: int
 ) -> tuple[int, ...]:
-    """Returns the exact Σ value·weight of each group; the values are from 0 to 2^63 − 1.
+    """Returns the exact Σ value·weight of each group; no value is below 0.
 
     64 bits would wrap, so pieces of the values are summed apart and put together as Python's
     integers.
     """
     totals = [0] * count
-    for shift in range(0, 63, LIMB):
+    limb = min(LIMB, 62 - int(weights.sum()).bit_length())
+    for shift in range(0, int(values.max(initial=0)).bit_length(), limb):
         of_limb = np.zeros(count, dtype=np.int64)
-        np.add.at(of_limb, groups, (values >> shift & (1 << LIMB) - 1) * weights)
+        piece = (values >> shift & (1 << limb) - 1).astype(np.int64)
+        np.add.at(of_limb, groups, piece * weights)
         totals = [total + (int(limb) << shift) for total, limb in zip(totals, of_limb, strict=True)]
     return tuple(totals)
 

@@ -16,7 +16,8 @@ class CoalitionValues:
     Attributes:
         members: int64[c], bit u is set if organization u takes part; none comes twice, none is
             empty.
-        values: int64[c], v(C) = Σψ of the members, in part-seconds.
+        values: int64[c], or Python's integers (an array of objects) where the engine used more
+            bits: v(C) = Σψ of the members, in part-seconds.
     """
 
     members: NDArray[np.int64]

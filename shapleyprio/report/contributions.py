@@ -9,7 +9,7 @@ import numpy as np
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.replay.kernel import lattice
 from shapleyprio.replay.kernel.state import coalitions_of, jobs_of, members_of, record_of
-from shapleyprio.replay.kernel.values import value_at
+from shapleyprio.replay.kernel.values import values_at
 from shapleyprio.replay.limits import ref_block
 from shapleyprio.replay.workload import Workload
 
@@ -45,14 +45,14 @@ def shapley_over_time(workload: Workload, seed: int) -> dict[int, tuple[Fraction
     """
     k, length = len(workload.organizations), workload.window.length
     jobs = jobs_of(workload)
-    state = coalitions_of(jobs, workload.owned, members_of(np.arange(2**k), k))
-    record = record_of(workload, jobs, 2**k - 1, seed)
+    block = ref_block(workload)
+    members = members_of(np.arange(2**k), k)
+    state = coalitions_of(jobs, workload.owned, members, wide=block.wide)
+    record = record_of(workload, jobs, 2**k - 1, seed, wide=block.wide)
     wanted = max(FEWEST, min(MOST, MOST_VALUES >> k))
-    values = np.zeros(2**k, dtype=np.int64)
     found = {0: (Fraction(0),) * k}
-    for second in lattice.on_one_core(jobs, state, record, ref_block(workload), length):
+    for second in lattice.on_one_core(jobs, state, record, block, length):
         due = second * wanted >= len(found) * length
         if second and (due or second == length):
-            value_at(state, second, values)
-            found[second] = shapley(values.tolist())
+            found[second] = shapley(values_at(state, second).tolist())
     return found

@@ -25,6 +25,9 @@ from shapleyprio.replay.kernel.worth import less_by_share, parts, precedes, wort
 BY_KEYS = (KEYED, RANKED)
 """Policies that need keys; the others look at the schedule itself."""
 
+BY_UTILITIES = (DIRECT, RELATIVE, UTILITY_SHARE)
+"""Policies that compare utilities, which may need two limbs."""
+
 BY_COPY = (CURRENT_SHARE, ROUND_ROBIN)
 """Policies by which the start of each copy changes the order within its moment."""
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.choice import (
     BY_COPY,
     BY_KEYS,
+    BY_UTILITIES,
     FICKLE,
     first_of_all,
     is_candidate,
@@ -39,7 +42,10 @@ from shapleyprio.replay.kernel.state import (
     World,
     pieces_of,
 )
-from shapleyprio.replay.kernel.worth import add, draw, parts, worth
+from shapleyprio.replay.kernel.values import open_block
+from shapleyprio.replay.kernel.wide import add_released_wide, is_wide
+from shapleyprio.replay.kernel.wide_choice import least_key_wide, most_disadvantaged
+from shapleyprio.replay.kernel.worth import add, draw
 
 
 def run(policy: int, world: World, length: int) -> Iterator[int]:
@@ -53,6 +59,12 @@ def run(policy: int, world: World, length: int) -> Iterator[int]:
     for until in pieces_of(length):
         advance(policy, world, 0, until)
         yield until
+
+
+@inlined
+def any_of(literal: int) -> int:
+    """Returns a number like any other: for a literal, what is called would be compiled apart."""
+    return int(np.int64(literal))
 
 
 @kernel
@@ -135,6 +147,10 @@ def _end(jobs: Jobs, state: Coalitions, record: Record, c: int, t: int) -> None:
 
 @inlined
 def _add_released(record: Record, u: int, owner: int, t: int, weight: int) -> None:
+    if record.released.shape[2] == 3:
+        add_released_wide(record.released[0, u], t, weight)
+        add_released_wide(record.released[1, owner], t, weight)
+        return
     record.released[0, u, 0] += weight
     record.released[0, u, 1] += weight * t
     record.released[1, owner, 0] += weight
@@ -153,9 +169,7 @@ def _count(state: Coalitions, keys: Keys, c: int) -> None:
         if keys.changed[c] != begin:
             keys.changed[c] = begin
             keys.changes[c, :] = 0
-            keys.opening[c, 0] = worth(state.total[c], begin)
-            keys.opening[c, 1] = parts(state.total[c], begin)
-            keys.opening[c, 2] = state.total[c, 0]
+            open_block(state, keys, c)
         keys.changes[c, t - begin] += processors
     add(state.total[c], t, processors)
 
@@ -211,11 +225,16 @@ def _next(
     contended: bool,
 ) -> int:
     """Returns who is served next. Where all can start at once, Ref and Rand take anybody."""
+    wide = is_wide(world.state)
     if policy not in BY_KEYS:
+        if wide and policy in BY_UTILITIES:
+            return most_disadvantaged(policy, world.state, world.record, c, t)
         return first_of_all(policy, world, c, t)
     if not contended:
         return _first_of(world.state, c, t)
     world.keys.begin[1] = 2
+    if wide:
+        return least_key_wide(world.state, world.keys, c, t)
     return least_key(world.state, world.keys, c, t)
 
 

@@ -6,8 +6,8 @@ is φ_u = P(C) − P(C∖u). Multiplied with |C|!, nothing has to be divided:
     R(C) = |C|!·P(C) = (|C|−1)!·v(C) + Σ_{u∈C} R(C∖u)
 
 and the largest φ_u − ψ_u is the least R(C∖u) + (|C|−1)!·ψ_u. That is a sum of integers, kept
-modulo 2^64 for every second of a block; beside it a rounded R at the block's begin distinguishes
-what differs by too much for that (`worth.precedes`).
+modulo 2^64 for every second of a block, or modulo 2^128 (`wide`); beside it a rounded R at the
+block's begin distinguishes what differs by too much for that (`worth.precedes`).
 
 A job that starts at t adds nothing to any value at t. So within a moment no coalition depends
 on what another one decides, and within a block one depends on its own subsets only, which have
@@ -24,8 +24,9 @@ import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.codes import KEYED
-from shapleyprio.replay.kernel.engine import advance
+from shapleyprio.replay.kernel.engine import advance, any_of
 from shapleyprio.replay.kernel.state import (
+    Block,
     Coalitions,
     Ints,
     Jobs,
@@ -35,18 +36,18 @@ from shapleyprio.replay.kernel.state import (
     keys_of,
     pieces_of,
 )
-from shapleyprio.replay.kernel.values import add_value, clear_row
+from shapleyprio.replay.kernel.values import add_row, add_value, clear_row
 
 
 def on_one_core(
-    jobs: Jobs, state: Coalitions, record: Record, seconds: int, length: int
+    jobs: Jobs, state: Coalitions, record: Record, block: Block, length: int
 ) -> Iterator[int]:
-    """Brings all coalitions to the end of the window, in blocks of so many seconds.
+    """Brings all coalitions to the end of the window, in blocks.
 
     Yields:
         0 when everything is compiled, then the second that was reached, now and then.
     """
-    keys = lattice_keys(state.utility.shape[1], seconds)
+    keys, seconds = lattice_keys(state.utility.shape[1], block), block.seconds
     world = World(jobs, state, keys, record)
     blocks = -(-length // seconds)
     arrivals = arriving(jobs, blocks, seconds)
@@ -57,10 +58,10 @@ def on_one_core(
         yield min(last * seconds, length)
 
 
-def lattice_keys(organizations: int, seconds: int) -> Keys:
+def lattice_keys(organizations: int, block: Block) -> Keys:
     """Makes rows for R(C) of all coalitions C."""
     count = 2**organizations
-    keys = keys_of(rows=count, tracked=count, coalitions=count, seconds=seconds, lattice=True)
+    keys = keys_of(rows=count, tracked=count, coalitions=count, block=block, lattice=True)
     keys.factor[1:] = [factorial(c.bit_count() - 1) for c in range(1, count)]
     return keys
 
@@ -87,7 +88,7 @@ def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int)
     for block in range(first, last):
         until = min((block + 1) * seconds, length)
         keys.begin[0] = block * seconds
-        valued = 1
+        valued = any_of(1)
         for c in range(1, len(state.free)):
             keys.begin[1] = valued == c
             if not _advance(world, c, arriving[block], until):
@@ -115,20 +116,14 @@ def run_part(world: World, first: int, last: int, arriving: int, until: int) -> 
 def _advance(world: World, c: int, arriving: int, until: int) -> bool:
     state = world.state
     idle = state.undecided[c] == 0 and state.next_end[c] >= until and arriving & c == 0
-    return idle or advance(KEYED, world, c, until)
+    return idle or advance(any_of(KEYED), world, c, until)
 
 
 @kernel
 def _value(state: Coalitions, keys: Keys, c: int) -> None:
     """Sums R(c) over the block, from the coalitions with one member less."""
     clear_row(keys, c)
-    target = keys.rows[c]
     for u in range(state.utility.shape[1]):
         if (c >> u) & 1:
-            smaller = c ^ (1 << u)
-            keys.base[c] += keys.base[smaller]
-            keys.slope[c] += keys.slope[smaller]
-            source = keys.rows[smaller]
-            for second in range(len(target)):
-                target[second] += source[second]
+            add_row(keys, c, c ^ (1 << u))
     add_value(state, keys, c, keys.factor[c], c)

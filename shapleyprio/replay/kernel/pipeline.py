@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from shapleyprio.replay.kernel.lattice import arriving, lattice_keys, run_blocks, run_part
-from shapleyprio.replay.kernel.state import Coalitions, Jobs, Record, World
+from shapleyprio.replay.kernel.state import Block, Coalitions, Jobs, Record, World
 
 FEWEST_ORGANIZATIONS = 11
 """With fewer, sharing out the work costs more than it saves."""
@@ -29,22 +29,22 @@ BLOCKS_KEPT = 4
 
 
 def on_many_cores(
-    jobs: Jobs, state: Coalitions, record: Record, seconds: int, length: int, cores: int
+    jobs: Jobs, state: Coalitions, record: Record, block: Block, length: int, cores: int
 ) -> Iterator[int]:
     """Runs as `lattice.on_one_core` does, with so many threads; every decision is the same."""
-    organizations = state.utility.shape[1]
+    organizations, seconds = state.utility.shape[1], block.seconds
     cut = max(2, (2 * cores - 1).bit_length())  # two parts or more for every thread
     size = 2 ** (organizations - cut)
     worlds = [
-        World(jobs, state, lattice_keys(organizations, seconds), record) for _ in range(BLOCKS_KEPT)
+        World(jobs, state, lattice_keys(organizations, block), record) for _ in range(BLOCKS_KEPT)
     ]
     blocks = -(-length // seconds)
     arrivals = arriving(jobs, blocks, seconds)
 
-    def work(part: int, block: int) -> int:
-        until = min((block + 1) * seconds, length)
+    def work(part: int, number: int) -> int:
+        until = min((number + 1) * seconds, length)
         first, last = max(part * size, 1), (part + 1) * size
-        run_part(worlds[block % BLOCKS_KEPT], first, last, arrivals[block], until)
+        run_part(worlds[number % BLOCKS_KEPT], first, last, arrivals[number], until)
         return part
 
     def side_by_side(first: int, last: int) -> int:
@@ -53,10 +53,10 @@ def on_many_cores(
         choices = 0
         while not progress.is_complete():
             for part in progress.ready(but=at_work)[: cores - len(at_work)]:
-                block = progress.done[part]
+                number = progress.done[part]
                 if part == 0:  # the first that comes to a block
-                    worlds[block % BLOCKS_KEPT].keys.begin[:] = block * seconds, 1
-                at_work[part] = threads.submit(work, part, block)
+                    worlds[number % BLOCKS_KEPT].keys.begin[:] = number * seconds, 1
+                at_work[part] = threads.submit(work, part, number)
             for future in wait(at_work.values(), return_when=FIRST_COMPLETED).done:
                 part = future.result()
                 if part == 2**cut - 1:  # the last that leaves it

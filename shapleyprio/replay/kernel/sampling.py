@@ -15,18 +15,18 @@ import numpy as np
 
 from shapleyprio.replay.compiled import kernel
 from shapleyprio.replay.kernel.codes import FIRST_COME, KEYED
-from shapleyprio.replay.kernel.engine import advance
-from shapleyprio.replay.kernel.state import Ints, Keys, World, keys_of, pieces_of
+from shapleyprio.replay.kernel.engine import advance, any_of
+from shapleyprio.replay.kernel.state import Block, Ints, Keys, World, keys_of, pieces_of
 from shapleyprio.replay.kernel.values import add_value, clear_row
 
 
-def sampled_keys(sampled: int, organizations: int, orderings: int, seconds: int) -> Keys:
+def sampled_keys(sampled: int, organizations: int, orderings: int, block: Block) -> Keys:
     """Makes rows for −N·φ̂ of every organization."""
     keys = keys_of(
         rows=organizations,
         tracked=sampled,
         coalitions=sampled + 1,
-        seconds=seconds,
+        block=block,
         lattice=False,
     )
     keys.factor[:] = orderings
@@ -78,12 +78,12 @@ def run_blocks(world: World, weights: Ints, first: int, last: int, length: int) 
         keys.begin[0] = block * seconds
         keys.begin[1] = 0
         for c in range(everybody):
-            advance(FIRST_COME, world, c, until)
-        if not advance(KEYED, world, everybody, until):
+            advance(any_of(FIRST_COME), world, c, until)
+        if not advance(any_of(KEYED), world, everybody, until):
             for u in range(weights.shape[1]):
                 clear_row(keys, u)
                 for c in range(everybody):
                     if weights[c, u] != 0:
                         add_value(state, keys, c, -weights[c, u], u)
             keys.begin[1] = 1
-            advance(KEYED, world, everybody, until)
+            advance(any_of(KEYED), world, everybody, until)

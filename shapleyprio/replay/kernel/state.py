@@ -1,8 +1,9 @@
 """The state of the engine: the jobs, every coalition's schedule so far, and the recorded one.
 
 Named tuples of arrays, because that is what compiled functions take. The sums of part-seconds
-are kept as in `shapleyprio.fairness.utility`: three moments of the events "w processors start
-(−w: stop) working at second τ", and a worth that is a polynomial in the time.
+are kept much as in `shapleyprio.fairness.utility`: three moments of the events "w processors start
+(−w: stop) working at second τ", Σw, Σwτ and Σwτ(τ−1)/2, and a worth that is a polynomial in the
+time. Where 64 bits are too few for the last one (`wide`), it has a second limb behind it.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class Coalitions(NamedTuple):
         rest: [c, k], processors that its copies still need; all of them if it is rigid.
         passed: [c, k], the moment at which its head was last passed over, −1 at first.
         served: [c], the organization that started last, −1 at first.
-        utility: [c, k, 3], moments of each organization's jobs.
-        total: [c, 3], moments of all jobs.
+        utility: [c, k, 3 or 4], moments of each organization's jobs.
+        total: [c, 3 or 4], moments of all jobs.
         next_end: [c], when the next running job ends.
         running: [c], how many entries its heap has.
         heap: [c + 1], where its heap begins.
@@ -106,16 +107,19 @@ class Keys(NamedTuple):
         begin: [2], the block's first second, and whether rows hold its values: 0 if not, 2 if
             somebody has chosen by them.
         rows: [r, seconds], values modulo 2^64.
+        high: [r, seconds], their second limbs; [r, 0] without.
         base, slope: [r], the value at the block's begin and its growth in a second, rounded.
         changes: [c, seconds], net processors that a coalition put to work at that second.
         changed: [c], the begin of the block that its changes are of.
-        opening: [c, 3], its value, parts and busy processors at that begin.
+        opening: [c, 4], its value, parts and busy processors at that begin, and the value's second
+            limb.
         factor: [c], what a utility is multiplied with before it is added to a key.
         lattice: [1], whether rows belong to coalitions (else to organizations).
     """
 
     begin: Ints
     rows: Ints
+    high: Ints
     base: NDArray[np.float64]
     slope: NDArray[np.float64]
     changes: NDArray[np.int32]
@@ -123,6 +127,18 @@ class Keys(NamedTuple):
     opening: Ints
     factor: Ints
     lattice: Ints
+
+
+class Block(NamedTuple):
+    """How far keys reach.
+
+    Attributes:
+        seconds: of a block.
+        wide: whether sums and keys have two limbs.
+    """
+
+    seconds: int
+    wide: bool
 
 
 RANDOM, LEAST_LOADED, AS_RECORDED = range(3)
@@ -136,8 +152,8 @@ class Record(NamedTuple):
         coalition: [1], whose it is.
         owned: [k], processors of each organization.
         free_of: [k], those that are free.
-        contribution: [k, 3], moments of the work on each organization's processors.
-        released: [2, k, 2], moments of releases, of jobs and of the work on processors: what a
+        contribution: [k, 3 or 4], moments of the work on each organization's processors.
+        released: [2, k, 2 or 3], moments of releases, of jobs and of the work on processors: what a
             part gains in worth if it counts from its job's release (ψ′ of CloudShare).
         random: [1], state of the generator of random numbers.
         placing: [1], RANDOM, LEAST_LOADED or AS_RECORDED: whose free processors a job gets.
@@ -213,7 +229,9 @@ def members_of(coalitions: Ints, organizations: int) -> NDArray[np.bool_]:
     return bits
 
 
-def coalitions_of(jobs: Jobs, owned: Ints, takes_part: NDArray[np.bool_]) -> Coalitions:
+def coalitions_of(
+    jobs: Jobs, owned: Ints, takes_part: NDArray[np.bool_], *, wide: bool
+) -> Coalitions:
     """Makes coalitions with these members, before the first moment."""
     count, k = takes_part.shape
     processors = takes_part @ owned
@@ -236,8 +254,8 @@ def coalitions_of(jobs: Jobs, owned: Ints, takes_part: NDArray[np.bool_]) -> Coa
         rest=zeros(count, k),
         passed=np.full((count, k), -1, dtype=np.int64),
         served=np.full(count, -1, dtype=np.int64),
-        utility=zeros(count, k, 3),
-        total=zeros(count, 3),
+        utility=zeros(count, k, 3 + wide),
+        total=zeros(count, 3 + wide),
         next_end=np.full(count, NEVER, dtype=np.int64),
         running=zeros(count),
         heap=heap,
@@ -248,25 +266,26 @@ def coalitions_of(jobs: Jobs, owned: Ints, takes_part: NDArray[np.bool_]) -> Coa
 
 def no_keys() -> Keys:
     """Makes empty keys for policies that need none."""
-    return keys_of(rows=0, tracked=0, coalitions=1, seconds=1, lattice=False)
+    return keys_of(rows=0, tracked=0, coalitions=1, block=Block(1, wide=False), lattice=False)
 
 
-def keys_of(*, rows: int, tracked: int, coalitions: int, seconds: int, lattice: bool) -> Keys:
+def keys_of(*, rows: int, tracked: int, coalitions: int, block: Block, lattice: bool) -> Keys:
     """Makes room for keys over blocks of seconds; the first `tracked` coalitions make them."""
     return Keys(
         begin=np.zeros(2, dtype=np.int64),
-        rows=np.zeros((rows, seconds), dtype=np.int64),
+        rows=np.zeros((rows, block.seconds), dtype=np.int64),
+        high=np.zeros((rows, block.seconds * block.wide), dtype=np.int64),
         base=np.zeros(rows),
         slope=np.zeros(rows),
-        changes=np.zeros((tracked, seconds), dtype=np.int32),
+        changes=np.zeros((tracked, block.seconds), dtype=np.int32),
         changed=np.full(tracked, -1, dtype=np.int64),
-        opening=np.zeros((tracked, 3), dtype=np.int64),
+        opening=np.zeros((tracked, 4), dtype=np.int64),
         factor=np.ones(coalitions, dtype=np.int64),
         lattice=np.array([lattice], dtype=np.int64),
     )
 
 
-def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int) -> Record:
+def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int, *, wide: bool) -> Record:
     """Makes an empty record of that coalition's schedule.
 
     It has room for every copy; what is never written takes no memory.
@@ -278,8 +297,8 @@ def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int) -> Reco
         coalition=np.array([coalition], dtype=np.int64),
         owned=owned,
         free_of=owned.copy(),
-        contribution=np.zeros((k, 3), dtype=np.int64),
-        released=np.zeros((2, k, 2), dtype=np.int64),
+        contribution=np.zeros((k, 3 + wide), dtype=np.int64),
+        released=np.zeros((2, k, 2 + wide), dtype=np.int64),
         random=np.array([seed % 2**64], dtype=np.uint64),
         placing=np.array([PLACING[workload.placement]], dtype=np.int64),
         first_part=first,

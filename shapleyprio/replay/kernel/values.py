@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from shapleyprio.fairness.utility import Moments
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.state import Coalitions, Ints, Keys
+from shapleyprio.replay.kernel.wide import (
+    is_wide,
+    plus,
+    product,
+    rounded,
+    times,
+    worth_wide,
+)
 from shapleyprio.replay.kernel.worth import parts, worth
+
+
+@inlined
+def open_block(state: Coalitions, keys: Keys, c: int) -> None:
+    """Notes what coalition c has when the block of the keys begins."""
+    begin = keys.begin[0]
+    opening = keys.opening[c]
+    if is_wide(state):
+        opening[3], opening[0] = worth_wide(state.total[c], begin)
+    else:
+        opening[0] = worth(state.total[c], begin)
+    opening[1] = parts(state.total[c], begin)
+    opening[2] = state.total[c, 0]
 
 
 @inlined
@@ -14,6 +38,9 @@ def add_value(state: Coalitions, keys: Keys, c: int, factor: int, row: int) -> N
     From one second to the next v grows by the parts completed by then, and those by the
     processors that were busy in between.
     """
+    if is_wide(state):
+        _add_value_wide(state, keys, c, factor, row)
+        return
     begin = keys.begin[0]
     changed = keys.changed[c] == begin
     if changed:
@@ -37,16 +64,84 @@ def add_value(state: Coalitions, keys: Keys, c: int, factor: int, row: int) -> N
             target[second] += value + second * done + busy * ((second * (second + 1)) >> 1)
 
 
+@kernel
+def _add_value_wide(state: Coalitions, keys: Keys, c: int, factor: int, row: int) -> None:
+    changed = keys.changed[c] == keys.begin[0]
+    if not changed:
+        open_block(state, keys, c)
+    value, done, busy, value_high = keys.opening[c]
+    keys.base[row] += float(factor) * rounded(value_high, value)
+    keys.slope[row] += float(factor) * float(done)
+    value_high, value = times(value_high, value, factor)
+    done_high, done = product(done, factor)
+    busy_high, busy = product(busy, factor)
+    target, target_high, changes = keys.rows[row], keys.high[row], keys.changes[c]
+    for second in range(len(target)):
+        target_high[second], target[second] = plus(
+            target_high[second], target[second], value_high, value
+        )
+        if changed and changes[second] != 0:
+            more_high, more = product(changes[second], factor)
+            busy_high, busy = plus(busy_high, busy, more_high, more)
+        done_high, done = plus(done_high, done, busy_high, busy)
+        value_high, value = plus(value_high, value, done_high, done)
+
+
+@inlined
+def add_row(keys: Keys, row: int, source: int) -> None:
+    """Adds one row of keys to another one."""
+    keys.base[row] += keys.base[source]
+    keys.slope[row] += keys.slope[source]
+    target, added = keys.rows[row], keys.rows[source]
+    if keys.high.shape[1] == 0:
+        for second in range(len(target)):
+            target[second] += added[second]
+    else:
+        target_high, added_high = keys.high[row], keys.high[source]
+        for second in range(len(target)):
+            target_high[second], target[second] = plus(
+                target_high[second], target[second], added_high[second], added[second]
+            )
+
+
 @inlined
 def clear_row(keys: Keys, row: int) -> None:
     """Empties a row of keys."""
     keys.rows[row, :] = 0
+    keys.high[row, :] = 0
     keys.base[row] = 0.0
     keys.slope[row] = 0.0
 
 
+def values_at(state: Coalitions, t: int) -> Ints:
+    """Returns v(c, t) of all coalitions, for a t at or after everything that happened.
+
+    Returns:
+        int64[c], or Python's integers (an array of objects) if they may exceed 63 bits.
+    """
+    limbs = np.zeros((len(state.free), 2), dtype=np.int64)
+    _value_at(state, t, limbs)
+    return whole_numbers(limbs[:, 1], limbs[:, 0]) if is_wide(state) else limbs[:, 0]
+
+
+def whole_numbers(high: Ints, low: Ints) -> Ints:
+    """Returns numbers of two limbs as Python's integers, in an array of objects."""
+    whole: Ints = (high.astype(object) << 64) + low.astype(np.uint64).astype(object)
+    return whole
+
+
+def exact_moments(row: Ints) -> Moments:
+    """Returns moments of the engine as those of `shapleyprio.fairness.utility`."""
+    processors, first, halved, *high = row.tolist()
+    if high:
+        halved = (high[0] << 64) + halved % 2**64
+    return Moments(processors, first, 2 * halved + first)
+
+
 @kernel
-def value_at(state: Coalitions, t: int, values: Ints) -> None:
-    """Computes v(c, t) of all coalitions, for a t at or after everything that happened."""
+def _value_at(state: Coalitions, t: int, values: Ints) -> None:
     for c in range(len(values)):
-        values[c] = worth(state.total[c], t)
+        if is_wide(state):
+            values[c, 1], values[c, 0] = worth_wide(state.total[c], t)
+        else:
+            values[c, 0] = worth(state.total[c], t)

@@ -6,6 +6,7 @@ import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.state import Ints
+from shapleyprio.replay.kernel.wide import add_wide
 
 FAR_APART = 2.0**62
 """Rounded values that differ by more are compared by them, nearer ones by 64 bits."""
@@ -13,18 +14,24 @@ FAR_APART = 2.0**62
 
 @inlined
 def add(moments: Ints, second: int, processors: int) -> None:
-    """Adds processors that start (or, negative, stop) working then; see fairness.utility."""
-    weighted = processors * second
-    moments[0] += processors
-    moments[1] += weighted
-    moments[2] += weighted * second
+    """Adds processors that start (or, negative, stop) working then; see `kernel.state`."""
+    if len(moments) == 4:
+        add_wide(moments, second, processors)
+    else:
+        moments[0] += processors
+        moments[1] += processors * second
+        moments[2] += processors * ((second * (second - 1)) >> 1)
 
 
 @inlined
 def worth(moments: Ints, t: int) -> int:
-    """Returns the worth at t of all parts, in part-seconds (SPAA 2013, Eq. 3)."""
-    doubled: int = moments[0] * t * (t + 1) - moments[1] * (2 * t + 1) + moments[2]
-    return doubled >> 1
+    """Returns the worth at t of all parts, in part-seconds (SPAA 2013, Eq. 3); one limb of it.
+
+    A part executed at τ is worth T(t − τ) − T(t − τ − 1), with T(n) = n(n+1)/2, and T(t − τ) is
+    T(t) − tτ + T(τ − 1).
+    """
+    total: int = moments[0] * ((t * (t + 1)) >> 1) - moments[1] * t + moments[2]
+    return total
 
 
 @inlined

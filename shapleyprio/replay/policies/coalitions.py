@@ -12,7 +12,6 @@ from shapleyprio.fairness.shapley import shapley
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel import lattice, pipeline, sampling
 from shapleyprio.replay.kernel.state import (
-    Coalitions,
     Ints,
     World,
     coalitions_of,
@@ -20,8 +19,8 @@ from shapleyprio.replay.kernel.state import (
     members_of,
     record_of,
 )
-from shapleyprio.replay.kernel.values import value_at
-from shapleyprio.replay.limits import check_range, rand_block, ref_block
+from shapleyprio.replay.kernel.values import values_at
+from shapleyprio.replay.limits import rand_block, ref_block
 from shapleyprio.replay.policies.one_schedule import schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.schedule import CoalitionValues, Schedule
@@ -32,21 +31,20 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
     """Returns Ref's schedule; its contribution is the exact Shapley value.
 
     Raises:
-        PolicyError: numbers may get larger than can be compared exactly, or there are too many
-            organizations.
+        PolicyError: there are too many organizations, processors or jobs.
     """
-    check_range(workload)
     k, length = len(workload.organizations), workload.window.length
     block = ref_block(workload)  # refuses what would need too much memory below
     jobs = jobs_of(workload)
-    state = coalitions_of(jobs, workload.owned, members_of(np.arange(2**k), k))
-    record = record_of(workload, jobs, 2**k - 1, options.seed)
+    members = members_of(np.arange(2**k), k)
+    state = coalitions_of(jobs, workload.owned, members, wide=block.wide)
+    record = record_of(workload, jobs, 2**k - 1, options.seed, wide=block.wide)
     if options.cores > 1 and k >= pipeline.FEWEST_ORGANIZATIONS:
         steps = pipeline.on_many_cores(jobs, state, record, block, length, options.cores)
     else:
         steps = lattice.on_one_core(jobs, state, record, block, length)
     seconds = timed(steps, options.progress)
-    values = _values(state, length)
+    values = values_at(state, length)
     return replace(
         schedule_of(workload, "ref", options.seed, record, seconds),
         contribution=shapley(values.tolist()),
@@ -58,10 +56,9 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
     """Returns Rand's schedule; its contribution is the estimate of the Shapley value.
 
     Raises:
-        PolicyError: numbers may get larger than can be compared exactly, or no ordering is to be
-            drawn.
+        PolicyError: there are too many organizations, processors or jobs, or no ordering is to
+            be drawn.
     """
-    check_range(workload)
     orderings = _orderings(workload, options)
     length, count = workload.window.length, len(orderings)
     block = rand_block(workload, count)  # refuses what would not fit below
@@ -69,13 +66,13 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
     jobs = jobs_of(workload)
     everybody = 2 ** len(workload.organizations) - 1
     coalitions = members_of(np.append(members, everybody), len(workload.organizations))
-    state = coalitions_of(jobs, workload.owned, coalitions)
-    record = record_of(workload, jobs, len(members), options.seed)
+    state = coalitions_of(jobs, workload.owned, coalitions, wide=block.wide)
+    record = record_of(workload, jobs, len(members), options.seed, wide=block.wide)
     keys = sampling.sampled_keys(len(members), len(workload.organizations), count, block)
     seconds = timed(
         sampling.run(World(jobs, state, keys, record), weights, length), options.progress
     )
-    values = _values(state, length)[:-1]
+    values = values_at(state, length)[:-1]
     contribution = tuple(
         Fraction(sum(v * w for v, w in zip(values.tolist(), column, strict=True)), count)
         for column in weights.T.tolist()
@@ -94,9 +91,3 @@ def _orderings(workload: Workload, options: RunOptions) -> Ints:
     organizations = range(len(workload.organizations))
     drawn = [sorted(organizations, key=lambda _: random.random()) for _ in range(options.orderings)]
     return np.array(drawn, dtype=np.int64)
-
-
-def _values(state: Coalitions, t: int) -> Ints:
-    values = np.zeros(len(state.free), dtype=np.int64)
-    value_at(state, t, values)
-    return values

@@ -18,7 +18,7 @@ from shapleyprio.replay.kernel.state import (
     no_keys,
     record_of,
 )
-from shapleyprio.replay.kernel.worth import worth
+from shapleyprio.replay.kernel.values import exact_moments
 from shapleyprio.replay.limits import check_range
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.progress import ProgressCallback
@@ -38,17 +38,18 @@ def compiled_decisions(workload: Workload, policy: str, code: int, options: RunO
     Raises:
         PolicyError: numbers may get larger than can be compared exactly.
     """
-    check_range(workload)
-    world = one_world(workload, no_keys(), options.seed)
+    wide = check_range(workload)
+    world = one_world(workload, no_keys(), options.seed, wide=wide)
     seconds = timed(engine.run(code, world, workload.window.length), options.progress)
     return schedule_of(workload, policy, options.seed, world.record, seconds)
 
 
-def one_world(workload: Workload, keys: Keys, seed: int) -> World:
+def one_world(workload: Workload, keys: Keys, seed: int, *, wide: bool) -> World:
     """Returns the world of the coalition of all, whose schedule is recorded."""
     jobs = jobs_of(workload)
-    state = coalitions_of(jobs, workload.owned, np.ones((1, len(workload.owned)), np.bool_))
-    return World(jobs, state, keys, record_of(workload, jobs, 0, seed))
+    everybody = np.ones((1, len(workload.owned)), np.bool_)
+    state = coalitions_of(jobs, workload.owned, everybody, wide=wide)
+    return World(jobs, state, keys, record_of(workload, jobs, 0, seed, wide=wide))
 
 
 def timed(steps: Iterator[int], progress: ProgressCallback) -> float:
@@ -73,7 +74,8 @@ def schedule_of(
         owner=record.owner[:size],
         copies=record.copies[:size].astype(np.int64),
         contribution=tuple(
-            Fraction(int(worth(moments, workload.window.length))) for moments in record.contribution
+            Fraction(exact_moments(row).worth(workload.window.length))
+            for row in record.contribution
         ),
         seconds=seconds,
     )

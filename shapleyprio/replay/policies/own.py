@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from shapleyprio.fairness.utility import Moments
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel import engine
 from shapleyprio.replay.kernel.codes import RANKED
-from shapleyprio.replay.kernel.state import Ints, World, keys_of, pieces_of
+from shapleyprio.replay.kernel.state import Block, World, keys_of, pieces_of
+from shapleyprio.replay.kernel.values import exact_moments
 from shapleyprio.replay.limits import check_range
 from shapleyprio.replay.loading import complaint
 from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
@@ -88,13 +88,17 @@ def own_decisions(
         PolicyError: the function fails or does not return an order of the organizations that
             wait, or numbers may get larger than can be compared exactly.
     """
-    check_range(workload)
+    wide = check_range(workload)
     # the engine serves the least key: the organization's rank, the utility not being added
     keys = keys_of(
-        rows=len(workload.organizations), tracked=0, coalitions=1, seconds=1, lattice=False
+        rows=len(workload.organizations),
+        tracked=0,
+        coalitions=1,
+        block=Block(1, wide),
+        lattice=False,
     )
     keys.factor[:] = 0
-    world = one_world(workload, keys, options.seed)
+    world = one_world(workload, keys, options.seed, wide=wide)
 
     def ranks(state: ScheduleState) -> list[int]:
         return _ranks(policy, function, state)
@@ -128,14 +132,14 @@ def _state(names: tuple[str, ...], world: World, t: int) -> ScheduleState:
     jobs, state, record = world.jobs, world.state, world.record
     organizations = []
     for u, name in enumerate(names):
-        own = _moments(state.utility[0, u])
+        own = exact_moments(state.utility[0, u])
         waiting = int(state.demand_of[0, u])
         organizations.append(
             OrganizationState(
                 name=name,
                 processors=int(record.owned[u]),
                 utility=own.worth(t),
-                contribution=_moments(record.contribution[u]).worth(t),
+                contribution=exact_moments(record.contribution[u]).worth(t),
                 parts=own.parts(t),
                 running=own.processors,
                 waiting=waiting,
@@ -143,11 +147,6 @@ def _state(names: tuple[str, ...], world: World, t: int) -> ScheduleState:
             )
         )
     return ScheduleState(t=t, free=int(state.free[0]), organizations=tuple(organizations))
-
-
-def _moments(row: Ints) -> Moments:
-    processors, first, second = row.tolist()
-    return Moments(processors, first, second)
 
 
 def _ranks(policy: str, function: OwnPolicy, state: ScheduleState) -> list[int]:

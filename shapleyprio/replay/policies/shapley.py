@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shapleyprio.replay.kernel.state import keys_of
-from shapleyprio.replay.limits import check_range, estimated_block
+from shapleyprio.replay.limits import estimated_block
 from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.schedule import Schedule
@@ -48,11 +48,10 @@ def live(workload: Workload, options: RunOptions) -> Schedule:
 def _schedule(
     workload: Workload, policy: str, predictor: Predictor | None, options: RunOptions
 ) -> Schedule:
-    check_range(workload)
     k, length = len(workload.organizations), workload.window.length
-    seconds = estimated_block(workload, options.estimation.recompute, denominator_of(k))
-    keys = keys_of(rows=k, tracked=0, coalitions=1, seconds=seconds, lattice=False)
-    world = one_world(workload, keys, options.seed)
+    block = estimated_block(workload, options.estimation.recompute, denominator_of(k))
+    keys = keys_of(rows=k, tracked=0, coalitions=1, block=block, lattice=False)
+    world = one_world(workload, keys, options.seed, wide=block.wide)
     estimator = Estimator(
         budget=options.estimation.coalitions,
         seed=options.seed,

@@ -16,6 +16,7 @@ from shapleyprio.replay.kernel import lattice
 from shapleyprio.replay.kernel.running import COUNT_BITS, OWNER_BITS
 from shapleyprio.replay.kernel.state import (
     NEVER,
+    Block,
     Coalitions,
     Ints,
     Jobs,
@@ -25,8 +26,8 @@ from shapleyprio.replay.kernel.state import (
     members_of,
     record_of,
 )
-from shapleyprio.replay.kernel.values import value_at
-from shapleyprio.replay.limits import LONGEST_BLOCK, check_range, ref_block
+from shapleyprio.replay.kernel.values import values_at
+from shapleyprio.replay.limits import LONGEST_BLOCK, ref_block
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.shapley.game import Game
 from shapleyprio.replay.workload import Window, Workload
@@ -59,9 +60,7 @@ def can_decide(game: Game, most_starts: int = MOST_STARTS) -> bool:
     if not released or not 0 < running <= MOST_RUNNING:
         return False
     try:
-        workload = _workload(game, game.until)
-        check_range(workload)
-        ref_block(workload)
+        ref_block(_workload(game, game.until))
     except PolicyError:
         return False
     return True
@@ -100,7 +99,7 @@ class _Reached(NamedTuple):
     """The coalitions' schedules before a moment, up to which they are certain."""
 
     second: int
-    block: int
+    block: Block
     game: Game
     jobs: Jobs
     state: Coalitions
@@ -116,28 +115,29 @@ class _Schedules:
     def values(self, game: Game, time: int) -> Ints:
         """Returns value, parts and processors at work of all coalitions, without a horizon."""
         workload = _workload(game, time)
-        jobs, block = jobs_of(workload), min(ref_block(workload), self._longest_block)
+        jobs, block = jobs_of(workload), ref_block(workload)
+        block = block._replace(seconds=min(block.seconds, self._longest_block))
         k, length = game.organizations, workload.window.length
         certain = _certain(game)[workload.job]
         first, before = 0, self._reached
         if before is not None and _holds(before, game, jobs, block, length):
-            first, state = before.second // block, _resumed(before, jobs)
+            first, state = before.second // block.seconds, _resumed(before, jobs)
         else:
-            state = coalitions_of(jobs, _most(game), members_of(np.arange(2**k), k))
+            members = members_of(np.arange(2**k), k)
+            state = coalitions_of(jobs, _most(game), members, wide=block.wide)
             state.processors[:] = state.free[:] = state.takes_part @ game.owned[0]
-        record = record_of(workload, jobs, NOT_RECORDED, 0)
+        record = record_of(workload, jobs, NOT_RECORDED, 0, wide=block.wide)
         world = World(jobs, state, lattice.lattice_keys(k, block), record)
-        blocks = -(-length // block)
-        arriving = lattice.arriving(jobs, blocks, block)
-        safe = max(min(_unchanging(jobs, certain), length) // block, first)
+        seconds = block.seconds
+        blocks = -(-length // seconds)
+        arriving = lattice.arriving(jobs, blocks, seconds)
+        safe = max(min(_unchanging(jobs, certain), length) // seconds, first)
         _run_blocks(world, arriving, game, first, safe, length)
         self._reached = _Reached(
-            second=safe * block, block=block, game=game, jobs=jobs, state=deepcopy(state)
+            second=safe * seconds, block=block, game=game, jobs=jobs, state=deepcopy(state)
         )
         _run_blocks(world, arriving, game, safe, blocks, length)
-        values, later = np.zeros((2, 2**k), dtype=np.int64)
-        value_at(state, length - 1, values)
-        value_at(state, length, later)
+        values, later = values_at(state, length - 1), values_at(state, length)
         processors = state.total[:, 0]
         return np.stack((values, later - values - processors, processors), axis=1)
 
@@ -221,7 +221,7 @@ def _unchanging(jobs: Jobs, certain: Ints) -> int:
     return int((jobs.release[guessed] + certain[guessed]).min(initial=NEVER))
 
 
-def _holds(before: _Reached, game: Game, jobs: Jobs, block: int, length: int) -> bool:
+def _holds(before: _Reached, game: Game, jobs: Jobs, block: Block, length: int) -> bool:
     """Returns whether the schedules before that moment are those of a later game as well.
 
     No job ends before its release and processing time are over, whoever started it.

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from shapleyprio.replay.kernel.state import Ints
+from shapleyprio.replay.kernel.values import whole_numbers
 from shapleyprio.replay.shapley.game import Bools, Game
 from shapleyprio.replay.shapley.growth import still_true
 from shapleyprio.replay.shapley.passes import (
@@ -42,9 +43,10 @@ def values_of(game: Game, coalitions: Bools, *, cores: int = 1) -> Ints:
         cores: to compute on; the values do not depend on it.
 
     Returns:
-        int64[c, 3]: the value in part-seconds, the completed parts that gain worth, and the
-        processors at work (with a horizon, less those whose parts reach it); d seconds later the
-        value is value + d·parts + d(d+1)/2·processors if nothing starts or ends.
+        int64[c, 3], or Python's integers (objects) if the game is wide: the value in part-seconds,
+        the completed parts that gain worth, and the processors at work (with a horizon, less those
+        whose parts reach it); d seconds later the value is
+        value + d·parts + d(d+1)/2·processors if nothing starts or ends.
     """
     return Valuation(cores=cores).values(game, coalitions)
 
@@ -73,18 +75,22 @@ class Valuation:
         arrays = self._entered(game, saturated)
         worthless: Ints | int = 0
         if saturated is not None:
-            worthless = self._at_horizon.values(arrays, coalitions, saturated, self._cores)
+            worthless = self._at_horizon.values(
+                arrays, coalitions, saturated, self._cores, wide=game.is_wide
+            )
             self._at_end.learn(self._at_horizon)
         # parts older than the horizon are worth min(age, horizon) = age − (age − horizon)
-        values: Ints = self._at_end.values(arrays, coalitions, game.until, self._cores) - worthless
-        return values
+        values = self._at_end.values(arrays, coalitions, game.until, self._cores, wide=game.is_wide)
+        return values - worthless
 
     def _entered(self, game: Game, saturated: int | None) -> Arrays:
         """Forgets what does not hold in a game, if it is another one than before."""
         if self._arrays is not None and self._game is game:
             return self._arrays
         arrays = arrays_of(game)
-        if self._arrays is not None:
+        if self._arrays is not None and self._game is not None:
+            if self._game.is_wide != game.is_wide:
+                self._at_end, self._at_horizon = _States(), _States()
             begin = int(game.since[0])
             self._at_end.enter(self._arrays, arrays, game.until)
             self._at_horizon.enter(self._arrays, arrays, begin if saturated is None else saturated)
@@ -110,9 +116,11 @@ class _States:
             if key not in self._states:
                 self._remember(key, state)
 
-    def values(self, arrays: Arrays, coalitions: Bools, time: int, cores: int) -> Ints:
+    def values(
+        self, arrays: Arrays, coalitions: Bools, time: int, cores: int, *, wide: bool
+    ) -> Ints:
         """Returns value, parts and processors of coalitions at a time, without a horizon."""
-        values = np.zeros((len(coalitions), 3), dtype=np.int64)
+        values = np.zeros((len(coalitions), 3 + wide), dtype=np.int64)
         keys = [members.tobytes() for members in coalitions]
 
         def run(first: int) -> list[Ints]:
@@ -128,6 +136,9 @@ class _States:
                 found = [state for part in pool.map(run, starts) for state in part]
         for key, state in zip(keys, found, strict=True):
             self._remember(key, state)
+        if wide:
+            whole: Ints = whole_numbers(values[:, 3], values[:, 0])
+            return np.column_stack((whole, values[:, 1:3]))
         return values
 
     def _remember(self, key: bytes, state: Ints) -> None:

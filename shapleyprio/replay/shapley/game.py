@@ -18,7 +18,7 @@ Bools = NDArray[np.bool_]
 
 
 class GameError(ReplayError):
-    """The values of a game do not fit into 64 bits."""
+    """A game has later ends or more processors than a pass over it can hold."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Game:
             can be remembered for a later game.
 
     Raises:
-        GameError: a value could exceed 63 bits.
+        GameError: a job ends too late, or there are too many processors.
         ValueError: releases or changes are not in order, or a job ended before what is certain.
     """
 
@@ -67,12 +67,15 @@ class Game:
             raise ValueError("no processing time is shorter than what is certain of it")
         if self.until + int(self.processing_time.max(initial=0)) > LATEST_END:
             raise GameError(f"a job ends after second {LATEST_END}")
-        length = self.until - begin
         most = int(self.owned.sum(axis=1).max())
-        if most * length * (length + 1) >= 2**63 or most > LARGEST_COUNT:
-            raise GameError(
-                f"{most} processors for {length} s: the value of a coalition may exceed 64 bits"
-            )
+        if most > LARGEST_COUNT:
+            raise GameError(f"{most} processors are more than {LARGEST_COUNT}")
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether values may exceed 63 bits, so that they are computed with two limbs."""
+        length, most = self.until - int(self.since[0]), int(self.owned.sum(axis=1).max())
+        return most * length * (length + 1) >= 2**63
 
     @property
     def organizations(self) -> int:

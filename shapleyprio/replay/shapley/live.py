@@ -61,7 +61,13 @@ def _write(keys: Keys, found: Estimate) -> None:
     after = np.arange(keys.rows.shape[1])
     parts = after * (after + 1) // 2
     for u, (value, rate, acceleration) in enumerate(found.numerators):
-        keys.rows[u] = -(_wrapped(value) + _wrapped(rate) * after + _wrapped(acceleration) * parts)
+        if keys.high.shape[1] == 0:
+            polynomial = _wrapped(value) + _wrapped(rate) * after + _wrapped(acceleration) * parts
+            keys.rows[u] = -polynomial
+        else:
+            exact = -(value + rate * after.astype(object) + acceleration * parts.astype(object))
+            keys.rows[u] = [_wrapped(number) for number in exact]
+            keys.high[u] = [_wrapped(number >> 64) for number in exact]
         keys.base[u], keys.slope[u] = -float(value), -float(rate)
     keys.factor[0] = found.denominator
 

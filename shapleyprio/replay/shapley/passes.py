@@ -15,6 +15,7 @@ import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.state import NEVER, Ints
+from shapleyprio.replay.kernel.wide import minus, plus, product, times
 from shapleyprio.replay.shapley.ends import (
     BELOW,
     end_of,
@@ -25,11 +26,11 @@ from shapleyprio.replay.shapley.ends import (
 )
 from shapleyprio.replay.shapley.game import Bools, Game
 
-NOW, LEFT, CHANGE, FREE, RUNNING, OPEN, PARTS, MOMENT, FIXED = range(9)
+NOW, LEFT, CHANGE, FREE, RUNNING, OPEN, PARTS, MOMENT, HIGH, FIXED = range(10)
 """Places in a state: the moment it has come to, processors that its last job still waits for,
 changes of processors seen, free processors, entries of the heap, entries of the open jobs, parts of
 all jobs that started and are not open, and the sum of the seconds since the begin at which those
-are executed. Numbers of fixed size end before `FIXED`."""
+are executed, with its second limb if the pass has two. Numbers of fixed size end before `FIXED`."""
 
 OPEN_WIDTH = 4
 
@@ -139,23 +140,23 @@ def advance(  # noqa: C901  # one pass, in the order of time
         room: to work in.
         after: the states that were reached, one behind the other.
         after_at: int64[c + 1], where each begins and ends.
-        values: int64[c, 3], value, parts and processors as in `first_come.values_of`, without a
-            horizon.
+        values: int64[c, 3 or 4], value, parts and processors as in `first_come.values_of`, without
+            a horizon, and the value's second limb if it has one (`kernel.wide`).
     """
     taken, heap, later, open_jobs = room.taken, room.heap, room.later, room.open
-    begin = arrays.since[0]
+    begin, wide = arrays.since[0], values.shape[1] == 4
     after_at[0] = 0
     for c in range(len(coalitions)):
         members = coalitions[c]
         now, left, change, free = begin, 0, 0, 0
-        running, opened, parts, moment = 0, 0, 0, 0
+        running, opened, parts, moment, high = 0, 0, 0, 0, 0
         limit = NEVER
         taken[:] = 0
         at = before_at[c]
         if before_at[c + 1] > at:
             now, left, change = before[at + NOW], before[at + LEFT], before[at + CHANGE]
             free, running = before[at + FREE], before[at + RUNNING]
-            parts, moment = before[at + PARTS], before[at + MOMENT]
+            parts, moment, high = before[at + PARTS], before[at + MOMENT], before[at + HIGH]
             were_open = before[at + OPEN]
             at += FIXED
             for u in range(len(taken)):
@@ -172,7 +173,7 @@ def advance(  # noqa: C901  # one pass, in the order of time
                     push(heap, running, entry_of(start + seconds, count))
                     running += 1
                     parts += count * seconds
-                    moment += count * _moment(start - begin, seconds)
+                    high, moment = _later(wide, high, moment, start - begin, seconds, count)
                 else:
                     for i in range(OPEN_WIDTH):
                         open_jobs[opened, i] = before[at + i]
@@ -185,7 +186,7 @@ def advance(  # noqa: C901  # one pass, in the order of time
                 at = after_at[c]
                 after[at + NOW], after[at + LEFT], after[at + CHANGE] = now, left, change
                 after[at + FREE], after[at + RUNNING], after[at + OPEN] = free, running, opened
-                after[at + PARTS], after[at + MOMENT] = parts, moment
+                after[at + PARTS], after[at + MOMENT], after[at + HIGH] = parts, moment, high
                 at += FIXED
                 for u in range(len(taken)):
                     after[at + u] = taken[u]
@@ -203,7 +204,7 @@ def advance(  # noqa: C901  # one pass, in the order of time
                     push(later, running, entry_of(start + seconds, count))
                     running += 1
                     parts += count * seconds
-                    moment += count * _moment(start - begin, seconds)
+                    high, moment = _later(wide, high, moment, start - begin, seconds, count)
                 after_at[c + 1] = at
                 limit = NEVER
                 heap = later
@@ -239,7 +240,7 @@ def advance(  # noqa: C901  # one pass, in the order of time
                             push(heap, running, entry_of(now + seconds, count))
                             running += 1
                             parts += count * seconds
-                            moment += count * _moment(now - begin, seconds)
+                            high, moment = _later(wide, high, moment, now - begin, seconds, count)
                         else:
                             open_jobs[opened, 0], open_jobs[opened, 1] = u, taken[u] - 1
                             open_jobs[opened, 2], open_jobs[opened, 3] = now, count
@@ -257,15 +258,17 @@ def advance(  # noqa: C901  # one pass, in the order of time
 
         # every part that was started counts as if it had been executed, those to come with a
         # worth below 0; for running jobs that is set right
-        worth, working = parts * (time - begin) - moment, 0
+        started, working = parts, 0
         for place in range(running):
             beyond, count = end_of(later[place]) - time, processors_of(later[place])
             later[place] = NEVER
             if beyond > 0:
-                worth += count * ((beyond * (beyond - 1)) >> 1)
+                high, moment = _later(wide, high, moment, 0, beyond, -count)
                 parts -= count * beyond
                 working += count
-        values[c, 0], values[c, 1], values[c, 2] = worth, parts, working
+        values[c, 0], values[c, 1], values[c, 2] = started * (time - begin) - moment, parts, working
+        if wide:
+            values[c, 3] = _high_limb(started, time - begin, high, moment)
 
 
 @inlined
@@ -291,6 +294,30 @@ def _gained(owned: Ints, change: int, members: Bools) -> int:
 
 
 @inlined
-def _moment(start: int, seconds: int) -> int:
-    """Returns the sum of the seconds from a start on."""
-    return (seconds * (2 * start + seconds - 1)) >> 1
+def _later(
+    wide: bool, high: int, low: int, start: int, seconds: int, count: int
+) -> tuple[int, int]:
+    """Adds the sum of the seconds from a start on, for so many processors; both limbs if wide."""
+    if wide:
+        return _later_wide(high, low, start, seconds, count)
+    odd = seconds & 1
+    triangular = (seconds >> (1 - odd)) * ((seconds - 1) >> odd)
+    return high, low + count * (seconds * start + triangular)
+
+
+@kernel
+def _later_wide(high: int, low: int, start: int, seconds: int, count: int) -> tuple[int, int]:
+    odd = seconds & 1
+    sum_high, sum_low = product(seconds >> (1 - odd), (seconds - 1) >> odd)
+    more_high, more_low = product(seconds, start)
+    sum_high, sum_low = plus(sum_high, sum_low, more_high, more_low)
+    sum_high, sum_low = times(sum_high, sum_low, count)
+    return plus(high, low, sum_high, sum_low)
+
+
+@kernel
+def _high_limb(parts: int, seconds: int, high: int, low: int) -> int:
+    """Returns the high limb of a value: parts times seconds, less the sum of the seconds."""
+    value_high, value_low = product(parts, seconds)
+    found, _ = minus(value_high, value_low, high, low)
+    return found

@@ -16,6 +16,7 @@ from shapleyprio.fairness.shapley import shapley
 from shapleyprio.fairness.utility import worth
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel.state import (
+    Block,
     World,
     coalitions_of,
     jobs_of,
@@ -43,9 +44,9 @@ def starts_of(
     jobs = jobs_of(workload)
     world = World(
         jobs,
-        coalitions_of(jobs, workload.owned, np.ones((1, k), dtype=np.bool_)),
-        keys_of(rows=k, tracked=0, coalitions=1, seconds=recompute, lattice=False),
-        record_of(workload, jobs, 0, seed=0),
+        coalitions_of(jobs, workload.owned, np.ones((1, k), dtype=np.bool_), wide=False),
+        keys_of(rows=k, tracked=0, coalitions=1, block=Block(recompute, wide=False), lattice=False),
+        record_of(workload, jobs, 0, seed=0, wide=False),
     )
     knowledge = Knowledge(workload, predictor)
     for _ in run(
@@ -179,7 +180,7 @@ def workload() -> Workload:
 def test_an_observer_learns_of_ends_and_predicts_what_has_not_ended(workload: Workload) -> None:
     recorder = Recorder()
     jobs = jobs_of(workload)
-    record = record_of(workload, jobs, 0, seed=0)
+    record = record_of(workload, jobs, 0, seed=0, wide=False)
     knowledge = Knowledge(workload, recorder)
     assert recorder.learned == [(9, 100), (7, 200)]
 

@@ -14,6 +14,7 @@ from shapleyprio.fairness.shapley import members, shapley
 from shapleyprio.replay.shapley.exact import all_coalitions, shapley_numerators
 from shapleyprio.replay.shapley.first_come import values_of
 from shapleyprio.replay.shapley.game import Game, GameError, game_of
+from tests.replay import literal
 from tests.replay.shapley.games import games, literal_value
 from tests.replay.strategies import Job, workload_of_jobs
 
@@ -51,10 +52,29 @@ def test_a_game_begins_empty_and_knows_only_what_was_released_by_its_end() -> No
     assert (game.until, game.organizations) == (9, 2)
 
 
+@pytest.mark.parametrize("bits", [20, 29, 30, 31, 32, 36])
+def test_values_of_any_size_are_exact(bits: int) -> None:
+    length = 2**bits
+    jobs = [
+        Job(0, 0, length - 5, 2),
+        Job(1, 1, length // 3, 3),
+        Job(0, length // 2, length, 2),
+        Job(1, length // 2 + 1, 7),
+    ]
+    workload = workload_of_jobs([2, 1], jobs, length)
+    values = values_of(game_of(workload), all_coalitions(2))
+    coalitions = literal.subsets(frozenset({0, 1}))
+    for coalition, value in zip(coalitions, values[:, 0].tolist(), strict=True):
+        schedule = literal.CoalitionSchedule(workload, coalition)
+        for t in literal.moments(workload, [schedule]):
+            schedule.decide(t, literal.first_come(schedule))
+        assert value == schedule.value(length)
+
+
 def test_what_does_not_fit_into_64_bits_is_refused() -> None:
     one = np.ones(1, dtype=np.int64)
-    with pytest.raises(GameError, match="100000 processors"):
-        Game(one - 1, one, one, one, one - 1, np.array([[100_000]]), until=10_000_000)
+    with pytest.raises(GameError, match=r"16777216 processors are more than"):
+        Game(one - 1, one, one, one, one - 1, np.array([[2**24]]), until=10_000_000)
     with pytest.raises(GameError, match="ends after"):
         Game(one - 1, one, one * 2**40, one, one - 1, one[None], until=10)
     with pytest.raises(ValueError, match="before the game begins"):
