@@ -79,7 +79,10 @@ def test_read_a_database_password_on_a_terminal_or_in_a_log(
 
 
 def test_read_a_database_password_on_the_page(away: str) -> None:
-    store = Store(make_engine(away))
+    try:
+        store = Store(make_engine(away))
+    except StoreError as error:  # the driver is missing: nothing is served at all
+        pytest.skip(str(error))
     served = Served(Metrics(NAME), store, free_port(), [])
     served.open()
     try:
