@@ -29,6 +29,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     NothingToExplainError: 2,
     ReplayError: 2,
     OutputError: 2,
+    MemoryError: 2,
 }
 """Errors that end a command with one line -> exit code."""
 

@@ -71,4 +71,6 @@ def message_of(error: Exception, command: str | None) -> str:
     """
     if isinstance(error, ReplayError):
         return error.worded(remedies_of(command))
+    if isinstance(error, MemoryError):
+        return "that takes more memory than there is; take a smaller log or a shorter window"
     return str(error)

@@ -15,11 +15,17 @@ from sqlalchemy import make_url
 from shapleyprio.config.model import Config, ContradictionError
 from shapleyprio.config.reference import example_of, heading_of, kind_of, sections
 from shapleyprio.config.secret_files import exposure
-from shapleyprio.config.toml import Path, lines_of, literal
+from shapleyprio.config.toml import LONGEST_FILE, Path, lines_of, literal, read_toml
 from shapleyprio.databases import holds_password
+from shapleyprio.wording import count
 
 LONGEST_VALUE = 60
-"""Characters of a wrong value that a message repeats."""
+"""Characters of a wrong value, or a key, that a message repeats."""
+
+LONGEST_REASON = 200
+
+MOST_PROBLEMS = 50
+"""So many are shown; that there are more is said."""
 
 
 class ConfigError(Exception):
@@ -42,7 +48,8 @@ def load_config(path: FilePath) -> Config:
             that every user of the host may read.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(LONGEST_FILE + 1)
     except FileNotFoundError:
         raise ConfigError(
             [
@@ -60,7 +67,7 @@ def load_config(path: FilePath) -> Config:
         ) from None
     text = text.replace("\r\n", "\n")
     try:
-        read = tomllib.loads(text)
+        read = read_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([_syntax_problem(path, text, str(error))]) from None
     lines = lines_of(text)
@@ -71,12 +78,14 @@ def load_config(path: FilePath) -> Config:
             ((_line(where, lines), where, text) for where, text in _problems(error)),
             key=itemgetter(0),
         )
-        raise ConfigError(
-            [
-                f"{path}{f':{line}' if line else ''}: {_name(where)}: {text}"
-                for line, where, text in found
-            ]
-        ) from None
+        problems = [
+            f"{path}{f':{line}' if line else ''}: {_name(where)}: {text}"
+            for line, where, text in found[:MOST_PROBLEMS]
+        ]
+        more = len(found) - len(problems)
+        if more:
+            problems.append(f"{path}: and {count(more, 'more problem')}")
+        raise ConfigError(problems) from None
     if holds_password(make_url(config.store.url)) and (exposed := exposure(path)):
         line = _line(("store", "url"), lines)
         raise ConfigError([f"{path}:{line}: store.url: holds a password, and {path} {exposed}"])
@@ -102,8 +111,13 @@ def _name(where: Path) -> str:
     """Returns the key as admins write it; the tables of a list count from 1."""
     name = ""
     for part in where:
-        name += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if name else part
+        word = part if isinstance(part, int) else _short(part)
+        name += f"[{word + 1}]" if isinstance(word, int) else f".{word}" if name else word
     return name
+
+
+def _short(text: str, longest: int = LONGEST_VALUE) -> str:
+    return f"{text[:longest]}..." if len(text) > longest else text
 
 
 def _problems(error: ValidationError) -> Iterator[tuple[Path, str]]:
@@ -134,9 +148,8 @@ def _wrong_value(field: FieldInfo, where: Path, value: object, reason: str) -> s
         shown = "the value"  # it may hold a password
     else:
         shown = repr(value) if isinstance(value, str) else literal(value)
-        if len(shown) > LONGEST_VALUE:
-            shown = shown[:LONGEST_VALUE] + "..."
-    because = f" ({reason})" if reason else ""
+        shown = _short(shown)
+    because = f" ({_short(reason, LONGEST_REASON)})" if reason else ""
     example = literal(example_of(field))
     return f"{shown} is not {kind_of(field)}{because}; write for instance {example}"
 

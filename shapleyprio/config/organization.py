@@ -8,16 +8,16 @@ from shapleyprio.config.values import (
     LogNames,
     Names,
     OptionalText,
+    OrganizationName,
     Processors,
     Switch,
-    Text,
 )
 
 
 class Organization(ConfigSection):
     """[[organization]]."""
 
-    name: Text = key(..., "Name of the organization in reports and metrics.", "physics")
+    name: OrganizationName = key(..., "Name of the organization in reports and metrics.", "physics")
     accounts: Names = key((), "Slurm accounts of its jobs. Without any it only lends.", ["physics"])
     sub_accounts: Switch = key(
         True,

@@ -23,9 +23,14 @@ from shapleyprio.databases import database_url
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.text import host_count
 
-LONGEST_RANGE = 100_000
-"""More hosts than Slurm takes in one range; a slip of the finger must not fill the memory."""
+MOST_HOSTS = 100_000
+"""More than Slurm takes in one list; a slip of the finger must not fill the memory."""
+
+LONGEST_NAME = 255
+LONGEST_ORGANIZATION_NAME = 64
+"""Characters that the store has room for, on every database."""
 
 LARGEST_INFLUENCE = 1_000_000_000
 """Points that surely fit into Slurm's 32 bit priorities."""
@@ -75,12 +80,26 @@ def _text(value: object) -> str:
     return value
 
 
-def _optional_text(value: object) -> str | None:
-    return None if value is None else _text(value)
+def _name(value: object) -> str:
+    name = _text(value)
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"at most {LONGEST_NAME} characters")
+    return name
+
+
+def _organization_name(value: object) -> str:
+    name = _text(value)
+    if len(name) > LONGEST_ORGANIZATION_NAME:
+        raise ValueError(f"at most {LONGEST_ORGANIZATION_NAME} characters")
+    return name
+
+
+def _optional_name(value: object) -> str | None:
+    return None if value is None else _name(value)
 
 
 def _user_name(value: object) -> str | None:
-    name = _optional_text(value)
+    name = _optional_name(value)
     if name is not None and ":" in name:
         raise ValueError
     return name
@@ -234,17 +253,19 @@ def _address(value: object) -> Address | None:
 def _names(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
-    return tuple(map(_text, value))
+    return tuple(map(_name, value))
 
 
 def _log_names(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
-    return tuple(str(_whole(name)) if isinstance(name, int) else _text(name) for name in value)
+    return tuple(str(_whole(name)) if isinstance(name, int) else _name(name) for name in value)
 
 
 def _host_lists(value: object) -> tuple[str, ...]:
-    texts = _names(value)
+    if not isinstance(value, (list, tuple)):
+        raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
+    texts = tuple(map(_text, value))
     for text in texts:
         host_list(text)
     return texts
@@ -271,17 +292,17 @@ def host_list(text: str) -> NodeSet:
     """
     if set(text) & set("@*? "):
         raise ValueError("no groups, wildcards and blanks")
-    for first, last in re.findall(r"(\d+)-(\d+)", text):
-        if int(last) - int(first) > LONGEST_RANGE:
-            raise ValueError(f"{first}-{last} is too long a range")
+    if host_count(re.sub(r"/[0-9]+", "", text)) > MOST_HOSTS:  # steps leave hosts out
+        raise ValueError(f"more than {MOST_HOSTS:,} hosts")
     try:
         return NodeSet(text, resolver=RESOLVER_NOGROUP)
-    except NodeSetException as error:
+    except (NodeSetException, AssertionError) as error:  # it asserts its own bounds
         raise ValueError(str(error)) from None
 
 
-Text = Annotated[str, BeforeValidator(_text), Kind("a name")]
-OptionalText = Annotated[str | None, BeforeValidator(_optional_text), Kind("a name")]
+Text = Annotated[str, BeforeValidator(_name), Kind("a name")]
+OrganizationName = Annotated[str, BeforeValidator(_organization_name), Kind("a name")]
+OptionalText = Annotated[str | None, BeforeValidator(_optional_name), Kind("a name")]
 UserName = Annotated[str | None, BeforeValidator(_user_name), Kind("a name without a colon")]
 Count = Annotated[int, BeforeValidator(_positive), Kind("a positive whole number")]
 Processors = Annotated[int | None, BeforeValidator(_processors), Kind("a whole number from 0 on")]

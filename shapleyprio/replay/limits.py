@@ -19,6 +19,9 @@ MOST_REF_ORGANIZATIONS = 18
 MOST_RAND_ORGANIZATIONS = 62
 """Coalitions that are sampled are sets of bits in one signed 64-bit number."""
 
+MOST_PIECES = 2**31 - 1
+"""Jobs, or copies of jobs where wide ones are started piece by piece."""
+
 LONGEST_BLOCK = 1024
 FEWEST_SECONDS = 16
 """Shorter blocks take more time than keys of two limbs do."""
@@ -45,10 +48,15 @@ def check_range(workload: Workload) -> bool:
             f"{len(workload.organizations)} organizations; a replay takes {MOST_ORGANIZATIONS} "
             "at most, put some of them together"
         )
-    if m > LARGEST_COUNT or len(workload.job) >= 2**31:
+    if m > LARGEST_COUNT:
         raise PolicyError(
-            f"{m} processors and {len(workload.job)} jobs; a replay takes {LARGEST_COUNT} and "
-            f"{2**31 - 1} at most",
+            f"{m} processors; a replay takes {LARGEST_COUNT} at most", Remedy.NAME_PROCESSORS
+        )
+    pieces = len(workload.job) if workload.wide == "rigid" else int(workload.processors.sum())
+    if pieces > MOST_PIECES:
+        raise PolicyError(
+            f"the jobs fall into {pieces} pieces that are started one by one; a replay takes "
+            f"{MOST_PIECES} at most",
             Remedy.SHORTER_WINDOW,
         )
     longest = int(workload.processing_time.max())

@@ -7,7 +7,7 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -24,6 +24,30 @@ from shapleyprio.replay.swf import FIELD_COUNT, read_swf
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PIECE = 1 << 20
+
+LONGEST_LINE = 1 << 20
+"""Bytes."""
+
+LARGEST_TEXT = 1 << 33
+"""Bytes of a log; all of it is read into memory."""
+
+HIGHEST_RATIO = 100
+"""Bytes of text for each byte of a compressed file; real logs have 5 to 15."""
+
+UNSUSPICIOUS_TEXT = 1 << 26
+"""Bytes of text that may come out of a file however small it is."""
+
+_XZ_MEMORY = 1 << 28
+"""Bytes that decompression may take; the best that xz makes takes a quarter of it."""
+
+_OTHERS = {
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\x1f\x9d": "compress",
+}
+"""First bytes of what is compressed otherwise -> by what."""
 _URL = re.compile(r"[a-z][a-z0-9+]*://")
 _NUMBER = re.compile(rb"-?[0-9]+(\.[0-9]*)?")
 
@@ -79,40 +103,97 @@ def _text(source: str, progress: ProgressCallback) -> bytes:
     shown = without_password(source)  # of what is taken for a file, too
     try:
         with Path(source).open("rb") as file:
-            text = _decompressed(file, progress)
-    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
+            text = _checked_text(shown, file, progress)
+    except lzma.LZMAError as error:
+        if "emory" not in str(error):
+            raise LogError(_damaged(shown, error)) from error
         raise LogError(
-            f"{shown}: its compressed data are damaged or cut short ({error}); fetch it again"
+            f"{shown}: takes more than {_XZ_MEMORY >> 20} MiB of memory to decompress; if you "
+            "trust it, decompress it first"
         ) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise LogError(_damaged(shown, error)) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise LogError(f"{shown}: cannot be read: {reason}") from error
     text = text.removeprefix(_BYTE_ORDER_MARK)
-    if b"\0" in text[:_PIECE]:
-        raise LogError(
-            f"{shown}: is not text; give a log in SWF or of sacct in UTF-8, plain or compressed "
-            "by gzip or xz, or a store as sqlite:////its/path"
-        )
     if not text or text.isspace():
         raise LogError(f"{shown}: is empty")
     return text
 
 
-def _decompressed(file: io.BufferedReader, progress: ProgressCallback) -> bytes:
+def _damaged(source: str, error: Exception) -> str:
+    return f"{source}: its compressed data are damaged or cut short ({error}); fetch it again"
+
+
+def _checked_text(source: str, file: io.BufferedReader, progress: ProgressCallback) -> bytes:
+    """Reads all of a file, and no further than where it turns out to be no log."""
     magic = file.read(len(_XZ))
     file.seek(0)
+    compressed = magic.startswith(_GZIP) or magic == _XZ
+    for first, program in _OTHERS.items():
+        if magic.startswith(first):
+            raise LogError(
+                f"{source}: is compressed by {program}, which is not read; decompress it first, "
+                "or compress it by gzip or xz"
+            )
     text = io.BytesIO()
-    with _stream(file, magic) as stream:
-        while piece := stream.read(_PIECE):
-            text.write(piece)
-            progress(file.tell())
+    line, line_length = 1, 0
+    for piece in _pieces(file, magic):
+        if line == 1 and b"\0" in piece:
+            raise LogError(
+                f"{source}: is not text; give a log in SWF or of sacct in UTF-8, plain or "
+                "compressed by gzip or xz, or a store as sqlite:////its/path"
+            )
+        text.write(piece)
+        size = text.tell()
+        if compressed and size > max(HIGHEST_RATIO * file.tell(), UNSUSPICIOUS_TEXT):
+            raise LogError(
+                f"{source}: its first {file.tell():,} bytes decompress to more than "
+                f"{HIGHEST_RATIO} times as many, which those of no log do; if you trust it, "
+                "decompress it first"
+            )
+        if size > LARGEST_TEXT:
+            raise LogError(
+                f"{source}: holds more than {LARGEST_TEXT >> 30} GiB of text; cut it into several "
+                "files, for instance one for each year"
+            )
+        end = piece.find(b"\n")
+        if line_length + (end if end >= 0 else len(piece)) > LONGEST_LINE:
+            raise LogError(
+                f"{source}:{line}: is longer than {LONGEST_LINE >> 20} MiB, as no line of a log is"
+            )
+        line += piece.count(b"\n")
+        line_length = len(piece) - piece.rfind(b"\n") - 1 if end >= 0 else line_length + len(piece)
+        progress(file.tell())
     return text.getvalue()
 
 
-def _stream(file: io.BufferedReader, magic: bytes) -> io.BufferedIOBase:
-    if magic.startswith(_GZIP):
-        return gzip.GzipFile(fileobj=file)
-    return lzma.LZMAFile(file) if magic == _XZ else file
+def _pieces(file: io.BufferedReader, magic: bytes) -> Iterator[bytes]:
+    """Yields the text piece by piece, decompressed."""
+    if magic == _XZ:
+        yield from _of_xz(file)
+        return
+    stream = gzip.GzipFile(fileobj=file) if magic.startswith(_GZIP) else file
+    while piece := stream.read(_PIECE):
+        yield piece
+
+
+def _of_xz(file: io.BufferedReader) -> Iterator[bytes]:
+    """Decompresses all streams of a file within bounds of memory, which `lzma.LZMAFile` lacks."""
+    rest = file.read(_PIECE)
+    while rest:
+        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        while not stream.eof:
+            if stream.needs_input and not rest:
+                rest = file.read(_PIECE)
+                if not rest:
+                    raise EOFError("it ends before its end is marked")
+            piece = stream.decompress(rest, _PIECE)
+            rest = b""
+            if piece:
+                yield piece
+        rest = (stream.unused_data or file.read(_PIECE)).lstrip(b"\0")  # streams may be padded
 
 
 def _format(name: str, text: bytes) -> Format:

@@ -25,6 +25,7 @@ from shapleyprio.replay.filtering import (
     taken,
     usable,
 )
+from shapleyprio.replay.kernel.running import LARGEST_COUNT
 from shapleyprio.replay.log import UNKNOWN, Log, MalformedLine
 from shapleyprio.slurm.text import (
     LARGEST_ID,
@@ -282,12 +283,18 @@ def _is_unfinished(text: str) -> int:
 
 
 def _cpus(name: str, text: str) -> int:
-    return UNKNOWN if text in _NOTHING else amount(name, text)
+    return UNKNOWN if text in _NOTHING else _believable(name, text, amount(name, text))
 
 
 def _cpus_of_tres(text: str) -> int:
     cpus = tres_of("alloctres", text, "cpu")
-    return UNKNOWN if cpus is None else cpus
+    return UNKNOWN if cpus is None else _believable("alloctres", text, cpus)
+
+
+def _believable(name: str, text: str, processors: int) -> int:
+    if processors > LARGEST_COUNT:
+        raise UnreadableError(f"{name}: {text[:80]!r} is more than {LARGEST_COUNT} processors")
+    return processors
 
 
 def _nodes(text: str) -> int:

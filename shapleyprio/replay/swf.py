@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from shapleyprio.replay.compiled import compiled
 from shapleyprio.replay.filtering import MALFORMED, MALFORMED_KEPT, check_lines, usable
+from shapleyprio.replay.kernel.running import LARGEST_COUNT
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, MalformedLine
 from shapleyprio.slurm.text import LARGEST_NUMBER
+from shapleyprio.slurm.text_accounting import LONGEST
 
 FIELDS = (
     *("job", "submit time", "wait time", "run time", "allocated processors", "average CPU time"),
@@ -29,6 +31,12 @@ LOWEST = {
     **dict.fromkeys(("user", "group", "queue", "partition"), -LARGEST_NUMBER),
 }
 """The fields that a replay needs -> the lowest value that means something there."""
+
+HIGHEST = {
+    **dict.fromkeys(("submit time", "wait time", "run time", "requested time"), LONGEST),
+    **dict.fromkeys(("allocated processors", "requested processors"), LARGEST_COUNT),
+}
+"""The fields that mean nothing above this; others may be as large as `LARGEST_NUMBER`."""
 
 FIELD_COUNT = len(FIELDS)
 
@@ -55,11 +63,14 @@ def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
         LogError: a malformed line if `strict`, or no line can be read.
     """
     lowest = np.array([LOWEST.get(name, 0) for name in FIELDS], dtype=np.int64)
+    highest = np.array([HIGHEST.get(name, LARGEST_NUMBER) for name in FIELDS], dtype=np.int64)
     slots = np.full(FIELD_COUNT, UNKNOWN, dtype=np.int64)
     slots[[FIELDS.index(name) for name in LOWEST]] = np.arange(len(LOWEST))
     values = np.empty((len(LOWEST), text.count(b"\n") + 1), dtype=np.int64)
     faults = np.empty((MALFORMED_KEPT, 4), dtype=np.int64)
-    rows, faulty = _parse(np.frombuffer(text, dtype=np.uint8), lowest, slots, values, faults)
+    rows, faulty = _parse(
+        np.frombuffer(text, dtype=np.uint8), lowest, highest, slots, values, faults
+    )
     malformed = tuple(_explained(text, *fault) for fault in faults[:faulty].tolist())
     check_lines(source, rows, malformed, strict=strict)
     columns = dict(zip(LOWEST, values[:, :rows], strict=True))
@@ -100,14 +111,15 @@ def _in_header(text: bytes, field: re.Pattern[bytes]) -> int | None:
 
 def _explained(text: bytes, number: int, begin: int, field: int, fault: int) -> MalformedLine:
     """Puts a fault into words: its line, where that begins, its field and its kind."""
-    line = text[begin:].partition(b"\n")[0]
+    end = text.find(b"\n", begin)
+    line = text[begin : len(text) if end < 0 else end]
     if fault == _TOO_FEW:
         return MalformedLine(number, f"{field} fields instead of {FIELD_COUNT}")
     name = FIELDS[field]
     reason = {
         _NO_NUMBER: "is not a number",
         _NOT_WHOLE: "is not a whole number",
-        _TOO_LARGE: f"is beyond {LARGEST_NUMBER}",
+        _TOO_LARGE: f"is beyond {HIGHEST.get(name, LARGEST_NUMBER)}",
         _TOO_LOW: f"is below {LOWEST.get(name)}",
     }[fault]
     written = line.split()[field].decode(errors="replace")[:80]
@@ -118,6 +130,7 @@ def _explained(text: bytes, number: int, begin: int, field: int, fault: int) -> 
 def _parse(
     text: NDArray[np.uint8],
     lowest: NDArray[np.int64],
+    highest: NDArray[np.int64],
     slots: NDArray[np.int64],
     values: NDArray[np.int64],
     faults: NDArray[np.int64],
@@ -127,6 +140,7 @@ def _parse(
     Args:
         text: the log.
         lowest: for each field, the lowest value that means something.
+        highest: for each field, the highest.
         slots: for each field, where it goes in values; UNKNOWN if it is not needed.
         values: int64[slots, lines], filled from the left.
         faults: int64[kept, 4], filled from the top: line number, its first byte, field, kind.
@@ -139,7 +153,7 @@ def _parse(
         begin, number = at, number + 1
         at = _behind_blanks(text, at)
         if at < size and text[at] != _LINE_END and text[at] != _SEMICOLON:
-            field, fault, at = _job(text, at, lowest, slots, values[:, row])
+            field, fault, at = _job(text, at, lowest, highest, slots, values[:, row])
             if fault == _FINE:
                 row += 1
             else:
@@ -157,6 +171,7 @@ def _job(
     text: NDArray[np.uint8],
     at: int,
     lowest: NDArray[np.int64],
+    highest: NDArray[np.int64],
     slots: NDArray[np.int64],
     values: NDArray[np.int64],
 ) -> tuple[int, int, int]:
@@ -169,6 +184,8 @@ def _job(
             fault = fault if fault == _NO_NUMBER else _FINE
         elif fault == _FINE and value < lowest[field]:
             fault = _TOO_LOW
+        elif fault == _FINE and value > highest[field]:
+            fault = _TOO_LARGE
         if fault != _FINE:
             return field, fault, at
         if slot != UNKNOWN:

@@ -22,6 +22,10 @@ CLOCK_TOLERANCE_SECONDS = 300
 
 CHUNK = 5000
 
+MOST_STRANGERS = 20_000
+"""Names of nobody's from which on the store remembers no more of them. Where Slurm does not enforce
+accounts, each job can have another one, and every cycle reads all names that were heard of."""
+
 
 class AccountingError(Exception):
     """The records cannot be accounted as they are; the message says what and the way out."""
@@ -115,6 +119,7 @@ class OpenLedger:
         self.tally = Tally()
         self.moves: list[Move] = []
         self.latest = self.watermark.accounted_to
+        self._strangers = sum(tenure.organization == NOBODY for tenure in self.tenures)
         self._mentioned: set[RunKey] = set()
 
     def check_clock(self, now: int) -> None:
@@ -321,7 +326,8 @@ class OpenLedger:
             for kind, holders in self._ask_holders().items():
                 self.observe_holders(kind, holders, now)
         for kind, name in names:
-            if not self.tenures.knows(kind, name):
+            if self._strangers < MOST_STRANGERS and not self.tenures.knows(kind, name):
+                self._strangers += 1
                 self._save_tenures(self.tenures.observe(kind, {name: NOBODY}, now))
 
     def _save_tenures(self, changed: Iterable[Tenure]) -> None:

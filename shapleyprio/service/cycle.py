@@ -315,9 +315,9 @@ class Cycle:
         if nodes.keys() != self._known_layout.nodes.keys():
             self._layout_read = 0  # the next cycle finds out whose the new ones are
         self._count_unknown_accounts(report, queue.jobs)
-        report.tally.quarantined += len(queue.malformed)
+        report.tally.quarantined += len(queue.malformed) + queue.more_malformed
         with self._store.transaction() as transaction:
-            transaction.quarantine(queue.malformed, report.t)
+            transaction.quarantine(queue.malformed, report.t, more=queue.more_malformed)
             observation = Observation(
                 pending=queue.jobs,
                 running=transaction.running_by_organization(),

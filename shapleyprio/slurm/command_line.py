@@ -155,8 +155,11 @@ class CommandLineSlurm:
             else:
                 factors[found[0]] = found[1]
         queue = records.queue()
-        jobs = with_factors(queue.jobs, factors)
-        return PendingQueue(jobs, [*queue.malformed, *malformed])
+        return replace(
+            queue,
+            jobs=with_factors(queue.jobs, factors),
+            malformed=[*queue.malformed, *malformed],
+        )
 
     def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
         """Reads the site factors or nices of some waiting jobs."""

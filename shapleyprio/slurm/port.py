@@ -112,10 +112,12 @@ class PendingQueue:
     Attributes:
         jobs: one for each record that Slurm keeps.
         malformed: lines that could not be read. Jobs may be missing in `jobs` because of them.
+        more_malformed: how many such lines there are beside these.
     """
 
     jobs: Sequence[PendingJob] = ()
     malformed: Sequence[Malformed] = ()
+    more_malformed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

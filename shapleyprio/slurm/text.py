@@ -24,6 +24,8 @@ LAST_TIME = 2**32 - 3  # beyond it lie Slurm's words for "infinite" and "no valu
 LARGEST_NUMBER = 2**53
 LARGEST_ID = 2**32 - 1
 LARGEST_HOST_LIST = 200_000
+LONGEST_ASIDE = 8192
+"""Characters of a malformed line that are kept."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _DURATION = re.compile(r"(?:(?:([0-9]{1,6})-)?([0-9]{1,6}):)?([0-9]{1,2}):([0-9]{2})(?:\.[0-9]+)?")
@@ -64,7 +66,7 @@ def fields_of(line: str, delimiter: str, count: int) -> list[str]:
 
 def malformed_line(source: str, line: str, delimiter: str, reason: str) -> Malformed:
     """Makes the record of a line that cannot be read, the same whatever the delimiter was."""
-    return Malformed(source, line.replace(delimiter, SEPARATOR), reason)
+    return Malformed(source, line.replace(delimiter, SEPARATOR)[:LONGEST_ASIDE], reason)
 
 
 def whole(field: str, text: str, low: int = 0, high: int = LARGEST_NUMBER) -> int:
@@ -151,7 +153,7 @@ def hosts(field: str, text: str) -> tuple[str, ...]:
         raise UnreadableError(f"{field}: {text[:80]!r} is not a list of hosts")
     if "[" not in text and "," not in text:
         return (intern(text),)
-    if _length(text) > LARGEST_HOST_LIST:
+    if host_count(text) > LARGEST_HOST_LIST:
         raise UnreadableError(f"{field}: {text[:80]!r} is more hosts than a cluster has")
     try:
         return tuple(intern(str(name)) for name in NodeSet(text, resolver=RESOLVER_NOGROUP))
@@ -159,7 +161,7 @@ def hosts(field: str, text: str) -> tuple[str, ...]:
         raise UnreadableError(f"{field}: {text[:80]!r}: {error}") from error
 
 
-def _length(text: str) -> int:
+def host_count(text: str) -> int:
     """Counts the hosts that a list may hold, without writing them out."""
     return sum(
         prod(

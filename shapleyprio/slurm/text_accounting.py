@@ -31,6 +31,7 @@ NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit", ""})
 MINUTE = 60  # seconds
 NO_NODES = frozenset({"None assigned", ""})
 LONGEST = 2**32  # seconds
+LONGEST_NAME = 255  # characters; slurmdbd's database has room for no more
 
 _STATE = re.compile(r"([A-Z_]{2,40})(?: by .*)?")
 
@@ -81,9 +82,9 @@ def _record(fields: list[str], weight: str) -> JobRecord:
     return JobRecord(
         job_id=whole("JobIDRaw", job_id, 1, LARGEST_ID),
         label=label,
-        account=intern(account),
-        user=intern(user),
-        partition=intern(partition),
+        account=_name("Account", account),
+        user=_name("User", user),
+        partition=_name("Partition", partition),
         submit=known_moment("Submit", submit),
         eligible=moment("Eligible", eligible),
         start=start,
@@ -94,6 +95,12 @@ def _record(fields: list[str], weight: str) -> JobRecord:
         state=state,
         processors=processors,
     )
+
+
+def _name(field: str, text: str) -> str:
+    if len(text) > LONGEST_NAME:
+        raise UnreadableError(f"{field}: longer than {LONGEST_NAME} characters")
+    return intern(text)
 
 
 def _limit(text: str) -> int | None:

@@ -43,6 +43,10 @@ BEFORE_RELEASE = frozenset(
 
 NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET"})
 
+MOST_ASIDE = 1000
+"""Lines that cannot be read and are quarantined; more are counted. An account that any user may
+choose can have hundreds of line ends."""
+
 MOST_STRANGE = 10
 """Lines contradicting the first of their record that are quarantined; the rest is dropped."""
 
@@ -66,10 +70,14 @@ class WaitingRecords:
         self._delimiter = delimiter
         self._records: dict[str, _Record] = {}
         self._torn: list[Malformed] = []
+        self._more_torn = 0
         for line in lines:
             # what a text with a line end in it has torn must not spoil a record that it names
             if line.count(delimiter) != len(TASK_FIELDS) or not line.endswith(delimiter):
-                self._torn.append(_torn(line, delimiter, TASK_FIELDS))
+                if len(self._torn) < MOST_ASIDE:
+                    self._torn.append(_torn(line, delimiter, TASK_FIELDS))
+                else:
+                    self._more_torn += 1
                 continue
             number, label, same = line.split(delimiter, 2)
             known = self._records.get(number)
@@ -118,7 +126,9 @@ class WaitingRecords:
                     malformed_line("squeue", line, self._delimiter, str(error))
                     for line in record.lines(self._delimiter)
                 ]
-        return PendingQueue(jobs, [*malformed, *self._torn])
+        malformed += self._torn
+        kept = malformed[:MOST_ASIDE]
+        return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)
 
 
 class _Record:

@@ -73,7 +73,7 @@ class Transaction(
         known to roll back is in the managed values, which stay.
 
         Args:
-            before: second, for cycles, standings, drifts and estimates.
+            before: second, for cycles, standings, drifts, estimates and quarantined lines.
             pushes_before: second, for pushes.
         """
         return (
@@ -81,6 +81,7 @@ class Transaction(
             + self._prune_drifts(before)
             + self._prune_estimates(before)
             + self._prune_pushes(pushes_before)
+            + self._prune_quarantined(before)
         )
 
 

@@ -113,7 +113,7 @@ def test_what_could_not_be_had_is_counted_and_reported() -> None:
     result = experiment("busy.swf", *SMALL, "--policy", "fcfs", "--processors", str(10**18))
     assert "failed" in result.stdout
     assert "3 values could not be had, such as: " in result.stdout
-    assert "choose a shorter --length" in result.stdout
+    assert "say --processors N" in result.stdout
     assert result.exit_code == 2
     assert result.stderr == ("shapleyprio: no value could be computed, for the reason above\n")
 

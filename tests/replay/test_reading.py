@@ -133,7 +133,7 @@ def test_compressed_data_cut_short_or_damaged_are_reported(
 
 
 @pytest.mark.parametrize(
-    "data", [SACCT.decode().encode("utf-16"), b"SQLite format 3\0", b"BZh9\0\0"]
+    "data", [SACCT.decode().encode("utf-16"), b"SQLite format 3\0", b"RIFF\0\0"]
 )
 def test_what_is_not_text_is_no_log(file: Path, data: bytes) -> None:
     file.write_bytes(data)
