@@ -169,8 +169,10 @@ def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
             "measured by that, on average over all work done.",
             f"That is {rank} and gives its jobs {ranked.points} points.",
         ]
+    by_balance = ranked.score == ranked.balance
+    why = f"served {_served(ranked)}" if by_balance else ranked.reason
     return [
-        f"At {time} the rule {basis.rule} gave {ranked.organization} {rank} ({ranked.reason}).",
+        f"At {time} the rule {basis.rule} gave {ranked.organization} {rank} ({why}).",
         f"That gives its jobs {ranked.points} points.",
     ]
 

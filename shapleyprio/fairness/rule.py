@@ -53,24 +53,6 @@ class Ranking:
         """Organizations from the first to be served to the last."""
         return by_score(self.scores)
 
-    def explanations(self) -> dict[str, str]:
-        """Returns organization -> its rank and the reason, for the record.
-
-        >>> ranking = Ranking(
-        ...     rule="directcontr",
-        ...     trajectories={"alpha": Trajectory(-5, 0, 0), "beta": Trajectory(5, 0, 0)},
-        ...     contributions={"alpha": 0, "beta": 5},
-        ...     reasons={"alpha": "balance -5", "beta": "balance 5"},
-        ... )
-        >>> ranking.explanations()
-        {'beta': 'rank 1 of 2, balance 5', 'alpha': 'rank 2 of 2, balance -5'}
-        """
-        order = self.order
-        return {
-            name: f"rank {rank} of {len(order)}, {self.reasons[name]}"
-            for rank, name in enumerate(order, start=1)
-        }
-
     def seconds_until_reorder(self, among: Collection[str], within: int) -> int | None:
         """Returns after how many seconds the order changes, if nothing starts or ends meanwhile.
 

@@ -22,7 +22,14 @@ from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.moves import holds_nothing, sentences
 from shapleyprio.service.ownership import holders_in
 from shapleyprio.service.push import Stamp, Wanted
-from shapleyprio.service.report import CycleReport, Observation, Opening, StopWatch, standing_rows
+from shapleyprio.service.report import (
+    CycleReport,
+    Observation,
+    Opening,
+    StopWatch,
+    explanations,
+    standing_rows,
+)
 from shapleyprio.service.rollback import plan_rollback
 from shapleyprio.service.urgency import Limits, most_urgent
 from shapleyprio.slurm.channels import CHANNELS
@@ -151,12 +158,12 @@ class Cycle:
         ranking = self._rule.rank(opened.ledger, report.t, names, self._contributions(observation))
         report.rule, report.estimated_at = ranking.rule, ranking.estimated_at
         points = self._points(ranking)
-        wanted = Wanted(points=points, reasons=ranking.explanations())
-        self._plan(report, observation, wanted)
         all_parts = opened.ledger.completed(report.t)
         report.standings = standing_rows(
             report.number, standings, ranking, points, observation, all_parts
         )
+        wanted = Wanted(points=points, reasons=explanations(report.standings, ranking))
+        self._plan(report, observation, wanted)
         waiting = {row.organization for row in report.standings if row.pending}
         report.seconds_until_reorder = ranking.seconds_until_reorder(
             waiting, within=self._config.service.poll_interval

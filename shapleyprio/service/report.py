@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Self
@@ -19,6 +19,7 @@ from shapleyprio.service.push import PushCounts
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.port import AdapterInUse, Node, PendingJob
 from shapleyprio.store import NewPush, StandingRow
+from shapleyprio.wording import delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +227,25 @@ def standing_rows(
         )
         for name, standing in standings.items()
     ]
+
+
+def explanations(rows: Iterable[StandingRow], ranking: Ranking) -> dict[str, str]:
+    """Returns organization -> its rank and why it has it, in words for the record of writes.
+
+    Args:
+        rows: one for each organization.
+        ranking: of the same organizations. Where its scores are not the balances, its own words
+            say why.
+    """
+    order = ranking.order
+    ranks = {name: rank for rank, name in enumerate(order, start=1)}
+    return {
+        row.organization: f"rank {ranks[row.organization]} of {len(order)}, {_why(row)}"
+        for row in rows
+    }
+
+
+def _why(row: StandingRow) -> str:
+    if row.score != row.balance:
+        return row.reason
+    return f"served {delay(row.balance_per_part or 0)}"

@@ -51,7 +51,7 @@ def test_a_dry_run_shows_the_ranking_and_how_much_would_be_written(shell: Comman
 def test_verbose_lists_every_write(shell: CommandLine) -> None:
     result = shell.run(*DRY, "--verbose")
     row = next(line for line in result.stdout.splitlines() if "site_factor" in line)
-    for cell in ("2", "physics", "0", str(FIRST), "planned", "rank 1 of 2, balance 440"):
+    for cell in ("2", "physics", "0", str(FIRST), "planned", "rank 1 of 2, served 3.67 s late"):
         assert cell in row
 
 

@@ -156,6 +156,12 @@ def test_a_terminal_too_narrow_for_a_table_has_a_line_for_each_cell(lived: Comma
     assert {number for line in lines for number in A_NUMBER.findall(line)} <= whole
 
 
+def test_writes_say_how_late_an_organization_was_served(lived: CommandLine) -> None:
+    text = in_pipe(lived, "history --pushes")
+    assert re.search(r"rank 1 of 2, served \S+ \S+ late", text)
+    assert "balance" not in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

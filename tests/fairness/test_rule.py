@@ -82,15 +82,6 @@ def test_the_highest_score_comes_first_and_ties_go_to_the_one_listed_first(
         assert difference > 0 or (difference == 0 and names.index(one) < names.index(other))
 
 
-@given(trajectories=TRAJECTORIES)
-def test_ranks_count_up_from_the_first_to_be_served(trajectories: dict[str, Trajectory]) -> None:
-    ranking = ranking_of(trajectories)
-    assert ranking.explanations() == {
-        name: f"rank {rank} of {len(trajectories)}, so it is"
-        for rank, name in enumerate(ranking.order, start=1)
-    }
-
-
 @given(
     allocations=st.lists(ALLOCATIONS, max_size=8),
     later=st.integers(0, 60),
