@@ -75,14 +75,20 @@ def named_rows(names: Collection[str]) -> tuple[int, Spec]:
     """Returns the height of a chart with a row for each name, and the axis with the whole names."""
     wrapped = {name: wrap(name, LONGEST_LINE) or [name] for name in names}
     most = max(map(len, wrapped.values()), default=1)
-    # a label's first line stands in the middle of its row: as many lines for all, moved up
-    lines = {name: [*[" "] * ((most - len(found)) // 2), *found] for name, found in wrapped.items()}
+    shown = f"{json.dumps(wrapped)}[datum.value]"
     axis = {
         "labelLimit": 0,
-        "labelExpr": f"{json.dumps(lines)}[datum.value]",
-        "labelOffset": -(most - 1) * LINE // 2,
+        "labelExpr": shown,
+        # a label's first line stands in the middle of its row: each moves up by half of its others
+        "labelOffset": {
+            "condition": [
+                {"test": f"length({shown}) === {lines}", "value": -(lines - 1) * LINE / 2}
+                for lines in range(2, most + 1)
+            ],
+            "value": 0,
+        },
     }
-    return max(ROW, 4 + LINE * most) * len(lines), axis
+    return max(ROW, 4 + LINE * most) * len(wrapped), axis
 
 
 def params(*, choice: str | None = None, axis: TimeAxis | None = None) -> list[Spec]:

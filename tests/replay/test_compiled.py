@@ -158,6 +158,33 @@ def test_without_any_place_to_write_a_replay_compiles_and_forgets(
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_user_whose_home_lies_where_nobody_may_look_compiles_and_forgets(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Unlike AS_NOBODY it may not even read: what Python needs is in memory by then."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    program = f"""
+import os
+from shapleyprio.replay.sacct import read_sacct
+{READS_A_LOG}
+os.setgroups([])
+os.setgid({NOBODY})
+os.setuid({NOBODY})
+try:
+    os.stat(os.environ["HOME"])
+except PermissionError:
+    read_sacct("log", b"JobID|AllocCPUS|Start|End|Submit\\n1|1|2025-01-01T00:00:00|"
+               b"2025-01-01T01:00:00|2025-01-01T00:00:00\\n")
+"""
+    alone = python(READS_A_LOG, shared=folder / "none")
+    answer = python(program, shared=folder / "none", HOME=str(closed / "user"))
+    assert answer.compiled > alone.compiled
+    assert answer.errors == ""
+    assert list(closed.iterdir()) == []
+
+
 def test_what_is_not_shared_is_kept_in_the_users_own_cache(
     folder: Path, tmp_path: Path, as_nobody: tuple[str, ...]
 ) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,8 +26,10 @@ from shapleyprio.report import (
     write_page,
     write_pictures,
 )
+from shapleyprio.report.encodings import LINE, named_rows
 from shapleyprio.report.page import Cell
 from shapleyprio.report.replay_page import replay_page, verdict
+from shapleyprio.report.writing import VEGA_LITE
 from shapleyprio.wording import MISSING, cell, duration
 from tests.report.workloads import LENGTH, NAMES, log_in, results_in, workload_in
 
@@ -223,3 +226,23 @@ def test_the_options_of_a_choice_are_offered(tmp_path: Path) -> None:
         initial="recorded",
     )
     assert '<option value="recorded" selected>what happened</option>' in render(page)
+
+
+def test_labels_of_one_and_of_several_lines_stand_in_the_middle_of_their_rows() -> None:
+    names = ["short", "a name that is much too long for one line of the axis"]
+    height, axis = named_rows(names)
+    spec = {
+        "height": height,
+        "data": {"values": [{"name": name} for name in names]},
+        "mark": "tick",
+        "encoding": {"y": {"field": "name", "type": "nominal", "sort": names, "axis": axis}},
+    }
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    found = re.findall(r"translate\(-7,([\d.]+)\)[^>]*>(.*?)</text>", svg)
+    lines = [max(1, text.count("<tspan")) for _, text in found]
+    assert lines == [1, 3]
+    middles = [
+        float(first) + LINE * (n - 1) / 2 for (first, _), n in zip(found, lines, strict=True)
+    ]
+    assert middles[1] - middles[0] == pytest.approx(height / 2, abs=1)
+    assert middles[0] == pytest.approx(height / 4 + 3, abs=1)  # its baseline

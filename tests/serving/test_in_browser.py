@@ -110,6 +110,25 @@ def test_nothing_is_wider_than_the_window(shown: Chrome) -> None:
     assert shown.execute_script(TOO_WIDE) == []
 
 
+def test_rows_end_at_the_same_place_on_every_screen(shown: Chrome) -> None:
+    ends = shown.execute_script("""
+        document.querySelectorAll(".drift span").forEach((one) => one.innerText = "22.2 min ahead");
+        return [...document.querySelectorAll(".balances, .jobs")].map(
+            (one) => Math.round(one.getBoundingClientRect().right));
+    """)
+    shown.refresh()
+    assert len(set(ends)) == 1
+
+
+def test_a_dark_screen_has_a_dark_page(shown: Chrome) -> None:
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    of_page = "return getComputedStyle(document.body).backgroundColor"
+    assert shown.execute_script(of_page) == "rgb(255, 255, 255)"
+    shown.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": dark})
+    assert shown.execute_script(of_page) == "rgb(22, 24, 28)"
+    shown.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
 def test_every_organization_is_shown_the_first_to_be_served_first(shown: Chrome) -> None:
     rows = shown.find_elements(By.CSS_SELECTOR, ".balances tbody tr")
     names = [row.find_element(By.TAG_NAME, "th").text.splitlines()[0] for row in rows]
