@@ -12,10 +12,9 @@ from shapleyprio.cli.parameters import AuditParameters
 from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.reporting import publish
 from shapleyprio.cli.tables import standard_output
-from shapleyprio.cli.workload_reading import complain, consortium_for, workload_for
-from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.cli.workload_reading import complain, workload_before, workload_for
 from shapleyprio.replay.log import Log
-from shapleyprio.replay.workload import Window, Workload, workload_of
+from shapleyprio.replay.workload import Workload
 
 if TYPE_CHECKING:
     from shapleyprio.report import Page
@@ -30,7 +29,7 @@ def audit_log(parameters: AuditParameters) -> None:
         found = audit_of(parameters, workload, bar)
         earlier = None
         if parameters.report.wanted:
-            before = workload_before(parameters, log, workload.window)
+            before = workload_before(parameters.workload, log, workload)
             earlier = None if before is None else audit_of(parameters, before, bar)
     publish(parameters.report, lambda: page_of(parameters, log, found, earlier))
     show = parameters.json_file is None or write_json(
@@ -51,23 +50,6 @@ def audit_of(parameters: AuditParameters, workload: Workload, bar: ProgressBar) 
         cores=parameters.cores,
         bar=lambda policy: bar(policy, workload.window.length),
     )
-
-
-def workload_before(parameters: AuditParameters, log: Log, window: Window) -> Workload | None:
-    """Returns the workload of the period before; None where the log has no jobs of all of it."""
-    start = window.start - window.length
-    if start < int(log.release.min()):
-        return None
-    try:
-        return workload_of(
-            log,
-            consortium_for(parameters.workload, log),
-            window=Window(start=start, length=window.length),
-            wide=parameters.wide,
-            backfill=parameters.backfill,
-        )
-    except WorkloadError:
-        return None
 
 
 def page_of(parameters: AuditParameters, log: Log, found: Audit, earlier: Audit | None) -> Page:

@@ -13,7 +13,7 @@ from shapleyprio.cli.parameters import ReplayParameters
 from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.reporting import publish
 from shapleyprio.cli.tables import FittingTable, standard_output, table_of
-from shapleyprio.cli.workload_reading import complain, workload_for
+from shapleyprio.cli.workload_reading import complain, workload_before, workload_for
 from shapleyprio.cli.workload_tables import LEGEND, announce, organizations_table
 from shapleyprio.output import whole_file
 from shapleyprio.replay.defaults import default_policies, orderings_for
@@ -48,12 +48,22 @@ def replay(parameters: ReplayParameters) -> None:
             backfill=parameters.backfill,
             placement=parameters.placement,
         )
-        if any(policy_named(policy).uses_history for policy in parameters.policies):
-            workload = with_history(workload, log)
-        schedules = run(parameters, workload, bar)
-    results = results_of(workload, schedules)
-    publish(parameters.report, lambda: page_of(parameters, log, workload, results))
+        workload, results = replayed(parameters, log, workload, bar)
+        earlier = None
+        if parameters.report.wanted:
+            before = workload_before(parameters.workload, log, workload)
+            earlier = None if before is None else replayed(parameters, log, before, bar)
+    publish(parameters.report, lambda: page_of(parameters, log, workload, results, earlier))
     write_and_show(parameters, log, workload, results)
+
+
+def replayed(
+    parameters: ReplayParameters, log: Log, workload: Workload, bar: ProgressBar
+) -> tuple[Workload, Sequence[Result]]:
+    """Returns the workload as the policies knew it, and what came of each."""
+    if any(policy_named(policy).uses_history for policy in parameters.policies):
+        workload = with_history(workload, log)
+    return workload, results_of(workload, run(parameters, workload, bar))
 
 
 def refuse_unknown_policies(policies: Sequence[str]) -> None:
@@ -106,7 +116,11 @@ def write_and_show(
 
 
 def page_of(
-    parameters: ReplayParameters, log: Log, workload: Workload, results: Sequence[Result]
+    parameters: ReplayParameters,
+    log: Log,
+    workload: Workload,
+    results: Sequence[Result],
+    earlier: tuple[Workload, Sequence[Result]] | None,
 ) -> Page:
     """Returns the report."""
     from shapleyprio.report.replay_page import replay_page
@@ -114,7 +128,14 @@ def page_of(
     options = {"seed": str(parameters.workload.seed)}
     if "rand" in [result.schedule.policy for result in results]:
         options["random orderings"] = str(orderings_of(parameters, workload))
-    return replay_page(log, workload, results, options=options, command=parameters.report.command)
+    return replay_page(
+        log,
+        workload,
+        results,
+        options=options,
+        command=parameters.report.command,
+        earlier=earlier,
+    )
 
 
 def render(console: Console, log: Log, workload: Workload, results: Sequence[Result]) -> None:

@@ -19,6 +19,7 @@ from shapleyprio.replay.choices import (
     Wide,
 )
 from shapleyprio.replay.dealing import deal
+from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.organizations import consortium_by
 from shapleyprio.replay.reading import read_log
@@ -61,6 +62,36 @@ def workload_for(
         placement=placement,
     )
     return log, workload
+
+
+def workload_before(
+    parameters: WorkloadParameters, log: Log, workload: Workload
+) -> Workload | None:
+    """Takes the workload of the period before, which is as long, out of the log.
+
+    Args:
+        parameters: which jobs.
+        log: that was read.
+        workload: taken out of it.
+
+    Returns:
+        None where the log has no jobs of all of that period.
+    """
+    window = workload.window
+    start = window.start - window.length
+    if start < int(log.release.min()):
+        return None
+    try:
+        return workload_of(
+            log,
+            consortium_for(parameters, log),
+            window=Window(start=start, length=window.length),
+            wide=workload.wide,
+            backfill=workload.backfill,
+            placement=workload.placement,
+        )
+    except WorkloadError:
+        return None
 
 
 def complain(log: Log) -> None:

@@ -9,7 +9,7 @@ from shapleyprio.audit.findings import advice, caveats, verdict
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.workload import period_in_words
 from shapleyprio.report import audit_sections, replay_sections
-from shapleyprio.report.front import about, reading
+from shapleyprio.report.front import about, nothing_before, reading
 from shapleyprio.report.page import Front, Page, Section
 from shapleyprio.report.provenance import versions
 from shapleyprio.report.replay_page import choice_of, parameters_of
@@ -80,7 +80,7 @@ def audit_page(
             caveats=(
                 *([lacks] if lacks else []),
                 *caveats(audit, continued=continued),
-                *_nothing_before(earlier),
+                *nothing_before(earlier),
             ),
             before=_before(log, audit, earlier),
         ),
@@ -91,12 +91,6 @@ def _before(log: Log, audit: Audit, earlier: Audit | None) -> Section | None:
     if earlier is None:
         return None
     return audit_sections.before(audit, earlier, period_in_words(log, earlier.workload.window))
-
-
-def _nothing_before(earlier: Audit | None) -> tuple[str, ...]:
-    if earlier is not None:
-        return ()
-    return ("The log does not hold the period before, so these figures stand alone.",)
 
 
 def _coalitions(audit: Audit) -> str:

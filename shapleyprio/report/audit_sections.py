@@ -12,6 +12,7 @@ from shapleyprio.audit.stability import Coalition
 from shapleyprio.replay.policies.titles import title_of
 from shapleyprio.report.charts import trends
 from shapleyprio.report.comparisons import bars
+from shapleyprio.report.front import before_section
 from shapleyprio.report.page import Cell, Section, Table, columns_of
 from shapleyprio.report.replayed import Replayed
 from shapleyprio.wording import SECONDS_OF_AN_HOUR, decimal, delay, duration, percent, whole
@@ -77,22 +78,17 @@ def before(audit: Audit, earlier: Audit, period: str) -> Section:
         (f"{name}'s work", *(delay(one.recorded.delays[u]) for one in both))
         for u, name in enumerate(audit.workload.organizations)
     ]
-    return Section(
-        title="Against the period before",
-        note=f"The period before: jobs released {period}.",
-        chart=None,
-        table=Table(
-            headings=("", "before", "now"),
-            rows=[
-                (
-                    "too early or too late",
-                    *(duration(float(one.recorded.result.unfairness or 0)) for one in both),
-                ),
-                *late,
-                ("jobs", *(whole(len(one.workload.job)) for one in both)),
-                ("processor-hours used", *(whole(_used(one)) for one in both)),
-            ],
-        ),
+    return before_section(
+        period,
+        [
+            (
+                "too early or too late",
+                *(duration(float(one.recorded.result.unfairness or 0)) for one in both),
+            ),
+            *late,
+            ("jobs", *(whole(len(one.workload.job)) for one in both)),
+            ("processor-hours used", *(whole(_used(one)) for one in both)),
+        ],
     )
 
 

@@ -9,6 +9,7 @@ from shapleyprio.replay.policies import RECORDED, SAMPLED_REFERENCE
 from shapleyprio.replay.policies.titles import OURS, title_of
 from shapleyprio.replay.results import Result, jobs_of
 from shapleyprio.replay.workload import Workload, period_in_words
+from shapleyprio.report.page import Section, Table
 from shapleyprio.wording import duration, listed, whole
 
 MOST_NAMED = 12
@@ -95,3 +96,25 @@ def replay_caveats(workload: Workload, policies: Sequence[str]) -> tuple[str, ..
         "What was not done when the period ended counts as done right then.",
         *([f"Left out: {reasons}."] if (reasons := workload.left_out_in_words) else []),
     )
+
+
+def before_section(period: str, rows: Sequence[tuple[str, ...]]) -> Section:
+    """Returns the section with figures of the period before beside those of the period.
+
+    Args:
+        period: when the one before was, in words.
+        rows: what is shown, before and now.
+    """
+    return Section(
+        title="Against the period before",
+        note=f"The period before: jobs released {period}.",
+        chart=None,
+        table=Table(headings=("", "before", "now"), rows=list(rows)),
+    )
+
+
+def nothing_before(earlier: object | None) -> tuple[str, ...]:
+    """Returns what is to be said where there is nothing of the period before."""
+    if earlier is not None:
+        return ()
+    return ("The log does not hold the period before, so these figures stand alone.",)

@@ -124,8 +124,9 @@ def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch: pytest.Mo
     assert not Path("r.html").exists()
 
 
-def test_an_audit_of_a_later_window_has_the_one_before_beside_it() -> None:
-    arguments = ["audit", *ARGUMENTS[1:6], "--report", "a.html"]
+@pytest.mark.parametrize("command", ["audit", "replay"])
+def test_a_later_window_has_the_one_before_beside_it(command: str) -> None:
+    arguments = [command, *ARGUMENTS[1:6], "--report", "a.html"]
     for window, held in (("15:15", True), ("5:15", False)):
         result = CliRunner().invoke(main, [*arguments, "--window", window])
         assert result.exit_code == 0, result.output
