@@ -20,13 +20,13 @@ from shapleyprio.service.urgency import Limits, most_urgent
 from shapleyprio.slurm import access, text_config
 from shapleyprio.slurm.command_line import CommandLineSlurm
 from shapleyprio.slurm.commands import SlurmCommands
-from shapleyprio.slurm.port import Connection, Malformed, PendingJob
+from shapleyprio.slurm.port import Connection, Malformed
 from shapleyprio.slurm.text import new_delimiter
 from shapleyprio.slurm.text_accounting import accounting_line
 from shapleyprio.slurm.text_associations import coordinators_line, in_force_line
 from shapleyprio.slurm.text_queue import factors_line, refusals, target_of, value_line
 from shapleyprio.slurm.text_squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingRecords, format_of
-from shapleyprio.store import NewPush
+from tests.service import test_urgency as urgency
 
 STALE = new_delimiter()
 """The delimiter of an earlier call, which an attacker may have seen."""
@@ -210,52 +210,14 @@ def test_fill_the_standard_input_of_scontrol_by_a_line_end(tmp_path: Path) -> No
 # -- many writes
 
 
-def test_make_others_wait_by_thousands_of_nices(tmp_path: Path) -> None:
+def test_make_others_wait_by_thousands_of_nices() -> None:
     """However many writes one user causes, the others' are in the same cycle, and soon."""
     many, limits = 30_000, Limits(writes=10_000, raises_of_user=2_000)
-    hostile = [job(number, "mallory", priority=5_000_000) for number in range(1, many + 1)]
-    others = [job(many + number, f"user{number}", priority=10) for number in range(1, 101)]
+    hostile = [urgency.waiting(number, 5_000_000, user="eve") for number in range(1, many + 1)]
+    others = [urgency.waiting(many + number, 10, user=f"user{number}") for number in range(1, 101)]
     pending = [*hostile, *others]
-    chosen = most_urgent([raised(one) for one in pending], pending, limits)
+    writes = [urgency.write(one.job_id, 1_000_000 - one.job_id % 600, "nice") for one in pending]
+    chosen = most_urgent(writes, pending, limits)
     by_key = {push.key: place for place, push in enumerate(chosen)}
     assert max(by_key[str(one.job_id)] for one in others) <= limits.raises_of_user + len(others)
     assert len(chosen) == limits.raises_of_user + len(others)
-
-
-def job(number: int, user: str, *, priority: int) -> PendingJob:
-    return PendingJob(
-        job_id=number,
-        array_job_id=number,
-        target=str(number),
-        label=str(number),
-        account="beta",
-        user=user,
-        partition="all",
-        qos="normal",
-        reason="Priority",
-        submit=1_800_000_000,
-        release=1_800_000_000,
-        limit=None,
-        tasks=1,
-        priority=priority,
-        nice=number % 600,
-        site_factor=0,
-        association=0,
-        processors=1,
-    )
-
-
-def raised(one: PendingJob) -> NewPush:
-    return NewPush(
-        cycle=1,
-        channel="nice",
-        target=one.target,
-        key=str(one.job_id),
-        organization="beta",
-        label=one.label,
-        original=one.nice,
-        old=one.nice,
-        new=one.nice - 1_000_000,
-        reason="rank 1 of 2",
-        at=1_800_000_000,
-    )
