@@ -2,7 +2,9 @@
 
 One entry for each pair of organization and owner holds what the owner's processors did for the
 organization's jobs. An organization's ψ is the sum over its row, its φ̃ the sum over its column
-(DirectContr), so that Σφ̃ = Σψ holds by construction once NOBODY is counted in.
+(DirectContr), NOBODY's row left out: what nobody's jobs used nobody pays for, so it earns nothing.
+Hence Σφ̃ = Σψ by construction, over all members where every node is owned, else once NOBODY is
+counted in.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.fairness.tenure import NOBODY, Allocation
 from shapleyprio.fairness.trajectory import NOTHING, Trajectory
 from shapleyprio.fairness.utility import Moments
 
@@ -20,8 +22,9 @@ class Standing:
     """What an organization gave and got by some time t.
 
     Attributes:
-        contribution: φ̃, worth of the parts executed on its processors, in part-seconds.
-        utility: ψ, worth of the parts of its jobs, in part-seconds.
+        contribution: φ̃, worth of the parts that its processors executed for organizations' jobs, in
+            part-seconds.
+        utility: ψ, worth of the parts of its jobs, in part-seconds; NOBODY has none.
         parts: how many parts of its jobs were completed, no older than the horizon.
     """
 
@@ -132,6 +135,8 @@ class Ledger:
         names = list(organizations)
         contribution, utility = (dict.fromkeys(names, NOTHING) for _ in range(2))
         for organization, owner, *path in self.pairs(t):
+            if organization == NOBODY:
+                continue
             if owner in contribution:
                 contribution[owner] += Trajectory(*path)
             if organization in utility:
@@ -143,6 +148,8 @@ class Ledger:
         names = list(organizations)
         contribution, utility, completed = (dict.fromkeys(names, 0) for _ in range(3))
         for organization, owner, worth, parts, _ in self.pairs(t):
+            if organization == NOBODY:
+                continue
             if organization in utility:
                 utility[organization] += worth
                 completed[organization] += parts

@@ -217,7 +217,8 @@ def _claims(members: Membership, layout: Layout) -> Iterator[Finding]:
         yield Finding(
             Severity.WARNING,
             f"accounts {listed(orphans)}",
-            "belong to no organization: their jobs get no priority and queue behind all others",
+            "belong to no organization: their jobs get no priority, queue behind all others and "
+            "earn the owners of the nodes nothing",
             "add them to the `accounts` of an organization, or to fairness.leave_out_accounts",
         )
 

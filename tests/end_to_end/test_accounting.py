@@ -41,12 +41,15 @@ def moments(ledger: Ledger) -> dict[tuple[str, str], Moments]:
 
 
 def standings_by_hand(consortium: Consortium, t: int) -> dict[str, Standing]:
-    """What sacct's rows are worth at t, part by part; every node of a job works as much."""
+    """What sacct's rows are worth at t, part by part; every node of a job works as much.
+
+    What a guest's job uses counts for nobody.
+    """
     worth: Counter[tuple[str, str]] = Counter()
     parts: Counter[str] = Counter()
     fields = ("Account", "Start", "End", "Suspended", "State", "AllocCPUS", "NodeList")
     for account, start, end, suspended, state, cpus, nodes in consortium.accounted(*fields):
-        if not start.isdigit() or state == "PENDING":
+        if not start.isdigit() or state == "PENDING" or HOLDERS[account] == NOBODY:
             continue
         hours, minutes, seconds = map(int, suspended.split(":"))
         begin = int(start) + 3600 * hours + 60 * minutes + seconds

@@ -25,7 +25,7 @@ ROUNDS = 4
 def queue(cluster: PrivateSlurm) -> dict[int, str]:
     """Three hundred waiting jobs with nice of their users' own, and what none of us may touch.
 
-    A guest's job runs on all nodes, so that all organizations lend alike and the one listed
+    A guest's job runs on all nodes, which earns nobody anything, so that the organization listed
     first leads: listing them anew turns the whole order around. Returns job -> account.
     """
     cluster.submit(GUESTS, 36_000, processors=ALL_CPUS)

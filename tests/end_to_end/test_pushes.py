@@ -17,7 +17,7 @@ SPEED = 1
 
 @pytest.fixture(autouse=True)
 def busy(consortium: Consortium) -> Iterator[int]:
-    """A guest's job on the whole cluster: all organizations lend alike, so the first listed leads.
+    """A guest's job on the whole cluster: nobody earns by it, so the first listed leads.
 
     Afterwards the cluster is empty again.
     """

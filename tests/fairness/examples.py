@@ -111,13 +111,18 @@ def standings_by_parts(
     t: int,
     horizon: int | None,
 ) -> dict[str, Standing]:
-    """Part by part: the job's organization gains utility, the processor's owner contribution."""
+    """Part by part: the job's organization gains utility, the processor's owner contribution.
+
+    What was executed for NOBODY's jobs counts for nobody.
+    """
     names = list(names)
     contribution, utility, parts = (dict.fromkeys(names, 0) for _ in range(3))
     for run in runs:
         for second in parts_of(run.begin, run.end if run.paused_at is None else run.paused_at, t):
             worth = worth_of_part(second, t, horizon)
             organization = holder("account", run.account, second)
+            if organization == NOBODY:
+                continue
             for node, processors in run.processors.items():
                 owner = holder("node", node, second)
                 if owner in contribution:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.ledger import Entry, Ledger, Standing
 from shapleyprio.fairness.runs import Run
-from shapleyprio.fairness.tenure import Allocation, Tenures
+from shapleyprio.fairness.tenure import NOBODY, Allocation, Tenures
 from tests.fairness.examples import (
     ALLOCATIONS,
     HORIZONS,
@@ -21,6 +21,7 @@ from tests.fairness.examples import (
     events_between,
     expected_standings,
     ledger_of,
+    standings_by_parts,
     worth_by_parts,
 )
 
@@ -218,6 +219,30 @@ def test_contributions_sum_to_utilities_once_everything_is_owned_and_claimed(
     assert sum(standing.contribution for standing in standings) == total
     assert sum(standing.utility for standing in standings) == total
     assert sum(standing.balance for standing in standings) == 0
+
+
+@given(runs=RUNS, later=st.integers(0, 40), horizon=HORIZONS, claimed_at=st.integers(0, 80))
+def test_what_guests_use_makes_no_member_richer_or_poorer(
+    runs: list[Run], later: int, horizon: int | None, claimed_at: int
+) -> None:
+    members = ["physics", "biology"]
+    tenures = Tenures()
+    tenures.observe("node", {"p1": "physics", "b1": "biology", "x1": "biology"}, 0)
+    tenures.observe("account", {"phys": "physics", "bio": "biology", "other": NOBODY}, 0)
+    tenures.observe("account", {"bio": NOBODY}, claimed_at)
+    t = LAST_EVENT + 1 + later
+    everybodys = [allocation for run in runs for allocation in tenures.allocations(run)]
+    standings = ledger_of(everybodys, t, horizon).standings(t, members)
+    assert sum(standing.balance for standing in standings.values()) == 0
+    assert standings == standings_by_parts(runs, tenures.holder, members, t, horizon)
+    without_guests = [one for one in everybodys if one.organization != NOBODY]
+    assert standings == ledger_of(without_guests, t, horizon).standings(t, members)
+    paths = ledger_of(everybodys, t, horizon).trajectories(t, members)
+    for name, (given, got) in paths.items():
+        assert (given.after(0), got.after(0)) == (
+            standings[name].contribution,
+            standings[name].utility,
+        )
 
 
 @given(allocations=st.lists(ALLOCATIONS, max_size=8), later=st.integers(0, 40), horizon=HORIZONS)

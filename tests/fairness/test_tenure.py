@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY, Allocation, Kind, Tenure, Tenures
-from tests.fairness.examples import a_run, ledger_of, standings_by_parts
+from tests.fairness.examples import a_run, ledger_of, parts_of, standings_by_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -246,10 +246,16 @@ def test_what_the_owners_gain_is_the_worth_of_the_run(
     history: list[Sighting], run: Run, later: int
 ) -> None:
     t = END_OF_TIME + later
-    standings = ledger_of(tenures_of(history).allocations(run), t).standings(t, NAMES)
-    alone = ledger_of(Tenures().allocations(run), t).standings(t, [NOBODY])[NOBODY]
-    assert sum(standing.contribution for standing in standings.values()) == alone.contribution
-    assert sum(standing.utility for standing in standings.values()) == alone.utility
+    tenures = tenures_of(history)
+    standings = ledger_of(tenures.allocations(run), t).standings(t, NAMES)
+    until = run.end if run.paused_at is None else run.paused_at
+    worth = sum(run.processors.values()) * sum(
+        t - second
+        for second in parts_of(run.begin, until, t)
+        if tenures.holder("account", run.account, second) != NOBODY
+    )
+    assert sum(standing.contribution for standing in standings.values()) == worth
+    assert sum(standing.utility for standing in standings.values()) == worth
 
 
 @given(run=RUNS, earlier=st.sampled_from(ORGANIZATIONS), at=st.integers(0, 60))
