@@ -119,7 +119,8 @@ class RotatingSlurm(CommandLineSlurm):
                 elapsed=PAST_SECONDS,
                 suspended=0,
                 state="COMPLETED",
-                processors={NOBODYS_NODE: 10**6 * (1 + (number + self.rotation) % len(NODES))},
+                nodes=(NOBODYS_NODE,),
+                processors=10**6 * (1 + (number + self.rotation) % len(NODES)),
             )
         yield from super().records(since, until)
 

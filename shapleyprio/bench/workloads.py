@@ -96,7 +96,8 @@ class BusyCluster(SimulatedSlurm):
                 elapsed=990,
                 suspended=0,
                 state="COMPLETED",
-                processors={SPARE_NODE: 10**6 * (1 + (number + turn) % count)},
+                nodes=(SPARE_NODE,),
+                processors=10**6 * (1 + (number + turn) % count),
             )
             for number, name in enumerate(ORGANIZATIONS)
         ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from shapleyprio.fairness.split import split
+
 UNFINISHED_STATES = frozenset(
     {"PENDING", "RUNNING", "SUSPENDED", "REQUEUE_HOLD", "STOPPED", "RESIZING", "CONFIGURING"}
 )
@@ -28,7 +30,8 @@ class JobRecord:
         elapsed: seconds executed so far, suspension left out.
         suspended: seconds spent suspended so far.
         state: Slurm's word, without additions (``CANCELLED``, not ``CANCELLED by 0``).
-        processors: node -> processors (in the configured weight) that the job holds there.
+        nodes: that it got, in the order of their names; none if it has not started.
+        processors: how many (in the configured weight) it holds on all of them together.
     """
 
     job_id: int
@@ -44,7 +47,8 @@ class JobRecord:
     elapsed: int
     suspended: int
     state: str
-    processors: Mapping[str, int]
+    nodes: tuple[str, ...]
+    processors: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -71,6 +75,8 @@ class Run:
         end: second after the last one; None until it is finished.
         paused_at: second after the last one so far; None while it is not suspended.
         processors: node -> processors it holds there.
+        counted: whether Slurm said how many it holds on each node; otherwise only their sum is
+            known, and they are split in proportion to the nodes' sizes.
     """
 
     key: RunKey
@@ -85,6 +91,7 @@ class Run:
     end: int | None
     paused_at: int | None = None
     processors: Mapping[str, int]
+    counted: bool = False
 
     @property
     def array_job_id(self) -> int:
@@ -93,8 +100,10 @@ class Run:
         return int(array) if task and array.isdigit() else self.key.job_id
 
 
-def run_of(record: JobRecord) -> Run | None:
+def run_of(record: JobRecord, sizes: Mapping[str, int]) -> Run | None:
     """Returns the run of a record, or None for a job that got no processors.
+
+    Its processors are split over its nodes in proportion to their sizes (node -> processors).
 
     A suspended job executes nothing and gives its processors up; accounting has for how long,
     not when. A run that started at s, was suspended for S seconds in all and ended at e counts as
@@ -102,7 +111,7 @@ def run_of(record: JobRecord) -> Run | None:
     it and never worth more than they were. While suspended it counts as [s, s + executed). The
     answer depends on the record alone, so the final record gives the final answer.
     """
-    if record.start is None or not record.processors:
+    if record.start is None or not (record.nodes and record.processors):
         return None
     begin, paused_at = record.start, None
     end = None if record.state in UNFINISHED_STATES else record.end
@@ -125,5 +134,5 @@ def run_of(record: JobRecord) -> Run | None:
         begin=begin,
         end=end,
         paused_at=paused_at,
-        processors=record.processors,
+        processors=split(record.processors, record.nodes, sizes),
     )

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from shapleyprio.config import Config, Organization, load_config
 from shapleyprio.config.membership import node_owners
 from shapleyprio.errors import Remedy
+from shapleyprio.fairness.split import split
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
 from shapleyprio.replay.workload import Consortium, parts_of
 from shapleyprio.slurm.text import UnreadableError, hosts
-from shapleyprio.slurm.text_accounting import equal_parts
 
 
 def load_organizations(path: Path) -> tuple[Organization, ...]:
@@ -253,7 +253,7 @@ def _spread(log: Log) -> tuple[RecordedProcessors, NDArray[np.int64]]:
             codes.append(UNKNOWN)
             processors.append(total)
         else:
-            parts = equal_parts(total, _hosts(log, column.names[column.codes[job]]))
+            parts = split(total, _hosts(log, column.names[column.codes[job]]), {})
             codes += [code.setdefault(node, len(code)) for node in parts]
             processors += parts.values()
         first.append(len(codes))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
+from shapleyprio.fairness.split import split
 from shapleyprio.fairness.tenure import NOBODY, Kind, Move, Tenure, Tenures, names_of
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Transaction, Watermark, batches
@@ -19,6 +20,9 @@ from shapleyprio.wording import clock_time
 
 CLOCK_TOLERANCE_SECONDS = 300
 """Clocks of a cluster's hosts may differ by this much before a record is from the future."""
+
+KNOWN_AFTER_END_SECONDS = 300
+"""MinJobAge as Slurm ships it: for so long the controller knows jobs that have ended."""
 
 CHUNK = 5000
 
@@ -79,6 +83,7 @@ class OpenLedger:
         horizon: age in seconds from which a part gains nothing more, None for never.
         opens: second from which parts count, if the store does not hold a ledger yet.
         weight: what counts as a processor.
+        sizes: returns node -> its processors, as Slurm has it now.
         ask_holders: asks Slurm anew who holds what, kind -> name -> organization; called at most
             once, when a record names a node or an account that was never heard of.
 
@@ -95,8 +100,10 @@ class OpenLedger:
         opens: int,
         ask_holders: Callable[[], Mapping[Kind, Mapping[str, str]]],
         weight: str = "cpus",
+        sizes: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self._transaction = transaction
+        self._sizes = sizes
         self._horizon = horizon
         self._ask_holders = ask_holders
         self._asked_holders = False
@@ -121,6 +128,8 @@ class OpenLedger:
         self.latest = self.watermark.accounted_to
         self._strangers = sum(tenure.organization == NOBODY for tenure in self.tenures)
         self._mentioned: set[RunKey] = set()
+        self._uncounted: dict[RunKey, Run] = {}
+        self._of_several: dict[tuple[str, ...], bool] = {}
 
     def check_clock(self, now: int) -> None:
         """Makes sure that the cluster's clock goes forward.
@@ -199,6 +208,7 @@ class OpenLedger:
         """
         latest_credible = now + CLOCK_TOLERANCE_SECONDS
         for chunk in batches(records, CHUNK):
+            sizes = self._sizes()
             runs: dict[RunKey, Run] = {}
             aside: list[Malformed] = []
             for record in chunk:
@@ -206,7 +216,7 @@ class OpenLedger:
                 if isinstance(record, Malformed):
                     aside.append(record)
                     continue
-                run = run_of(record)
+                run = run_of(record, sizes)
                 if run is None:
                     self.tally.waiting += 1
                 elif _last_event(run) > latest_credible:
@@ -229,6 +239,36 @@ class OpenLedger:
         self.ingest(answer, now)
         if self.tally.quarantined == quarantined_before:
             self._withdraw([key for key in asked if key not in self._mentioned])
+
+    def uncounted(self) -> list[Run]:
+        """Returns runs of which it matters how many processors they hold on each node.
+
+        They were mentioned in this transaction, run on nodes of several owners which they do not
+        fill, and only their sum is known; those that ended before the others.
+        """
+        return sorted(self._uncounted.values(), key=lambda run: (run.end is None, run.key))
+
+    def count(self, held: Mapping[RunKey, Mapping[str, int]]) -> None:
+        """Splits runs as Slurm says.
+
+        Args:
+            held: uncounted run -> node -> processors. Where they are not as many as accounting
+                has, its number is split in proportion to these; where they are on other nodes,
+                nothing changes.
+        """
+        changed = []
+        for key, (run, old) in self._transaction.known_runs(held.keys()).items():
+            if run.processors.keys() != held[key].keys():
+                continue
+            total = sum(run.processors.values())
+            processors = split(total, tuple(run.processors), held[key])
+            counted = replace(run, processors=processors, counted=True)
+            allocations = self.tenures.allocations(counted)
+            self.ledger.subtract(old)
+            self.ledger.add(allocations)
+            changed.append((counted, allocations))
+            self._uncounted.pop(key, None)
+        self._transaction.put_runs(changed)
 
     def unmentioned(self) -> list[RunKey]:
         """Returns the unfinished runs that no record of this transaction mentioned so far."""
@@ -288,12 +328,14 @@ class OpenLedger:
         known = self._transaction.known_runs(runs.keys())
         changed = []
         for key, whole in runs.items():
-            run = self._clipped(whole)
             old = known.get(key)
+            run = self._clipped(self._split_for_good(whole, old and old[0]))
             if old is None and run.end is not None and run.end <= self.watermark.pruned_until:
                 self.tally.late += run.end > self.watermark.opened
                 continue
             allocations = self.tenures.allocations(run)
+            if self._may_be_counted(run, now):
+                self._uncounted[key] = run
             if old is not None:
                 if old == (run, allocations):
                     continue
@@ -303,6 +345,31 @@ class OpenLedger:
             changed.append((run, allocations))
         self.tally.kept += len(changed)
         self._transaction.put_runs(changed)
+
+    def _split_for_good(self, run: Run, old: Run | None) -> Run:
+        """Returns the run split as it was stored, whatever sizes its nodes have by now."""
+        if len(run.processors) == 1:
+            return run
+        nodes, total = run.processors.keys(), sum(run.processors.values())
+        if old and old.processors.keys() == nodes and sum(old.processors.values()) == total:
+            return replace(run, processors=old.processors, counted=old.counted)
+        if self._asked_holders:  # nodes that were new a moment ago have sizes now
+            return replace(run, processors=split(total, tuple(nodes), self._sizes()))
+        return run
+
+    def _may_be_counted(self, run: Run, now: int) -> bool:
+        if len(run.processors) == 1 or run.counted:
+            return False
+        if run.end is not None and run.end < now - KNOWN_AFTER_END_SECONDS:
+            return False
+        sizes = self._sizes()
+        if all(sizes.get(node) == held for node, held in run.processors.items()):
+            return False
+        nodes = tuple(run.processors)
+        if nodes not in self._of_several:
+            owners = {self.tenures.holder("node", node, now) for node in nodes}
+            self._of_several[nodes] = len(owners) > 1
+        return self._of_several[nodes]
 
     def _clipped(self, run: Run) -> Run:
         """Returns the run without what was executed before the ledger was opened."""

@@ -12,7 +12,7 @@ from shapleyprio.config.membership import Membership, claims_of, configured_memb
 from shapleyprio.estimation.live import LiveEstimates
 from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
-from shapleyprio.fairness.runs import UNFINISHED_STATES
+from shapleyprio.fairness.runs import UNFINISHED_STATES, RunKey
 from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service import push, submission
@@ -48,6 +48,9 @@ from shapleyprio.wording import listed, names_shown
 
 CATCH_UP_SECONDS = 86_400
 """At most this much of unread accounting goes into one transaction."""
+
+MOST_COUNTED = 100
+"""In one cycle Slurm is asked for at most so many runs how many processors they hold where."""
 
 LAYOUT_SECONDS = 600
 """Nodes, partitions, accounts and weights are read anew this often."""
@@ -116,6 +119,8 @@ class Cycle:
         self._rule = RULES[config.fairness.rule]()
         self._layout: Layout | None = None
         self._layout_read = 0
+        self._sizes: Mapping[str, int] = {}
+        self._asked_to_count: set[RunKey] = set()
         self._followers = Followers()
         self._foreign = Foreign()
         self._without_any: list[str] = []
@@ -250,6 +255,8 @@ class Cycle:
                 if caught_up and (unmentioned := opened.unmentioned()):
                     job_ids = sorted({key.job_id for key in unmentioned})
                     opened.settle_unfinished(self._slurm.records_of(job_ids), before.time)
+                if caught_up:
+                    self._count_processors(opened)
                 report.t = opened.close(
                     self._slurm.controller().time,
                     observed_until=until if complete else watermark.observed_until,
@@ -262,6 +269,15 @@ class Cycle:
             if caught_up:
                 return opened
 
+    def _count_processors(self, opened: OpenLedger) -> None:
+        """Asks Slurm once for each run that it concerns how many processors it holds where."""
+        uncounted = opened.uncounted()
+        asked = [run for run in uncounted if run.key not in self._asked_to_count][:MOST_COUNTED]
+        if asked:
+            opened.count(self._slurm.processors_of(asked))
+        self._asked_to_count.update(run.key for run in asked)
+        self._asked_to_count.intersection_update(run.key for run in uncounted)
+
     def _open(self, transaction: Transaction, now: int) -> OpenLedger:
         fairness = self._config.fairness
         opens = fairness.since
@@ -273,6 +289,7 @@ class Cycle:
             opens=opens,
             ask_holders=lambda: holders_in(self._membership(refresh=True, now=now)),
             weight=fairness.weight,
+            sizes=lambda: self._sizes,
         )
 
     @property
@@ -314,6 +331,10 @@ class Cycle:
         if refresh or self._layout is None:
             self._layout = self._slurm.layout()
             self._layout_read = now
+            tres = self._config.fairness.tres
+            self._sizes = {
+                name: node.tres.get(tres, 0) for name, node in self._layout.nodes.items()
+            }
         return configured_membership(self._config, self._layout)
 
     def _observe(self, report: CycleReport, opened: OpenLedger) -> Observation:

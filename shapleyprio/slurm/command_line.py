@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.slurm import text_config
 from shapleyprio.slurm.associations import ROOT, AccountPriority, Association, Coordinators
 from shapleyprio.slurm.command_line_associations import CommandLineAssociations
@@ -16,6 +16,7 @@ from shapleyprio.slurm.command_line_config import (
     readable,
     shown,
 )
+from shapleyprio.slurm.command_line_details import CommandLineDetails
 from shapleyprio.slurm.command_line_values import CommandLineValues
 from shapleyprio.slurm.command_line_writes import CommandLineWrites
 from shapleyprio.slurm.commands import SlurmCommands
@@ -66,6 +67,7 @@ class CommandLineSlurm:
         self._associations = CommandLineAssociations(self._commands, self.cluster)
         self._writes = CommandLineWrites(self._commands, self._associations)
         self._values = CommandLineValues(self._commands)
+        self._details = CommandLineDetails(self._commands, self._weight)
 
     def adapter(self) -> AdapterInUse:
         """Names the command line."""
@@ -135,6 +137,10 @@ class CommandLineSlurm:
                 # an array's own number brings all its tasks
                 if isinstance(record, Malformed) or record.job_id in wanted:
                     yield record
+
+    def processors_of(self, runs: Sequence[Run]) -> Mapping[RunKey, Mapping[str, int]]:
+        """Reads how many processors runs hold on each of their nodes."""
+        return self._details.processors_of(runs)
 
     def pending(self) -> PendingQueue:
         """Reads the jobs that wait."""

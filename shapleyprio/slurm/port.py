@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.slurm.associations import ROOT, AccountPriority, Association, Coordinators
 
 
@@ -327,6 +327,20 @@ class Slurm(Protocol):
 
     def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
         """Yields all accounting records of the jobs with these ids; unknown ids are passed over."""
+
+    def processors_of(self, runs: Sequence[Run]) -> Mapping[RunKey, Mapping[str, int]]:
+        """Reads how many processors runs hold on each of their nodes, which no record says.
+
+        The controller is asked for each run alone, so ask rarely. It knows jobs that have not
+        ended, and for MinJobAge those that have.
+
+        Args:
+            runs: started.
+
+        Returns:
+            run -> node -> processors in the configured weight. Runs of which Slurm does not know
+            it, does not say it clearly, or not in this weight, are left out.
+        """
 
     def pending(self) -> PendingQueue:
         """Reads the jobs that wait."""

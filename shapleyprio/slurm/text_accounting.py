@@ -70,13 +70,13 @@ def _record(fields: list[str], weight: str) -> JobRecord:
         raise UnreadableError(f"End: {end} lies before Start, {start}")
     elapsed = whole("ElapsedRaw", elapsed_text, 0, LONGEST)
     alloc_cpus = whole("AllocCPUS", cpus)
-    processors: dict[str, int] = {}
+    nodes: tuple[str, ...] = ()
+    total = 0
     if start is not None:
-        total = tres_of("AllocTRES", tres_text, weight)
-        if total is None:
-            total = alloc_cpus if weight == "cpu" else 0
+        found = tres_of("AllocTRES", tres_text, weight)
+        total = found if found is not None else alloc_cpus if weight == "cpu" else 0
         if node_list not in NO_NODES:
-            processors = equal_parts(total, hosts("NodeList", node_list))
+            nodes = hosts("NodeList", node_list)
         elif elapsed and total:
             raise UnreadableError("NodeList: empty, though the job ran")
     return JobRecord(
@@ -93,7 +93,8 @@ def _record(fields: list[str], weight: str) -> JobRecord:
         elapsed=elapsed,
         suspended=duration("Suspended", suspended),
         state=state,
-        processors=processors,
+        nodes=nodes,
+        processors=total if nodes else 0,
     )
 
 
@@ -106,15 +107,3 @@ def _name(field: str, text: str) -> str:
 def _limit(text: str) -> int | None:
     """Reads a time limit in minutes; a job without one of its own has its partition's."""
     return None if text in NO_LIMIT else MINUTE * whole("TimelimitRaw", text, 0, LONGEST)
-
-
-def equal_parts(total: int, nodes: tuple[str, ...]) -> dict[str, int]:
-    """Splits processors over nodes, one more for the first ones if it does not come out even.
-
-    Accounting does not say how many a job holds on each of its nodes.
-    """
-    each, more = divmod(total, len(nodes))
-    parts = dict.fromkeys(nodes if each else nodes[:more], each)
-    for node in nodes[:more]:
-        parts[node] = each + 1
-    return parts

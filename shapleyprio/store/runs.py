@@ -16,7 +16,8 @@ from shapleyprio.store.tables import allocation, run
 _RUN = (
     *(run.c.job_id, run.c.submit, run.c.start),
     *(run.c.label, run.c.account, run.c.user, run.c.state, run.c.begin, run.c.end),
-    *(run.c.paused_at, run.c.nodes, run.c.released, run.c.time_limit, run.c.partition_name),
+    *(run.c.paused_at, run.c.nodes, run.c.released, run.c.time_limit),
+    *(run.c.partition_name, run.c.counted),
 )
 _ALLOCATION = (
     *(allocation.c.organization, allocation.c.owner, allocation.c.processors),
@@ -165,7 +166,7 @@ class Runs(RunsView):
 
 def _run_of(row: Sequence[Any]) -> Run:
     job_id, submit, start, label, account, user, state, begin, end = row[:9]
-    paused_at, nodes, released, time_limit, partition = row[9 : len(_RUN)]
+    paused_at, nodes, released, time_limit, partition, counted = row[9 : len(_RUN)]
     return Run(
         key=RunKey(job_id, submit, start),
         label=label,
@@ -179,6 +180,7 @@ def _run_of(row: Sequence[Any]) -> Run:
         end=end,
         paused_at=paused_at,
         processors=nodes,
+        counted=counted,
     )
 
 
@@ -200,6 +202,7 @@ def _run_values(item: Run) -> dict[str, Any]:
         "released": item.release,
         "time_limit": item.limit,
         "partition_name": item.partition,
+        "counted": item.counted,
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Dialect,
     Enum,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    false,
 )
 from sqlalchemy.dialects.mysql import MEDIUMTEXT
 from sqlalchemy.types import TypeEngine
@@ -169,6 +171,7 @@ run = _table(
     Column("released", _SECOND, nullable=False, server_default="0"),
     _optional("time_limit", _SECOND),
     Column("partition_name", Words(255), nullable=False, server_default=""),
+    Column("counted", Boolean(), nullable=False, server_default=false()),
     Index("run_by_end", "cluster", "end"),
 )
 

@@ -132,7 +132,7 @@ def executed_workload(
         if record.start is None or record.start - begin >= length:
             continue
         started[job] = record.start - begin
-        owner[job] = next((owners[node] for node in record.processors if node in owners), UNKNOWN)
+        owner[job] = next((owners[node] for node in record.nodes if node in owners), UNKNOWN)
         if record.end is not None and record.state not in UNFINISHED_STATES:
             processing_time[job] = record.elapsed
         else:

@@ -62,7 +62,8 @@ def job_record(
         elapsed=elapsed,
         suspended=suspended,
         state=state,
-        processors={"n1": 1} if processors is None else processors,
+        nodes=("n1",) if processors is None else tuple(processors),
+        processors=1 if processors is None else sum(processors.values()),
     )
 
 

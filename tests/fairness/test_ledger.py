@@ -238,8 +238,8 @@ def test_what_guests_use_makes_no_member_richer_or_poorer(
     without_guests = [one for one in everybodys if one.organization != NOBODY]
     assert standings == ledger_of(without_guests, t, horizon).standings(t, members)
     paths = ledger_of(everybodys, t, horizon).trajectories(t, members)
-    for name, (given, got) in paths.items():
-        assert (given.after(0), got.after(0)) == (
+    for name, (gave, got) in paths.items():
+        assert (gave.after(0), got.after(0)) == (
             standings[name].contribution,
             standings[name].utility,
         )

@@ -26,7 +26,7 @@ FINAL_STATES = [
 
 
 def times(record: JobRecord) -> tuple[int, int | None]:
-    run = run_of(record)
+    run = run_of(record, {})
     assert run is not None
     return run.begin, run.end if run.paused_at is None else run.paused_at
 
@@ -38,7 +38,7 @@ def test_however_it_ended_the_processors_worked_from_start_to_end(state: str) ->
 
 def test_a_run_keeps_what_was_accounted() -> None:
     record = job_record(7, start=100, end=160, submit=40, label="3_4", processors={"n1": 2})
-    run = run_of(record)
+    run = run_of(record, {})
     assert run is not None
     assert run.key == RunKey(job_id=7, submit=40, start=100)
     assert (run.label, run.account, run.user, run.state) == ("3_4", "phys", "ann", "COMPLETED")
@@ -52,13 +52,13 @@ def test_a_run_keeps_what_was_accounted() -> None:
 def test_a_run_is_released_when_it_was_eligible_but_not_before_submission_nor_after_its_start(
     submit: int, eligible: int | None, release: int
 ) -> None:
-    run = run_of(job_record(start=100, end=160, submit=submit, eligible=eligible))
+    run = run_of(job_record(start=100, end=160, submit=submit, eligible=eligible), {})
     assert run is not None
     assert run.release == release
 
 
 def test_a_suspension_changes_neither_release_nor_limit() -> None:
-    run = run_of(job_record(start=100, end=190, submit=40, eligible=70, limit=80, suspended=30))
+    run = run_of(job_record(start=100, end=190, submit=40, eligible=70, limit=80, suspended=30), {})
     assert run is not None
     assert (run.release, run.begin, run.limit) == (70, 130, 80)
 
@@ -75,17 +75,17 @@ def test_a_final_state_without_an_end_still_runs_until_accounting_knows_better()
 
 
 def test_a_job_that_waits_has_no_run() -> None:
-    assert run_of(job_record(start=None, state="PENDING", processors={})) is None
+    assert run_of(job_record(start=None, state="PENDING", processors={}), {}) is None
 
 
 def test_a_job_cancelled_before_it_started_has_no_run() -> None:
     cancelled = job_record(start=100, end=100, state="CANCELLED", processors={})
-    assert run_of(cancelled) is None
+    assert run_of(cancelled, {}) is None
 
 
 def test_a_requeued_job_has_a_run_for_each_execution() -> None:
-    first = run_of(job_record(7, start=100, end=160, state="PREEMPTED"))
-    second = run_of(job_record(7, start=200, end=230))
+    first = run_of(job_record(7, start=100, end=160, state="PREEMPTED"), {})
+    second = run_of(job_record(7, start=200, end=230), {})
     assert first is not None
     assert second is not None
     assert first.key != second.key
@@ -97,7 +97,7 @@ def test_array_tasks_and_heterogeneous_components_are_runs_of_their_own() -> Non
     task = job_record(34, start=100, end=160, label="33_1")
     other = job_record(35, start=100, end=160, label="33_2")
     component = job_record(36, start=100, end=160, label="36+0", processors={"n1": 4})
-    runs = [run_of(record) for record in (task, other, component)]
+    runs = [run_of(record, {}) for record in (task, other, component)]
     assert [run.label for run in runs if run] == ["33_1", "33_2", "36+0"]
     assert len({run.key for run in runs if run}) == 3
 
@@ -189,11 +189,14 @@ def test_no_record_makes_a_run_that_ends_before_it_begins(
 # where it ran
 
 
+SIZES = {"p1": 4, "b1": 2, "p2": 3, "n0": 0}
+
+
 def allocations(record: JobRecord) -> tuple[Allocation, ...]:
     tenures = Tenures()
     tenures.observe("account", {"phys": "physics", "nobodys": NOBODY}, 0)
     tenures.observe("node", {"p1": "physics", "p2": "physics", "b1": "biology", "x": NOBODY}, 0)
-    run = run_of(record)
+    run = run_of(record, SIZES)
     assert run is not None
     return tenures.allocations(run)
 
@@ -212,7 +215,7 @@ def test_nodes_nobody_owns_earn_nobody_a_contribution_but_their_parts_count_as_u
 
 
 @pytest.mark.parametrize("account", ["nobodys", "never-heard-of"])
-def test_jobs_of_accounts_nobody_claims_still_earn_the_owner_its_contribution(
+def test_what_accounts_nobody_claims_use_is_kept_apart_as_nobodys(
     account: str,
 ) -> None:
     record = replace(job_record(start=100, end=160, processors={"b1": 4}), account=account)
@@ -220,5 +223,5 @@ def test_jobs_of_accounts_nobody_claims_still_earn_the_owner_its_contribution(
 
 
 def test_a_node_without_processors_in_the_configured_weight_is_left_out() -> None:
-    record = job_record(start=100, end=160, processors={"p1": 0, "b1": 2})
+    record = job_record(start=100, end=160, processors={"n0": 0, "b1": 2})
     assert allocations(record) == (Allocation("physics", "biology", 2, 100, 160),)

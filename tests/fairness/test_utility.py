@@ -176,7 +176,7 @@ def utility(records: list[JobRecord], t: int, horizon: int | None = None) -> int
     allocations = [
         allocation
         for record in records
-        if (run := run_of(record)) is not None
+        if (run := run_of(record, {})) is not None
         for allocation in tenures.allocations(run)
     ]
     ledger = Ledger(horizon)

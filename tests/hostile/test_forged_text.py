@@ -112,7 +112,7 @@ def test_forge_a_record_of_accounting(texts: list[tuple[str, str]]) -> None:
     assert len(found) == sum(isinstance(one, JobRecord) for one in read)
     for number, record in found.items():
         assert (record.account, record.user) == texts[number - 1]
-        assert record.processors == {"a1": 4}
+        assert (record.nodes, record.processors) == (("a1",), 4)
     plain = {n for n, text in enumerate(texts, 1) if not any("\n" in one for one in text)}
     assert plain <= found.keys()
     assert len(found) == len(texts) or any(isinstance(one, Malformed) for one in read)

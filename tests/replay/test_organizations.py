@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.config import ConfigError, Organization, load_config
 from shapleyprio.errors import Remedy
+from shapleyprio.fairness.split import split
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.log import UNKNOWN, Log
@@ -22,7 +23,6 @@ from shapleyprio.replay.organizations import (
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.workload import Consortium
 from shapleyprio.slurm.text import hosts
-from shapleyprio.slurm.text_accounting import equal_parts
 from tests.replay.test_workload import log_of, owners_in, placed_on
 from tests.service.test_check import BIOLOGY, PHYSICS, config, found
 
@@ -266,7 +266,7 @@ def test_every_node_counts_the_most_of_any_second(
         nodes=nodes,
     )
     held = [
-        equal_parts(n, hosts("", on)) if on else {} for on, n in zip(nodes, processors, strict=True)
+        split(n, hosts("", on), {}) if on else {} for on, n in zip(nodes, processors, strict=True)
     ]
     expected = {
         node: max(

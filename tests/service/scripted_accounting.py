@@ -69,7 +69,8 @@ class Execution:
             elapsed=elapsed,
             suspended=suspended,
             state=self.state,
-            processors=self.processors,
+            nodes=tuple(self.processors),
+            processors=sum(self.processors.values()),
         )
 
 
@@ -279,5 +280,5 @@ def runs_since(opened: int, records: Iterable[JobRecord]) -> list[Run]:
             paused_at=None if run.paused_at is None else max(run.paused_at, opened),
         )
         for record in records
-        if (run := run_of(record)) is not None
+        if (run := run_of(record, {})) is not None
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shapleyprio.fairness.ledger import Standing
-    from shapleyprio.fairness.runs import JobRecord
+    from shapleyprio.fairness.runs import JobRecord, Run
     from shapleyprio.fairness.tenure import Kind
     from shapleyprio.store import Transaction
 
@@ -57,10 +58,17 @@ class StoredLedger:
         self.holders = {kind: dict(names) for kind, names in HOLDERS.items()}
         self.times_asked = 0
         self.tally = Tally()
+        self.sizes: dict[str, int] = {}
+        self.said: dict[RunKey, dict[str, int]] = {}
+        self.uncounted: list[Run] = []
 
     def open(self, transaction: Transaction) -> OpenLedger:
         return OpenLedger(
-            transaction, horizon=self.horizon, opens=self.opens, ask_holders=self._ask_holders
+            transaction,
+            horizon=self.horizon,
+            opens=self.opens,
+            ask_holders=self._ask_holders,
+            sizes=lambda: self.sizes,
         )
 
     def cycle(
@@ -79,6 +87,8 @@ class StoredLedger:
             account.ingest(records, now)
             if answer is not None:
                 account.settle_unfinished(answer, now)
+            self.uncounted = account.uncounted()
+            account.count(self.said)
             t = account.close(now, observed_until=now)
             self.tally = account.tally
             assert t == now
@@ -114,6 +124,74 @@ def test_a_finished_run_is_accounted(ledger: StoredLedger) -> None:
     assert standings["physics"].contribution == 2 * worth(100, 160, 200)
     assert standings["biology"].contribution == worth(100, 160, 200)
     assert standings["physics"].parts == 180
+
+
+def test_a_run_over_unlike_nodes_is_split_in_proportion_to_their_sizes(
+    ledger: StoredLedger,
+) -> None:
+    ledger.sizes = {"n1": 128, "n2": 4}
+    record = replace(job_record(start=100, end=160), nodes=("n1", "n2"), processors=132)
+    standings = ledger.cycle(200, [record])
+    assert standings["physics"].contribution == 128 * worth(100, 160, 200)
+    assert standings["biology"].contribution == 4 * worth(100, 160, 200)
+    assert ledger.uncounted == []  # it fills both
+
+    ledger.sizes = {"n1": 64, "n2": 64}  # the admin changes slurm.conf: what was stored stays
+    assert ledger.cycle(210, [record])["biology"].contribution == 4 * worth(100, 160, 210)
+    ended = replace(record, processors=66, end=150)  # corrected by hand
+    assert ledger.cycle(220, [ended])["biology"].contribution == 33 * worth(100, 150, 220)
+
+
+def test_a_run_is_split_as_slurm_says_while_it_knows_the_job(ledger: StoredLedger) -> None:
+    ledger.sizes = {"n1": 128, "n2": 4, "n3": 128}
+    running = replace(job_record(start=100, state="RUNNING"), nodes=("n1", "n2"), processors=3)
+    standings = ledger.cycle(200, [running])
+    assert standings["biology"].contribution == 0
+    (run,) = ledger.uncounted
+    ledger.said = {run.key: {"n1": 1, "n2": 2}}
+    standings = ledger.cycle(210, [running])
+    assert standings["biology"].contribution == 2 * worth(100, None, 210)
+    assert standings["physics"].utility == 3 * worth(100, None, 210)
+    ledger.said = {}
+    ended = replace(running, state="COMPLETED", end=220)
+    standings = ledger.cycle(230, [ended])
+    assert standings["biology"].contribution == 2 * worth(100, 220, 230)
+    assert ledger.uncounted == []
+
+
+def test_slurm_is_asked_only_for_runs_of_which_it_matters_and_which_it_knows(
+    ledger: StoredLedger,
+) -> None:
+    ledger.sizes = {"n1": 8, "n2": 8, "n3": 8}
+    ledger.holders["node"]["n3"] = "physics"
+    records = [
+        replace(job_record(number, start=600, state="RUNNING"), nodes=nodes, processors=processors)
+        for number, nodes, processors in (
+            (1, ("n1",), 3),
+            (2, ("n1", "n2"), 16),
+            (3, ("n1", "n3"), 3),
+            (4, ("n1", "n2"), 3),
+        )
+    ]
+    forgotten = replace(records[-1], job_id=5, start=100, end=600, state="COMPLETED")
+    just_ended = replace(records[-1], job_id=6, start=100, end=900, state="COMPLETED")
+    ledger.cycle(1000, [*records, forgotten, just_ended], holders=ledger.holders)
+    assert [run.key.job_id for run in ledger.uncounted] == [6, 4]
+
+
+def test_what_slurm_says_of_other_nodes_or_of_more_processors_changes_no_sum(
+    ledger: StoredLedger,
+) -> None:
+    ledger.sizes = {"n1": 8, "n2": 8}
+    running = replace(job_record(start=100, state="RUNNING"), nodes=("n1", "n2"), processors=4)
+    ledger.cycle(200, [running])
+    (run,) = ledger.uncounted
+    ledger.said = {run.key: {"n1": 4}}
+    assert ledger.cycle(210, [running])["biology"].contribution == 2 * worth(100, None, 210)
+    ledger.said = {run.key: {"n1": 6, "n2": 2}}
+    standings = ledger.cycle(220, [running])
+    assert standings["biology"].contribution == worth(100, None, 220)
+    assert standings["physics"].contribution == 3 * worth(100, None, 220)
 
 
 def test_a_record_read_again_changes_nothing_and_is_not_counted_as_kept(

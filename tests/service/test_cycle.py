@@ -486,7 +486,7 @@ def test_whose_a_new_node_is_is_asked_in_the_next_cycle(service: Service) -> Non
 def test_what_a_node_earned_stays_where_it_was(store: Store) -> None:
     slurm = Cluster()
     service = Service(slurm, store)
-    slurm.fill("guest")
+    slurm.fill("biology")
     slurm.wait(100)
     service.run()
     assert standings(service)["physics"].contribution == 8 * 5050
@@ -509,7 +509,7 @@ def test_a_node_that_was_never_heard_of_makes_it_ask_for_the_layout(service: Ser
     }
     service.run()
     slurm.layout_changes = {}
-    slurm.submit("guest", processors=4, processing_time=HOUR, partition="pb")
+    slurm.submit("physics", processors=4, processing_time=HOUR, partition="pb")
     slurm.wait(0)
     slurm.wait(10)
     service.run()

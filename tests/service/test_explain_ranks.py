@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.scale import scale
-from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.fairness.tenure import NOBODY, Allocation
 from shapleyprio.service.explain_ranks import RankedOrganization, rank_organizations
 from shapleyprio.store import StandingRow
 from tests.fairness.examples import (
@@ -100,10 +100,11 @@ def test_what_some_received_more_others_received_less(
 def test_a_balance_per_part_is_the_mean_over_every_part_ever_executed(
     allocations: list[Allocation], horizon: int | None
 ) -> None:
-    """A part counts its worth for its owner, minus that for whose job it was."""
+    """A part of a job of somebody counts for its owner, minus for whose job it was."""
     each = [
         worth_of_part(second, T, horizon)
         * ((one.owner == "physics") - (one.organization == "physics"))
+        * (one.organization != NOBODY)
         for one in allocations
         for second in parts_of(one.begin, one.end, T)
         for _ in range(one.processors)

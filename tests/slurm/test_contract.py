@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from ClusterShell.RangeSet import RangeSet
 
-from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.fairness.runs import JobRecord, Run, run_of
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.associations import UNSET_PRIORITY, Association
 from shapleyprio.slurm.channels import CHANNELS
@@ -110,6 +111,13 @@ def until_running(harness: Harness, job_id: int) -> JobRecord:
     return next(r for r in records(harness, job_id) if r.end is None)
 
 
+def window_of_running(harness: Harness) -> list[Run]:
+    """The runs of the last hour that have not ended."""
+    now = harness.now()
+    found = [r for r in harness.slurm.records(now - 3600, now) if isinstance(r, JobRecord)]
+    return [run for r in found if r.end is None and (run := run_of(r, {})) is not None]
+
+
 def until_ended(harness: Harness, *job_ids: int) -> list[JobRecord]:
     def ended() -> bool:
         found = records(harness, *job_ids)
@@ -161,7 +169,7 @@ def test_a_finished_job_shows_when_and_where_it_ran(harness: Harness) -> None:
     assert before <= record.submit <= record.start
     assert record.end - record.start == record.elapsed
     assert 20 <= record.elapsed <= 20 + harness.slack_seconds
-    assert record.processors == {"a1": 2}
+    assert (record.nodes, record.processors) == (("a1",), 2)
 
 
 def test_the_controller_counts_submitted_jobs(harness: Harness) -> None:
@@ -185,7 +193,7 @@ def test_a_waiting_job_has_no_start(harness: Harness) -> None:
     job = waiting(harness)
     (record,) = records(harness, job)
     assert (record.state, record.start, record.end) == ("PENDING", None, None)
-    assert (record.elapsed, record.processors) == (0, {})
+    assert (record.elapsed, record.nodes, record.processors) == (0, (), 0)
     assert window(harness, record.submit, harness.now())[job] == record
 
 
@@ -194,7 +202,7 @@ def test_a_job_cancelled_while_it_waits_executed_nothing(harness: Harness) -> No
     job = waiting(harness)
     harness.cancel(job)
     (record,) = until_ended(harness, job)
-    assert (record.state, record.elapsed, record.processors) == ("CANCELLED", 0, {})
+    assert (record.state, record.elapsed, record.nodes) == ("CANCELLED", 0, ())
     # Slurm shows a start if accounting hears of the job and of its end together
     assert record.start in {None, record.end}
 
@@ -224,7 +232,7 @@ def test_a_requeued_job_has_two_records_under_one_id(harness: Harness) -> None:
     assert first.submit < second.submit
     assert first.start < first.end <= second.start
     assert first.elapsed == first.end - first.start
-    assert first.processors == second.processors == {"a1": 1}
+    assert first.nodes == second.nodes == ("a1",)
 
 
 def test_a_job_is_eligible_from_its_submission(harness: Harness) -> None:
@@ -337,10 +345,25 @@ def test_the_time_of_a_suspension_is_reported(harness: Harness) -> None:
     assert last.elapsed == last.end - last.start - last.suspended >= 60
 
 
-def test_a_job_on_two_nodes_shows_the_processors_on_each(harness: Harness) -> None:
-    job = harness.submit("physics", 20, processors=8, partition="pb")
+def test_a_job_on_two_nodes_shows_the_processors_of_both_together(harness: Harness) -> None:
+    job = harness.submit("physics", 20, processors=6, partition="pb")
     (record,) = until_ended(harness, job)
-    assert record.processors == {"b1": 4, "b2": 4}
+    assert (record.nodes, record.processors) == (("b1", "b2"), 6)
+
+
+def test_the_controller_knows_what_a_job_that_runs_holds_on_each_node(harness: Harness) -> None:
+    job = harness.submit("physics", LONG, processors=6, partition="pb")
+    run = run_of(until_running(harness, job), {})
+    array = harness.submit("biology", LONG, processors=6, array=1, partition="pa")
+    harness.until(lambda: len(window_of_running(harness)) == 2, "the task to run")
+    task = next(run for run in window_of_running(harness) if run.key.job_id != job)
+    assert run is not None
+    assert task.label == f"{array}_0"
+    requeued = replace(run, key=replace(run.key, start=run.key.start - 1))
+    assert harness.slurm.processors_of([run, task, requeued]) == {
+        run.key: {"b1": 4, "b2": 2},
+        task.key: {"a1": 4, "a2": 2},
+    }
 
 
 def test_a_window_shows_what_existed_in_it(harness: Harness) -> None:
@@ -705,7 +728,7 @@ def test_a_drained_node_has_what_its_jobs_hold_until_it_is_back(harness: Harness
     harness.drain("a1")
     assert usable() == {**whole, "a1": 2}
     other = harness.submit("physics", LONG, processors=2, partition="pa")
-    assert until_running(harness, other).processors == {"a2": 2}
+    assert until_running(harness, other).nodes == ("a2",)
     harness.cancel(job)
     harness.until(lambda: usable() == {**whole, "a1": 0}, "the drained node to be empty")
     assert {name: node.closed for name, node in harness.slurm.nodes().items()} == {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.fairness.runs import JobRecord, run_of
 from shapleyprio.slurm.port import (
     Malformed,
     PendingJob,
@@ -145,7 +145,9 @@ def test_jobs_are_packed_onto_the_nodes_in_their_order() -> None:
     slurm = cluster()
     jobs = [slurm.submit("a", processors=3, processing_time=10) for _ in range(3)]
     slurm.advance(1)
-    assert [record(slurm, job).processors for job in jobs] == [
+    runs = [run for job in jobs if (run := run_of(record(slurm, job), {})) is not None]
+    assert [run.processors.keys() for run in runs] == [{"a1"}, {"a1", "a2"}, {"a2", "b1"}]
+    assert list(slurm.processors_of(runs).values()) == [
         {"a1": 3},
         {"a1": 1, "a2": 2},
         {"a2": 2, "b1": 1},
@@ -161,7 +163,7 @@ def test_a_wide_job_keeps_its_partition_for_itself_and_no_other() -> None:
     anywhere = slurm.submit("a", processing_time=10, partition="all")
     slurm.advance(30)
     assert starts(slurm, wide, behind, elsewhere, anywhere) == [10, 20, 0, 0]
-    assert record(slurm, anywhere).processors == {"b1": 1}
+    assert record(slurm, anywhere).nodes == ("b1",)
 
 
 @pytest.mark.parametrize(
@@ -549,13 +551,13 @@ def test_records_agree_with_each_other_and_with_the_processors(
     assert len(set(keys)) == len(keys)
     for r in found:
         if r.start is None:
-            assert (r.elapsed, r.suspended, r.processors) == (0, 0, {})
+            assert (r.elapsed, r.suspended, r.nodes, r.processors) == (0, 0, (), 0)
         else:
             assert r.submit <= r.start <= (slurm.now if r.end is None else r.end)
             until = slurm.now if r.end is None else r.end
             assert r.elapsed >= 0
             assert r.elapsed + r.suspended == until - r.start
-            assert sum(r.processors.values()) in {1, 2}
+            assert r.processors in {1, 2}
     assert_never_overbooked(found, slurm.now)
     held = {job.job_id for job in shown(slurm).values() if job.reason == "JobHeldUser"}
     window = list(slurm.records(0, slurm.now))
@@ -565,12 +567,14 @@ def test_records_agree_with_each_other_and_with_the_processors(
 
 def assert_never_overbooked(found: list[JobRecord], now: int) -> None:
     for second in {r.start for r in found if r.start is not None}:
-        used = dict.fromkeys(NODES, 0)
-        for r in found:
-            if r.start is not None and r.start <= second < (now + 1 if r.end is None else r.end):
-                for node, count in r.processors.items():
-                    used[node] += count
-        assert all(used[node] <= NODES[node] for node in NODES)
+        running = [
+            r
+            for r in found
+            if r.start is not None and r.start <= second < (now + 1 if r.end is None else r.end)
+        ]
+        assert sum(r.processors for r in running) <= sum(NODES.values())
+        for node, size in NODES.items():
+            assert sum(r.processors for r in running if r.nodes == (node,)) <= size
 
 
 @given(st.lists(ACTIONS, max_size=40))

@@ -22,7 +22,7 @@ from shapleyprio.slurm.text import (
     new_delimiter,
     tres,
 )
-from shapleyprio.slurm.text_accounting import FIELDS, accounting_line, equal_parts
+from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
 from shapleyprio.slurm.text_associations import (
     StoredAccount,
     coordinators_line,
@@ -133,15 +133,16 @@ def reason(**changes: str) -> str:
 def test_recorded_jobs_read_as_they_were(release: str) -> None:
     by_id = {record.job_id: record for record in accounted(release)}
     assert by_id[NAMES["finished"]].state == "COMPLETED"
-    assert sum(by_id[NAMES["finished"]].processors.values()) == 2
-    assert by_id[NAMES["on_two_nodes"]].processors == {"b1": 4, "b2": 4}
+    assert by_id[NAMES["finished"]].processors == 2
+    assert by_id[NAMES["on_two_nodes"]].processors == 8
+    assert by_id[NAMES["on_two_nodes"]].nodes == ("b1", "b2")
     suspended = by_id[NAMES["suspended"]]
     assert (suspended.state, suspended.end) == ("SUSPENDED", None)
     assert suspended.suspended > 3
     assert by_id[NAMES["blocks"]].end is None
-    assert by_id[NAMES["blocks"]].processors == {"b1": 4, "b2": 4}
+    assert by_id[NAMES["blocks"]].nodes == ("b1", "b2")
     assert by_id[NAMES["cancelled"]].state == "CANCELLED"
-    assert by_id[NAMES["cancelled"]].processors == {}
+    assert by_id[NAMES["cancelled"]].nodes == ()
     for name in ("waits", "stepped", "with_site_factor"):
         assert by_id[NAMES[name]].start is None, name
     assert f"{NAMES['differing']}_2" in {record.label for record in by_id.values()}
@@ -162,29 +163,17 @@ def test_both_executions_of_a_requeued_job_are_reported(release: str) -> None:
     ("weight", "total"), [("cpu", 6), ("billing", 12), ("gres/gpu", 2), ("node", 2), ("fpga", 0)]
 )
 def test_the_weight_says_what_is_counted(weight: str, total: int) -> None:
-    assert sum(record(weight).processors.values()) == total
+    assert record(weight).processors == total
 
 
 def test_without_a_list_of_resources_cpus_are_those_allocated() -> None:
-    assert record(AllocTRES="").processors == {"a2": 3, "b1": 3}
-    assert record("billing", AllocTRES="").processors == {}
-
-
-def test_what_does_not_come_out_even_goes_to_the_first_nodes() -> None:
-    assert equal_parts(8, ("a", "b", "c")) == {"a": 3, "b": 3, "c": 2}
-    assert equal_parts(2, ("a", "b", "c")) == {"a": 1, "b": 1}
-
-
-@given(st.integers(0, 10**6), st.lists(st.text(min_size=1), min_size=1, unique=True))
-def test_splitting_over_nodes_loses_nothing(total: int, nodes: list[str]) -> None:
-    parts = equal_parts(total, tuple(nodes))
-    assert sum(parts.values()) == total
-    assert all(parts.values())
+    assert record(AllocTRES="").processors == 6
+    assert record("billing", AllocTRES="").processors == 0
 
 
 def test_a_waiting_job_has_not_started_whatever_its_start_shows() -> None:
     waiting = record(State="PENDING")
-    assert (waiting.start, waiting.end, waiting.processors) == (None, None, {})
+    assert (waiting.start, waiting.end, waiting.nodes) == (None, None, ())
 
 
 def test_a_finished_job_without_an_end_is_unfinished() -> None:
@@ -749,7 +738,7 @@ def test_a_broken_line_is_read_or_malformed_and_spoils_no_other(
         if isinstance(found, JobRecord):
             assert found.start is None or found.end is None or found.end >= found.start
             assert min(found.job_id, found.submit) > 0
-            assert all(count > 0 for count in found.processors.values())
+            assert found.processors >= 0
         if isinstance(found, PendingJob):
             assert is_target(found.target)
             assert found.release in {None, found.submit}

@@ -51,7 +51,8 @@ def record(
         elapsed=elapsed,
         suspended=0,
         state=state,
-        processors={} if start is None else {node: 1},
+        nodes=() if start is None else (node,),
+        processors=0 if start is None else 1,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
-from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
@@ -65,7 +65,7 @@ class SimulatedSlurm:
     >>> slurm.advance(100)
     >>> record, = slurm.records(0, 100)
     >>> record.start, record.end, record.processors
-    (0, 60, {'a1': 2})
+    (0, 60, 2)
 
     While slurmctld is down running jobs go on to their ends, but nothing is known of it, starts
     or arrives before its return. While slurmdbd is down the changes of the records pile up.
@@ -342,6 +342,16 @@ class SimulatedSlurm:
         self._need("slurmdbd")
         self._accounting.receive(self.now)
         return iter(list(self._accounting.of(job_ids, self.now)))
+
+    def processors_of(self, runs: Sequence[Run]) -> Mapping[RunKey, Mapping[str, int]]:
+        """Reads how many processors runs hold on each of their nodes, until they end."""
+        self._need("slurmctld")
+        found = {}
+        for run in runs:
+            for job in self._engine.named(run.label)[0]:
+                if (job.job_id, job.start) == (run.key.job_id, run.key.start):
+                    found[run.key] = dict(job.allocation)
+        return found
 
     def pending(self) -> PendingQueue:
         """Reads the jobs that wait."""

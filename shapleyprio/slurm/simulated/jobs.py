@@ -110,7 +110,8 @@ class Job:
             elapsed=executed,
             suspended=0 if self.start is None else at - self.start - executed,
             state=state,
-            processors=self.allocation,
+            nodes=tuple(self.allocation),
+            processors=sum(self.allocation.values()),
         )
 
     def pending(self) -> PendingJob:
