@@ -26,7 +26,7 @@ from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.wording import three_digits
 
-ON_LOGS = ("estimators", "predictors", "manipulations", "organizations")
+ON_LOGS = ("estimators", "predictors", "manipulations", "splitting", "organizations")
 """Parts that are measured on real logs alone."""
 
 PARTS = ("cycle", "ingest", "steady", "replay", "all", *ON_LOGS, "recompute", "slurm")
@@ -100,6 +100,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     predictors  how fair live is with each predictor, on contended windows of --logs
     manipulations  what an organization of --logs gains by splitting, merging, delaying or
             padding its jobs, and by wrong time limits; some minutes
+    splitting  how long jobs wait if an organization of --logs becomes two members, one of
+            which brings nothing and has its urgent jobs; some minutes
     recompute  Shapley values of a month of 100,000 jobs, from scratch and again when an
             hour was added; seconds of one core, some minutes
     organizations  how fair policies are among 20 organizations, on contended windows of
@@ -198,11 +200,18 @@ def measure_on_logs(part: str, logs: Path | None, bar: ProgressBar) -> Iterator[
     if logs is None:
         raise click.UsageError(f"{part} are measured on real logs; add --logs DIRECTORY")
     with packages_needed("bench", "replay"):
-        from shapleyprio.bench import estimators, manipulations, organizations, predictors
+        from shapleyprio.bench import (
+            estimators,
+            manipulations,
+            organizations,
+            predictors,
+            splitting,
+        )
     parts = {
         "estimators": estimators.measure,
         "predictors": predictors.measure_predictors,
         "manipulations": manipulations.measure_manipulations,
+        "splitting": splitting.measure_splitting,
         "organizations": organizations.measure_organizations,
     }
     yield from parts[part](logs, bar)
