@@ -59,7 +59,7 @@ def check_range(workload: Workload) -> bool:
             f"{MOST_PIECES} at most",
             Remedy.SHORTER_WINDOW,
         )
-    longest = int(workload.processing_time.max())
+    longest = int(workload.processing_time.max(initial=0))
     if length > LONGEST or length + longest >= NEVER:
         raise PolicyError(
             f"{length} s with jobs of up to {longest} s; a replay takes {LONGEST} s at most",
