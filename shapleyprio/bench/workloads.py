@@ -40,7 +40,8 @@ CONFIG = Config.model_validate(
     {
         "organization": [
             {"name": name, "accounts": [name], "partitions": [name]} for name in ORGANIZATIONS
-        ]
+        ],
+        "push": {"most_raises_of_user": 10_000},  # all jobs are one user's
     }
 )
 
