@@ -328,7 +328,7 @@ def everybody_replays_at_once() -> None:
 @step
 def a_new_python_compiles_anew() -> None:
     """When Debian brings another Python, what is not compiled for it is compiled."""
-    (before,) = CACHE.glob("*/replay.kernel.values.value_at-*")
+    (before,) = CACHE.glob("*/replay.kernel.values._value_at-*")
     before.unlink()  # one function instead of all, which would take most of a minute
     (python,) = Path("/usr/bin").glob("python3.[1-9][0-9]")
     run(f"dpkg-trigger --no-await --by-package={python.name}-minimal {python}")
