@@ -158,6 +158,14 @@ def health() -> Dashboard:
                     Query(f"shapleyprio_foreign_priorities{{{ALL}}}", "{{of}}"),
                 ),
                 panels.graph(
+                    "Jobs of unknown accounts",
+                    "Waiting under accounts that Slurm's accounting does not know; they are "
+                    "nobody's and get no points.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_jobs_of_unknown_accounts{{{ALL}}}", "unknown"),
+                ),
+                panels.graph(
                     "Points at submission",
                     "New jobs that have their points from push.table, and those that missed them.",
                     panels.PER_SECOND,
