@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Lock
@@ -168,6 +169,7 @@ class Daemon:
         began = datetime.now(UTC)
         try:
             self._lease.renew()
+            self._look_first()
             self._hasten(began, self._run_cycle().seconds_until_reorder)
         except LeaseHeldError as failure:
             self._fail("lease_lost", failure)
@@ -261,6 +263,16 @@ class Daemon:
         self._scheduler.reschedule_job(
             "cycle", trigger="interval", seconds=self._config.service.poll_interval
         )
+
+    def _look_first(self) -> None:
+        """Notes before the first cycle what the polls compare with.
+
+        Noted after it, a job that came when the cycle had read the queue would not be noticed.
+        Every other look is a poll's, and the cycle that it calls for reads the queue later.
+        """
+        if self._activity is None:
+            with suppress(SlurmError):  # the cycle finds out
+                self._activity = self._cycle.activity()
 
     def _poll_new_jobs(self) -> None:
         """Starts a cycle at once for jobs that came or were changed, and one more at the next poll.

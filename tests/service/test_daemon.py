@@ -19,7 +19,7 @@ from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import CycleReport
 from shapleyprio.service.status import read_status
-from shapleyprio.slurm.port import AdapterInUse, SlurmUnavailableError
+from shapleyprio.slurm.port import AdapterInUse, PendingQueue, SlurmUnavailableError
 from shapleyprio.store import Store
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS, Cluster, config
 
@@ -173,6 +173,25 @@ def test_a_cycle_comes_at_once_for_new_jobs_and_another_at_the_next_poll(
     assert not poll()
     stage.slurm.bring_up("slurmctld")
     assert poll()
+
+
+def test_a_cycle_comes_at_once_for_a_job_that_came_while_the_first_one_ran(
+    stage: Stage, due_at_a_poll: Callable[[], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_queue = stage.slurm.pending
+    came: list[int] = []
+
+    def read_queue_before_a_job_comes() -> PendingQueue:
+        queue = read_queue()
+        if not came:
+            came.append(stage.slurm.submit("biology", processing_time=9))
+        return queue
+
+    monkeypatch.setattr(stage.slurm, "pending", read_queue_before_a_job_comes)
+    stage.daemon._cycle_or_log()
+    assert came
+    assert stage.slurm.job(came[0]).site_factor == 0
+    assert [due_at_a_poll() for _ in range(3)] == [True, True, False]
 
 
 def test_a_cycle_comes_at_once_for_what_others_change_and_not_for_what_it_wrote(
