@@ -49,6 +49,7 @@ class Lease:
         self._clock = clock
         self._host = socket.gethostname()
         self._holder = uuid.uuid4().hex
+        self._is_ours = False
 
     def renew(self) -> None:
         """Takes the lease or makes it last longer.
@@ -57,30 +58,38 @@ class Lease:
             LeaseHeldError: another process has it.
             StoreError: the store cannot be used.
         """
+        now = int(self._clock())
+        if not self._is_ours:
+            # who has it may be writing for longer than we would wait, but a read waits for nobody
+            with self._store.reading() as view:
+                current = view.lease()
+            if current is not None and current.is_valid(now) and not self._is_dead(current):
+                raise self._held_by(current)
         with self._store.transaction() as transaction:
             current = transaction.lease()
             if current is not None and self._is_dead(current):
                 transaction.release_lease(current.holder)
             other = transaction.take_lease(
-                self._holder,
-                self._host,
-                os.getpid(),
-                now=int(self._clock()),
-                ttl=self.seconds,
+                self._holder, self._host, os.getpid(), now=now, ttl=self.seconds
             )
+        self._is_ours = other is None
         if other is not None:
-            raise LeaseHeldError(
-                f"process {other.pid} on {other.host} steers cluster {self._store.cluster}"
-                f" already; stop it first, or wait {other.ttl} s if that host is gone"
-            )
+            raise self._held_by(other)
 
     def release(self) -> None:
         """Gives the lease back, if the store can be used."""
+        self._is_ours = False
         try:
             with self._store.transaction() as transaction:
                 transaction.release_lease(self._holder)
         except StoreError:
             return
+
+    def _held_by(self, other: LeaseRow) -> LeaseHeldError:
+        return LeaseHeldError(
+            f"process {other.pid} on {other.host} steers cluster {self._store.cluster}"
+            f" already; stop it first, or wait {other.ttl} s if that host is gone"
+        )
 
     def _is_dead(self, other: LeaseRow) -> bool:
         if other.host != self._host:

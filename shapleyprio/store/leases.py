@@ -40,7 +40,7 @@ class Leases(LeaseView):
         since = now
         if current is not None and current.holder == holder:
             since = current.since
-        elif current is not None and now <= current.renewed_at + current.ttl:
+        elif current is not None and current.is_valid(now):
             return current
         ours = LeaseRow(holder=holder, host=host, pid=pid, since=since, renewed_at=now, ttl=ttl)
         self._replace(lease, [values_of(ours)])

@@ -373,6 +373,10 @@ class LeaseRow:
     renewed_at: int
     ttl: int
 
+    def is_valid(self, now: int) -> bool:
+        """Returns whether others must leave it alone at that second."""
+        return now <= self.renewed_at + self.ttl
+
 
 @dataclass(frozen=True, slots=True)
 class Revision:

@@ -145,6 +145,20 @@ def test_beside_a_daemon_a_correction_is_shown_but_refused(mistaken: CommandLine
     assert content(mistaken) == before
 
 
+@pytest.mark.parametrize("correction", [RECOUNT, TO_BIOLOGY])
+def test_while_a_daemon_writes_a_correction_is_refused_for_the_daemon(
+    mistaken: CommandLine, monkeypatch: pytest.MonkeyPatch, correction: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
+    with mistaken.store() as store:
+        with store.cluster(NAME).transaction() as transaction:
+            transaction.take_lease("other", "elsewhere", os.getpid(), now=2**40, ttl=300)
+        with store.cluster(NAME).transaction():
+            result = mistaken.run(*correction, "--yes")
+    assert result.exit_code == 6
+    assert "steers cluster c1 already; stop it first" in result.stderr
+
+
 def test_a_correction_gives_the_lease_back(mistaken: CommandLine) -> None:
     assert mistaken.run(*RECOUNT, "--yes").exit_code == 0
     with mistaken.store() as store, store.cluster(NAME).reading() as view:

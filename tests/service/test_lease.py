@@ -72,6 +72,19 @@ def test_a_living_process_on_this_host_keeps_others_away(store: Store, clock: Cl
         other.communicate()
 
 
+def test_who_has_it_is_named_even_while_it_writes_for_long(
+    store: Store, clock: Clock, store_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(store, clock, host="elsewhere", pid=1)
+    monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
+    with (
+        Store.open(f"sqlite:///{store_file}") as impatient,
+        store.cluster("c1").transaction(),
+        pytest.raises(LeaseHeldError, match="on elsewhere steers"),
+    ):
+        lease(impatient, clock).renew()
+
+
 def test_a_dead_process_on_this_host_is_succeeded_at_once(store: Store, clock: Clock) -> None:
     ours = lease(store, clock)
     with living_process() as other:
