@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from shapleyprio.audit.defaults import MOST_FOR_ALL, PERIOD
+from shapleyprio.audit.going_first import GoingFirst, going_first
 from shapleyprio.audit.over_time import Period, carried, periods
 from shapleyprio.audit.stability import Stability, stability
 from shapleyprio.errors import Remedy, ReplayError
@@ -58,6 +59,7 @@ class Audit:
             nobody's) in the recorded schedule; None if owners are not known.
         periods: use and contribution in the recorded schedule.
         unknown_starts: jobs whose start the log does not have; they count as not started.
+        going_first: members that bring next to nothing and whose jobs always go first.
     """
 
     workload: Workload
@@ -66,6 +68,7 @@ class Audit:
     carried: tuple[tuple[int, ...], ...] | None
     periods: tuple[Period, ...]
     unknown_starts: int
+    going_first: tuple[GoingFirst, ...]
 
     @property
     def recorded(self) -> Assessed:
@@ -137,6 +140,7 @@ def audit(
         carried=carried(workload, recorded) if known else None,
         periods=found,
         unknown_starts=int(np.count_nonzero(workload.start == UNKNOWN)),
+        going_first=going_first(workload),
     )
 
 

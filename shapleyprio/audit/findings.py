@@ -9,7 +9,7 @@ from shapleyprio.audit.auditing import Assessed, Audit
 from shapleyprio.audit.results import OWNERS_UNKNOWN
 from shapleyprio.audit.stability import Coalition
 from shapleyprio.replay.policies.titles import OURS, title_of
-from shapleyprio.wording import SECONDS_OF_AN_HOUR, count, duration, whole
+from shapleyprio.wording import SECONDS_OF_AN_HOUR, count, duration, percent, whole
 from shapleyprio.wording import delay as in_words
 
 NOTHING = 1
@@ -82,6 +82,14 @@ def _advice(audit: Audit) -> Iterator[str]:
         yield (
             f"Look first at the jobs of {names[latest]}: limits, partitions or wide requests can "
             "hold jobs back, whatever their priority is."
+        )
+    for found in audit.going_first:
+        yield (
+            f"Ask who is behind {names[found.organization]}: it brings {percent(found.brings)} of "
+            f"the processors for {percent(found.uses)} of the work, and of its "
+            f"{count(found.came, 'job')} that came while others waited "
+            f"{percent(Fraction(found.went_first, found.came))} went first. An organization gains "
+            "by that if it is split in two, one with the nodes and one with the urgent jobs."
         )
     if audit.carried is not None:
         yield from _balance(audit)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from shapleyprio.audit.auditing import Assessed, Audit
+from shapleyprio.audit.going_first import GoingFirst
 from shapleyprio.audit.over_time import Period
 from shapleyprio.audit.stability import Coalition, Stability
 from shapleyprio.replay.log import Log
@@ -29,6 +30,7 @@ def audit_as_json(log: Log, audit: Audit) -> dict[str, Any]:
         "reference": audit.reference.result.schedule.policy,
         "orderings": audit.orderings,
         "unknown_starts": audit.unknown_starts,
+        "going_first": [_going_first(names, one) for one in audit.going_first],
         "carried": None if audit.carried is None else _carried(names, audit.carried),
         "periods": [_period(names, period) for period in audit.periods],
         "owners_unknown": OWNERS_UNKNOWN if audit.carried is None else None,
@@ -75,6 +77,16 @@ def _period(names: Sequence[str], period: Period) -> dict[str, Any]:
             }
             for u, name in enumerate(names)
         ],
+    }
+
+
+def _going_first(names: Sequence[str], found: GoingFirst) -> dict[str, Any]:
+    return {
+        "name": names[found.organization],
+        "brings": float(found.brings),
+        "uses": float(found.uses),
+        "came": found.came,
+        "went_first": found.went_first,
     }
 
 

@@ -161,6 +161,30 @@ def test_jobs_on_nodes_of_nobody_have_a_column_of_their_own() -> None:
     assert output[begin + 1] == ["physics", "2.00", "0", "1.00", "3.00"]
 
 
+def test_half_of_a_split_organization_is_among_the_results() -> None:
+    split = ORGANIZATIONS.replace('["n1"]', '["n1", "n2"]').replace('nodes = ["n2"]\n', "")
+    Path("organizations.toml").write_text(split)
+    rest = "".join(
+        f"{1 + i}|physics|{DAY}00:00:00|{DAY}{i:02}:00:00|{DAY}{i + 1:02}:00:00|3600|1|n1\n"
+        for i in range(22)
+    )
+    urgent = "".join(
+        f"{100 + i}|biology|{DAY}{i:02}:30:00|{DAY}{i:02}:30:00|{DAY}{i:02}:40:00|600|1|n2\n"
+        for i in range(20)
+    )
+    Path("lent.sacct").write_text(HEADER + rest + urgent)
+    found = json.loads(lent("--json", "-").stdout)
+    assert found["going_first"] == [
+        {
+            "name": "biology",
+            "brings": 0,
+            "uses": 20 * 600 / (22 * 3600 + 20 * 600),
+            "came": 20,
+            "went_first": 20,
+        }
+    ]
+
+
 def test_without_nodes_the_matrix_is_left_out_with_the_reason() -> None:
     write_swf()
     result = audit(*DEALT)
