@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.service.consortium import BIOLOGY, NAME, PHYSICS, Cluster, Service, config
+from tests.service.consortium import BIOLOGY, PHYSICS, Cluster, Service, config
 
 if TYPE_CHECKING:
     from shapleyprio.store import StandingRow, Store
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 def standings(service: Service) -> dict[str, StandingRow]:
     """What stands after one more cycle."""
     service.run()
-    with service.store.cluster(NAME).reading() as view:
-        return {row.organization: row for row in view.latest_standings()}
+    return service.standings()
 
 
 def test_mint_contribution_by_guests_whose_account_nobody_claims(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from shapleyprio.config import Config
+from shapleyprio.service.check import check
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.rollback import roll_back
 from shapleyprio.slurm.port import (
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from shapleyprio.fairness.runs import JobRecord
     from shapleyprio.service.push import PushCounts
     from shapleyprio.service.report import CycleReport
+    from shapleyprio.slurm.findings import Finding
+    from shapleyprio.store import StandingRow
 
 NOW = 1_800_000_000
 NAME = "c1"
@@ -198,10 +201,18 @@ class Service:
     def roll_back(self) -> PushCounts:
         return roll_back(self.store.cluster(self.name), self.slurm)
 
+    def standings(self) -> dict[str, StandingRow]:
+        """Organization -> what the last cycle found."""
+        with self.store.cluster(self.name).reading() as view:
+            return {row.organization: row for row in view.latest_standings()}
+
+    def findings(self, configured: Config) -> dict[str, Finding]:
+        """Subject -> what `shapleyprio check` finds with another configuration."""
+        return {one.subject: one for one in check(configured, self.slurm, self.slurm.now)}
+
     def points(self) -> dict[str, int]:
         """Organization -> what the last cycle gave it."""
-        with self.store.cluster(self.name).reading() as view:
-            return {row.organization: row.priority for row in view.latest_standings()}
+        return {name: row.priority for name, row in self.standings().items()}
 
     def pushes(self, job_id: int | str) -> list[Push]:
         """What was written to a job or QOS, the oldest first."""

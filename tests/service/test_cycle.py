@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shapleyprio.fairness.ledger import Standing
-    from shapleyprio.store import CycleRow, StandingRow, Watermark
+    from shapleyprio.store import CycleRow, Watermark
 
 DAY = 86_400
 HOUR = 3600
@@ -55,11 +55,6 @@ def watermark(service: Service) -> Watermark:
         found = view.watermark()
     assert found is not None
     return found
-
-
-def standings(service: Service) -> dict[str, StandingRow]:
-    with service.store.cluster(NAME).reading() as view:
-        return {row.organization: row for row in view.latest_standings()}
 
 
 def values_at(service: Service, t: int) -> dict[str, Standing]:
@@ -82,7 +77,7 @@ def test_worth_follows_from_what_ran_where(service: Service) -> None:
     service.slurm.wait(10)
     report = service.run()
     whole = 10 * 11 // 2  # of one processor that worked for ten seconds
-    found = standings(service)
+    found = service.standings()
     assert report.t == NOW + 10
     assert (found["physics"].contribution, found["physics"].utility) == (8 * whole, 0)
     assert (found["biology"].contribution, found["biology"].utility) == (4 * whole, 12 * whole)
@@ -222,7 +217,7 @@ def test_a_failed_cycle_is_on_record(service: Service) -> None:
     row = last_cycle(service)
     assert (row.number, row.outcome) == (2, "slurm_unavailable")
     assert row.message == "slurmdbd does not answer"
-    assert standings(service)["physics"].cycle == 1
+    assert service.standings()["physics"].cycle == 1
     service.slurm.bring_up("slurmdbd")
     service.run()
     assert last_cycle(service).outcome == "ok"
@@ -267,11 +262,11 @@ def test_a_small_step_backwards_is_tolerated(service: Service) -> None:
     slurm.fill("biology")
     slurm.wait(HOUR)
     service.run()
-    before = standings(service)
+    before = service.standings()
     slurm.skew = -200
     report = service.run()
     assert report.t == slurm.now
-    after = standings(service)
+    after = service.standings()
     assert {name: row.utility for name, row in after.items()} == {
         name: row.utility for name, row in before.items()
     }
@@ -296,7 +291,7 @@ def test_days_are_caught_up_in_several_transactions(store: Store) -> None:
     ]
     assert watermark(service).observed_until == NOW + 3 * DAY
     parts = 9 * 4 * HOUR
-    assert standings(service)["physics"].parts == parts
+    assert service.standings()["physics"].parts == parts
 
 
 def test_a_catch_up_that_breaks_off_goes_on_where_it_was(
@@ -335,7 +330,7 @@ def test_the_watermark_stays_while_records_are_on_their_way(store: Store) -> Non
     report = service.run()
     assert watermark(service).observed_until == NOW + 100
     assert report.lag_seconds == 0
-    assert standings(service)["physics"].parts == 12 * 20
+    assert service.standings()["physics"].parts == 12 * 20
 
 
 # -- the cluster changes
@@ -353,10 +348,10 @@ def test_the_layout_is_read_anew_from_time_to_time(service: Service) -> None:
     }
     slurm.wait(LAYOUT_SECONDS - 1)
     service.run()
-    assert standings(service)["biology"].processors == 4
+    assert service.standings()["biology"].processors == 4
     slurm.wait(1)
     service.run()
-    assert standings(service)["biology"].processors == 8
+    assert service.standings()["biology"].processors == 8
     assert slurm.job(job).site_factor == 0
 
 
@@ -404,7 +399,7 @@ def test_a_closed_node_brings_what_its_jobs_hold_from_the_cycle_that_sees_it(
     for _ in range(12):
         slurm.wait(20)
         service.run()
-        assert standings(service)["physics"].processors == 8  # it is its node still
+        assert service.standings()["physics"].processors == 8  # it is its node still
     assert capacities_of(service)[len(first) :] == [
         ("physics", NOW + 20, 6),
         ("physics", NOW + 100, 5),
@@ -489,15 +484,15 @@ def test_what_a_node_earned_stays_where_it_was(store: Store) -> None:
     slurm.fill("biology")
     slurm.wait(100)
     service.run()
-    assert standings(service)["physics"].contribution == 8 * 5050
+    assert service.standings()["physics"].contribution == 8 * 5050
     service.restart(config(PHYSICS | {"partitions": []}, BIOLOGY | {"nodes": ["a[1-2]"]}))
     service.run()
-    assert standings(service)["physics"].contribution == 8 * 5050
+    assert service.standings()["physics"].contribution == 8 * 5050
     slurm.wait(100)
     service.run()
     whole, second_half = 200 * 201 // 2, 100 * 101 // 2
-    assert standings(service)["physics"].contribution == 8 * (whole - second_half)
-    assert standings(service)["biology"].contribution == 4 * whole + 8 * second_half
+    assert service.standings()["physics"].contribution == 8 * (whole - second_half)
+    assert service.standings()["biology"].contribution == 4 * whole + 8 * second_half
 
 
 def test_a_node_that_was_never_heard_of_makes_it_ask_for_the_layout(service: Service) -> None:
@@ -513,7 +508,7 @@ def test_a_node_that_was_never_heard_of_makes_it_ask_for_the_layout(service: Ser
     slurm.wait(0)
     slurm.wait(10)
     service.run()
-    assert standings(service)["biology"].contribution == 4 * 55
+    assert service.standings()["biology"].contribution == 4 * 55
 
 
 # -- pruning

@@ -8,12 +8,11 @@ import pytest
 
 from shapleyprio.replay.filtering import COUNTS_FOR_NOBODY
 from shapleyprio.replay.stored import log_of_runs
-from shapleyprio.service.check import check
 from shapleyprio.service.explain import explain_job
 from tests.service.consortium import FIRST, NAME, NOW, Cluster, Service, config
 
 if TYPE_CHECKING:
-    from shapleyprio.store import StandingRow, Store
+    from shapleyprio.store import Store
 
 WITHOUT_GUESTS = config(fairness={"leave_out_accounts": ["guest"]})
 
@@ -28,24 +27,19 @@ def service(slurm: Cluster, store: Store) -> Service:
     return Service(slurm, store, WITHOUT_GUESTS)
 
 
-def standings(service: Service) -> dict[str, StandingRow]:
-    with service.store.cluster(NAME).reading() as view:
-        return {row.organization: row for row in view.latest_standings()}
-
-
 def test_work_of_an_account_that_is_left_out_earns_nobody_anything(service: Service) -> None:
     service.run()
-    for row in standings(service).values():
+    for row in service.standings().values():
         assert (row.contribution, row.utility, row.parts, row.all_parts) == (0, 0, 0, 0)
     service.slurm.wait(1000)
     service.run()
-    assert {row.contribution for row in standings(service).values()} == {0}
+    assert {row.contribution for row in service.standings().values()} == {0}
 
 
 def test_without_the_key_it_counts_as_work_of_nobody(service: Service) -> None:
     service.restart(config())
     service.run()
-    for row in standings(service).values():
+    for row in service.standings().values():
         assert (row.contribution, row.utility, row.parts) == (0, 0, 0)
         assert row.all_parts == 12 * 10
 
@@ -72,13 +66,13 @@ def test_points_that_jobs_had_before_are_put_back(service: Service) -> None:
 def test_what_was_earned_before_an_account_is_left_out_stays(service: Service) -> None:
     service.restart(config())
     service.run()
-    earned = {name: row.all_parts for name, row in standings(service).items()}
+    earned = {name: row.all_parts for name, row in service.standings().items()}
     service.restart(WITHOUT_GUESTS)
     service.slurm.wait(0)
     service.run()
     service.slurm.wait(500)
     service.run()
-    assert earned == {name: row.all_parts for name, row in standings(service).items()}
+    assert earned == {name: row.all_parts for name, row in service.standings().items()}
     assert set(earned.values()) == {12 * 10}
 
 
@@ -88,7 +82,7 @@ def test_an_account_that_is_left_out_no_more_counts_from_then_on(service: Servic
     service.run()
     service.slurm.wait(10)
     service.run()
-    assert standings(service)["physics"].all_parts == 12 * 10
+    assert service.standings()["physics"].all_parts == 12 * 10
 
 
 def test_replays_of_the_store_leave_its_jobs_out(slurm: Cluster, store: Store) -> None:
@@ -107,9 +101,8 @@ def test_replays_of_the_store_leave_its_jobs_out(slurm: Cluster, store: Store) -
 def test_check_does_not_complain_of_it_but_of_one_that_slurm_does_not_have(
     service: Service,
 ) -> None:
-    found = {finding.subject for finding in check(WITHOUT_GUESTS, service.slurm, NOW)}
-    assert not any("guest" in subject for subject in found)
+    assert not any("guest" in subject for subject in service.findings(WITHOUT_GUESTS))
     misspelled = config(fairness={"leave_out_accounts": ["gust"]})
-    findings = {one.subject: one for one in check(misspelled, service.slurm, NOW)}
+    findings = service.findings(misspelled)
     assert findings["fairness.leave_out_accounts"].message == "Slurm knows no account gust"
     assert findings["fairness.leave_out_accounts"].remedy == "did you mean 'guest'?"

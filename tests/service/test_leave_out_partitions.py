@@ -9,13 +9,12 @@ import pytest
 from shapleyprio.fairness.tenure import LEFT_OUT
 from shapleyprio.replay.filtering import COUNTS_FOR_NOBODY
 from shapleyprio.replay.stored import log_of_runs
-from shapleyprio.service.check import check
 from shapleyprio.service.explain import explain_account, explain_job
 from shapleyprio.service.ownership import Correction, correct
 from tests.service.consortium import BIOLOGY, FIRST, NAME, NOW, PHYSICS, Cluster, Service, config
 
 if TYPE_CHECKING:
-    from shapleyprio.store import StandingRow, Store
+    from shapleyprio.store import Store
 
 WITHOUT_TESTS = config(fairness={"leave_out_partitions": ["all"]})
 
@@ -31,13 +30,8 @@ def service(slurm: Cluster, store: Store) -> Service:
     return Service(slurm, store, WITHOUT_TESTS)
 
 
-def standings(service: Service) -> dict[str, StandingRow]:
-    with service.store.cluster(NAME).reading() as view:
-        return {row.organization: row for row in view.latest_standings()}
-
-
 def balances(service: Service) -> dict[str, int]:
-    return {name: row.contribution - row.utility for name, row in standings(service).items()}
+    return {name: row.contribution - row.utility for name, row in service.standings().items()}
 
 
 def recount(service: Service, since: int) -> None:
@@ -60,7 +54,7 @@ def recount(service: Service, since: int) -> None:
 def test_work_in_a_partition_that_is_left_out_earns_nobody_anything(service: Service) -> None:
     for _ in range(2):
         service.run()
-        for row in standings(service).values():
+        for row in service.standings().values():
             assert (row.contribution, row.utility, row.parts, row.all_parts) == (0, 0, 0, 0)
         service.slurm.wait(1000)
 
@@ -81,7 +75,7 @@ def test_jobs_in_a_partition_that_is_left_out_are_never_pushed_nor_counted(
     assert service.slurm.job(2).site_factor == 0
     assert service.pushes(2) == []
     assert service.slurm.job(3).site_factor == FIRST
-    assert {name: row.pending for name, row in standings(service).items()} == {
+    assert {name: row.pending for name, row in service.standings().items()} == {
         "physics": 1,
         "biology": 1,
     }
@@ -100,7 +94,7 @@ def test_explanations_say_of_each_job_whether_it_counts(service: Service) -> Non
 def test_what_was_earned_before_a_partition_is_left_out_stays(service: Service) -> None:
     service.restart(config())
     service.run()
-    earned = {name: row.all_parts for name, row in standings(service).items()}
+    earned = {name: row.all_parts for name, row in service.standings().items()}
     assert service.slurm.job(2).site_factor == FIRST
     service.restart(WITHOUT_TESTS)
     service.slurm.wait(0)
@@ -108,8 +102,8 @@ def test_what_was_earned_before_a_partition_is_left_out_stays(service: Service) 
     assert service.slurm.job(2).site_factor == 0  # what stood there before is put back
     service.slurm.wait(500)
     service.run()
-    assert earned == {name: row.all_parts for name, row in standings(service).items()}
-    assert standings(service)["physics"].contribution == 8 * (55 + 10 * 500)  # ten parts, older
+    assert earned == {name: row.all_parts for name, row in service.standings().items()}
+    assert service.standings()["physics"].contribution == 8 * (55 + 10 * 500)  # ten parts, older
 
 
 def test_a_partition_that_is_left_out_no_more_counts_from_then_on(service: Service) -> None:
@@ -118,7 +112,7 @@ def test_a_partition_that_is_left_out_no_more_counts_from_then_on(service: Servi
     service.run()
     service.slurm.wait(10)
     service.run()
-    assert standings(service)["physics"].contribution == 8 * 55
+    assert service.standings()["physics"].contribution == 8 * 55
 
 
 def test_the_past_can_be_counted_with_and_without_it(service: Service, store: Store) -> None:
@@ -132,13 +126,12 @@ def test_the_past_can_be_counted_with_and_without_it(service: Service, store: St
     recount(service, since=NOW + 4)
     service.run()
     afresh = Service(service.slurm, store, name="afresh")
-    assert standings(service)["physics"].contribution == 8 * sum(10 - s for s in range(4, 10))
+    assert service.standings()["physics"].contribution == 8 * sum(10 - s for s in range(4, 10))
     recount(service, since=0)
     service.run()
     afresh.run()
-    with store.cluster("afresh").reading() as view:
-        expected = {row.organization: row.contribution for row in view.latest_standings()}
-    assert {n: row.contribution for n, row in standings(service).items()} == expected
+    expected = {name: row.contribution for name, row in afresh.standings().items()}
+    assert {name: row.contribution for name, row in service.standings().items()} == expected
 
 
 def test_replays_of_the_store_leave_its_jobs_out(slurm: Cluster, store: Store) -> None:
@@ -157,7 +150,7 @@ def test_replays_of_the_store_leave_its_jobs_out(slurm: Cluster, store: Store) -
 
 def test_check_says_what_slurm_does_not_have(service: Service) -> None:
     misspelled = config(fairness={"leave_out_partitions": ["al"]})
-    findings = {one.subject: one for one in check(misspelled, service.slurm, NOW)}
+    findings = service.findings(misspelled)
     assert findings["fairness.leave_out_partitions"].message == "Slurm knows no partition al"
     assert findings["fairness.leave_out_partitions"].remedy == "did you mean 'all'?"
 
@@ -166,7 +159,6 @@ def test_check_says_where_the_channel_cannot_leave_jobs_alone(service: Service) 
     by_qos = config(
         PHYSICS, BIOLOGY, push={"channel": "qos"}, fairness={"leave_out_partitions": ["all"]}
     )
-    findings = {one.subject: one.message for one in check(by_qos, service.slurm, NOW)}
-    assert "the points of their QOS" in findings["fairness.leave_out_partitions"]
-    subjects = {one.subject for one in check(WITHOUT_TESTS, service.slurm, NOW)}
-    assert "fairness.leave_out_partitions" not in subjects
+    finding = service.findings(by_qos)["fairness.leave_out_partitions"]
+    assert "the points of their QOS" in finding.message
+    assert "fairness.leave_out_partitions" not in service.findings(WITHOUT_TESTS)

@@ -84,11 +84,10 @@ def known(service: Service) -> dict[str, object]:
 
 def values(service: Service) -> dict[str, tuple[int, int, int]]:
     """Organization -> φ̃, ψ and points after the last cycle."""
-    with service.store.cluster(service.name).reading() as view:
-        return {
-            row.organization: (row.contribution, row.utility, row.priority)
-            for row in view.latest_standings()
-        }
+    return {
+        name: (row.contribution, row.utility, row.priority)
+        for name, row in service.standings().items()
+    }
 
 
 @pytest.fixture
@@ -445,7 +444,7 @@ def test_check_names_what_moved_and_what_will(
     service.run()
     new = config({**PHYSICS, "accounts": ["physics", "guest"]}, to_biology, {"name": "beta"},
                  store={"url": url})  # fmt: skip
-    findings = {one.subject: one for one in check(new, busy, busy.now)}
+    findings = service.findings(new)
     beta = findings["organization beta"]
     assert beta.severity is Severity.WARNING
     assert beta.message == "owns no node and no account: nothing counts for it"
