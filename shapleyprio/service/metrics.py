@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from importlib.metadata import version
 
@@ -14,7 +14,7 @@ from shapleyprio.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.drift.messages import DriftResult
 from shapleyprio.service.cycle import FAILURES
 from shapleyprio.service.report import CycleReport
-from shapleyprio.store import DriftRow
+from shapleyprio.store import DriftRow, StandingRow
 
 RECORDS = ("seen", "kept", "waiting", "quarantined", "late", "withdrawn")
 PUSHES = ("applied", "refused", "unconfirmed")
@@ -40,8 +40,37 @@ BY_ORGANIZATION = {
 }
 """Metric of every organization, without prefix -> its help text."""
 
+Described = Mapping[str, tuple[str, tuple[str, ...]]]
+"""Metric without prefix -> its help text and its labels but for cluster."""
 
-OF_DRIFT = {
+OF_CYCLE: Described = {
+    "ledger_lag_seconds": (
+        "Age of the last second up to which accounting is known to be complete.",
+        (),
+    ),
+    "postponed_writes": ("Writes into Slurm that the last cycle left to the next.", ()),
+    "jobs_of_unknown_accounts": (
+        "Waiting jobs under accounts that Slurm's accounting does not know.",
+        (),
+    ),
+    "ranking_rule_info": (
+        "The rule that ranked the organizations; directcontr while shapley has no estimate.",
+        ("rule",),
+    ),
+    "foreign_priorities": (
+        "Accounts that somebody else has set, and waiting jobs that do not have the points of "
+        "their account.",
+        ("of",),
+    ),
+    "completed_parts": (
+        "Parts of all jobs, whoever's, completed since the ledger's opening.",
+        (),
+    ),
+    **{f"organization_{name}": (text, ("organization",)) for name, text in BY_ORGANIZATION.items()},
+}
+"""What the last cycle found."""
+
+OF_DRIFT: Described = {
     "organization_drift_seconds": (
         "By how much the parts of all came too early because of its jobs, on average, against the "
         "fair schedule; negative: too late.",
@@ -62,7 +91,10 @@ OF_DRIFT = {
     "drift_window_seconds": ("Length of the last window that was replayed.", ()),
     "drift_duration_seconds": ("How long the last replay took.", ()),
 }
-"""Metric of a replayed window, without prefix -> its help text and its labels but for cluster."""
+"""What the replay of the last window found."""
+
+Found = Mapping[str, Iterable[tuple[tuple[str, ...], float | Fraction]]]
+"""Metric without prefix -> values of its labels but for cluster, and what it is there."""
 
 
 class Metrics(Collector):
@@ -185,7 +217,7 @@ class Metrics(Collector):
         if self._drift is None:
             return
         rows, seconds = self._drift
-        found: dict[str, Iterable[tuple[tuple[str, ...], float | Fraction]]] = {
+        found: Found = {
             "organization_drift_seconds": drifts_of(rows).items(),
             "unfairness_seconds": [((name,), sum_) for name, sum_ in unfairness_of(rows).items()],
             "organization_alone_gain_ratio": [
@@ -195,8 +227,33 @@ class Metrics(Collector):
             "drift_window_seconds": [((), rows[0].t - rows[0].begin)],
             "drift_duration_seconds": [((), seconds)],
         }
+        yield from self._families(OF_DRIFT, found)
+
+    def _standings(self) -> Iterator[Metric]:
+        last = self._last
+        if last is None:
+            return
+        rows = {row.organization: _values_of(row) for row in last.standings}
+        found: Found = {
+            "ledger_lag_seconds": [((), last.lag_seconds)],
+            "postponed_writes": [((), last.postponed)],
+            "jobs_of_unknown_accounts": [((), last.of_unknown_accounts)],
+            "ranking_rule_info": [((last.rule,), 1)],
+            "foreign_priorities": [
+                (("accounts",), len(last.foreign.targets)),
+                (("jobs",), len(last.foreign.jobs)),
+            ],
+            "completed_parts": [((), parts) for parts in {row.all_parts for row in last.standings}],
+            **{
+                f"organization_{name}": [((who,), values[name]) for who, values in rows.items()]
+                for name in BY_ORGANIZATION
+            },
+        }
+        yield from self._families(OF_CYCLE, found)
+
+    def _families(self, described: Described, found: Found) -> Iterator[Metric]:
         for name, values in found.items():
-            documentation, labels = OF_DRIFT[name]
+            documentation, labels = described[name]
             family = GaugeMetricFamily(
                 f"shapleyprio_{name}", documentation, labels=["cluster", *labels]
             )
@@ -204,71 +261,16 @@ class Metrics(Collector):
                 family.add_metric([self._cluster, *key], float(value))
             yield family
 
-    def _standings(self) -> Iterator[Metric]:
-        last = self._last
-        if last is None:
-            return
-        lag = GaugeMetricFamily(
-            "shapleyprio_ledger_lag_seconds",
-            "Age of the last second up to which accounting is known to be complete.",
-            labels=["cluster"],
-        )
-        lag.add_metric([self._cluster], last.lag_seconds)
-        yield lag
-        postponed = GaugeMetricFamily(
-            "shapleyprio_postponed_writes",
-            "Writes into Slurm that the last cycle left to the next.",
-            labels=["cluster"],
-        )
-        postponed.add_metric([self._cluster], last.postponed)
-        yield postponed
-        unknown = GaugeMetricFamily(
-            "shapleyprio_jobs_of_unknown_accounts",
-            "Waiting jobs under accounts that Slurm's accounting does not know.",
-            labels=["cluster"],
-        )
-        unknown.add_metric([self._cluster], last.of_unknown_accounts)
-        yield unknown
-        rule = GaugeMetricFamily(
-            "shapleyprio_ranking_rule_info",
-            "The rule that ranked the organizations; directcontr while shapley has no estimate.",
-            labels=["cluster", "rule"],
-        )
-        rule.add_metric([self._cluster, last.rule], 1)
-        yield rule
-        foreign = GaugeMetricFamily(
-            "shapleyprio_foreign_priorities",
-            "Accounts that somebody else has set, and waiting jobs that do not have the points of "
-            "their account.",
-            labels=["cluster", "of"],
-        )
-        foreign.add_metric([self._cluster, "accounts"], len(last.foreign.targets))
-        foreign.add_metric([self._cluster, "jobs"], len(last.foreign.jobs))
-        yield foreign
-        completed = GaugeMetricFamily(
-            "shapleyprio_completed_parts",
-            "Parts of all jobs, whoever's, completed since the ledger's opening.",
-            labels=["cluster"],
-        )
-        for all_parts in {row.all_parts for row in last.standings}:
-            completed.add_metric([self._cluster], all_parts)
-        yield completed
-        for name, documentation in BY_ORGANIZATION.items():
-            family = GaugeMetricFamily(
-                f"shapleyprio_organization_{name}",
-                documentation,
-                labels=["cluster", "organization"],
-            )
-            for row in last.standings:
-                values = {
-                    "contribution_part_seconds": row.contribution,
-                    "utility_part_seconds": row.utility,
-                    "balance_per_part_seconds": row.balance_per_part or 0,
-                    "score": row.score,
-                    "priority_points": row.priority,
-                    "pending_jobs": row.pending,
-                    "running_jobs": row.running,
-                    "owned_processors": row.processors,
-                }
-                family.add_metric([self._cluster, row.organization], float(values[name]))
-            yield family
+
+def _values_of(row: StandingRow) -> dict[str, float | Fraction]:
+    """Returns metric of `BY_ORGANIZATION` -> its value."""
+    return {
+        "contribution_part_seconds": row.contribution,
+        "utility_part_seconds": row.utility,
+        "balance_per_part_seconds": row.balance_per_part or 0,
+        "score": row.score,
+        "priority_points": row.priority,
+        "pending_jobs": row.pending,
+        "running_jobs": row.running,
+        "owned_processors": row.processors,
+    }
