@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from statistics import fmean
+from typing import TypeVar
 
-from shapleyprio.bench.measure import Measurement
+from shapleyprio.bench.measure import Measurement, mean_of
 from shapleyprio.experiment.windows import window_at_random
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.errors import PolicyError
@@ -18,6 +18,8 @@ from shapleyprio.replay.policies import COMPARED, REFERENCE, Estimation, run_pol
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION
 from shapleyprio.replay.workload import Workload, with_history, workload_of
+
+Key = TypeVar("Key")
 
 LENGTH = 100_000
 """Seconds of a window."""
@@ -138,6 +140,27 @@ def _contended(workload: Workload, fair: Fair) -> ContendedWindow | None:
     return ContendedWindow(workload, against, away) if max(away.values()) >= CONTENDED else None
 
 
+def collected(
+    drawn: Iterable[ContendedWindow],
+    found_in: Callable[[ContendedWindow], Iterable[tuple[Key, float]]],
+    *,
+    show: Callable[[int], None],
+) -> dict[Key, list[float]]:
+    """Collects what is found in windows.
+
+    Args:
+        drawn: the windows.
+        found_in: a window -> what is found in it, each under a key, some of them often.
+        show: is called with the number of windows done.
+    """
+    found: dict[Key, list[float]] = {}
+    for number, window in enumerate(drawn, start=1):
+        for key, value in found_in(window):
+            found.setdefault(key, []).append(value)
+        show(number)
+    return found
+
+
 def mean_unfairness(
     drawn: Iterable[ContendedWindow],
     unfairness_of: Callable[[ContendedWindow], Mapping[str, float]],
@@ -153,17 +176,6 @@ def mean_unfairness(
         what: is measured, in front of the quantity.
         show: is called with the number of windows done.
     """
-    found: dict[str, list[float]] = {}
-    for number, window in enumerate(drawn, start=1):
-        for name, seconds in unfairness_of(window).items():
-            found.setdefault(name, []).append(seconds)
-        show(number)
+    found = collected(drawn, lambda window: unfairness_of(window).items(), show=show)
     for name, values in found.items():
-        yield Measurement(
-            name=name,
-            what=f"{what}: mean Δψ/p_tot",
-            value=fmean(values),
-            unit="s",
-            runs=len(values),
-            worst=max(values),
-        )
+        yield mean_of(name, f"{what}: mean Δψ/p_tot", values, unit="s")

@@ -15,8 +15,13 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.bench.contended import contended_windows, real_logs
-from shapleyprio.bench.measure import Measurement
+from shapleyprio.bench.contended import (
+    ContendedWindow,
+    collected,
+    contended_windows,
+    real_logs,
+)
+from shapleyprio.bench.measure import Measurement, mean_of
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import COMPARED, LIVE, Estimation, run_policy
@@ -241,24 +246,14 @@ def measure_manipulations(
         own work, and how many of a hundred gain.
     """
     for log_file, log in real_logs(logs, MEASURED_LOGS):
-        show = bar(log_file.name, WINDOWS)
-        gains: dict[tuple[str, str], list[float]] = {}
-        drawn = contended_windows(log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS)
-        for number, window in enumerate(drawn, start=1):
-            for contender in CONTENDERS:
-                for presentation, gain in _gains(window.workload, contender):
-                    gains.setdefault((presentation, contender.name), []).append(gain)
-            show(number)
+        gains = collected(
+            contended_windows(log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS),
+            _gains_in,
+            show=bar(log_file.name, WINDOWS),
+        )
         for (presentation, name), found in gains.items():
             what = f"{log_file.name}, {presentation}"
-            yield Measurement(
-                name=name,
-                what=f"{what}: mean gain",
-                value=fmean(found),
-                unit="s per part",
-                runs=len(found),
-                worst=max(found),
-            )
+            yield mean_of(name, f"{what}: mean gain", found, unit="s per part")
             yield Measurement(
                 name=name,
                 what=f"{what}: organizations that gain",
@@ -267,6 +262,13 @@ def measure_manipulations(
                 runs=len(found),
                 worst=100.0,
             )
+
+
+def _gains_in(window: ContendedWindow) -> Iterator[tuple[tuple[str, str], float]]:
+    """Yields by presentation and contender what organizations gain."""
+    for contender in CONTENDERS:
+        for presentation, gain in _gains(window.workload, contender):
+            yield (presentation, contender.name), gain
 
 
 def _gains(workload: Workload, contender: Contender) -> Iterator[tuple[str, float]]:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from time import perf_counter
 
 MakeBar = Callable[[str, int | None], Callable[[int], None]]
@@ -143,6 +143,18 @@ def of_runs(
         worst=max(values) if above is None else min(values),
         below=below,
         above=above,
+    )
+
+
+def mean_of(name: str, what: str, values: Sequence[float], *, unit: str) -> Measurement:
+    """Returns the mean of several runs."""
+    return Measurement(
+        name=name,
+        what=what,
+        value=fmean(values),
+        unit=unit,
+        runs=len(values),
+        worst=max(values),
     )
 
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.bench.contended import contended_windows, real_logs
-from shapleyprio.bench.measure import Measurement
+from shapleyprio.bench.contended import (
+    ContendedWindow,
+    collected,
+    contended_windows,
+    real_logs,
+)
+from shapleyprio.bench.measure import Measurement, mean_of
 from shapleyprio.replay.policies import COMPARED, LIVE, REFERENCE, run_policy
 from shapleyprio.replay.workload import Workload, jobs_of
 
@@ -86,23 +90,20 @@ def measure_splitting(
         by log and policy the mean waits of the urgent jobs and of the other organizations' jobs.
     """
     for log_file, log in real_logs(logs, MEASURED_LOGS):
-        show = bar(log_file.name, WINDOWS)
-        found: dict[tuple[str, str], list[float]] = {}
-        drawn = contended_windows(log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS)
-        for number, window in enumerate(drawn, start=1):
-            for policy in POLICIES:
-                for what, wait in _waits_around(window.workload, policy):
-                    found.setdefault((policy, what), []).append(wait)
-            show(number)
+        found = collected(
+            contended_windows(log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS),
+            _waits_in,
+            show=bar(log_file.name, WINDOWS),
+        )
         for (policy, what), values in found.items():
-            yield Measurement(
-                name=policy,
-                what=f"{log_file.name}, {what}: mean wait",
-                value=fmean(values),
-                unit="s",
-                runs=len(values),
-                worst=max(values),
-            )
+            yield mean_of(policy, f"{log_file.name}, {what}: mean wait", values, unit="s")
+
+
+def _waits_in(window: ContendedWindow) -> Iterator[tuple[tuple[str, str], float]]:
+    """Yields by policy and whose jobs how long they wait in the mean."""
+    for policy in POLICIES:
+        for what, wait in _waits_around(window.workload, policy):
+            yield (policy, what), wait
 
 
 def _waits_around(workload: Workload, policy: str) -> Iterator[tuple[str, float]]:

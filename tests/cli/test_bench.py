@@ -26,6 +26,7 @@ from shapleyprio.bench import (
     recompute,
     replay,
     replay_workloads,
+    splitting,
     steady,
 )
 from shapleyprio.bench.measure import Machine, Measurement, Ran, of_runs, run_apart
@@ -230,6 +231,23 @@ def test_manipulations_are_tried_on_contended_windows(
     assert ("HPC2N, twice the limits: organizations that gain", "live by limits") in found
     assert ("HPC2N, twice the limits: mean gain", "directcontr") not in found
     assert all(1 <= row["runs"] <= 4 for row in measured)
+
+
+def test_waits_are_measured_before_and_after_one_organization_becomes_two_members(
+    contended_logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splitting, "ORGANIZATIONS", 2)
+    monkeypatch.setattr(splitting, "WINDOWS", 2)
+    measured = measure("splitting", "--logs", str(contended_logs))
+    assert [(row["name"], row["what"]) for row in measured] == [
+        (policy, f"HPC2N, {whose} jobs, {members}: mean wait")
+        for policy in splitting.POLICIES
+        for whose in ("urgent", "others'")
+        for members in ("one member", "two members")
+    ]
+    waits = [row["value"] for row in measured]
+    assert waits[::2] != waits[1::2]  # becoming two changes something
+    assert all(1 <= row["runs"] <= 4 and 0 <= row["value"] <= row["worst"] for row in measured)
 
 
 def test_predictors_are_held_against_each_other_on_the_same_windows(
