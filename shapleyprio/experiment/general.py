@@ -90,8 +90,9 @@ def label_of(source: str) -> str:
     >>> label_of("logs/LPC-EGEE-2004-1.2-cln.swf.gz")
     'LPC-EGEE-2004-1.2-cln'
     """
-    name = Path(without_password(source)).name.partition("?")[0] if "://" in source else source
-    name = Path(name).name
+    name = Path(without_password(source)).name
+    if "://" in source:
+        name = name.partition("?")[0]
     for ending in (".gz", ".xz", ".swf", ".sacct", ".txt", ".db"):
         name = name.removesuffix(ending)
     return name
