@@ -70,10 +70,10 @@ def load_config(path: FilePath) -> Config:
         read = read_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([_syntax_problem(path, text, str(error))]) from None
-    lines = lines_of(text)
     try:
         config = Config.model_validate(read)
     except ValidationError as error:
+        lines = lines_of(text)
         found = sorted(
             ((_line(where, lines), where, text) for where, text in _problems(error)),
             key=itemgetter(0),
@@ -87,7 +87,7 @@ def load_config(path: FilePath) -> Config:
             problems.append(f"{path}: and {count(more, 'more problem')}")
         raise ConfigError(problems) from None
     if holds_password(make_url(config.store.url)) and (exposed := exposure(path)):
-        line = _line(("store", "url"), lines)
+        line = _line(("store", "url"), lines_of(text))
         raise ConfigError([f"{path}:{line}: store.url: holds a password, and {path} {exposed}"])
     return config
 

@@ -80,18 +80,15 @@ def _text(value: object) -> str:
     return value
 
 
-def _name(value: object) -> str:
+def _name(value: object, *, longest: int = LONGEST_NAME) -> str:
     name = _text(value)
-    if len(name) > LONGEST_NAME:
-        raise ValueError(f"at most {LONGEST_NAME} characters")
+    if len(name) > longest:
+        raise ValueError(f"at most {longest} characters")
     return name
 
 
 def _organization_name(value: object) -> str:
-    name = _text(value)
-    if len(name) > LONGEST_ORGANIZATION_NAME:
-        raise ValueError(f"at most {LONGEST_ORGANIZATION_NAME} characters")
-    return name
+    return _name(value, longest=LONGEST_ORGANIZATION_NAME)
 
 
 def _optional_name(value: object) -> str | None:
@@ -250,22 +247,22 @@ def _address(value: object) -> Address | None:
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
-def _names(value: object) -> tuple[str, ...]:
+def _each(value: object, read: Callable[[object], str]) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
-    return tuple(map(_name, value))
+    return tuple(map(read, value))
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return _each(value, _name)
 
 
 def _log_names(value: object) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)):
-        raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
-    return tuple(str(_whole(name)) if isinstance(name, int) else _name(name) for name in value)
+    return _each(value, lambda name: str(_whole(name)) if isinstance(name, int) else _name(name))
 
 
 def _host_lists(value: object) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)):
-        raise ValueError  # noqa: TRY004  # what pydantic takes for "not valid"
-    texts = tuple(map(_text, value))
+    texts = _each(value, _text)
     for text in texts:
         host_list(text)
     return texts
