@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from shapleyprio.service.inquiries import FOLDER
 from shapleyprio.wording import visible_json
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 Headers = list[tuple[str, str]]
 Answer = tuple[str, Headers, bytes]
@@ -31,10 +36,34 @@ def refusal(path: str, status: HTTPStatus, why: str, *headers: tuple[str, str]) 
     """Returns the answer to a request that is not granted: text, or JSON for a command."""
     if is_question(path):
         code = AWAY if status >= HTTPStatus.INTERNAL_SERVER_ERROR else USAGE
-        kind, text = JSON, visible_json({"error": why, "exit_code": code})
+        kind, text = JSON, visible_json(failure(why, code))
     else:
         kind, text = TEXT, f"{status.phrase}: {why}\n"
     return line(status), [("Content-Type", kind), *headers], text.encode()
+
+
+def failure(why: str, code: int) -> dict[str, object]:
+    """Returns what a command reads whose question is not answered: why, and its exit code."""
+    return {"error": why, "exit_code": code}
+
+
+def answer_of(app: WSGIApplication, environ: WSGIEnvironment) -> Answer:
+    """Returns what an application answers."""
+    started: list[tuple[str, Headers]] = []
+
+    def start_response(
+        status: str, headers: Headers, _error: object = None
+    ) -> Callable[[bytes], object]:
+        started.append((status, headers))
+        return _write
+
+    body = b"".join(app(environ, start_response))
+    ((status, headers),) = started
+    return status, headers, body
+
+
+def _write(_data: bytes) -> object:
+    raise NotImplementedError  # the old way to answer, which no application here takes
 
 
 def line(status: HTTPStatus) -> str:

@@ -17,6 +17,7 @@ from shapleyprio.serving.answer import (
     METRICS,
     Answer,
     Headers,
+    answer_of,
     is_question,
     line,
     refusal,
@@ -130,15 +131,7 @@ class App:
         asked = {**environ, "REQUEST_METHOD": "GET"}
         if ODD_VERSION.search(environ.get("HTTP_ACCEPT", "")):
             del asked["HTTP_ACCEPT"]
-        started: list[tuple[str, Headers]] = []
-
-        def start_response(status: str, headers: Headers, _error: object = None) -> _Write:
-            started.append((status, headers))
-            return _write
-
-        body = b"".join(self._metrics(asked, start_response))
-        ((status, headers),) = started
-        return status, headers, body
+        return answer_of(self._metrics, asked)
 
     def _page(self, _environ: WSGIEnvironment) -> Answer:
         overview = self._overview()
@@ -148,13 +141,6 @@ class App:
         overview = self._overview()
         text = visible_json(overview.as_json())
         return _status_of(overview), [("Content-Type", JSON)], text.encode()
-
-
-_Write = Callable[[bytes], object]
-
-
-def _write(_data: bytes) -> object:
-    raise NotImplementedError  # the old way to answer, which prometheus-client does not take
 
 
 def _status_of(overview: Overview) -> str:

@@ -11,6 +11,7 @@ import structlog
 
 from shapleyprio.service.explain import NothingToExplainError
 from shapleyprio.service.inquiries import Asker, Inquiry, InquiryAnswer
+from shapleyprio.serving.answer import failure, line
 from shapleyprio.serving.askers import SCHEME, Askers, UnprovenError
 from shapleyprio.slurm.port import SlurmError
 from shapleyprio.store import StoreError
@@ -58,41 +59,37 @@ class Questions:
         except Exception:
             log.exception("question failed", path=environ.get("PATH_INFO"))
             error = "the daemon failed to answer; its log says why"
-            status, value = HTTPStatus.INTERNAL_SERVER_ERROR, _refusal(error, 3)
+            status, value = HTTPStatus.INTERNAL_SERVER_ERROR, failure(error, 3)
         if status == HTTPStatus.UNAUTHORIZED:
             headers.append(("WWW-Authenticate", SCHEME))
         body = visible_json(value).encode()
         headers.append(("Content-Length", str(len(body))))
-        start_response(f"{status.value} {status.phrase}", headers)
+        start_response(line(status), headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     def _answered(self, environ: WSGIEnvironment) -> tuple[HTTPStatus, dict[str, object]]:
         path, query = environ["PATH_INFO"], environ.get("QUERY_STRING", "")
         if environ["REQUEST_METHOD"] != "GET":
-            return HTTPStatus.METHOD_NOT_ALLOWED, _refusal("questions are put with GET", 2)
+            return HTTPStatus.METHOD_NOT_ALLOWED, failure("questions are put with GET", 2)
         try:
             inquiry = Inquiry.read(path, query)
         except ValueError as error:
-            return HTTPStatus.BAD_REQUEST, _refusal(str(error), 2)
+            return HTTPStatus.BAD_REQUEST, failure(str(error), 2)
         if not self._turns.acquire(timeout=PATIENCE_SECONDS):
             busy = "too many ask at this moment; ask again in a minute"
-            return HTTPStatus.SERVICE_UNAVAILABLE, _refusal(busy, 3)
+            return HTTPStatus.SERVICE_UNAVAILABLE, failure(busy, 3)
         try:
             asker = self._askers.asker(environ, inquiry.target)
             answer = self._answer(inquiry, asker)
         except UnprovenError as error:
-            return HTTPStatus.UNAUTHORIZED, _refusal(str(error), 3)
+            return HTTPStatus.UNAUTHORIZED, failure(str(error), 3)
         except NothingToExplainError as error:
-            return HTTPStatus.NOT_FOUND, _refusal(str(error), 2)
+            return HTTPStatus.NOT_FOUND, failure(str(error), 2)
         except SlurmError as error:
-            return HTTPStatus.SERVICE_UNAVAILABLE, _refusal(str(error), 3)
+            return HTTPStatus.SERVICE_UNAVAILABLE, failure(str(error), 3)
         except StoreError as error:
-            return HTTPStatus.SERVICE_UNAVAILABLE, _refusal(str(error), 4)
+            return HTTPStatus.SERVICE_UNAVAILABLE, failure(str(error), 4)
         finally:
             self._turns.release()
         value = {"value": answer.value, "lines": list(answer.lines), "exit_code": answer.code}
         return HTTPStatus.OK, value
-
-
-def _refusal(error: str, code: int) -> dict[str, object]:
-    return {"error": error, "exit_code": code}

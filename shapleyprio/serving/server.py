@@ -20,7 +20,7 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
 from tornado.wsgi import WSGIContainer
 
-from shapleyprio.serving.answer import CLIENT, METRICS, Answer, refusal
+from shapleyprio.serving.answer import CLIENT, METRICS, Answer, answer_of, refusal
 from shapleyprio.serving.askers import END, PEER
 from shapleyprio.serving.threads import Threads
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
     from pathlib import Path
-    from wsgiref.types import WSGIApplication, WSGIEnvironment
+    from wsgiref.types import WSGIApplication
 
     from tornado.iostream import IOStream
 
@@ -204,7 +204,7 @@ class _Connections(HTTPServer):
             answer = refusal(request.path, HTTPStatus.BAD_REQUEST, "Host is no host")
         else:
             loop = asyncio.get_running_loop()
-            answer = await loop.run_in_executor(threads, _called, self._app, environ)
+            answer = await loop.run_in_executor(threads, answer_of, self._app, environ)
         connection.worked_on = None
         _send(request, answer)
 
@@ -327,18 +327,6 @@ def _is_dead(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(PROBE_SECONDS)
         return probe.connect_ex(str(path)) == errno.ECONNREFUSED
-
-
-def _called(app: WSGIApplication, environ: WSGIEnvironment) -> Answer:
-    """Returns what an application answers."""
-    begun: list[tuple[str, list[tuple[str, str]]]] = []
-
-    def start_response(status: str, headers: list[tuple[str, str]], _error: Any = None) -> Any:
-        begun.append((status, headers))
-
-    body = b"".join(app(environ, start_response))
-    ((status, headers),) = begun
-    return status, headers, body
 
 
 def _send(request: HTTPServerRequest, answer: Answer) -> None:
