@@ -9,7 +9,7 @@ import threading
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -273,9 +273,10 @@ def test_make_the_metrics_fail_by_a_version_that_is_no_number(
 
 
 def test_keep_others_from_asking_by_asking_all_the_time(tmp_path: Path) -> None:
-    hanging = threading.Event()
+    hanging, worked_on = threading.Event(), threading.Semaphore(0)
 
     def hang(_environ: object, start_response: Callable[..., object]) -> list[bytes]:
+        worked_on.release()
         hanging.wait(300)
         start_response("200 OK", [])
         return []
@@ -285,15 +286,19 @@ def test_keep_others_from_asking_by_asking_all_the_time(tmp_path: Path) -> None:
     with ExitStack() as stack:
         stack.callback(local.close)
         stack.callback(hanging.set)
-        answers = []
-        for _ in range(server.QUESTIONS_AT_ONCE + 2):
+
+        def ask() -> IO[bytes]:
             one = stack.enter_context(socket.socket(socket.AF_UNIX))
             one.settimeout(60)
             one.connect(str(tmp_path / "socket"))
             one.sendall(b"GET /ask/status HTTP/1.0\r\n\r\n")
-            answers.append(one.makefile("rb"))
-        for refused in answers[server.QUESTIONS_AT_ONCE :]:
+            return one.makefile("rb")
+
+        answers = [ask() for _ in range(server.QUESTIONS_AT_ONCE)]
+        for _ in answers:  # the server may read requests in another order than they were sent
+            assert worked_on.acquire(timeout=60)
+        for refused in (ask(), ask()):
             assert b" 503 " in refused.readline()
         hanging.set()
-        for answered in answers[: server.QUESTIONS_AT_ONCE]:
+        for answered in answers:
             assert b" 200 " in answered.readline()
