@@ -166,6 +166,19 @@ def health() -> Dashboard:
                     Query(f"shapleyprio_jobs_of_unknown_accounts{{{ALL}}}", "unknown"),
                 ),
                 panels.graph(
+                    "Work after its end",
+                    "Processors that jobs kept busy after their ends, until KillWait was over; "
+                    "nobody pays for that. `shapleyprio history --after-end` says whose jobs.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(
+                        "sum by (organization) (rate("
+                        f"shapleyprio_work_after_end_processor_seconds_total{{{ALL}}}"
+                        "[$__rate_interval]))",
+                        "{{organization}}",
+                    ),
+                ),
+                panels.graph(
                     "Points at submission",
                     "New jobs that have their points from push.table, and those that missed them.",
                     panels.PER_SECOND,

@@ -15,9 +15,13 @@ from shapleyprio.cli.refusals import refuse
 from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, plan_table, standard_output
 from shapleyprio.drift.figures import SCHEDULES, drift_history
 from shapleyprio.replay.policies import RECORDED
+from shapleyprio.service.moves import called
 from shapleyprio.slurm.channels import CHANNELS, Channel
 from shapleyprio.store import Store, View
-from shapleyprio.wording import MISSING, clock_time, delay, duration, magnitude, percent
+from shapleyprio.wording import MISSING, clock_time, delay, duration, magnitude, percent, whole
+
+ENDLESS = 2**62
+"""Second after all others."""
 
 Shown = tuple[list[dict[str, Any]], FittingTable]
 """Rows as JSON knows them, and as people read them."""
@@ -37,6 +41,7 @@ Shown = tuple[list[dict[str, Any]], FittingTable]
 @click.option("--cycles", is_flag=True, help="Show cycles instead of standings.")
 @click.option("--pushes", is_flag=True, help="Show writes instead of standings.")
 @click.option("--drift", is_flag=True, help="Show how far from fair it was instead.")
+@click.option("--after-end", is_flag=True, help="Show whose jobs went on after their ends instead.")
 @click.option("--job", "job_id", type=click.IntRange(min=1), help="Writes to this job only.")
 @click.option("--target", metavar="NAME", help="Writes to this account or QOS only.")
 def command(
@@ -51,20 +56,22 @@ def command(
 ) -> None:
     """Show past standings, cycles, writes or drifts, the newest first.
 
-    --cycles, --pushes and --drift exclude each other. --organization goes with standings and
-    drifts; --job and --target show writes, with or without --pushes. With the channels qos and
-    association nothing is written to jobs: --target has what was written to their QOS or account.
+    --cycles, --pushes, --drift and --after-end exclude each other. --after-end has one line for
+    each user, who has most of it first. --organization goes with standings and drifts; --job and
+    --target show writes, with or without --pushes. With the channels qos and association nothing
+    is written to jobs: --target has what was written to their QOS or account.
     """
-    what = [name for name in ("cycles", "pushes", "drift") if chosen[name]]
+    what = [name for name in ("cycles", "pushes", "drift", "after_end") if chosen[name]]
+    options = [f"--{name.replace('_', '-')}" for name in what]
     key = target if job_id is None else str(job_id)
     option = "--target" if job_id is None else "--job"
     writes = key is not None or what == ["pushes"]
     refuse(
-        (len(what) > 1, f"{' and '.join(f'--{name}' for name in what)} exclude each other"),
+        (len(what) > 1, f"{' and '.join(options)} exclude each other"),
         (job_id is not None and target is not None, "--job and --target exclude each other"),
         (key is not None and what not in ([], ["pushes"]), f"{option} goes with --pushes"),
         (
-            organization is not None and (writes or what == ["cycles"]),
+            organization is not None and (writes or what in (["cycles"], ["after_end"])),
             "--organization goes with standings and --drift",
         ),
     )
@@ -77,6 +84,8 @@ def command(
             shown = _pushes(view, key, limit, _no_writes(CHANNELS[config.push.channel], job_id))
         elif what == ["cycles"]:
             shown = _cycles(view, limit)
+        elif what == ["after_end"]:
+            shown = _after_end(view, limit)
         elif what == ["drift"]:
             shown = _drifts(view, organization, limit)
         else:
@@ -172,6 +181,27 @@ def _drifts(view: View, organization: str | None, limit: int) -> Shown:
         empty="no drift on record",
     )
     return [one.as_json() for one in windows], table
+
+
+def _after_end(view: View, limit: int) -> Shown:
+    users = view.users_after_end(0, ENDLESS, limit)
+    table = FittingTable(
+        [
+            FittingColumn(heading="user", cells=[one.user for one in users], kind=Cells.NAME),
+            FittingColumn(
+                heading="organization",
+                cells=[called(one.organization) for one in users],
+                kind=Cells.NAME,
+            ),
+            FittingColumn(heading="jobs", cells=[whole(one.jobs) for one in users]),
+            FittingColumn(
+                heading="processor-seconds", cells=[whole(one.processor_seconds) for one in users]
+            ),
+            FittingColumn(heading="last", cells=[clock_time(one.last) for one in users], leaves=1),
+        ],
+        empty="no work after the end of a job on record",
+    )
+    return [asdict(one) for one in users], table
 
 
 def _standings(view: View, organization: str | None, limit: int) -> Shown:

@@ -17,6 +17,7 @@ from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service import push, submission
 from shapleyprio.service.accounting import AccountingError, ClockError, OpenLedger
+from shapleyprio.service.after_end import count_work_after_end
 from shapleyprio.service.capacities import note_capacities
 from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.moves import holds_nothing, sentences
@@ -154,6 +155,14 @@ class Cycle:
         opened = self._account(report)
         names = [organization.name for organization in self._config.organizations]
         standings = opened.ledger.standings(report.t, names)
+        if not dry_run:
+            report.after_end = count_work_after_end(
+                self._store,
+                self._slurm,
+                opened.tenures,
+                t=opened.watermark.observed_until,
+                kill_wait=self._known_layout.kill_wait_seconds,
+            )
         watch.lap("account")
         report.slurm_version = self._known_layout.version
         report.adapter = self._slurm.adapter()

@@ -151,6 +151,12 @@ class Metrics(Collector):
             ["cluster"],
             registry=self.registry,
         )
+        self._after_end = Counter(
+            "shapleyprio_work_after_end_processor_seconds",
+            "Processor-seconds that its jobs went on after their ends; they do not count.",
+            ["cluster", "organization"],
+            registry=self.registry,
+        )
         self._drift_runs = Counter(
             "shapleyprio_drift_runs",
             "Replays of the last window by result.",
@@ -186,6 +192,9 @@ class Metrics(Collector):
             self._pushes.labels(self._cluster, state).inc(getattr(report.pushed, state))
         self._submissions.labels(self._cluster, "given").inc(len(report.at_submission))
         self._submissions.labels(self._cluster, "missed").inc(report.missed)
+        for row in report.standings:
+            found = report.after_end.get(row.organization, 0)
+            self._after_end.labels(self._cluster, row.organization).inc(found)
         for phase, seconds in report.seconds.items():
             self._seconds.labels(self._cluster, phase).observe(seconds)
         self._success.labels(self._cluster).set(report.t)

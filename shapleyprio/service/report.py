@@ -62,6 +62,8 @@ class CycleReport:
         table_written: second of the table of points that it wrote; None if it wrote none.
         pushed: what became of them.
         of_unknown_accounts: waiting jobs under accounts that accounting does not know.
+        after_end: organization -> processor-seconds that its runs are found to have gone on after
+            their ends.
         touched: how many waiting jobs were touched so that they follow.
         foreign: what others have set where we write.
         seconds_until_reorder: seconds from t until the order of organizations that wait changes,
@@ -86,6 +88,7 @@ class CycleReport:
     table_written: int | None = None
     pushed: PushCounts = field(default_factory=PushCounts)
     of_unknown_accounts: int = 0
+    after_end: Mapping[str, int] = field(default_factory=dict)
     touched: int = 0
     foreign: Foreign = field(default_factory=Foreign)
     seconds_until_reorder: int | None = None

@@ -30,7 +30,7 @@ from shapleyprio.slurm.port import (
     PendingQueue,
 )
 from shapleyprio.slurm.text import new_delimiter
-from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
+from shapleyprio.slurm.text_accounting import FIELDS, STEP_FIELDS, accounting_line, last_ends
 from shapleyprio.slurm.text_queue import (
     FACTORS_FORMAT,
     NOBODY_WAITS,
@@ -42,7 +42,9 @@ from shapleyprio.slurm.text_squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingReco
 
 EARLIEST_TIME = 1_000_000  # Slurm takes smaller numbers for mistakes
 JOBS_AT_ONCE = 500  # in one sacct; Linux takes 128 KiB in one argument
-SACCT = ("-n", "-p", "-D", "-X", "-a", "--noconvert", "-o", ",".join(FIELDS))
+SACCT = ("-n", "-p", "-D", "-a", "--noconvert")
+RECORDS = ("-X", "-o", ",".join(FIELDS))
+STEPS = ("-o", ",".join(STEP_FIELDS))
 SQUEUE = ("-h", "-a", "--local", "--noconvert", "-t", "PD")
 SPRIO = ("-h", "--local", "-o", FACTORS_FORMAT)
 
@@ -101,6 +103,7 @@ class CommandLineSlurm:
             enforces_accounts=text_config.enforces_accounts(config),
             settings=readable(text_config.priority_settings(config)),
             submission=text_config.submission_settings(config),
+            kill_wait_seconds=text_config.kill_wait(config),
         )
 
     def nodes(self) -> Mapping[str, Node]:
@@ -131,7 +134,7 @@ class CommandLineSlurm:
     def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
         """Yields all accounting records of the jobs with these ids; unknown ids are passed over."""
         ids = sorted(set(job_ids))
-        for some in (ids[i : i + JOBS_AT_ONCE] for i in range(0, len(ids), JOBS_AT_ONCE)):
+        for some in _in_parts(ids):
             wanted = set(some)
             for record in self._accounted("-j", ",".join(map(str, some))):
                 # an array's own number brings all its tasks
@@ -141,6 +144,17 @@ class CommandLineSlurm:
     def processors_of(self, runs: Sequence[Run]) -> Mapping[RunKey, Mapping[str, int]]:
         """Reads how many processors runs hold on each of their nodes."""
         return self._details.processors_of(runs)
+
+    def last_work(self, runs: Sequence[Run]) -> Mapping[RunKey, int]:
+        """Reads when the last steps of ended runs ended."""
+        wanted = {run.key for run in runs}
+        ids = sorted({key.job_id for key in wanted})
+        found: dict[RunKey, int] = {}
+        for some in _in_parts(ids):
+            delimiter = new_delimiter()
+            lines = self._sacct_lines(delimiter, *STEPS, "-j", ",".join(map(str, some)))
+            found |= last_ends(lines, delimiter)
+        return {key: end for key, end in found.items() if key in wanted}
 
     def pending(self) -> PendingQueue:
         """Reads the jobs that wait."""
@@ -194,9 +208,16 @@ class CommandLineSlurm:
 
     def _accounted(self, *which: str) -> Iterator[JobRecord | Malformed]:
         delimiter = new_delimiter()
-        options = (*self._sacct, f"--delimiter={delimiter}")
-        for line in self._commands.lines("sacct", *options, *which):
+        for line in self._sacct_lines(delimiter, *RECORDS, *which):
             yield accounting_line(line, self._weight, delimiter)
+
+    def _sacct_lines(self, delimiter: str, *options: str) -> Iterator[str]:
+        return self._commands.lines("sacct", *self._sacct, f"--delimiter={delimiter}", *options)
+
+
+def _in_parts(job_ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for first in range(0, len(job_ids), JOBS_AT_ONCE):
+        yield job_ids[first : first + JOBS_AT_ONCE]
 
 
 def _time(second: int) -> str:

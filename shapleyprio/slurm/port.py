@@ -216,6 +216,8 @@ class Layout:
             accounted to it can be relied on.
         settings: how priorities are computed.
         submission: what looks at new jobs.
+        kill_wait_seconds: KillWait, from the signal that asks a job's processes to end to the one
+            that ends them.
     """
 
     cluster: str
@@ -227,6 +229,7 @@ class Layout:
     enforces_accounts: bool
     settings: PrioritySettings
     submission: SubmissionSettings = SubmissionSettings()
+    kill_wait_seconds: int = 30
 
     def of_unknown_accounts(self, jobs: Iterable[PendingJob]) -> dict[str, int]:
         """Returns account -> how many of these jobs have it, for accounts that Slurm does not know.
@@ -340,6 +343,18 @@ class Slurm(Protocol):
         Returns:
             run -> node -> processors in the configured weight. Runs of which Slurm does not know
             it, does not say it clearly, or not in this weight, are left out.
+        """
+
+    def last_work(self, runs: Sequence[Run]) -> Mapping[RunKey, int]:
+        """Reads when the last processes of ended runs ended, which may be after their job.
+
+        Slurm knows it when KillWait is over; before, it shows the job's end.
+
+        Args:
+            runs: ended.
+
+        Returns:
+            run -> second. Runs of which accounting does not know it are left out.
         """
 
     def pending(self) -> PendingQueue:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from sys import intern
 
-from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.fairness.runs import JobRecord, RunKey
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text import (
     LARGEST_ID,
@@ -26,6 +27,9 @@ FIELDS = (
     *("Eligible", "TimelimitRaw"),
 )
 """Fields that sacct prints; all releases since 22.05 know them."""
+
+STEP_FIELDS = ("JobIDRaw", "Submit", "Start", "End")
+"""Fields that sacct prints of jobs and their steps."""
 
 NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit", ""})
 MINUTE = 60  # seconds
@@ -51,6 +55,38 @@ def accounting_line(line: str, weight: str, delimiter: str) -> JobRecord | Malfo
         return _record(fields_of(line, delimiter, len(FIELDS)), weight)
     except UnreadableError as error:
         return malformed_line("sacct", line, delimiter, str(error))
+
+
+def last_ends(lines: Iterable[str], delimiter: str) -> dict[RunKey, int]:
+    """Reads the lines of ``sacct -np`` with `STEP_FIELDS`: each job before its steps.
+
+    Args:
+        lines: without their line ends, times in epoch seconds.
+        delimiter: what stands after each field.
+
+    Returns:
+        run -> when the last of its steps ended. Runs without steps, or with one that has not ended
+        or cannot be read, are left out.
+    """
+    found: dict[RunKey, int] = {}
+    unclear: set[RunKey] = set()
+    run: RunKey | None = None
+    for line in lines:
+        try:
+            name, submit, start, end_text = fields_of(line, delimiter, len(STEP_FIELDS))
+            job, dot, _ = name.partition(".")
+            if not dot:
+                run = None  # whatever becomes of this line, steps below are not of the job before
+                begin = moment("Start", start)
+                if begin is not None:
+                    job_id = whole("JobIDRaw", job, 1, LARGEST_ID)
+                    run = RunKey(job_id, known_moment("Submit", submit), begin)
+            elif run is not None and job == str(run.job_id):
+                found[run] = max(found.get(run, 0), known_moment("End", end_text))
+        except UnreadableError:
+            if run is not None:
+                unclear.add(run)
+    return {run: end for run, end in found.items() if run not in unclear}
 
 
 def _record(fields: list[str], weight: str) -> JobRecord:

@@ -79,6 +79,12 @@ def priority_settings(config: Mapping[str, str]) -> PrioritySettings | Malformed
         return Malformed("scontrol show config", "", str(error))
 
 
+def kill_wait(config: Mapping[str, str]) -> int:
+    """Returns KillWait in seconds, as a `configuration` has it; Slurm's own 30 s if it has none."""
+    seconds = re.fullmatch(r"([0-9]{1,5}) sec", config.get("KillWait", ""))
+    return int(seconds.group(1)) if seconds else 30
+
+
 def enforces_accounts(config: Mapping[str, str]) -> bool:
     """Returns whether Slurm refuses jobs of accounts that their user does not belong to.
 

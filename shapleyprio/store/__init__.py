@@ -23,7 +23,9 @@ from shapleyprio.store.rows import (
     QuarantinedLine,
     Revision,
     StandingRow,
+    UserAfterEnd,
     Watermark,
+    WorkAfterEnd,
 )
 from shapleyprio.store.scope import batches
 from shapleyprio.store.store import ClusterStore, Store, Transaction, View
@@ -52,7 +54,9 @@ __all__ = [
     "StoreSchemaError",
     "StoreUnreachableError",
     "Transaction",
+    "UserAfterEnd",
     "View",
     "Watermark",
+    "WorkAfterEnd",
     "batches",
 ]

@@ -174,6 +174,47 @@ class StandingRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkAfterEnd:
+    """A run whose processes went on after its end, while Slurm waited for them to end.
+
+    Attributes:
+        job_id, submit, start: the key of the run.
+        organization: whose account it was at its end; NOBODY if no organization claimed it.
+        account, user: as accounted.
+        end: of the run, since the epoch.
+        processor_seconds: of all its processors from then until its last process had ended, in the
+            configured weight.
+    """
+
+    job_id: int
+    submit: int
+    start: int
+    organization: str
+    account: str
+    user: str
+    end: int
+    processor_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserAfterEnd:
+    """What a user's runs in the accounts of one organization executed after their ends.
+
+    Attributes:
+        user, organization: whose it is, as in `WorkAfterEnd`.
+        jobs: how many executions of jobs.
+        processor_seconds: of all of them.
+        last: the newest end of such a run, since the epoch.
+    """
+
+    user: str
+    organization: str
+    jobs: int
+    processor_seconds: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateRow:
     """An organization's estimated contribution, and what it rests on.
 

@@ -50,6 +50,16 @@ class RunsView(Scope):
         # sorted here: asked to sort, a database may read all runs in order instead of these few
         return sorted((_run_of(row) for row in rows), key=lambda item: item.key)
 
+    def runs_ended_in(self, after: int, until: int, most: int) -> list[Run]:
+        """Returns runs with an end in (after, until], by end, the first ones if there are more."""
+        rows = self._connection.execute(
+            select(*_RUN)
+            .where(self._here(run), run.c.end > after, run.c.end <= until)
+            .order_by(run.c.end, *_KEY_OF_RUN)
+            .limit(most)
+        )
+        return [_run_of(row) for row in rows]
+
     def runs_alive_after(self, second: int) -> Iterator[AllocatedRun]:
         """Yields runs with no end or an end after the second: the unfinished first, then by end.
 

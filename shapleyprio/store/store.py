@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, func, inspect, select, union
 
 from shapleyprio.databases import secrets_of
 from shapleyprio.store import copying, migrations, tables
+from shapleyprio.store.after_end import AfterEnd, AfterEndView
 from shapleyprio.store.capacities import Capacities, CapacitiesView
 from shapleyprio.store.corrections import Corrections, CorrectionsView
 from shapleyprio.store.drifts import Drifts, DriftsView
@@ -36,6 +37,7 @@ from shapleyprio.store.runs import Runs, RunsView
 
 class View(
     RunsView,
+    AfterEndView,
     LedgersView,
     CapacitiesView,
     CorrectionsView,
@@ -52,6 +54,7 @@ class View(
 
 class Transaction(
     Runs,
+    AfterEnd,
     Ledgers,
     Capacities,
     Corrections,
@@ -73,7 +76,8 @@ class Transaction(
         known to roll back is in the managed values, which stay.
 
         Args:
-            before: second, for cycles, standings, drifts, estimates and quarantined lines.
+            before: second, for cycles, standings, drifts, estimates, quarantined lines and work
+                after the end of runs.
             pushes_before: second, for pushes.
         """
         return (
@@ -82,6 +86,7 @@ class Transaction(
             + self._prune_estimates(before)
             + self._prune_pushes(pushes_before)
             + self._prune_quarantined(before)
+            + self._prune_work_after_end(before)
         )
 
 

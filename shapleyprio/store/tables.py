@@ -348,6 +348,24 @@ push = _table(
     Index("push_by_at", "cluster", "at"),
 )
 
+work_after_end = _table(
+    "work_after_end",
+    _key("job_id", BigInteger()),
+    _key("submit", _SECOND),
+    _key("start", _SECOND),
+    _required("organization", _ORGANIZATION),
+    _required("account", Words(255)),
+    _required("user", Words(255)),
+    _required("end", _SECOND),
+    _required("processor_seconds", _COUNT),
+    Index("work_after_end_by_end", "cluster", "end"),
+)
+
+asked_for_work_after_end = _table(
+    "asked_for_work_after_end",
+    _required("until", _SECOND),
+)
+
 managed_value = _table(
     "managed_value",
     _key("channel", _CHANNEL),

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import COMMANDS, main
+from shapleyprio.store import Store, WorkAfterEnd
 from tests.service.consortium import FIRST, LAST, NAME, NOW
 
 if TYPE_CHECKING:
@@ -185,6 +186,31 @@ def test_history_of_cycles(steered: CommandLine) -> None:
     (row,) = as_json(steered, "history", "--cycles")
     assert (row["number"], row["outcome"], row["written"]) == (1, "ok", 1)
     assert " ok " in steered.run("history", "--cycles").stdout
+
+
+def test_history_of_work_after_the_end_of_jobs(steered: CommandLine) -> None:
+    assert as_json(steered, "history", "--after-end") == []
+    assert "no work after" in steered.run("history", "--after-end").stdout
+    row = WorkAfterEnd(
+        job_id=1,
+        submit=5,
+        start=6,
+        organization="",
+        account="guest",
+        user="e\x1bve",
+        end=7,
+        processor_seconds=1234,
+    )
+    with (
+        Store.open(steered.url) as store,
+        store.cluster(NAME).transaction() as transaction,
+    ):
+        transaction.save_work_after_end([row], asked_until=7)
+    (found,) = as_json(steered, "history", "--after-end")
+    assert (found["jobs"], found["processor_seconds"]) == (1, 1234)
+    shown = steered.run("history", "--after-end").stdout
+    assert "e\\x1bve" in shown
+    assert shown.splitlines()[-1].split()[1:4] == ["nobody", "1", "1,234"]
 
 
 def test_history_of_writes(steered: CommandLine) -> None:

@@ -35,6 +35,7 @@ GAMES = 5
 
 ACCOUNTS = {"daemon": ("alpha", "gamma", GUESTS), "bin": ("beta",)}
 ENFORCED = "AccountingStorageEnforce=associations,qos,limits"
+KILL_WAIT = "4"
 SCHEDULER = "batch_sched_delay=0,sched_interval=5,bf_interval=2,bf_continue,enable_user_top"
 
 
@@ -45,7 +46,8 @@ def shared(prepared_database: Path) -> Iterator[PrivateSlurm]:
         pytest.skip("only root can act as another user")
     with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
         Path(folder).chmod(0o755)  # users reach slurm.conf and munge there
-        generous = replace(spec(1), extra=SETTINGS | {"SchedulerParameters": SCHEDULER})
+        settings = {"SchedulerParameters": SCHEDULER, "KillWait": KILL_WAIT}
+        generous = replace(spec(1), extra=SETTINGS | settings)
         with PrivateSlurm(Path(folder, "c"), generous, prepared=prepared_database) as slurm:
             slurm.add_accounts(dict.fromkeys((*MEMBERS, GUESTS)))
             for user, accounts in ACCOUNTS.items():
@@ -115,6 +117,49 @@ def test_keep_the_points_of_one_account_under_another(consortium: Consortium) ->
 
 def factor(consortium: Consortium, job: int) -> int | None:
     return consortium.waiting()[job].site_factor
+
+
+def test_work_for_nothing_until_kill_wait_is_over(consortium: Consortium) -> None:
+    clear(consortium.cluster)
+    ignores = "trap '' TERM CONT; [ -n \"$SLURM_RESTART_COUNT\" ] && exit; "
+    computes = "; while :; do :; done"
+    jobs = [
+        _submit_two_processors(consortium, f"{ignores}{ends}{computes}")
+        for ends in ("scancel $SLURM_JOB_ID", "scontrol requeue $SLURM_JOB_ID")
+    ]
+    honest = _submit_two_processors(consortium, "true")
+    with consortium.daemon():
+        consortium.until(
+            lambda: "daemon" in users_after_end(consortium, of=jobs), what="work after both ends"
+        )
+        consortium.await_cycles(1)
+        metrics = consortium.metrics()
+    with consortium.reading() as view:
+        runs = [run for run, _ in view.all_runs() if run.key.job_id in (*jobs, honest)]
+        (found,) = view.users_after_end(0, 2**40, 9)
+    assert all(run.end is not None and run.end - run.begin <= 1 for run in runs if run.end)
+    assert (found.organization, found.jobs) == ("alpha", 2)
+    assert 2 * 2 * 3 <= found.processor_seconds <= 2 * 2 * 30
+    name = "shapleyprio_work_after_end_processor_seconds_total"
+    assert (
+        f'{name}{{cluster="{CLUSTER}",organization="alpha"}} {found.processor_seconds}' in metrics
+    )
+    assert f'{name}{{cluster="{CLUSTER}",organization="beta"}} 0.0' in metrics
+    shown = consortium.succeed("history", "--after-end")
+    assert ["daemon", "alpha", "2", str(found.processor_seconds)] in [
+        line.split()[:4] for line in shown.splitlines()
+    ]
+
+
+def _submit_two_processors(consortium: Consortium, script: str) -> int:
+    words = ("--parsable", "--account=alpha", "--ntasks=2", "--nodes=1", "--output=/dev/null")
+    return int(act(consortium, "sbatch", *words, "--requeue", f"--wrap={script}"))
+
+
+def users_after_end(consortium: Consortium, of: list[int]) -> set[str]:
+    """Users with work after the ends of that many jobs."""
+    with consortium.reading() as view:
+        return {one.user for one in view.users_after_end(0, 2**40, 9) if one.jobs == len(of)}
 
 
 def test_add_to_the_points_of_one_s_jobs_by_scontrol_top(consortium: Consortium) -> None:

@@ -19,6 +19,7 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
 )
 from shapleyprio.slurm.releases import TESTED_RELEASES
+from tests.store.examples import placed_run
 
 RECORDED = Path(__file__).parent / "recorded" / TESTED_RELEASES[-1]
 UP = "*ping*) echo 'Slurmctld(primary) at vm is UP';;"
@@ -144,6 +145,19 @@ def test_records_come_line_by_line(programs: Programs, slurm: CommandLineSlurm) 
     assert first == third
     assert isinstance(second, Malformed)
     assert "-S uts1795245000 -E uts1795246001" in programs.calls("sacct")[0]
+
+
+def test_when_work_ended_is_asked_for_runs_together_with_their_steps(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    steps = (("1", "5", "6", "6"), ("1.batch", "5", "6", "36"), ("1", "3", "4", "4"))
+    programs.install("sacct", "; ".join(emit(*step) for step in steps))
+    runs = [placed_run(1, 6, 6, submit=5)[0], placed_run(2, 6, 7, submit=5)[0]]
+    assert slurm.last_work(runs) == {runs[0].key: 36}
+    (call,) = programs.calls("sacct")
+    assert " -X " not in call
+    assert call.endswith("-j 1,2")
+    assert slurm.last_work([]) == {}
 
 
 def test_times_that_sacct_takes_for_mistakes_are_not_asked(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.fairness.runs import JobRecord, RunKey
 from shapleyprio.slurm import text_config
 from shapleyprio.slurm.associations import Association
 from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
@@ -22,7 +22,7 @@ from shapleyprio.slurm.text import (
     new_delimiter,
     tres,
 )
-from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
+from shapleyprio.slurm.text_accounting import FIELDS, accounting_line, last_ends
 from shapleyprio.slurm.text_associations import (
     StoredAccount,
     coordinators_line,
@@ -250,6 +250,32 @@ def test_a_line_is_quarantined_alike_whatever_its_delimiter_was() -> None:
     assert isinstance(first, Malformed)
     assert first == second
     assert first.text == line(State="?")
+
+
+def test_the_last_end_of_a_runs_steps_is_that_of_its_work() -> None:
+    rows = [
+        ("1", 5, 6, 6),
+        ("1.batch", 5, 6, 36),
+        ("1.extern", 5, 6, 7),
+        ("2", 5, 7, 9),  # requeued: both executions have their steps below them
+        ("2.batch", 5, 7, 39),
+        ("2", 40, 41, 50),
+        ("2.batch", 40, 41, 50),
+        ("2.0", 42, 42, 49),
+        ("3", 5, 6, 9),  # without steps
+        ("4", 5, "Unknown", "Unknown"),
+        ("5", 5, 6, 9),  # a step that goes on
+        ("5.batch", 5, 6, 9),
+        ("5.0", 5, 6, "Unknown"),
+        ("x", 5, 6, 9),
+        ("x.batch", 5, 6, 99),
+    ]
+    lines = ["".join(f"{field}#" for field in row) for row in rows]
+    assert last_ends([*lines, "1.batch#5#6#99"], "#") == {
+        RunKey(1, 5, 6): 36,
+        RunKey(2, 5, 7): 39,
+        RunKey(2, 40, 41): 50,
+    }
 
 
 def test_no_two_calls_have_the_same_delimiter() -> None:
@@ -560,6 +586,7 @@ def test_recorded_priority_settings(release: str) -> None:
     assert (submission.plugins, submission.slurm_user) == (frozenset(), 0)
     assert submission.controller_hosts in {("vm",), ("matrix",)}
     assert text_config.enforces_accounts(config)
+    assert text_config.kill_wait(config) == 2
 
 
 def test_what_looks_at_new_jobs_is_read_in_every_spelling() -> None:

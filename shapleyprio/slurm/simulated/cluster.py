@@ -74,6 +74,7 @@ class SimulatedSlurm:
         malformed: lines to be returned by every `pending` (source squeue) or `records` (others).
         missing_privileges: channel -> what is missing; writing there is refused.
         coordinators_found: what it says of coordinators.
+        works_on: number of a job -> seconds for which its processes ignore that it has ended.
     """
 
     def __init__(self, spec: SimulatedSpec, *, now: int, accounting_delay: int = 0) -> None:
@@ -97,6 +98,7 @@ class SimulatedSlurm:
         self._engine = Engine(self._machines, self._priorities, self._accounting, now)
         self._down: set[DaemonName] = set()
         self._writes_left: int | None = None
+        self.works_on: dict[int, int] = {}
 
     def adapter(self) -> AdapterInUse:
         """Names the simulation."""
@@ -352,6 +354,15 @@ class SimulatedSlurm:
                 if (job.job_id, job.start) == (run.key.job_id, run.key.start):
                     found[run.key] = dict(job.allocation)
         return found
+
+    def last_work(self, runs: Sequence[Run]) -> Mapping[RunKey, int]:
+        """Reads when the last processes of ended runs ended."""
+        self._need("slurmdbd")
+        return {
+            run.key: run.end + self.works_on.get(run.key.job_id, 0)
+            for run in runs
+            if run.end is not None
+        }
 
     def pending(self) -> PendingQueue:
         """Reads the jobs that wait."""

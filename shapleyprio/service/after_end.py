@@ -1,0 +1,103 @@
+"""Counts what runs executed after their end, while Slurm waited for their processes to end.
+
+A job that traps SIGTERM and cancels or requeues itself goes on for KillWait. The ledger goes by the
+end of the run, so nobody pays for that; here it is counted, so that it can be seen whose it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import structlog
+
+from shapleyprio.fairness.runs import Run
+from shapleyprio.fairness.tenure import LEFT_OUT, Tenures
+from shapleyprio.slurm.port import Slurm, SlurmError
+from shapleyprio.store import ClusterStore, WorkAfterEnd
+
+MOST_ASKED = 500
+"""In one cycle Slurm is asked for at most so many runs; one sacct takes as many."""
+
+KNOWN_AFTER_SECONDS = 10
+"""So long after KillWait accounting knows when the last processes ended."""
+
+FIRST_LOOK_BACK_SECONDS = 3600
+"""How far back the first count reaches; Slurm is not asked for runs that had ended earlier."""
+
+SLACK_SECONDS = 2
+"""So long after its end a run may still be cleaned up without having done any work."""
+
+log = structlog.get_logger(__name__)
+
+
+def count_work_after_end(
+    store: ClusterStore, slurm: Slurm, tenures: Tenures, *, t: int, kill_wait: int
+) -> Mapping[str, int]:
+    """Asks Slurm for runs that have ended, once for each, when it knows the last of their work.
+
+    Args:
+        store: has the runs, and gets what is found.
+        slurm: the cluster.
+        tenures: who holds which account.
+        t: second up to which the runs that ended are stored.
+        kill_wait: seconds that Slurm waits for processes to end.
+
+    Returns:
+        organization, NOBODY among them -> processor-seconds that were found.
+    """
+    until = t - kill_wait - KNOWN_AFTER_SECONDS
+    with store.reading() as view:
+        asked = view.asked_for_work_after_end()
+        after = until - FIRST_LOOK_BACK_SECONDS if asked is None else asked
+        runs = view.runs_ended_in(after, until, MOST_ASKED)
+    if not runs:
+        return {}
+    runs, asked_until = _whole_seconds(runs, until)
+    try:
+        ends = slurm.last_work(runs)
+    except SlurmError as failure:  # priorities do not wait for it, the next cycle asks again
+        log.warning("work after the end of jobs is not counted now", why=str(failure))
+        return {}
+    rows = [
+        row
+        for run in runs
+        if run.key in ends and (row := _after_end(run, ends[run.key], tenures)) is not None
+    ]
+    with store.transaction() as transaction:
+        transaction.save_work_after_end(rows, asked_until=asked_until)
+    found: Counter[str] = Counter()
+    for row in rows:
+        found[row.organization] += row.processor_seconds
+    return found
+
+
+def _after_end(run: Run, last: int, tenures: Tenures) -> WorkAfterEnd | None:
+    """Returns what a run executed until its last process had ended, None if that is nothing."""
+    assert run.end is not None
+    organization = tenures.holder("account", run.account, run.end)
+    if organization == LEFT_OUT or last - run.end <= SLACK_SECONDS:
+        return None
+    return WorkAfterEnd(
+        job_id=run.key.job_id,
+        submit=run.key.submit,
+        start=run.key.start,
+        organization=organization,
+        account=run.account,
+        user=run.user,
+        end=run.end,
+        processor_seconds=sum(run.processors.values()) * (last - run.end),
+    )
+
+
+def _whole_seconds(runs: list[Run], until: int) -> tuple[list[Run], int]:
+    """Leaves runs of a last second out that may have more, unless there is no other second.
+
+    Returns:
+        the runs, and up to which end they are all there are.
+    """
+    if len(runs) < MOST_ASKED:
+        return runs, until
+    last = runs[-1].end or 0
+    before = [run for run in runs if run.end != last]
+    return (before, last - 1) if before else (runs, last)
