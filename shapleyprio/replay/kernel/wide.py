@@ -109,10 +109,15 @@ def precedes_wide(
 
     Holds as long as the rounded difference is wrong by less than 2^126.
     """
-    apart = near - best_near
-    if apart > FAR_APART:
-        return False
-    if apart < -FAR_APART:
-        return True
     difference, _ = minus(high, low, best_high, best_low)
+    return is_less(near - best_near, FAR_APART, difference)
+
+
+@inlined
+def is_less(apart: float, far: float, difference: int) -> bool:
+    """Returns whether a difference is negative: roughly, if so far apart, else exactly."""
+    if apart > far:
+        return False
+    if apart < -far:
+        return True
     return difference < 0

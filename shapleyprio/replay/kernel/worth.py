@@ -6,7 +6,7 @@ import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.state import Ints
-from shapleyprio.replay.kernel.wide import add_wide
+from shapleyprio.replay.kernel.wide import add_wide, is_less
 
 FAR_APART = 2.0**62
 """Rounded values that differ by more are compared by them, nearer ones by 64 bits."""
@@ -47,12 +47,7 @@ def precedes(exact: int, rounded: float, best_exact: int, best_rounded: float) -
 
     Holds as long as the rounded difference is wrong by less than 2^62.
     """
-    apart = rounded - best_rounded
-    if apart > FAR_APART:
-        return False
-    if apart < -FAR_APART:
-        return True
-    return exact - best_exact < 0
+    return is_less(rounded - best_rounded, FAR_APART, exact - best_exact)
 
 
 @inlined
