@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from math import inf
 from typing import Protocol
@@ -210,6 +210,15 @@ class _Queue:
         return cls(queue.jobs, incomplete=bool(queue.malformed), failure=None)
 
 
+@dataclass(slots=True)
+class _Chosen:
+    """Jobs of an organization that somebody asks for, by their accounts."""
+
+    accounts: set[str] = field(default_factory=set)
+    waiting: list[PendingJob] = field(default_factory=list)
+    running: int = 0
+
+
 class _Scene:
     """The queue and the standings, read together."""
 
@@ -260,37 +269,34 @@ class _Scene:
         *accounts: str,
     ) -> tuple[OrganizationJobs, ...]:
         """Returns the chosen jobs, and these accounts with or without jobs, by organization."""
-        waiting = [job for job in self._queue.jobs if chosen(job)]
-        running = [run for run in unfinished if chosen(run)]
-        by_organization: dict[str, set[str]] = {}
+        found: defaultdict[str, _Chosen] = defaultdict(_Chosen)
         for account in accounts:
-            by_organization.setdefault(self._holder(account), set()).add(account)
-        jobs: list[PendingJob | Run] = [*waiting, *running]
-        for job in jobs:
-            by_organization.setdefault(self.organization_of(job), set()).add(job.account)
+            found[self._holder(account)].accounts.add(account)
+        for job in filter(chosen, self._queue.jobs):
+            ours = found[self.organization_of(job)]
+            ours.accounts.add(job.account)
+            ours.waiting.append(job)
+        for run in filter(chosen, unfinished):
+            ours = found[self.organization_of(run)]
+            ours.accounts.add(run.account)
+            ours.running += 1
         return tuple(
-            self._organization_jobs(organization, names, waiting, running)
-            for organization, names in sorted(by_organization.items(), key=self._in_order)
+            self._organization_jobs(organization, ours)
+            for organization, ours in sorted(found.items(), key=self._in_order)
         )
 
-    def _organization_jobs(
-        self,
-        organization: str,
-        accounts: set[str],
-        waiting: Sequence[PendingJob],
-        running: Sequence[Run],
-    ) -> OrganizationJobs:
-        jobs = [job for job in waiting if self.organization_of(job) == organization]
+    def _organization_jobs(self, organization: str, ours: _Chosen) -> OrganizationJobs:
+        jobs = ours.waiting
         ready = [job for job in jobs if job.priority > 0]
         next_job = min(ready, key=_in_slurm, default=None)
         ahead, tied_ahead, own_ahead = self.ahead_of(next_job)
         known = self._queue.failure is None
         return OrganizationJobs(
             ranked=self.ranked.get(organization),
-            accounts=tuple(sorted(accounts)),
+            accounts=tuple(sorted(ours.accounts)),
             waiting=len(jobs) if known else None,
             held=len(jobs) - len(ready) if known else None,
-            running=sum(self.organization_of(run) == organization for run in running),
+            running=ours.running,
             oldest=min(jobs, key=_by_age, default=None),
             next_job=next_job,
             ahead=ahead,
@@ -303,7 +309,7 @@ class _Scene:
             return {row.organization: row.pending for row in standings}
         return Counter(self.organization_of(job) for job in self._queue.jobs if job.priority > 0)
 
-    def _in_order(self, entry: tuple[str, set[str]]) -> tuple[int, str]:
+    def _in_order(self, entry: tuple[str, object]) -> tuple[int, str]:
         ranked = self.ranked.get(entry[0])
         return ranked.rank if ranked else len(self.ranked) + 1, entry[0]
 
