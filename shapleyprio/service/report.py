@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import monotonic
 from typing import Self
 
@@ -114,7 +115,7 @@ class StopWatch:
         self._last = now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Observation:
     """The cluster as a cycle found it.
 
@@ -134,7 +135,7 @@ class Observation:
     tenures: Tenures
     t: int
 
-    @property
+    @cached_property
     def left_out(self) -> frozenset[str]:
         """Partitions whose jobs count for nobody."""
         return self.tenures.left_out_partitions(self.t)
@@ -150,9 +151,9 @@ class Observation:
 
     def waiting_jobs(self) -> Mapping[str, int]:
         """Returns organization -> its jobs that wait."""
-        claims = self._claims()
-        return Counter(claims.of(job) for job in self.pending)
+        return Counter(self._claims.of(job) for job in self.pending)
 
+    @cached_property
     def _claims(self) -> Claims:
         return Claims(self.holders(), left_out_partitions=self.left_out)
 
@@ -163,11 +164,10 @@ class Observation:
         """
         if self.tres != "cpu":
             return []
-        claims = self._claims()
         return [
             WaitingJob(
                 job_id=job.job_id,
-                organization=claims.of(job),
+                organization=self._claims.of(job),
                 user=user_in_account(job.user, job.account),
                 release=job.release,
                 limit=job.limit,
