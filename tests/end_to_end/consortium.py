@@ -279,14 +279,13 @@ class Consortium:
         with self.reading() as view:
             return len(view.open_pushes())
 
-    def from_scratch(self) -> str:
+    def from_scratch(self, config: Path | None = None) -> str:
         """Read all of accounting into a new store, write nothing; returns the store's name."""
         name = "from-scratch.db"
         (self.directory / name).unlink(missing_ok=True)
         with Store.open(self.url(name), create=True) as store:
-            Cycle(load_config(self.config_file), self.slurm, store.cluster(CLUSTER)).run(
-                dry_run=True
-            )
+            loaded = load_config(config or self.config_file)
+            Cycle(loaded, self.slurm, store.cluster(CLUSTER)).run(dry_run=True)
         return name
 
     # -- the cluster

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from shapleyprio.cli import main
 
-USED = ("check", "daemon", "db", "explain", "history", "init", "rollback", "status")
+USED = ("check", "daemon", "db", "explain", "history", "init", "ownership", "rollback", "status")
 
 LAZY = (
     "encodings.idna",

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from shapleyprio.fairness.ledger import Ledger, Standing
+from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.fairness.utility import Moments
-from shapleyprio.store import AllocatedRun
 from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, NODES, Consortium, clear
+from tests.end_to_end.ledgers import like_one_read_afresh, stored_ledger
 
 pytestmark = pytest.mark.real_slurm
 
@@ -21,23 +20,6 @@ OWNERS = {node: name for name, nodes in NODES.items() for node in nodes}
 HOLDERS = {name: name for name in MEMBERS} | {GUESTS: NOBODY}
 OVERLAP = "60s"
 """Shorter than what happens below takes, so that what is late must not be missed for good."""
-
-
-def stored_ledger(consortium: Consortium, store: str) -> tuple[Ledger, list[AllocatedRun], int]:
-    """The ledger and the runs of a store, and the second at which they stand."""
-    with consortium.reading(store) as view:
-        watermark = view.watermark()
-        assert watermark is not None
-        ledger = Ledger(
-            watermark.horizon, folded_to=watermark.folded_to, entries=view.ledger_entries()
-        )
-        runs = sorted(view.all_runs(), key=lambda placed: placed[0].key)
-        return ledger, runs, watermark.accounted_to
-
-
-def moments(ledger: Ledger) -> dict[tuple[str, str], Moments]:
-    """What makes two ledgers equal at any time."""
-    return {pair: entry.total for pair, entry in ledger.entries.items() if entry.total != Moments()}
 
 
 def standings_by_hand(consortium: Consortium, t: int) -> dict[str, Standing]:
@@ -74,10 +56,7 @@ def standings_by_hand(consortium: Consortium, t: int) -> dict[str, Standing]:
 def assert_the_ledger_equals_a_read_from_scratch(consortium: Consortium) -> None:
     consortium.await_settled()
     consortium.await_cycles()
-    ledger, runs, t = stored_ledger(consortium, "store.db")
-    afresh, runs_afresh, _ = stored_ledger(consortium, consortium.from_scratch())
-    assert runs == runs_afresh
-    assert moments(ledger) == moments(afresh)
+    ledger, t = like_one_read_afresh(consortium)
 
     standings = ledger.standings(t, EVERYBODY)
     assert standings == standings_by_hand(consortium, t)
@@ -210,10 +189,7 @@ def test_a_mistake_in_the_first_configuration_leaves_no_trace_or_is_repaired_exa
     assert "on record as correction 1" in consortium.succeed(*recount, "--yes")
     consortium.once()
     assert "correction 1, " in consortium.succeed("ownership")
-    ledger, runs, t = stored_ledger(consortium, "store.db")
-    afresh, runs_afresh, _ = stored_ledger(consortium, consortium.from_scratch())
-    assert runs == runs_afresh
-    assert moments(ledger) == moments(afresh)
+    ledger, t = like_one_read_afresh(consortium)
     standings = ledger.standings(t, EVERYBODY)
     assert standings == standings_by_hand(consortium, t)
     assert min(standings["alpha"].contribution, standings["alpha"].utility) > 0

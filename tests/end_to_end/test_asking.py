@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import pwd
 import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +17,9 @@ from shapleyprio.service.inquiries import Inquiry, payload
 from shapleyprio.slurm.access import CommandLineAccess, Rights
 from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.end_to_end import forked
-from tests.end_to_end.consortium import ALL_CPUS, CLUSTER, COMMAND_SECONDS, Consortium
+from tests.end_to_end.consortium import CLUSTER, COMMAND_SECONDS, PATIENCE_SECONDS
+from tests.end_to_end.ledgers import like_one_read_afresh
+from tests.end_to_end.users import COORDINATOR, DAEMON, OPERATOR, OTHER, OWNER, RANKED, Users
 
 pytestmark = [
     pytest.mark.real_slurm,
@@ -29,87 +28,9 @@ pytestmark = [
 
 SPEED = 1
 
-# users that every Debian has; none of them may read what is root's
-OWNER, OTHER, COORDINATOR, OPERATOR, DAEMON = "games", "mail", "lp", "news", "backup"
-
-
-@dataclass
-class Users:
-    """A daemon of its own user, and users who ask it.
-
-    Attributes:
-        own: job of the owner, of account alpha.
-        others: jobs of the other user, of accounts alpha and beta.
-    """
-
-    consortium: Consortium
-    folder: Path
-    own: int = 0
-    others: list[int] = field(default_factory=list)
-    daemon: Any = None
-
-    @property
-    def config(self) -> Path:
-        return self.folder / "etc" / "shapleyprio.toml"
-
-    @property
-    def socket(self) -> str:
-        return f"unix:{self.folder}/run/socket"
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.consortium.metrics_port}"
-
-    def environment(self, **more: str) -> dict[str, str]:
-        return {**self.consortium._environment(), "SHAPLEYPRIO_CONFIG": str(self.config), **more}
-
-    def ask(self, user: str, *words: str, url: str) -> subprocess.CompletedProcess[str]:
-        """A command of that user's, who knows the daemon's address."""
-        environment = self.environment()
-        del environment["SHAPLEYPRIO_CONFIG"]
-        return forked.run([*words, "--url", url], environment, timeout=COMMAND_SECONDS, user=user)
-
-    def as_user(self, user: str, *words: str, stdin: str = "") -> str:
-        """What a program prints that a user runs."""
-        account = pwd.getpwnam(user)
-        done = subprocess.run(
-            words,
-            user=account.pw_uid,
-            group=account.pw_gid,
-            extra_groups=[],
-            cwd="/",
-            env=dict(self.consortium.cluster.environment),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            check=True,
-        )
-        return done.stdout
-
-    def submit(self, user: str, account: str) -> int:
-        words = [f"--account={account}", f"--ntasks={ALL_CPUS}", "--time=10", "--output=/dev/null"]
-        return int(self.as_user(user, "sbatch", "--parsable", *words, "--wrap=sleep 60"))
-
-    def credential(self, user: str, said: str) -> str:
-        socket = self.consortium.cluster.paths.munge_socket
-        return self.as_user(user, "munge", f"--socket={socket}", stdin=said).strip()
-
-    def request(self, target: str, credential: str | None) -> tuple[int, Any]:
-        """Status and answer of a request over the network."""
-        headers = {} if credential is None else {"Authorization": f"Munge {credential}"}
-        port = self.consortium.metrics_port
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=COMMAND_SECONDS)
-        try:
-            connection.request("GET", target, headers=headers)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
-        finally:
-            connection.close()
-
 
 @pytest.fixture(scope="module")
-def users(cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Users]:
+def users(cluster: PrivateSlurm) -> Iterator[Users]:
     """The daemon runs; jobs of two users wait, and Slurm shows nobody the other's."""
     conf = cluster.paths.slurm_conf
     cluster.directory.parent.chmod(0o711)  # the rest of it everybody may read already
@@ -125,66 +46,29 @@ def users(cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> It
         cluster.run(
             "sacctmgr", "-i", "add", "user", user, "account=gamma", "adminlevel=Operator", tail
         )
-    consortium = Consortium(cluster, tmp_path_factory.mktemp("asking"))
     with tempfile.TemporaryDirectory() as folder:
-        users = Users(consortium, Path(folder))
-        process = users.daemon = _daemon(users)
+        users = Users(cluster, Path(folder))
+        users.configure()
+        users.start()
         try:
-            consortium.occupy()
-            users.own = users.submit(OWNER, "alpha")
-            users.others = [users.submit(OTHER, "alpha"), users.submit(OTHER, "beta")]
-
-            def steers() -> bool:
-                assert process.is_alive(), (consortium.directory / "log").read_text()
-                return _points(users) == 3
-
-            consortium.until(steers, what="the daemon to have given points to three jobs")
-            # Slurm has the points before the cycle that gave them is recorded
-            consortium.until(lambda: _ranked(users), what="the daemon to know the ranks")
+            users.occupy()
+            users.await_ranks()
             yield users
         finally:
-            process.terminate()
-            process.join(COMMAND_SECONDS)
-            consortium.close()
-            cluster.run("scancel", *cluster.run("squeue", "-h", "-o", "%A").split())
+            users.stop()
+            users.consortium.close()
+            _end_all_jobs(users)
             conf.write_text(before)
             cluster.run("scontrol", "reconfigure")
             everybody = f"name={OWNER},{OTHER},{COORDINATOR},{OPERATOR},{DAEMON}"
-            consortium.until(lambda: not _waiting(users), what="an empty queue")
             cluster.run("sacctmgr", "-i", "delete", "user", "where", everybody)
 
 
-def _daemon(users: Users) -> Any:
-    """Starts the daemon as packages do: its own user, and nobody else reads what is its own."""
-    owner = pwd.getpwnam(DAEMON)
-    users.folder.chmod(0o755)
-    for name, mode in (("etc", 0o751), ("state", 0o750), ("run", 0o755)):
-        (users.folder / name).mkdir()
-        (users.folder / name).chmod(mode)
-        if name != "etc":
-            os.chown(users.folder / name, owner.pw_uid, owner.pw_gid)
-    users.consortium.configure(file=users.config)
-    text = users.config.read_text()
-    text = text.replace(users.consortium.url(), f"sqlite:///{users.folder}/state/store.db")
-    text = text.replace("[service]", f'[service]\nsocket = "{users.folder}/run/socket"')
-    users.config.write_text(f'[drift]\ninterval = "off"\n{text}')
-    os.chown(users.config, 0, owner.pw_gid)
-    users.config.chmod(0o640)
-    logs = (users.consortium.directory / "out", users.consortium.directory / "log")
-    return forked.start(["daemon"], users.environment(), *logs, user=DAEMON)
-
-
-def _ranked(users: Users) -> bool:
-    return "rank 1 of 3" in users.ask(DAEMON, "explain", str(users.own), url=users.socket).stdout
-
-
-def _points(users: Users) -> int:
-    jobs = users.consortium.waiting().values()
-    return sum(bool(job.site_factor) for job in jobs)
-
-
-def _waiting(users: Users) -> str:
-    return users.consortium.cluster.run("squeue", "-h").strip()
+def _end_all_jobs(users: Users) -> None:
+    cluster = users.consortium.cluster
+    cluster.run("scancel", *cluster.run("squeue", "-h", "-o", "%A").split())
+    empty = "an empty queue"
+    users.consortium.until(lambda: not cluster.run("squeue", "-h").strip(), what=empty)
 
 
 def one_line(done: subprocess.CompletedProcess[str], code: int) -> str:
@@ -302,23 +186,148 @@ def test_rights_are_read_of_the_user_alone(users: Users, monkeypatch: pytest.Mon
     assert authentication.slurm_user == os.getuid()
 
 
-def test_after_stop_and_rollback_nobody_is_led_to_believe_in_the_last_cycle(users: Users) -> None:
-    users.daemon.terminate()
-    users.daemon.join(COMMAND_SECONDS)
-    words = ["explain", str(users.own)]
-    for url in (users.socket, users.address):
-        line = one_line(users.ask(OWNER, *words, url=url), 3)
+def test_from_the_first_dry_run_to_a_users_question_and_the_report_of_the_month(
+    users: Users,
+) -> None:
+    """A journey of an admin, a user and a board, on a Slurm that knows nothing of us."""
+    users.stop()
+    assert users.on_the_head_node("rollback").returncode == 0
+    _end_all_jobs(users)
+    (users.folder / "journey").mkdir()
+    site = Users(users.consortium.cluster, users.folder / "journey")
+    _end_work_of_both(site)
+    site.occupy()
+
+    _try_out(site)
+    try:
+        _start_and_ask(site)
+        _ask_what_another_configuration_would_change(site)
+        _correct_who_owned_what(site)
+    finally:
+        site.stop()
+    _stop_and_roll_back(site)
+    _report_the_month(site)
+
+
+def _end_work_of_both(site: Users) -> None:
+    """A job of each user's, so that there is something to count."""
+    site.submit(OWNER, "alpha", seconds=3)
+    site.submit(OTHER, "beta", seconds=2)
+
+
+def succeeds(done: subprocess.CompletedProcess[str]) -> str:
+    """What a command prints that succeeds."""
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _try_out(site: Users) -> None:
+    """A first dry run with a mistake, which leaves no trace, and one without."""
+    forgotten = [('accounts = ["alpha"]', ""), ('partitions = ["alpha"]', "")]
+    dry_run = ("daemon", "--once", "--dry-run")
+    site.configure(*forgotten)
+    shown = succeeds(site.on_the_head_node(*dry_run))
+    assert "organization alpha owns no node and no account" in shown
+    site.configure()
+    shown = succeeds(site.on_the_head_node(*dry_run))
+    assert "owns no" not in shown
+    assert "3 writes; --verbose lists them" in shown
+    assert not site.consortium.has_store()
+    assert not any(job.site_factor for job in site.consortium.waiting().values())
+
+
+def _start_and_ask(site: Users) -> None:
+    """The real start says what counts; a user asks by munge, and gets no answer about others."""
+    site.start()
+    site.await_ranks()
+    log = site.log()
+    assert "a new ledger is open" in log
+    assert "shapleyprio ownership recount --since DATE" in log
+    answer = succeeds(site.ask(OWNER, "explain", str(site.own), url=site.address))
+    assert answer.startswith(f"Job {site.own} of account alpha waits with priority ")
+    assert RANKED.search(answer)
+    refused = one_line(site.ask(OTHER, "explain", str(site.own), url=site.address), 2)
+    assert refused.startswith(f"shapleyprio: no job {site.own} of user {OTHER} waits")
+
+
+def _ask_what_another_configuration_would_change(site: Users) -> None:
+    """Beside the daemon, which goes on by its own."""
+    given_away = [
+        ('partitions = ["alpha"]', ""),
+        ('partitions = ["beta"]', 'partitions = ["alpha", "beta"]'),
+    ]
+    dry_run = ("daemon", "--once", "--dry-run", "--config")
+    misspelt = str(site.configure(("[push]", "[pusch]"), name="misspelt.toml"))
+    assert "pusch" in one_line(site.on_the_head_node(*dry_run, misspelt), 2)
+    new = str(site.configure(*given_away, name="new.toml"))
+    shown = succeeds(site.on_the_head_node(*dry_run, new))
+    assert "node a1: alpha → beta from now on" in shown
+    assert "against the last cycle in the store" in shown
+    site.consortium.await_cycles()
+    assert holders_of_a1(site) == ["alpha"]
+
+
+def holders_of_a1(site: Users) -> list[str]:
+    tenures = json.loads(succeeds(site.on_the_head_node("ownership", "--json")))["tenures"]
+    return [one["organization"] for one in tenures if one["name"] == "a1"]
+
+
+def _correct_who_owned_what(site: Users) -> None:
+    """Not beside the daemon; then exactly, there and back."""
+    always = ("--since", "always")
+    give = ("ownership", "set", "a1", "beta", *always)
+    recount = ("ownership", "recount", *always)
+    assert "nothing is changed yet" in succeeds(site.on_the_head_node(*give))
+    for correction in (give, recount):
+        assert "stop it first" in one_line(site.on_the_head_node(*correction, "--yes"), 6)
+    site.stop()
+    assert not site.is_steered()
+    site.consortium.await_settled()
+
+    ledger, t = like_one_read_afresh(site.consortium)
+    standings = ledger.standings(t, ("alpha", "beta"))
+    assert min(min(one.contribution, one.utility) for one in standings.values()) > 0
+    assert "on record as correction 1" in succeeds(site.on_the_head_node(*give, "--yes"))
+    assert holders_of_a1(site) == ["beta"]
+    like_one_read_afresh(site.consortium, site.folder / "etc" / "new.toml")
+    assert "on record as correction 2" in succeeds(site.on_the_head_node(*recount, "--yes"))
+    assert holders_of_a1(site) == ["alpha"]
+    again, t = like_one_read_afresh(site.consortium)
+    assert again.standings(t, ("alpha", "beta")) == standings
+    assert "correction 2, " in succeeds(site.on_the_head_node("ownership"))
+
+
+def _stop_and_roll_back(site: Users) -> None:
+    """Nobody is led to believe in the last cycle."""
+    explain = ("explain", str(site.own))
+    for url in (site.socket, site.address):
+        line = one_line(site.ask(OWNER, *explain, url=url), 3)
         assert "does not answer" in line
         assert "if it is stopped, nobody steers" in line
-
-    def on_the_head_node(*command: str) -> subprocess.CompletedProcess[str]:
-        return forked.run(command, users.environment(), timeout=COMMAND_SECONDS, user=DAEMON)
-
-    assert "Nobody steers since" in on_the_head_node("status").stdout
-    assert on_the_head_node("rollback").returncode == 0
-    done = on_the_head_node(*words)
+    assert "Nobody steers since" in site.on_the_head_node("status").stdout
+    assert "3 priorities put back" in succeeds(site.on_the_head_node("rollback"))
+    done = site.on_the_head_node(*explain)
     assert done.returncode == 1, done.stderr
     assert "Nobody steers since" in done.stdout
     assert "Priorities were put back as they were found at" in done.stdout
     assert re.search(r"But in Slurm its site factor is 0 now, not [0-9]+\.", done.stdout)
-    assert on_the_head_node("status").returncode == 1
+    assert site.on_the_head_node("status").returncode == 1
+
+
+def _report_the_month(site: Users) -> None:
+    """Of the month in which the daemon's store was last brought up to date."""
+    with site.consortium.reading() as view:
+        watermark = view.watermark()
+    assert watermark is not None
+    month = datetime.fromtimestamp(watermark.accounted_to, UTC).strftime("%Y-%m")
+    directory = site.folder / "reports"
+    # a report asks no Slurm; what prints a PDF, for half a minute, is not found
+    environment = site.environment(PATH="/nonexistent")
+    words = ["report", "--month", month, "--output", str(directory)]
+    printed = succeeds(forked.run(words, environment, timeout=PATIENCE_SECONDS))
+    name = f"{CLUSTER}-{month}"
+    assert printed.splitlines()[-2:] == [f"{directory}/{name}.{end}" for end in ("html", "json")]
+    assert "Of this month the store holds but " in printed
+    assert "What to keep in mind" in (directory / f"{name}.html").read_text()
+    organizations = json.loads((directory / f"{name}.json").read_text())["organizations"]
+    assert [one["jobs"] for one in organizations] == [1, 1, 0]
