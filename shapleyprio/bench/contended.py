@@ -161,6 +161,21 @@ def collected(
     return found
 
 
+def collected_by_log(
+    logs: Path,
+    names: Collection[str],
+    found_in: Callable[[ContendedWindow], Iterable[tuple[Key, float]]],
+    *,
+    organizations: int,
+    windows: int,
+    bar: Callable[[str, int], Callable[[int], None]],
+) -> Iterator[tuple[LogFile, dict[Key, list[float]]]]:
+    """Yields what is found in windows of each of these logs, as `collected` does."""
+    for log_file, log in real_logs(logs, names):
+        drawn = contended_windows(log, log_file, organizations=organizations, windows=windows)
+        yield log_file, collected(drawn, found_in, show=bar(log_file.name, windows))
+
+
 def mean_unfairness(
     drawn: Iterable[ContendedWindow],
     unfairness_of: Callable[[ContendedWindow], Mapping[str, float]],

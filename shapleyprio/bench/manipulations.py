@@ -15,12 +15,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.bench.contended import (
-    ContendedWindow,
-    collected,
-    contended_windows,
-    real_logs,
-)
+from shapleyprio.bench.contended import ContendedWindow, collected_by_log
 from shapleyprio.bench.measure import Measurement, mean_of
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import measure
@@ -245,12 +240,10 @@ def measure_manipulations(
         by log, presentation and policy the mean gain in seconds per part of the organization's
         own work, and how many of a hundred gain.
     """
-    for log_file, log in real_logs(logs, MEASURED_LOGS):
-        gains = collected(
-            contended_windows(log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS),
-            _gains_in,
-            show=bar(log_file.name, WINDOWS),
-        )
+    by_log = collected_by_log(
+        logs, MEASURED_LOGS, _gains_in, organizations=ORGANIZATIONS, windows=WINDOWS, bar=bar
+    )
+    for log_file, gains in by_log:
         for (presentation, name), found in gains.items():
             what = f"{log_file.name}, {presentation}"
             yield mean_of(name, f"{what}: mean gain", found, unit="s per part")

@@ -7,7 +7,7 @@ import platform
 import shlex
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from time import perf_counter
@@ -148,14 +148,7 @@ def of_runs(
 
 def mean_of(name: str, what: str, values: Sequence[float], *, unit: str) -> Measurement:
     """Returns the mean of several runs."""
-    return Measurement(
-        name=name,
-        what=what,
-        value=fmean(values),
-        unit=unit,
-        runs=len(values),
-        worst=max(values),
-    )
+    return replace(of_runs(name, what, values, unit=unit), value=fmean(values))
 
 
 def _cpu_model(cpuinfo: Path) -> str:

@@ -13,12 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.bench.contended import (
-    ContendedWindow,
-    collected,
-    contended_windows,
-    real_logs,
-)
+from shapleyprio.bench.contended import ContendedWindow, collected_by_log
 from shapleyprio.bench.measure import Measurement, mean_of
 from shapleyprio.replay.policies import COMPARED, LIVE, REFERENCE, run_policy
 from shapleyprio.replay.workload import Workload, jobs_of
@@ -89,12 +84,10 @@ def measure_splitting(
     Yields:
         by log and policy the mean waits of the urgent jobs and of the other organizations' jobs.
     """
-    for log_file, log in real_logs(logs, MEASURED_LOGS):
-        found = collected(
-            contended_windows(log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS),
-            _waits_in,
-            show=bar(log_file.name, WINDOWS),
-        )
+    by_log = collected_by_log(
+        logs, MEASURED_LOGS, _waits_in, organizations=ORGANIZATIONS, windows=WINDOWS, bar=bar
+    )
+    for log_file, found in by_log:
         for (policy, what), values in found.items():
             yield mean_of(policy, f"{log_file.name}, {what}: mean wait", values, unit="s")
 

@@ -215,14 +215,13 @@ def contended_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_contended_log(tmp_path)
     monkeypatch.setattr(contended, "LENGTH", 100)
     monkeypatch.setattr(contended, "CONTENDED", 1)
+    for module in (manipulations, predictors, splitting):
+        monkeypatch.setattr(module, "ORGANIZATIONS", 2)
+        monkeypatch.setattr(module, "WINDOWS", 2)
     return tmp_path
 
 
-def test_manipulations_are_tried_on_contended_windows(
-    contended_logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(manipulations, "ORGANIZATIONS", 2)
-    monkeypatch.setattr(manipulations, "WINDOWS", 2)
+def test_manipulations_are_tried_on_contended_windows(contended_logs: Path) -> None:
     measured = measure("manipulations", "--logs", str(contended_logs))
     found = {(row["what"], row["name"]): row["value"] for row in measured}
     assert {name for _, name in found} == {"directcontr", "fairshare", "live", "live by limits"}
@@ -234,10 +233,8 @@ def test_manipulations_are_tried_on_contended_windows(
 
 
 def test_waits_are_measured_before_and_after_one_organization_becomes_two_members(
-    contended_logs: Path, monkeypatch: pytest.MonkeyPatch
+    contended_logs: Path,
 ) -> None:
-    monkeypatch.setattr(splitting, "ORGANIZATIONS", 2)
-    monkeypatch.setattr(splitting, "WINDOWS", 2)
     measured = measure("splitting", "--logs", str(contended_logs))
     assert [(row["name"], row["what"]) for row in measured] == [
         (policy, f"HPC2N, {whose} jobs, {members}: mean wait")
@@ -251,10 +248,8 @@ def test_waits_are_measured_before_and_after_one_organization_becomes_two_member
 
 
 def test_predictors_are_held_against_each_other_on_the_same_windows(
-    contended_logs: Path, monkeypatch: pytest.MonkeyPatch
+    contended_logs: Path,
 ) -> None:
-    monkeypatch.setattr(predictors, "ORGANIZATIONS", 2)
-    monkeypatch.setattr(predictors, "WINDOWS", 2)
     measured = measure("predictors", "--logs", str(contended_logs))
     names = [row["name"] for row in measured]
     assert names == [*COMPARED, "shapley", *(f"live, {name}" for name in PREDICTORS)]
