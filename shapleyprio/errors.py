@@ -23,6 +23,8 @@ class Remedy(StrEnum):
     DEAL_USERS = "deal_users"
     NAME_PROCESSORS = "name_processors"
     FEWER_CORES = "fewer_cores"
+    PART_OF_LOG = "part_of_log"
+    SECONDS_OF_WINDOW = "seconds_of_window"
 
 
 class ReplayError(Exception):

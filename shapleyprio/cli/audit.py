@@ -16,7 +16,7 @@ from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_
 from shapleyprio.cli.reporting import check_report_packages, report_options, report_parameters
 from shapleyprio.cli.workloads import (
     backfill_without_rigid,
-    log_file,
+    log_files,
     scheduling_options,
     workload_options,
     workload_parameters,
@@ -58,7 +58,7 @@ def command(**options: Any) -> None:
     )
     refuse(backfill_without_rigid(parameters.wide, parameters.backfill))
     refuse_the_same_file(
-        log_file(parameters.workload),
+        *log_files(parameters.workload),
         ("--json", parameters.json_file),
         ("--report", parameters.report.file),
     )

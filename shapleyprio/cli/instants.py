@@ -20,17 +20,30 @@ def instant(text: str) -> int:
     if text == ALWAYS:
         return BEGINNING
     try:
+        return max(BEGINNING, int(moment(text).astimezone(UTC).timestamp()))
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{error} or {ALWAYS}") from None
+
+
+def moment(text: str) -> datetime:
+    """Returns a date's begin, or a date and time; without a time zone unless the text has one.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
         if len(text) == len("2026-01-01"):
-            moment = datetime.combine(date.fromisoformat(text), time())
-        else:
-            moment = datetime.fromisoformat(text)
-        return max(BEGINNING, int(moment.astimezone(UTC).timestamp()))
-    except (ValueError, OverflowError):
+            return datetime.combine(date.fromisoformat(text), time())
+        return datetime.fromisoformat(text)
+    except ValueError:
         raise ValueError(
             f"{text!r} is no date; expected one such as 2026-01-31, '2026-01-31 14:02', "
-            f"2026-01-31T14:02:00+01:00 or {ALWAYS}"
+            "2026-01-31T14:02:00+01:00"
         ) from None
 
+
+MOMENT = Parsed("date", moment)
+"""The type of an option that takes a date, or a date and time, of a time zone that others say."""
 
 INSTANT = Parsed("date", instant)
 """The type of an option that takes a date, a date and time, or "always"."""

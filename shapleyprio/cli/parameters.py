@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,17 @@ class WorkloadParameters:
     """Which jobs to take; None where an option was left out.
 
     Attributes:
-        log: file, or URL of a store.
+        log: files, patterns of such, or the URL of a store.
         log_format, fields, time_zone, cluster, strict: how to read it; a format of None is found
             out.
         organizations: file with their tables.
         deal_users, processor_shares, processors: how to deal users and processors out instead.
         seed: of all random draws.
         window: seconds from the log's first release, and length.
+        since, until: releases that are read.
     """
 
-    log: str
+    log: tuple[str, ...]
     log_format: Format | None
     fields: str | None
     time_zone: str | None
@@ -41,6 +43,8 @@ class WorkloadParameters:
     processors: int | None
     seed: int
     window: tuple[int, int] | None
+    since: datetime | None
+    until: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

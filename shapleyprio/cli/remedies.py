@@ -13,6 +13,8 @@ WORKLOAD_REMEDIES: Mapping[Remedy, str] = {
     Remedy.NAME_ORGANIZATIONS: "name the organizations in a file, given with --organizations",
     Remedy.DEAL_USERS: "or have users and processors dealt out with --deal-users",
     Remedy.NAME_PROCESSORS: "say --processors N",
+    Remedy.PART_OF_LOG: "read a part of it with --since and --until",
+    Remedy.SECONDS_OF_WINDOW: "use --window instead of --since and --until",
 }
 """Remedies of commands that make one workload of a log."""
 

@@ -23,7 +23,7 @@ from shapleyprio.cli.refusals import (
     refuse_the_same_file,
     refuse_used_directory,
 )
-from shapleyprio.cli.workloads import log_file, workload_options, workload_parameters
+from shapleyprio.cli.workloads import log_files, workload_options, workload_parameters
 from shapleyprio.config.model import ServiceSection
 from shapleyprio.trial.arms import ARMS, USUAL_ARMS
 
@@ -93,6 +93,6 @@ def trial_parameters(options: dict[str, Any]) -> TrialParameters:
         (len(set(arms)) < len(arms), "the same --arm is named twice"),
     )
     refuse_used_directory("--directory", parameters.directory)
-    refuse_the_same_file(log_file(parameters.workload), ("--json", parameters.json_file))
+    refuse_the_same_file(*log_files(parameters.workload), ("--json", parameters.json_file))
     refuse_missing_directories(("--json", parameters.json_file))
     return parameters

@@ -20,6 +20,7 @@ from shapleyprio.replay.choices import (
 )
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.files import files_of
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.organizations import consortium_by
 from shapleyprio.replay.reading import read_log
@@ -97,13 +98,13 @@ def workload_before(
 def complain(log: Log) -> None:
     """Prints the first malformed lines on standard error."""
     for line in log.malformed[:MALFORMED_SHOWN]:
-        click.echo(f"shapleyprio: {log.source}:{line.number}: {line.reason}", err=True)
+        click.echo(f"shapleyprio: {line.file or log.source}:{line.number}: {line.reason}", err=True)
 
 
 def read(parameters: WorkloadParameters, bar: ProgressBar) -> Log:
     """Reads the log."""
-    file = Path(parameters.log)
-    size = file.stat().st_size if file.is_file() else None
+    files = [Path(file) for file in files_of(parameters.log)]
+    sizes = [file.stat().st_size for file in files if file.is_file()]
     log = read_log(
         parameters.log,
         format=parameters.log_format,
@@ -111,7 +112,9 @@ def read(parameters: WorkloadParameters, bar: ProgressBar) -> Log:
         time_zone=parameters.time_zone or DEFAULT_TIME_ZONE,
         cluster=parameters.cluster,
         strict=parameters.strict,
-        progress=bar("reading", size),
+        since=parameters.since,
+        until=parameters.until,
+        progress=bar("reading", sum(sizes) if len(sizes) == len(files) else None),
     )
     for option, value, wanted in (
         ("--fields", parameters.fields, "sacct"),

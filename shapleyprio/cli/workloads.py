@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from shapleyprio.cli.instants import MOMENT
 from shapleyprio.cli.options import (
     backfill_option,
     cores_option,
@@ -22,6 +23,7 @@ from shapleyprio.cli.options import (
 from shapleyprio.cli.parameters import WorkloadParameters
 from shapleyprio.cli.refusals import refuse
 from shapleyprio.replay.choices import DEFAULT_TIME_ZONE, FORMATS, Backfill, Wide
+from shapleyprio.replay.files import files_of
 
 FOUND_OUT = "auto"
 """The format of a log that is to be found out."""
@@ -34,7 +36,7 @@ def named_format(_context: click.Context, _option: click.Parameter, name: str) -
 
 workload_options = together(
     (
-        click.argument("log"),
+        click.argument("log", nargs=-1, required=True),
         click.option(
             "--organizations",
             type=click.Path(path_type=Path, dir_okay=False),
@@ -63,6 +65,15 @@ workload_options = together(
             "--time-zone", help=f"Time zone of an sacct export.  [default: {DEFAULT_TIME_ZONE}]"
         ),
         click.option("--cluster", help="Which cluster of a store that holds several."),
+        *(
+            click.option(
+                name,
+                type=MOMENT,
+                metavar="DATE",
+                help=f"Read jobs released {when}, a date or date and time of --time-zone.",
+            )
+            for name, when in (("--since", "from then on"), ("--until", "before"))
+        ),
         click.option("--strict", is_flag=True, help="Take a malformed line as an error."),
     )
 )
@@ -102,9 +113,9 @@ def workload_parameters(options: dict[str, Any]) -> WorkloadParameters:
     return parameters
 
 
-def log_file(parameters: WorkloadParameters) -> tuple[str, Path]:
-    """Returns the log, for `refuse_the_same_file`: no result may be written over it."""
-    return "LOG", Path(parameters.log)
+def log_files(parameters: WorkloadParameters) -> tuple[tuple[str, Path], ...]:
+    """Returns the logs, for `refuse_the_same_file`: no result may be written over them."""
+    return tuple(("LOG", Path(file)) for file in files_of(parameters.log))
 
 
 def backfill_without_rigid(wide: Wide, backfill: Backfill) -> tuple[bool, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
@@ -46,7 +46,9 @@ class Column:
     def distinct(self) -> tuple[NDArray[np.int32], list[str]]:
         """Returns for each line the index of its text, and the texts by first appearance."""
         codes, first = _distinct(self.text, self.begin, self.end)
-        return codes, [self.written(line) for line in first.tolist()]
+        text = self.text.data
+        where = zip(self.begin[first].tolist(), self.end[first].tolist(), strict=True)
+        return codes, [str(text[begin:end], "utf-8", "replace") for begin, end in where]
 
     def labels(self, nothing: frozenset[str]) -> Labels:
         """Returns the column as labels.
@@ -60,10 +62,20 @@ class Column:
         renumbered = np.array([numbers.get(text, UNKNOWN) for text in texts], dtype=np.int32)
         return Labels(renumbered[codes], tuple(names))
 
-    def numbers(self, read: Callable[[str], int]) -> NDArray[np.int64]:
-        """Returns the column as numbers, UNREADABLE where `read` raises UnreadableError."""
-        codes, texts = self.distinct()
-        return np.array([_or_unreadable(read, text) for text in texts], dtype=np.int64)[codes]
+    def numbers(self, read: Callable[[str], int], *, plain: int = -1) -> NDArray[np.int64]:
+        """Returns the column as numbers, UNREADABLE where `read` raises UnreadableError.
+
+        Args:
+            read: reads a text.
+            plain: digits that make a number up to that one are this number, which needs no `read`.
+        """
+        found, behind = self.leading_numbers()
+        others = np.flatnonzero((behind != 0) | (found < 0) | (found > plain))
+        if len(others):
+            codes, texts = replace(self, begin=self.begin[others], end=self.end[others]).distinct()
+            numbers = [_or_unreadable(read, text) for text in texts]
+            found[others] = np.array(numbers, dtype=np.int64)[codes]
+        return found
 
     def leading_numbers(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Reads the numbers of at most ten digits that the fields begin with, else UNREADABLE.

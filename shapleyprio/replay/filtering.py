@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.errors import Remedy
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, MalformedLine
+from shapleyprio.replay.workload import parts_of
 
 MALFORMED_KEPT = 100
 """So many malformed lines are kept with their reasons; all are counted."""
@@ -58,6 +60,30 @@ def usable(log: Log) -> Log:
     }
     kept = taken(log, np.flatnonzero(ran & (log.processors > 0)))
     return replace(kept, left_out=counted({**log.left_out, **counts}))
+
+
+def released_in(log: Log, since: int | None, until: int | None) -> Log:
+    """Returns the jobs of a log that were released in a stretch of time.
+
+    Args:
+        log: the log.
+        since: second since the epoch from which on; None for no such bound.
+        until: second before which; None for no such bound.
+
+    Raises:
+        LogError: the log's times have no dates.
+    """
+    if since is None and until is None:
+        return log
+    if log.epoch is None:
+        raise LogError(f"{log.source}: its times have no dates", Remedy.SECONDS_OF_WINDOW)
+    release = log.release + log.epoch
+    inside = release >= (0 if since is None else since)
+    if until is not None:
+        inside &= release < until
+    kept = np.flatnonzero(inside)
+    placed = None if log.placed is None else parts_of(log.placed, kept)
+    return replace(taken(log, kept), placed=placed)
 
 
 def taken(log: Log, kept: NDArray[np.int64]) -> Log:

@@ -44,10 +44,17 @@ class RecordedProcessors:
 
 @dataclass(frozen=True, slots=True, order=True)
 class MalformedLine:
-    """A line that could not be read: its number, counted from 1, and what is wrong with it."""
+    """A line that could not be read.
+
+    Attributes:
+        number: of the line in its file, counted from 1.
+        reason: what is wrong with it.
+        file: which one; empty if the log has only one.
+    """
 
     number: int
     reason: str
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,16 +6,17 @@ Lines are converted column by column; only malformed ones are looked at again, t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from functools import partial
+from functools import lru_cache, partial
+from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapleyprio.fairness.runs import UNFINISHED_STATES
-from shapleyprio.replay.columns import UNREADABLE, Column, split
+from shapleyprio.replay.columns import split
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.filtering import (
     MALFORMED,
@@ -23,10 +24,11 @@ from shapleyprio.replay.filtering import (
     STEPS,
     check_lines,
     taken,
-    usable,
 )
+from shapleyprio.replay.joining import Joiner
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
 from shapleyprio.replay.log import UNKNOWN, Log, MalformedLine
+from shapleyprio.replay.sacct_lines import Lines, Mask, Numbers, Rows
 from shapleyprio.slurm.text import (
     LARGEST_ID,
     NO_TIME,
@@ -64,6 +66,9 @@ ASK = (
     "Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocCPUS,State,Timelimit,NodeList"
 )
 SEPARATOR = "|"
+MOST_DIGITS = 18
+MOST_REMEMBERED, LONGEST_REMEMBERED = 1 << 17, 500
+"""Texts of which it is kept what they mean: the same ones come in every piece of a file."""
 
 _USED = frozenset({*sum(REQUIRED.values(), ()), *LABELS.values(), "state", "timelimit"})
 _KNOWN = frozenset({*XDMOD_FIELDS, *_USED})
@@ -72,62 +77,6 @@ _NO_LIMIT = _NOTHING | {"UNLIMITED", "Partition_Limit", "INVALID"}
 FIRST_LINE = re.compile(rb"\s*([^\n]*)")
 _LIMIT_IN_MINUTES = re.compile(r"[0-9]{1,9}")
 _LIMIT_IN_DAYS = re.compile(r"[0-9]+-[0-9]{1,2}(:[0-9]{2})?")
-
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
-
-class _Lines:
-    """The columns of a file, and what was found wrong with its lines."""
-
-    def __init__(self, columns: dict[str, Column], size: int) -> None:
-        self._columns = columns
-        self._size = size
-        self._faults: list[tuple[Mask, Callable[[int], str]]] = []
-
-    def first_of(self, names: Sequence[str]) -> str | None:
-        """Returns the first of these columns that is there."""
-        return next((name for name in names if name in self._columns), None)
-
-    def column(self, name: str) -> Column:
-        return self._columns[name]
-
-    def numbers(self, name: str, read: Callable[[str], int]) -> Numbers:
-        """Returns a column as numbers; UNKNOWN everywhere if it is missing."""
-        if name not in self._columns:
-            return np.full(self._size, UNKNOWN, dtype=np.int64)
-        column = self._columns[name]
-        numbers = column.numbers(read)
-        self.fault(numbers == UNREADABLE, lambda line: _complaint(read, column.written(line)))
-        return numbers
-
-    def moments(self, name: str, zone: tzinfo) -> Numbers:
-        """Returns a column as seconds since the epoch; UNKNOWN everywhere if it is missing."""
-        if name not in self._columns:
-            return np.full(self._size, UNKNOWN, dtype=np.int64)
-        column = self._columns[name]
-        moments = column.moments(zone)
-        self.fault(
-            moments == UNREADABLE,
-            lambda line: (
-                f"{name}: {column.written(line)[:80]!r} is neither a time such as "
-                "2017-01-31T23:49:29 nor seconds since the epoch"
-            ),
-        )
-        return moments
-
-    def fault(self, lines: Mask, explain: Callable[[int], str]) -> None:
-        """Notes that these lines are malformed; what is noted first explains a line."""
-        self._faults.append((lines, explain))
-
-    def malformed(self) -> Mask:
-        found = np.zeros(self._size, dtype=np.bool_)
-        for lines, _ in self._faults:
-            found |= lines
-        return found
-
-    def reason(self, line: int) -> str:
-        return next(explain(line) for lines, explain in self._faults if lines[line])
 
 
 def read_sacct(
@@ -150,28 +99,150 @@ def read_sacct(
     Raises:
         LogError: a column is missing, a line is malformed if `strict`, or no line can be read.
     """
-    names, begin = _names(text, fields)
-    _check_names(source, names)
-    used = [
-        name if name in _USED and name not in names[:place] else ""
-        for place, name in enumerate(names)
-    ]
-    columns, starts, counts = split(text, begin, SEPARATOR, used, rest=names[-1] == "jobname")
-    lines = _Lines(columns, len(starts))
-    lines.fault(counts != len(names), lambda line: _wrong_count(int(counts[line]), names, begin))
-    job, steps = _jobs(lines)
+    reader = SacctReader(source, fields=fields, zone=zone, strict=strict)
+    reader.read(source, [Piece(text)])
+    return reader.log()
+
+
+def _remembered(read: Callable[[str], int]) -> Callable[[str], int]:
+    remembered = lru_cache(MOST_REMEMBERED)(read)
+    return lambda text: (remembered if len(text) <= LONGEST_REMEMBERED else read)(text)
+
+
+class Piece(NamedTuple):
+    """Whole lines of an export.
+
+    Attributes:
+        text: the lines; those of the first piece of a file are not all blank.
+        numbers: the line of the file where each of them comes from; None if they are the file's
+            own.
+        malformed: what the file has among these lines that cannot be written as such.
+    """
+
+    text: bytes
+    numbers: Sequence[int] | None = None
+    malformed: tuple[MalformedLine, ...] = ()
+
+
+class SacctReader:
+    """Reads exports of sacct as one log, piece by piece.
+
+    Args:
+        source: what they are called together.
+        fields: the columns, where a file's first line does not name them.
+        zone: of the local times in them.
+        strict: a malformed line is an error.
+        several: whether there are several files; records that come twice then count once.
+        since, until: seconds since the epoch; jobs released before the one, or from the other on,
+            are not read any further. None for no such bound.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        *,
+        fields: Sequence[str] = XDMOD_FIELDS,
+        zone: tzinfo = UTC,
+        strict: bool = False,
+        several: bool = False,
+        since: int | None = None,
+        until: int | None = None,
+    ) -> None:
+        self._source = source
+        self._fields = fields
+        self._zone = zone
+        self._strict = strict
+        self._since = since
+        self._until = until
+        self._several = several
+        self._joiner = Joiner(several=several)
+        self._malformed: list[MalformedLine] = []
+
+    def read(self, file: str, pieces: Iterable[Piece], *, separator: str = SEPARATOR) -> None:
+        """Reads one more file.
+
+        Args:
+            file: its name.
+            pieces: its text.
+            separator: what stands between its fields.
+
+        Raises:
+            LogError: a column is missing, a line is malformed if `strict`, or no line can be read.
+        """
+        names: list[str] = []
+        has_header, passed, well_formed = False, 0, 0
+        malformed: list[MalformedLine] = []
+        for text, numbers, odd in pieces:
+            begin = 0
+            if not names:
+                names, begin = _names(text, self._fields, separator)
+                _check_names(file, names)
+                has_header = begin > 0
+            rows = self._rows(text, begin, names, separator)
+            records, keys, bad = _records(file, rows, names, self._zone, has_header=has_header)
+            well_formed += len(records.job) + records.left_out[STEPS]
+            found = [
+                MalformedLine(passed + row if numbers is None else numbers[row - 1], reason)
+                for row, reason in _explained(text, rows.starts, bad, MALFORMED_KEPT)
+            ]
+            malformed = [*malformed, *sorted((*odd, *found))][:MALFORMED_KEPT]
+            self._joiner.add(records, keys)
+            self._joiner.leave_out(MALFORMED, len(odd))
+            passed += text.count(b"\n")
+        check_lines(file, well_formed, tuple(malformed), strict=self._strict)
+        self._malformed += (
+            [replace(line, file=file) for line in malformed] if self._several else malformed
+        )
+
+    def log(self) -> Log:
+        """Returns all that was read."""
+        return self._joiner.joined(self._source, tuple(self._malformed[:MALFORMED_KEPT]))
+
+    def _rows(self, text: bytes, begin: int, names: Sequence[str], separator: str) -> Rows:
+        """Returns the lines of a piece that are wanted."""
+        used = [
+            name if name in _USED and name not in names[:place] else ""
+            for place, name in enumerate(names)
+        ]
+        rows = Rows(*split(text, begin, separator, used, rest=names[-1] == "jobname"))
+        if self._since is None and self._until is None:
+            return rows
+        submit, eligible, start = (
+            rows.columns[name].moments(self._zone)
+            if name in rows.columns
+            else np.full(len(rows.starts), UNKNOWN, dtype=np.int64)
+            for name in ("submit", "eligible", "start")
+        )
+        release = _release(submit, eligible, start)
+        outside = release < (0 if self._since is None else self._since)
+        if self._until is not None:
+            outside |= release >= self._until
+        # what cannot be read is shown wherever it lies
+        return rows.taken(np.flatnonzero(~outside | (release < 0)))
+
+
+def _records(
+    file: str, rows: Rows, names: Sequence[str], zone: tzinfo, *, has_header: bool
+) -> tuple[Log, Numbers, Lines]:
+    """Returns the records of well-formed lines, their keys, and what is wrong with the others."""
+    lines = Lines(rows)
+    lines.fault(
+        rows.counts != len(names),
+        lambda line: _wrong_count(int(rows.counts[line]), names, has_header=has_header),
+    )
+    job, steps, part = _jobs(lines)
     submit, eligible = lines.moments("submit", zone), lines.moments("eligible", zone)
     start, end = lines.moments("start", zone), lines.moments("end", zone)
-    release = np.maximum(submit, eligible)
-    lines.fault(release == UNKNOWN, lambda _: "neither submit nor eligible is known")
-    release = np.where(start == UNKNOWN, release, np.minimum(release, start))
+    lines.fault(
+        np.maximum(submit, eligible) == UNKNOWN, lambda _: "neither submit nor eligible is known"
+    )
     lines.numbers("nodelist", _nodes)
     log = Log(
-        source=source,
+        source=file,
         format="sacct",
         epoch=0,
         job=job,
-        release=release,
+        release=_release(submit, eligible, start),
         start=start,
         processing_time=_processing_time(lines, start, end),
         processors=_processors(lines),
@@ -179,19 +250,23 @@ def read_sacct(
         labels={
             label: lines.column(name).labels(NO_NODES)
             for label, name in LABELS.items()
-            if name in columns
+            if name in rows.columns
         },
     )
-    bad = lines.malformed() & ~steps
-    first_bad = np.flatnonzero(bad)[:MALFORMED_KEPT].tolist()
-    malformed = tuple(_explained(text, starts, lines, first_bad))
-    check_lines(source, int((~bad).sum()), malformed, strict=strict)
-    left_out = {STEPS: int(steps.sum()), MALFORMED: int(bad.sum())}
-    kept = taken(log, np.flatnonzero(~bad & ~steps))
-    return usable(replace(kept, left_out=left_out, malformed=malformed))
+    lines.leave_out(steps)
+    kept = np.flatnonzero(~lines.malformed() & ~steps)
+    left_out = {STEPS: int(steps.sum()), MALFORMED: int(lines.malformed().sum())}
+    keys = np.column_stack((job, part, np.where(submit == UNKNOWN, eligible, submit)))
+    return replace(taken(log, kept), left_out=left_out), keys[kept], lines
 
 
-def _names(text: bytes, fields: Sequence[str]) -> tuple[list[str], int]:
+def _release(submit: Numbers, eligible: Numbers, start: Numbers) -> Numbers:
+    """Returns when jobs could have started at the earliest, which is not after they did."""
+    release: Numbers = np.maximum(submit, eligible)
+    return np.where(start == UNKNOWN, release, np.minimum(release, start))
+
+
+def _names(text: bytes, fields: Sequence[str], separator: str) -> tuple[list[str], int]:
     """Returns the columns' names in small letters, and where the data begin.
 
     A header names at least two known columns, and none of its cells begins with a digit, as the
@@ -199,7 +274,7 @@ def _names(text: bytes, fields: Sequence[str]) -> tuple[list[str], int]:
     """
     first = FIRST_LINE.match(text)
     begin, end = first.span(1) if first else (0, 0)
-    cells = _small(text[begin:end].decode(errors="replace").split(SEPARATOR))
+    cells = _small(text[begin:end].decode(errors="replace").split(separator))
     is_header = len(_KNOWN.intersection(cells)) >= 2 and not any(c[:1].isdigit() for c in cells)
     return (cells, end) if is_header else (_small(fields), 0)
 
@@ -219,17 +294,17 @@ def _check_names(source: str, names: Sequence[str]) -> None:
         raise LogError(f"{source}: no column has {', nor '.join(missing)}; ask for it: {ASK}")
 
 
-def _wrong_count(count: int, names: Sequence[str], begin: int) -> str:
+def _wrong_count(count: int, names: Sequence[str], *, has_header: bool) -> str:
     reason = f"{count} fields instead of {len(names)}"
-    if begin == 0:
+    if not has_header:
         return f"{reason}; name the fields, or let sacct print its header line"
     if count > len(names):
         return f"{reason}; ask sacct for JobName as the last one, for names may hold a separator"
     return reason
 
 
-def _jobs(lines: _Lines) -> tuple[Numbers, Mask]:
-    """Returns the jobs' numbers, and which lines are steps such as ``12.batch``.
+def _jobs(lines: Lines) -> tuple[Numbers, Mask, Numbers]:
+    """Returns the jobs' numbers, which lines are steps such as ``12.batch``, and jobs' parts.
 
     Tasks of arrays (``12_3``) and components of heterogeneous jobs (``12+1``) are jobs.
     """
@@ -239,10 +314,21 @@ def _jobs(lines: _Lines) -> tuple[Numbers, Mask]:
     lines.fault(
         ~proper, lambda line: f"{column.name}: {column.written(line)[:80]!r} is no number of a job"
     )
-    return numbers, proper & column.holds(".")
+    parts = np.zeros(len(numbers), dtype=np.int64)
+    for line in np.flatnonzero(np.isin(behind, list(b"_+"))).tolist():
+        parts[line] = _part(column.written(line))
+    return numbers, proper & column.holds("."), parts
 
 
-def _processing_time(lines: _Lines, start: Numbers, end: Numbers) -> Numbers:
+def _part(job_id: str) -> int:
+    """Returns a number for what follows the number of an array or a heterogeneous job."""
+    which = job_id.lstrip("0123456789")
+    if which[1:].isdigit() and len(which) < MOST_DIGITS:
+        return 2 * int(which[1:]) + (which[0] == "+")
+    return -crc32(which.encode())
+
+
+def _processing_time(lines: Lines, start: Numbers, end: Numbers) -> Numbers:
     """Returns how long ended jobs ran, without suspension if sacct has it; UNKNOWN for others."""
     name = lines.first_of(REQUIRED["how long it ran"])
     if name == "end":
@@ -250,25 +336,26 @@ def _processing_time(lines: _Lines, start: Numbers, end: Numbers) -> Numbers:
         lines.fault(known & (end < start), lambda _: "end: lies before start")
         time = np.where(known, end - start, UNKNOWN)
     else:
-        time = lines.numbers(name or "", _elapsed)
+        time = lines.numbers(name or "", _elapsed, plain=LONGEST)
     unfinished = lines.numbers("state", _is_unfinished) == 1
     if lines.first_of(["end"]):
         unfinished |= end == UNKNOWN
     return np.where(unfinished, UNKNOWN, time)
 
 
-def _processors(lines: _Lines) -> Numbers:
+def _processors(lines: Lines) -> Numbers:
     name = lines.first_of(REQUIRED["its processors"]) or ""
-    return lines.numbers(name, _cpus_of_tres if name == "alloctres" else partial(_cpus, name))
+    read = _cpus_of_tres if name == "alloctres" else partial(_cpus, name)
+    return lines.numbers(name, read, plain=LARGEST_COUNT if name != "alloctres" else -1)
 
 
-def _explained(text: bytes, starts: Numbers, lines: _Lines, rows: list[int]) -> list[MalformedLine]:
-    """Returns the reasons why some lines, in the file's order, are malformed."""
+def _explained(text: bytes, starts: Numbers, lines: Lines, most: int) -> list[tuple[int, str]]:
+    """Returns the numbers of the first malformed lines of a text, and the reasons."""
     found, number, behind = [], 1, 0
-    for row in rows:
+    for row in np.flatnonzero(lines.malformed())[:most].tolist():
         start = int(starts[row])
         number, behind = number + text.count(b"\n", behind, start), start
-        found.append(MalformedLine(number, lines.reason(row)))
+        found.append((number, lines.reason(row)))
     return found
 
 
@@ -278,6 +365,7 @@ def _elapsed(text: str) -> int:
     return whole("elapsed", text, 0, LONGEST) if text.isdigit() else duration("elapsed", text)
 
 
+@_remembered
 def _is_unfinished(text: str) -> int:
     return text.partition(" ")[0] in UNFINISHED_STATES
 
@@ -297,10 +385,12 @@ def _believable(name: str, text: str, processors: int) -> int:
     return processors
 
 
+@_remembered
 def _nodes(text: str) -> int:
     return 0 if text in NO_NODES else len(hosts("nodelist", text))
 
 
+@_remembered
 def _limit(text: str) -> int:
     """Reads ``days-hours:minutes:seconds`` and the shorter ``minutes`` and ``days-hours``."""
     if text in _NO_LIMIT:
@@ -312,11 +402,3 @@ def _limit(text: str) -> int:
     else:
         seconds = duration("timelimit", text)
     return seconds or UNKNOWN
-
-
-def _complaint(read: Callable[[str], int], text: str) -> str:
-    try:
-        read(text)
-    except UnreadableError as error:
-        return str(error)
-    raise AssertionError(text)

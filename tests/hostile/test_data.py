@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import shutil
+import subprocess
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -18,8 +20,9 @@ from shapleyprio.cli import main
 from shapleyprio.config import ConfigError, load_config
 from shapleyprio.config.load import MOST_PROBLEMS
 from shapleyprio.config.values import host_list
+from shapleyprio.errors import Remedy
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.replay import reading
+from shapleyprio.replay import files
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.reading import read_log
 from shapleyprio.service import accounting
@@ -138,11 +141,24 @@ def bomb(repeated: bytes, times: int) -> bytes:
     return b"".join([*(packer.compress(block) for _ in range(times)), packer.flush()])
 
 
+def zstd(text: bytes, *options: str) -> bytes:
+    """What the program zstd makes of a text of unknown length."""
+    if shutil.which("zstd") is None:
+        pytest.skip("there is no program zstd")
+    command = ["zstd", "-qc", *options]
+    return subprocess.run(command, input=text, check=True, capture_output=True).stdout
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
         (lambda: bomb(SWF_LINE, 300), "decompress to more than 100 times as many"),
         (lambda: lzma.compress(SWF_LINE * 5_000_000), "decompress to more than 100 times as many"),
+        (lambda: zstd(SWF_LINE * 5_000_000), "decompress to more than 100 times as many"),
+        (
+            lambda: bomb(b'{"jobs": [%s],' % (b" " * 1000), 300),
+            "decompress to more than 100 times as many",
+        ),
         (lambda: bomb(b"\0", 300), "is not text"),
         (lambda: bomb(b"7", 300), "1: is longer than 1 MiB"),
         (
@@ -151,11 +167,18 @@ def bomb(repeated: bytes, times: int) -> bytes:
             ),
             "takes more than 256 MiB of memory to decompress",
         ),
+        (
+            lambda: zstd(SWF_LINE, "--ultra", "--long=29"),
+            "takes more than 256 MiB of memory to decompress",
+        ),
         (lambda: b"BZh91AY&SY", "is compressed by bzip2, which is not read"),
-        (lambda: b"\x28\xb5\x2f\xfd\x04\x58", "is compressed by zstd, which is not read"),
+        (lambda: b"\x28\xb5\x2f\xfd\x04\x58", "compressed data are damaged or cut short"),
         (lambda: b"PK\x03\x04\x14\x00", "is compressed by zip, which is not read"),
     ],
-    ids=["swf", "xz", "zeros", "one line", "dictionary", "bzip2", "zstd", "zip"],
+    ids=[
+        *("swf", "xz", "zstd", "json", "zeros", "one line", "dictionary", "dictionary of zstd"),
+        *("bzip2", "cut zstd", "zip"),
+    ],
 )
 def test_fill_the_memory_by_a_small_file_that_decompresses_to_a_huge_one(
     tmp_path: Path, content: Callable[[], bytes], complaint: str
@@ -167,14 +190,27 @@ def test_fill_the_memory_by_a_small_file_that_decompresses_to_a_huge_one(
     assert complaint in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("begin", "repeated"),
+    [
+        (b"", SWF_LINE),
+        (SACCT_HEADER, b"7|a|u|1|1|61|60|4|n1\n"),
+        (b'{"jobs": [', b'{"job_id": 7, "time": {"submission": 1}},'),
+        (b"", b"\n"),
+    ],
+    ids=["swf", "sacct", "json", "blank"],
+)
 def test_fill_the_memory_by_a_log_without_an_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: bytes, repeated: bytes
 ) -> None:
-    monkeypatch.setattr(reading, "LARGEST_TEXT", 10 * len(SWF_LINE))
+    monkeypatch.setattr(files, "_BLOCK", 1 << 16)
+    free = iter((1 << 40, 1 << 40, 1 << 28))
+    monkeypatch.setattr(files, "free_memory", lambda: next(free))  # no further than the third time
     log = tmp_path / "log"
-    log.write_bytes(SWF_LINE * 11)
-    with pytest.raises(LogError, match="of text; cut it into several files"):
+    log.write_bytes(begin + repeated * ((5 << 20) // len(repeated)))
+    with pytest.raises(LogError, match="is larger than the memory that is free") as caught:
         read_log(str(log))
+    assert caught.value.remedy is Remedy.PART_OF_LOG
 
 
 @pytest.mark.parametrize(

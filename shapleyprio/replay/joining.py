@@ -1,0 +1,97 @@
+"""Puts the pieces of a log together: of one long file, or of several that overlap.
+
+Slurm's accounting has one record for each number of a job and second of submission. An export of a
+month has the records of all jobs that ran in it, so one that ran at the seam of two months is in
+both, and may have ended in the later one only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.filtering import counted, taken, usable
+from shapleyprio.replay.log import UNKNOWN, Labels, Log, MalformedLine
+
+Numbers = NDArray[np.int64]
+
+COLUMNS = ("job", "release", "start", "processing_time", "processors", "limit")
+REPEATED = "repeated"
+"""Why records are left out that another file has as well."""
+
+_KEYS = "keys"
+
+
+class Joiner:
+    """Takes pieces in their order, and makes one log of them.
+
+    Args:
+        several: whether they come from several files, so that records may come twice.
+    """
+
+    def __init__(self, *, several: bool) -> None:
+        self._several = several
+        self._last: Log | None = None
+        self._columns: dict[str, list[Any]] = {}
+        self._names: dict[str, dict[str, int]] = {}
+        self._left_out: Counter[str] = Counter()
+
+    def add(self, log: Log, keys: Numbers) -> None:
+        """Takes the next piece.
+
+        Args:
+            log: the records of well-formed lines, with the same labels as all other pieces.
+            keys: int64[jobs, 3], what no two records share: the job's number, a digest of what
+                follows it, and the second of submission.
+        """
+        log = log if self._several else usable(log)
+        for name in COLUMNS:
+            self._columns.setdefault(name, []).append(getattr(log, name))
+        for name, labels in log.labels.items():
+            known = self._names.setdefault(name, {})
+            codes = [known.setdefault(text, len(known)) for text in labels.names]
+            renumbered = np.array([*codes, UNKNOWN], dtype=np.int32)[labels.codes]
+            self._columns.setdefault(name, []).append(renumbered)
+        if self._several:
+            self._columns.setdefault(_KEYS, []).append(keys)
+        self._left_out.update(log.left_out)
+        self._last = log
+
+    def leave_out(self, reason: str, count: int) -> None:
+        """Counts records of which a piece has nothing."""
+        self._left_out[reason] += count
+
+    def joined(self, source: str, malformed: tuple[MalformedLine, ...]) -> Log:
+        """Returns the log; each record is in it once, if possible as it was after its end."""
+        assert self._last is not None
+        log = replace(
+            self._last,
+            source=source,
+            labels={
+                name: Labels(self._whole(name), tuple(self._names[name])) for name in self._names
+            },
+            malformed=malformed,
+            left_out=counted(dict(self._left_out)),
+            **{name: self._whole(name) for name in COLUMNS},
+        )
+        if not self._several:
+            return log
+        kept = _of_each_one(self._whole(_KEYS), log.processing_time != UNKNOWN)
+        left_out = {**log.left_out, REPEATED: len(log.job) - len(kept)}
+        return usable(replace(taken(log, kept), left_out=left_out))
+
+    def _whole(self, name: str) -> Any:
+        parts = self._columns.pop(name)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _of_each_one(keys: Numbers, ended: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Returns the place of one of equal rows each, ascending: the last one that has ended."""
+    order = np.lexsort((ended, *keys.T))
+    differs = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    last: NDArray[np.int64] = order[np.append(differs, True)] if len(order) else order
+    return np.sort(last)
