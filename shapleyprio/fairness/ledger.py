@@ -61,6 +61,9 @@ class Ledger:
         horizon: age in seconds from which a part gains nothing more, None for never.
         folded_to: the fold, a time up to which events also count as older than the horizon.
         entries: (organization, owner) -> its moments.
+
+    Attributes:
+        changed: pairs whose moments are other than in `entries` as given, or may be.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Ledger:
         self.horizon = horizon
         self.folded_to = folded_to
         self.entries = entries if entries is not None else {}
+        self.changed: set[tuple[str, str]] = set()
 
     def add(self, allocations: Iterable[Allocation]) -> None:
         """Counts allocations in."""
@@ -171,7 +175,9 @@ class Ledger:
                 entry.folded.add(second, change)
 
     def _entry(self, allocation: Allocation) -> Entry:
-        return self.entries.setdefault((allocation.organization, allocation.owner), Entry())
+        pair = (allocation.organization, allocation.owner)
+        self.changed.add(pair)
+        return self.entries.setdefault(pair, Entry())
 
 
 def _events(allocation: Allocation, processors: int) -> Iterator[tuple[int, int]]:

@@ -24,6 +24,12 @@ CLOCK_TOLERANCE_SECONDS = 300
 KNOWN_AFTER_END_SECONDS = 300
 """MinJobAge as Slurm ships it: for so long the controller knows jobs that have ended."""
 
+LONGEST_CYCLE_SECONDS = 3600
+"""Where more than that lies between two cycles, the clock may have gone ahead."""
+
+LONGEST_STEP_SECONDS = 7 * 86_400
+"""A clock that has gone ahead by more than that is not waited for to come back."""
+
 CHUNK = 5000
 
 MOST_STRANGERS = 20_000
@@ -84,8 +90,9 @@ class OpenLedger:
         opens: second from which parts count, if the store does not hold a ledger yet.
         weight: what counts as a processor.
         sizes: returns node -> its processors, as Slurm has it now.
-        ask_holders: asks Slurm anew who holds what, kind -> name -> organization; called at most
+        ask_holders: says who holds what now, kind -> name -> organization; called at most
             once, when a record names a node or an account that was never heard of.
+        mentioned: runs in the answer that is being accounted, if it takes several transactions.
 
     Attributes:
         is_new: whether the store did not hold a ledger yet.
@@ -101,6 +108,7 @@ class OpenLedger:
         ask_holders: Callable[[], Mapping[Kind, Mapping[str, str]]],
         weight: str = "cpus",
         sizes: Callable[[], Mapping[str, int]] = dict,
+        mentioned: set[RunKey] | None = None,
     ) -> None:
         self._transaction = transaction
         self._sizes = sizes
@@ -110,7 +118,12 @@ class OpenLedger:
         stored = transaction.watermark()
         self.is_new = stored is None
         self.watermark = stored or Watermark(
-            weight=weight, observed_until=opens, opened=opens, pruned_until=opens, horizon=horizon
+            weight=weight,
+            observed_until=opens,
+            sure_until=opens,
+            opened=opens,
+            pruned_until=opens,
+            horizon=horizon,
         )
         if self.watermark.weight != weight:
             raise AccountingError(
@@ -127,22 +140,9 @@ class OpenLedger:
         self.moves: list[Move] = []
         self.latest = self.watermark.accounted_to
         self._strangers = sum(tenure.organization == NOBODY for tenure in self.tenures)
-        self._mentioned: set[RunKey] = set()
+        self._mentioned: set[RunKey] = set() if mentioned is None else mentioned
         self._uncounted: dict[RunKey, Run] = {}
         self._of_several: dict[tuple[str, ...], bool] = {}
-
-    def check_clock(self, now: int) -> None:
-        """Makes sure that the cluster's clock goes forward.
-
-        Raises:
-            ClockError: it is further behind the last cycle than clocks may differ.
-        """
-        behind = self.watermark.accounted_to - now
-        if behind > CLOCK_TOLERANCE_SECONDS:
-            raise ClockError(
-                f"the controller's clock ({now}) is {behind} s behind the last cycle; "
-                "nothing is accounted until it has caught up: set the clock right"
-            )
 
     def observe_holders(self, kind: Kind, holders: Mapping[str, str], second: int) -> None:
         """Takes in who holds which node or account from now on; `moves` has what changed hands.
@@ -271,7 +271,7 @@ class OpenLedger:
         self._transaction.put_runs(changed)
 
     def unmentioned(self) -> list[RunKey]:
-        """Returns the unfinished runs that no record of this transaction mentioned so far."""
+        """Returns the unfinished runs that no record of the answer has mentioned so far."""
         return [
             run.key for run in self._transaction.unfinished_runs() if run.key not in self._mentioned
         ]
@@ -292,11 +292,14 @@ class OpenLedger:
         self.watermark = replace(
             self.watermark,
             observed_until=max(observed_until, self.watermark.observed_until),
+            sure_until=_sure_until(self.watermark, observed_until),
             accounted_to=t,
             folded_to=self.ledger.folded_to,
             horizon=self._horizon,
         )
-        self._transaction.save_ledger_entries(self.ledger.entries)
+        entries, changed = self.ledger.entries, self.ledger.changed
+        self._transaction.save_ledger_entries({pair: entries[pair] for pair in sorted(changed)})
+        changed.clear()
         self._transaction.save_watermark(self.watermark)
         return t
 
@@ -330,7 +333,7 @@ class OpenLedger:
         for key, whole in runs.items():
             old = known.get(key)
             run = self._clipped(self._split_for_good(whole, old and old[0]))
-            if old is None and run.end is not None and run.end <= self.watermark.pruned_until:
+            if old is None and run.end is not None and self._may_be_pruned(run, run.end):
                 self.tally.late += run.end > self.watermark.opened
                 continue
             allocations = self.tenures.allocations(run)
@@ -370,6 +373,19 @@ class OpenLedger:
             owners = {self.tenures.holder("node", node, now) for node in nodes}
             self._of_several[nodes] = len(owners) > 1
         return self._of_several[nodes]
+
+    def _may_be_pruned(self, run: Run, end: int) -> bool:
+        """Returns whether a finished run that is not stored may have counted before.
+
+        A record may be corrected to a later end. What began before others were pruned has been
+        read while these were stored; if it is not stored now, only its start was corrected while
+        another run of the job is.
+        """
+        opened, pruned = self.watermark.opened, self.watermark.pruned_until
+        if end <= pruned:
+            return True
+        began_before = run.key.start < pruned and opened < pruned
+        return began_before and not self._transaction.has_runs_of(run.key.job_id)
 
     def _clipped(self, run: Run) -> Run:
         """Returns the run without what was executed before the ledger was opened."""
@@ -428,6 +444,33 @@ class OpenLedger:
                 "put the old value back, or lengthen it step by step as time passes"
             )
         self.ledger.fold(to, self._transaction.allocations_with_event_between(low, high))
+
+
+def check_clock(watermark: Watermark, now: int) -> None:
+    """Makes sure that the cluster's clock goes forward.
+
+    Raises:
+        ClockError: it is further behind the last cycle than clocks may differ.
+    """
+    behind = watermark.accounted_to - now
+    if behind > CLOCK_TOLERANCE_SECONDS:
+        raise ClockError(
+            f"the controller's clock ({now}) is {behind} s behind the last cycle; "
+            "nothing is accounted until it has caught up: set the clock right"
+        )
+
+
+def _sure_until(watermark: Watermark, observed_until: int) -> int:
+    """Returns up to when accounting surely is complete, even if the clock comes back.
+
+    After a stretch that the clock may have jumped over it takes as long again to be sure, since
+    an outage looks the same.
+    """
+    ahead = observed_until - watermark.observed_until
+    sure = watermark.sure_until
+    if 0 < ahead <= LONGEST_CYCLE_SECONDS:
+        sure = min(observed_until, sure + 2 * ahead)
+    return max(sure, observed_until - LONGEST_STEP_SECONDS)
 
 
 def _last_event(run: Run) -> int:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 
 from shapleyprio.config import Config
-from shapleyprio.config.membership import Membership, claims_of, configured_membership
+from shapleyprio.config.membership import claims_of
 from shapleyprio.estimation.live import LiveEstimates
 from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
-from shapleyprio.fairness.runs import UNFINISHED_STATES, RunKey
+from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service import push, submission
@@ -20,8 +20,7 @@ from shapleyprio.service.accounting import AccountingError, ClockError, OpenLedg
 from shapleyprio.service.after_end import count_work_after_end
 from shapleyprio.service.capacities import note_capacities
 from shapleyprio.service.following import Followers, Foreign, values_after
-from shapleyprio.service.moves import holds_nothing, sentences
-from shapleyprio.service.ownership import holders_in
+from shapleyprio.service.intake import Intake
 from shapleyprio.service.push import Stamp, Wanted
 from shapleyprio.service.report import (
     CycleReport,
@@ -35,7 +34,6 @@ from shapleyprio.service.rollback import plan_rollback
 from shapleyprio.service.urgency import Limits, most_urgent
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
-    Layout,
     Malformed,
     PendingJob,
     Slurm,
@@ -44,20 +42,8 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
 )
 from shapleyprio.slurm.priority import others_can_add
-from shapleyprio.store import ClusterStore, CycleRow, StoreError, Transaction
+from shapleyprio.store import ClusterStore, CycleRow, StoreError
 from shapleyprio.wording import listed, names_shown
-
-CATCH_UP_SECONDS = 86_400
-"""At most this much of unread accounting goes into one transaction."""
-
-MOST_COUNTED = 100
-"""In one cycle Slurm is asked for at most so many runs how many processors they hold where."""
-
-LAYOUT_SECONDS = 600
-"""Nodes, partitions, accounts and weights are read anew this often."""
-
-DEFAULT_OPENING_SECONDS = 30 * 86_400
-"""Where the horizon is unlimited and nothing else is said, the ledger opens this far back."""
 
 
 class UnenforcedAccountsError(SlurmRefusedError):
@@ -108,7 +94,7 @@ class Cycle:
         self._slurm = slurm
         self._store = store
         self._clock = clock
-        self._on_opening = on_opening
+        self._intake = Intake(config, slurm, store, on_opening)
         self._estimates = estimates
         self._channel = CHANNELS[config.push.channel]
         self._table = submission.TableKeeper(
@@ -118,13 +104,8 @@ class Cycle:
             writes=config.push.most_writes, raises_of_user=config.push.most_raises_of_user
         )
         self._rule = RULES[config.fairness.rule]()
-        self._layout: Layout | None = None
-        self._layout_read = 0
-        self._sizes: Mapping[str, int] = {}
-        self._asked_to_count: set[RunKey] = set()
         self._followers = Followers()
         self._foreign = Foreign()
-        self._without_any: list[str] = []
         self._unknown_accounts: frozenset[str] = frozenset()
 
     def run(self, *, dry_run: bool = False) -> CycleReport:
@@ -152,7 +133,7 @@ class Cycle:
     def _steer(self, report: CycleReport, *, dry_run: bool) -> None:
         watch = StopWatch(report)
         push.settle_open(self._store, self._slurm)
-        opened = self._account(report)
+        opened = self._intake.account(report)
         names = [organization.name for organization in self._config.organizations]
         standings = opened.ledger.standings(report.t, names)
         if not dry_run:
@@ -164,7 +145,7 @@ class Cycle:
                 kill_wait=self._known_layout.kill_wait_seconds,
             )
         watch.lap("account")
-        report.slurm_version = self._known_layout.version
+        report.slurm_version = self._intake.layout.version
         report.adapter = self._slurm.adapter()
         self._check_enforcement(dry_run=dry_run)
         observation = self._observe(report, opened)
@@ -213,144 +194,63 @@ class Cycle:
         now = controller.time
         queue = self._slurm.pending()
         known = controller.accounting_backlog == 0 and not queue.malformed
-        waiting = push.live_keys(queue.jobs)
+        live = self._live_keys(push.live_keys(queue.jobs)) if known else None
         with self._store.transaction() as transaction:
             for channel in CHANNELS.values():
-                if known and channel.per_job:
-                    self._prune_managed_values(transaction, channel.name, waiting)
+                if live is not None and channel.per_job:
+                    transaction.prune_managed_values(channel.name, live)
             if known:
                 submission.forget(transaction, queue.jobs)
             transaction.prune_history(
                 now - self._config.service.keep_history,
                 pushes_before=now - self._config.service.keep_pushes,
             )
-            return self._open(transaction, now).prune(
-                overlap=max(self._overlap, self._config.service.keep_runs)
+            service = self._config.service
+            return self._intake.open(transaction, now).prune(
+                overlap=max(service.overlap, service.keep_runs)
             )
 
-    def _prune_managed_values(
-        self, transaction: Transaction, channel: str, waiting: set[str]
-    ) -> None:
-        """Forgets jobs that have ended; one that runs or is suspended may be requeued and wait."""
-        live = waiting | {
-            key
-            for run in transaction.unfinished_runs()
-            for key in (str(run.key.job_id), str(run.array_job_id))
-        }
-        missing = [int(key) for key in transaction.managed_values(channel).keys() - live]
+    def _live_keys(self, waiting: set[str]) -> set[str] | None:
+        """Returns the keys of jobs that have not ended, None if a line of them cannot be read.
+
+        One that runs or is suspended may be requeued and wait.
+        """
+        with self._store.reading() as view:
+            live = waiting | {
+                key
+                for run in view.unfinished_runs()
+                for key in (str(run.key.job_id), str(run.array_job_id))
+            }
+            managed = {
+                key
+                for channel in CHANNELS.values()
+                if channel.per_job
+                for key in view.managed_values(channel.name)
+            }
+        missing = sorted(int(key) for key in managed - live)
         for record in self._slurm.records_of(missing) if missing else ():
             if isinstance(record, Malformed):
-                return
+                return None
             if record.state in UNFINISHED_STATES:
                 live.add(str(record.job_id))
-        transaction.prune_managed_values(channel, live)
-
-    def _account(self, report: CycleReport) -> OpenLedger:
-        """Reads accounting up to now, a day at most in one transaction."""
-        while True:
-            before = self._slurm.controller()
-            complete = before.accounting_backlog == 0
-            with self._store.transaction() as transaction:
-                opened = self._open(transaction, before.time)
-                opened.check_clock(before.time)
-                self._observe_holders(opened, before.time)
-                watermark = opened.watermark
-                until = before.time
-                if complete:
-                    until = min(until, watermark.observed_until + CATCH_UP_SECONDS)
-                caught_up = until == before.time
-                since = max(watermark.opened, watermark.observed_until - self._overlap)
-                opened.ingest(self._slurm.records(since, until), before.time)
-                if caught_up and (unmentioned := opened.unmentioned()):
-                    job_ids = sorted({key.job_id for key in unmentioned})
-                    opened.settle_unfinished(self._slurm.records_of(job_ids), before.time)
-                if caught_up:
-                    self._count_processors(opened)
-                report.t = opened.close(
-                    self._slurm.controller().time,
-                    observed_until=until if complete else watermark.observed_until,
-                )
-                report.tally += opened.tally
-                report.lag_seconds = max(0, report.t - opened.watermark.observed_until)
-            self._log_holders(opened)
-            if opened.is_new:
-                self._on_opening(Opening.of(opened.watermark.opened, opened.tenures))
-            if caught_up:
-                return opened
-
-    def _count_processors(self, opened: OpenLedger) -> None:
-        """Asks Slurm once for each run that it concerns how many processors it holds where."""
-        uncounted = opened.uncounted()
-        asked = [run for run in uncounted if run.key not in self._asked_to_count][:MOST_COUNTED]
-        if asked:
-            opened.count(self._slurm.processors_of(asked))
-        self._asked_to_count.update(run.key for run in asked)
-        self._asked_to_count.intersection_update(run.key for run in uncounted)
-
-    def _open(self, transaction: Transaction, now: int) -> OpenLedger:
-        fairness = self._config.fairness
-        opens = fairness.since
-        if opens is None:
-            opens = now - (fairness.horizon or DEFAULT_OPENING_SECONDS)
-        return OpenLedger(
-            transaction,
-            horizon=fairness.horizon,
-            opens=opens,
-            ask_holders=lambda: holders_in(self._membership(refresh=True, now=now)),
-            weight=fairness.weight,
-            sizes=lambda: self._sizes,
-        )
-
-    @property
-    def _overlap(self) -> int:
-        return self._config.service.overlap
-
-    @property
-    def _known_layout(self) -> Layout:
-        assert self._layout is not None, "the layout is read before records are accounted"
-        return self._layout
+        return live
 
     def _check_enforcement(self, *, dry_run: bool) -> None:
         """Prevents writes into Slurm where users decide what they are computed from.
 
         What is accounted stays, for it is no worse than what Slurm itself keeps.
         """
-        if self._known_layout.enforces_accounts or self._config.slurm.allow_unenforced_accounts:
+        if self._intake.layout.enforces_accounts or self._config.slurm.allow_unenforced_accounts:
             return
         if not dry_run:
             raise UnenforcedAccountsError(f"nothing is written into Slurm: {NOT_ENFORCED}")
         log.warning("without --dry-run nothing would be written into Slurm", why=NOT_ENFORCED)
 
-    def _observe_holders(self, opened: OpenLedger, now: int) -> None:
-        due = now - self._layout_read >= LAYOUT_SECONDS
-        for kind, holders in holders_in(self._membership(refresh=due, now=now)).items():
-            opened.observe_holders(kind, holders, now)
-
-    def _log_holders(self, opened: OpenLedger) -> None:
-        """Logs what has changed hands, and once for whom nothing can count."""
-        for sentence in sentences(opened.moves):
-            log.info("changed hands", what=sentence)
-        names = [organization.name for organization in self._config.organizations]
-        without_any = opened.tenures.without_any(names)
-        for name in without_any if without_any != self._without_any else ():
-            log.warning(holds_nothing(name))
-        self._without_any = without_any
-
-    def _membership(self, *, refresh: bool, now: int) -> Membership:
-        if refresh or self._layout is None:
-            self._layout = self._slurm.layout()
-            self._layout_read = now
-            tres = self._config.fairness.tres
-            self._sizes = {
-                name: node.tres.get(tres, 0) for name, node in self._layout.nodes.items()
-            }
-        return configured_membership(self._config, self._layout)
-
     def _observe(self, report: CycleReport, opened: OpenLedger) -> Observation:
         queue = self._slurm.pending()
         nodes = self._slurm.nodes()
-        if nodes.keys() != self._known_layout.nodes.keys():
-            self._layout_read = 0  # the next cycle finds out whose the new ones are
+        if nodes.keys() != self._intake.layout.nodes.keys():
+            self._intake.forget_layout()  # the next cycle finds out whose the new ones are
         self._count_unknown_accounts(report, queue.jobs)
         report.tally.quarantined += len(queue.malformed) + queue.more_malformed
         with self._store.transaction() as transaction:
@@ -372,10 +272,10 @@ class Cycle:
 
         One that has just been added is known in the next cycle.
         """
-        found = self._known_layout.of_unknown_accounts(pending)
+        found = self._intake.layout.of_unknown_accounts(pending)
         report.of_unknown_accounts = sum(found.values())
         if found.keys() - self._unknown_accounts:
-            self._layout_read = 0
+            self._intake.forget_layout()
         if found and found.keys() != self._unknown_accounts:
             log.warning(
                 "waiting jobs of accounts that Slurm's accounting does not know are nobody's",
@@ -392,14 +292,14 @@ class Cycle:
         )
 
     def _points(self, ranking: Ranking) -> dict[str, int]:
-        others = others_can_add(self._known_layout, self._channel.factor)
+        others = others_can_add(self._intake.layout, self._channel.factor)
         order = ranking.order
         return scale(len(order), others, self._config.push.influence).points_of(order)
 
     def _plan(self, report: CycleReport, observation: Observation, wanted: Wanted) -> None:
         stamp = Stamp(report.number, report.t)
         channel = self._channel
-        holders = observation.holders(*self._known_layout.accounts)
+        holders = observation.holders(*self._intake.layout.accounts)
         claims = claims_of(self._config.organizations, holders, observation.left_out)
         targets = channel.targets(self._slurm, observation.pending, claims)
         with self._store.reading() as view:
@@ -410,7 +310,7 @@ class Cycle:
         report.at_submission = submission.found_at(new, given, stamp)
         foreign = push.foreign(channel, targets, managed)
         ours = [target for target in targets if target not in foreign]
-        least = channel.least_asked(lambda: self._known_layout.settings)
+        least = channel.least_asked(lambda: self._intake.layout.settings)
         needed = push.plan(channel, ours, managed, wanted, stamp, given, least)
         others = [other for other in CHANNELS.values() if other is not channel]
         needed += plan_rollback(self._store, self._slurm, others, stamp)
@@ -447,7 +347,7 @@ class Cycle:
         """Writes the table of points first: what is submitted meanwhile goes by the new order."""
         holders = {
             account: tenures.holder("account", account, report.t)
-            for account in self._known_layout.accounts
+            for account in self._intake.layout.accounts
         }
         by_account = {name: points[held] for name, held in holders.items() if held in points}
         if self._table.keep(by_account, report.t, self._slurm_time):

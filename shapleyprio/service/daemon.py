@@ -153,14 +153,17 @@ class Daemon:
                 change()
 
     def run_once(self) -> CycleReport:
-        """Runs one cycle.
+        """Runs one cycle, and prunes the store.
 
         Raises:
             SlurmError, StoreError, AccountingError, LeaseHeldError: it failed; nothing was lost.
         """
         self._lease.renew()
         try:
-            return self._run_cycle()
+            report = self._run_cycle()
+            if self._dry_run is None:
+                self._prune()
+            return report
         finally:
             self._lease.release()
 

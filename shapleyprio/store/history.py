@@ -35,7 +35,9 @@ class HistoryView(Scope):
 
     def cycles(self, since: int = 0, limit: int = 20) -> list[CycleRow]:
         """Returns cycles that started at `since` or later, newest first."""
-        query = select(*columns(cycle)).where(self._here(cycle), cycle.c.started >= since)
+        query = select(*columns(cycle)).where(self._here(cycle))
+        if since:  # or a database may find all cycles by when they started, and then sort them
+            query = query.where(cycle.c.started >= since)
         return self._read(CycleRow, query.order_by(cycle.c.number.desc()).limit(limit))
 
     def missed(self, since: int) -> int:

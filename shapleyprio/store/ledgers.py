@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 
 from shapleyprio.fairness.ledger import Entry
 from shapleyprio.fairness.tenure import Kind, Tenure, Tenures
@@ -48,9 +48,8 @@ class Ledgers(LedgersView):
     """Writes the ledger."""
 
     def save_ledger_entries(self, entries: Mapping[tuple[str, str], Entry]) -> None:
-        """Makes these entries the whole ledger."""
-        self._connection.execute(delete(ledger).where(self._here(ledger)))
-        self._insert(
+        """Stores entries of the ledger, in place of those of the same pairs."""
+        self._replace(
             ledger,
             [
                 {

@@ -24,6 +24,8 @@ class Watermark:
         weight: what counts as a processor in all that is stored.
         opened: first second that counts.
         observed_until: second up to which accounting is known to be complete.
+        sure_until: second up to which it surely is: behind the other, for as long as a step of the
+            clock, where the clock may have gone ahead and come back yet.
         accounted_to: time at which the stored ledger stands; no event in it is later.
         horizon: age in seconds from which a part gains nothing more, None for never.
         folded_to: the fold of the stored ledger.
@@ -33,6 +35,7 @@ class Watermark:
     weight: str = "cpus"
     opened: int
     observed_until: int
+    sure_until: int
     accounted_to: int = 0
     horizon: int | None
     folded_to: int = 0

@@ -44,6 +44,11 @@ class RunsView(Scope):
             )
         return found
 
+    def has_runs_of(self, job_id: int) -> bool:
+        """Returns whether any run of the job is stored."""
+        query = select(run.c.job_id).where(self._here(run), run.c.job_id == job_id).limit(1)
+        return self._connection.execute(query).first() is not None
+
     def unfinished_runs(self) -> list[Run]:
         """Returns all runs without an end, in the order of their keys."""
         rows = self._connection.execute(select(*_RUN).where(self._here(run), run.c.end.is_(None)))

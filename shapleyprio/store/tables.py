@@ -245,6 +245,7 @@ watermark = _table(
     _optional("horizon", _SECOND),
     _required("folded_to", _SECOND),
     _required("pruned_until", _SECOND),
+    Column("sure_until", _SECOND, nullable=False, server_default="0"),
 )
 
 cycle = _table(

@@ -17,19 +17,19 @@ from shapleyprio.service.accounting import (
     ClockError,
     OpenLedger,
     Tally,
+    check_clock,
 )
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.store import Store
+from shapleyprio.store import Store, Transaction
 from tests.fairness.examples import job_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from shapleyprio.fairness.ledger import Standing
+    from shapleyprio.fairness.ledger import Entry, Standing
     from shapleyprio.fairness.runs import JobRecord, Run
     from shapleyprio.fairness.tenure import Kind
-    from shapleyprio.store import Transaction
 
     Line = JobRecord | Malformed
 
@@ -325,11 +325,11 @@ def test_time_never_goes_back_in_the_ledger(ledger: StoredLedger) -> None:
     ledger.cycle(1000, [job_record(start=100, end=160)])
     with ledger.store.cluster(CLUSTER).transaction() as transaction:
         account = ledger.open(transaction)
-        account.check_clock(1000 - CLOCK_TOLERANCE_SECONDS)
+        check_clock(account.watermark, 1000 - CLOCK_TOLERANCE_SECONDS)
         assert account.close(900, observed_until=900) == 1000
         assert account.watermark.observed_until == 1000
         with pytest.raises(ClockError, match="301 s behind"):
-            account.check_clock(1000 - CLOCK_TOLERANCE_SECONDS - 1)
+            check_clock(account.watermark, 1000 - CLOCK_TOLERANCE_SECONDS - 1)
 
 
 def test_no_change_of_hands_lies_after_the_time_at_which_the_ledger_stands(
@@ -628,9 +628,45 @@ def test_a_record_that_comes_only_after_its_run_would_have_been_pruned_is_counte
     ledger.cycle(200, [job_record(1, start=100, end=120)])
     ledger.prune()
     late = job_record(2, start=100, end=150)
-    in_time = job_record(3, start=100, end=151)
-    assert ledger.utility(200, [late, in_time]) == 20 * 50 + worth(100, 151, 200, horizon=50)
+    in_time = job_record(3, start=150, end=151)
+    assert ledger.utility(200, [late, in_time]) == 20 * 50 + worth(150, 151, 200, horizon=50)
     assert (ledger.tally.late, ledger.tally.kept) == (1, 1)
+
+
+def test_a_pruned_run_that_is_corrected_to_a_later_end_counts_once(store: Store) -> None:
+    ledger = StoredLedger(store, horizon=50)
+    ledger.cycle(200, [job_record(start=100, end=120)])
+    ledger.prune()
+    assert ledger.stored() == []
+    assert ledger.utility(200, [job_record(start=100, end=180)]) == 20 * 50
+    assert (ledger.tally.late, ledger.tally.kept) == (1, 0)
+
+
+def test_only_entries_that_changed_are_written(
+    ledger: StoredLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[set[tuple[str, str]]] = []
+    save = Transaction.save_ledger_entries
+
+    def note(rows: Transaction, entries: Mapping[tuple[str, str], Entry]) -> None:
+        written.append(set(entries))
+        save(rows, entries)
+
+    monkeypatch.setattr(Transaction, "save_ledger_entries", note)
+    records = [
+        job_record(1, account="phys", start=100, end=160),
+        job_record(2, account="bio", start=100, end=170),
+    ]
+    ledger.cycle(200, records)
+    ledger.cycle(300, [*records, job_record(3, account="bio", start=200, end=250)])
+    standings = ledger.cycle(300, records)
+    assert written == [
+        {("physics", "physics"), ("biology", "physics")},
+        {("biology", "physics")},
+        set(),
+    ]
+    assert standings["physics"].utility == worth(100, 160, 300)
+    assert standings["biology"].utility == worth(100, 170, 300) + worth(200, 250, 300)
 
 
 @pytest.mark.parametrize("shorter", [1, 10, 49])

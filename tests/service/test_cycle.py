@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import event
@@ -11,14 +14,11 @@ from structlog.testing import capture_logs
 
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.service.accounting import ClockError
-from shapleyprio.service.cycle import (
-    CATCH_UP_SECONDS,
-    LAYOUT_SECONDS,
-    UnenforcedAccountsError,
-)
+from shapleyprio.service.cycle import UnenforcedAccountsError
+from shapleyprio.service.intake import CATCH_UP_SECONDS, LAYOUT_SECONDS
 from shapleyprio.service.status import read_status
 from shapleyprio.slurm.port import Malformed, Node, Partition, SlurmUnavailableError
-from shapleyprio.store import PushState, Store, StoreBusyError, StoreFullError
+from shapleyprio.store import CycleRow, PushState, Store, StoreBusyError, StoreFullError
 from tests.service.consortium import (
     BIOLOGY,
     FIRST,
@@ -32,7 +32,7 @@ from tests.service.consortium import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from shapleyprio.fairness.ledger import Standing
@@ -248,7 +248,9 @@ def test_a_clock_that_goes_back_stops_everything_until_it_has_caught_up(service:
     with pytest.raises(ClockError, match="970 s behind"):
         service.run()
     assert last_cycle(service).outcome == "clock_backwards"
-    assert watermark(service) == before
+    after = watermark(service)
+    assert replace(after, observed_until=before.observed_until) == before
+    assert after.observed_until == before.sure_until
     assert slurm.windows == []
     assert slurm.job(waits).site_factor == 0
     slurm.skew = 0
@@ -271,6 +273,82 @@ def test_a_small_step_backwards_is_tolerated(service: Service) -> None:
         name: row.utility for name, row in before.items()
     }
     assert watermark(service).observed_until == slurm.now
+
+
+@pytest.mark.parametrize("cycles", [1, 3])
+@pytest.mark.parametrize("stopped", [0, 2 * HOUR - 10])
+def test_what_ran_before_a_clock_that_was_ahead_had_caught_up_counts(
+    store: Store, cycles: int, stopped: int
+) -> None:
+    slurm = Cluster()
+    service = Service(
+        slurm, store, config(service={"overlap": "1m"}, fairness={"since": "2027-01-15T08:00:00Z"})
+    )
+    for _ in range(3):
+        slurm.wait(30)
+        service.run()
+    slurm.submit("physics", processors=4, processing_time=600, partition="pb")
+    slurm.skew = 2 * HOUR
+    for _ in range(cycles):
+        slurm.wait(30)
+        service.run()
+    slurm.skew = 0
+    slurm.submit("biology", processors=4, processing_time=600, partition="pb")
+    slurm.wait(1300 + stopped)
+    if stopped:
+        service.restart()
+    with suppress(ClockError):
+        service.run()
+    slurm.wait(HOUR * 2)
+    t = service.run().t
+    worth = Counter({"physics": 0, "biology": 0})
+    for record in slurm.records(NOW, t):
+        assert not isinstance(record, Malformed)
+        if record.start is not None and record.end is not None:
+            parts = range(record.start, record.end)
+            worth[record.account] += 4 * sum(t - part for part in parts)
+    assert min(worth.values()) > 0
+    assert {name: row.utility for name, row in values_at(service, t).items()} == worth
+
+
+def test_no_transaction_is_open_while_slurm_answers(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm = Cluster()
+    service = Service(slurm, store)
+    asked: set[str] = set()
+    gone = False
+
+    def question(name: str) -> Callable[..., Any]:
+        answer = getattr(slurm, name)
+
+        def asked_while_another_cluster_writes(*arguments: Any) -> Any:
+            asked.add(name)
+            with store.cluster("another").transaction() as rows:
+                rows.save_cycle(CycleRow(number=1, started=0, finished=0, outcome="ok"))
+            return [] if gone and name.startswith("records") else answer(*arguments)
+
+        return asked_while_another_cluster_writes
+
+    questions = {"controller", "records", "records_of", "layout", "pending", "nodes", "write"}
+    for name in questions:
+        monkeypatch.setattr(slurm, name, question(name))
+    whole = slurm.layout()
+    slurm.layout_changes = {
+        "nodes": {name: node for name, node in whole.nodes.items() if name != "b1"},
+        "partitions": {name: part for name, part in whole.partitions.items() if name != "pb"},
+    }
+    slurm.fill("physics", seconds=DAY)
+    slurm.submit("biology", processing_time=9)
+    service.run()
+    slurm.layout_changes = {}
+    slurm.wait(10)
+    service.run()
+    gone = True
+    slurm.wait(10)
+    assert service.run().tally.withdrawn == 1
+    service.cycle.prune()
+    assert asked == questions
 
 
 # -- how far it has come

@@ -20,8 +20,8 @@ from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import CycleReport
 from shapleyprio.service.status import read_status
 from shapleyprio.slurm.port import AdapterInUse, PendingQueue, SlurmUnavailableError
-from shapleyprio.store import Store
-from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS, Cluster, config
+from shapleyprio.store import CycleRow, Store
+from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, NOW, PHYSICS, Cluster, config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -314,6 +314,15 @@ def test_one_cycle_gives_the_lease_back_even_if_it_fails(stage: Stage) -> None:
         stage.daemon.run_once()
     with stage.store.cluster(NAME).reading() as view:
         assert view.lease() is None
+
+
+def test_one_cycle_prunes_as_a_daemon_does(stage: Stage) -> None:
+    ago = CycleRow(number=1, started=NOW - 10**8, finished=NOW - 10**8, outcome="ok")
+    with stage.store.cluster(NAME).transaction() as transaction:
+        transaction.save_cycle(ago)
+    stage.daemon.run_once()
+    with stage.store.cluster(NAME).reading() as view:
+        assert [row.number for row in view.cycles()] == [2]
 
 
 def test_pruning_fails_quietly(stage: Stage) -> None:

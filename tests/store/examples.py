@@ -39,7 +39,7 @@ def placed_run(
 
 
 def watermark(**changes: Any) -> Watermark:
-    values = {"opened": 0, "observed_until": BEGIN, "accounted_to": BEGIN}
+    values = {"opened": 0, "observed_until": BEGIN, "sure_until": BEGIN, "accounted_to": BEGIN}
     return Watermark(**{**values, "horizon": None, "folded_to": 0, "pruned_until": 0, **changes})
 
 

@@ -15,7 +15,7 @@ from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import Allocation
 from shapleyprio.store import AllocatedRun, Store
 from shapleyprio.store.tables import metadata
-from tests.store.examples import BEGIN, placed_run
+from tests.store.examples import BEGIN, cycle, placed_run
 
 if TYPE_CHECKING:
     from typing import Any
@@ -180,3 +180,22 @@ def test_frequent_queries_use_an_index_on_sqlite(store: Store) -> None:
                 whole_table = any(step.startswith(f"SCAN {name}") for name in metadata.tables)
                 assert not whole_table, (statement, step)
                 assert not step.endswith("(cluster=?)"), (statement, step)
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_the_newest_cycles_are_read_from_the_end_and_not_sorted(store: Store) -> None:
+    plans: list[str] = []
+
+    def explain(connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+        if statement.startswith("SELECT"):
+            cursor = connection.connection.cursor()
+            plans.extend(
+                row[-1] for row in cursor.execute(f"EXPLAIN QUERY PLAN {statement}", values)
+            )
+
+    with store.cluster("c").transaction() as rows:
+        rows.save_cycle(cycle(1))
+        event.listen(store._engine, "before_cursor_execute", explain)
+        assert rows.cycles(limit=5) == [cycle(1)]
+        event.remove(store._engine, "before_cursor_execute", explain)
+    assert plans == ["SEARCH cycle USING INDEX sqlite_autoindex_cycle_1 (cluster=?)"]

@@ -134,6 +134,7 @@ def test_renamed_tables_and_columns_keep_their_rows(database: str) -> None:
             assert rows.watermark() == Watermark(
                 opened=BEGIN - 9,
                 observed_until=BEGIN + 1,
+                sure_until=BEGIN + 1,
                 accounted_to=BEGIN + 2,
                 horizon=None,
                 pruned_until=BEGIN - 8,

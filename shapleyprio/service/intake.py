@@ -1,0 +1,320 @@
+"""Takes Slurm's accounting into the ledger: asks Slurm first, then writes in short transactions.
+
+While sacct answers, no transaction is open that others would wait for. Every transaction leaves a
+ledger that is right for the records it has: if the next one never comes, they are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import structlog
+
+from shapleyprio.config import Config
+from shapleyprio.config.membership import configured_membership
+from shapleyprio.fairness.runs import JobRecord, Run, RunKey
+from shapleyprio.service.accounting import (
+    CHUNK,
+    CLOCK_TOLERANCE_SECONDS,
+    OpenLedger,
+    check_clock,
+)
+from shapleyprio.service.moves import holds_nothing, sentences
+from shapleyprio.service.ownership import Holders, holders_in
+from shapleyprio.service.report import CycleReport, Opening
+from shapleyprio.slurm.port import Layout, Malformed, Slurm
+from shapleyprio.store import ClusterStore, Transaction, Watermark, batches
+
+CATCH_UP_SECONDS = 86_400
+"""At most this much of unread accounting is asked for at once."""
+
+MOST_COUNTED = 100
+"""In one cycle Slurm is asked for at most so many runs how many processors they hold where."""
+
+LAYOUT_SECONDS = 600
+"""Nodes, partitions, accounts and weights are read anew this often."""
+
+DEFAULT_OPENING_SECONDS = 30 * 86_400
+"""Where the horizon is unlimited and nothing else is said, the ledger opens this far back."""
+
+log = structlog.get_logger(__name__)
+
+
+class _UnheardOfError(Exception):
+    """Records name a node or an account that Slurm's layout, as read some time ago, lacks."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """One question to accounting, and what has been written of the answer.
+
+    Attributes:
+        asked_at: the controller's clock before the question.
+        mentioned: runs in the answer so far.
+        uncounted: of these, see `OpenLedger.uncounted`.
+        is_begun: whether something was written.
+    """
+
+    asked_at: int
+    mentioned: set[RunKey] = field(default_factory=set)
+    uncounted: list[Run] = field(default_factory=list)
+    is_begun: bool = False
+
+
+class Intake:
+    """Accounts for one cluster.
+
+    Args:
+        config: whose accounts and nodes are whose.
+        slurm: the cluster.
+        store: of the cluster.
+        on_opening: called when the store has got a ledger that it did not have before.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        slurm: Slurm,
+        store: ClusterStore,
+        on_opening: Callable[[Opening], None],
+    ) -> None:
+        self._config = config
+        self._slurm = slurm
+        self._store = store
+        self._on_opening = on_opening
+        self._layout: Layout | None = None
+        self._layout_read = 0
+        self._sizes: Mapping[str, int] = {}
+        self._asked_to_count: set[RunKey] = set()
+        self._has_read = False
+        self._without_any: list[str] = []
+
+    @property
+    def layout(self) -> Layout:
+        """Slurm's nodes, partitions, accounts and weights, as last read."""
+        assert self._layout is not None, "the layout is read before records are accounted"
+        return self._layout
+
+    def forget_layout(self) -> None:
+        """Has the layout read anew by the next cycle."""
+        self._layout_read = 0
+
+    def account(self, report: CycleReport) -> OpenLedger:
+        """Accounts everything up to now, a day at most at once.
+
+        Returns:
+            the ledger as it stands; its transaction has ended.
+
+        Raises:
+            SlurmError: accounting was not read completely; what was written is right.
+            AccountingError: the records or the clock are not as they must be.
+            StoreError: so for the store.
+        """
+        read_until = 0
+        while True:
+            before = self._slurm.controller()
+            now = before.time
+            complete = before.accounting_backlog == 0
+            if self._layout is None or now - self._layout_read >= LAYOUT_SECONDS:
+                self._read_layout(now)
+            watermark = self._trusted_watermark(now)
+            opened_at = self._opens(now) if watermark is None else watermark.opened
+            read_until = max(read_until, self._read_until(watermark, opened_at))
+            until = min(now, read_until + CATCH_UP_SECONDS) if complete else now
+            caught_up = until == now
+            records = self._slurm.records(max(opened_at, read_until - self._overlap), until)
+            reached = until if complete else None
+            opened = self._take_in(records, report, _Round(now), reached, last=caught_up)
+            if caught_up:
+                self._has_read = True
+                return opened
+            read_until = until
+
+    def open(
+        self, transaction: Transaction, now: int, mentioned: set[RunKey] | None = None
+    ) -> OpenLedger:
+        """Opens the ledger, or a new one.
+
+        Args:
+            transaction: to work in.
+            now: the controller's clock.
+            mentioned: see `OpenLedger`.
+        """
+        fairness = self._config.fairness
+        return OpenLedger(
+            transaction,
+            horizon=fairness.horizon,
+            opens=self._opens(now),
+            ask_holders=lambda: self._news_of_holders(now),
+            weight=fairness.weight,
+            sizes=lambda: self._sizes,
+            mentioned=mentioned,
+        )
+
+    def _opens(self, now: int) -> int:
+        fairness = self._config.fairness
+        if fairness.since is not None:
+            return fairness.since
+        return now - (fairness.horizon or DEFAULT_OPENING_SECONDS)
+
+    @property
+    def _overlap(self) -> int:
+        return self._config.service.overlap
+
+    def _read_until(self, watermark: Watermark | None, opened_at: int) -> int:
+        """Returns up to when nothing has to be read again, but for the overlap.
+
+        What was sure before this process was started still is; it did not see the clock since.
+        """
+        if watermark is None:
+            return opened_at
+        return watermark.observed_until if self._has_read else watermark.sure_until
+
+    def _trusted_watermark(self, now: int) -> Watermark | None:
+        """Returns the watermark, set back if the clock has gone ahead and has come back since.
+
+        Raises:
+            ClockError: the clock has come back by more than clocks may differ.
+        """
+        with self._store.reading() as view:
+            watermark = view.watermark()
+        if watermark is None:
+            return None
+        if now < watermark.observed_until - CLOCK_TOLERANCE_SECONDS:
+            sure = max(watermark.opened, min(watermark.sure_until, now))
+            watermark = replace(watermark, observed_until=sure, sure_until=sure)
+            with self._store.transaction() as transaction:
+                transaction.save_watermark(watermark)
+        check_clock(watermark, now)
+        return watermark
+
+    def _take_in(
+        self,
+        records: Iterable[JobRecord | Malformed],
+        report: CycleReport,
+        this: _Round,
+        reached: int | None,
+        *,
+        last: bool,
+    ) -> OpenLedger:
+        """Writes records, some thousands in a transaction, and what has become of missing runs.
+
+        Args:
+            records: as Slurm gives them.
+            report: gets what became of them.
+            this: the question that they answer.
+            reached: second up to which they are complete; None if they are not.
+            last: whether they are all there are up to now.
+        """
+        chunks = batches(records, CHUNK)
+        chunk = next(chunks, [])
+        while (following := next(chunks, None)) is not None:  # read before the lock is taken
+            self._write(report, this, partial(OpenLedger.ingest, records=chunk, now=this.asked_at))
+            chunk = following
+        now = self._slurm.controller().time
+        missing: list[RunKey] = []
+
+        def write_rest(opened: OpenLedger) -> None:
+            opened.ingest(chunk, this.asked_at)
+            missing[:] = opened.unmentioned() if last else []
+
+        opened = self._write(report, this, write_rest, now, lambda: None if missing else reached)
+        if missing:
+            answer = list(self._slurm.records_of(sorted({key.job_id for key in missing})))
+            now = self._slurm.controller().time
+            opened = self._write(
+                report,
+                this,
+                lambda opened: opened.settle_unfinished(answer, this.asked_at),
+                now,
+                lambda: reached,
+            )
+        return self._count_processors(report, this, opened, now) if last else opened
+
+    def _count_processors(
+        self, report: CycleReport, this: _Round, opened: OpenLedger, now: int
+    ) -> OpenLedger:
+        """Asks Slurm once for each run that it concerns how many processors it holds where."""
+        known = self._asked_to_count
+        asked = [run for run in this.uncounted if run.key not in known][:MOST_COUNTED]
+        self._asked_to_count = known & {run.key for run in this.uncounted} | {
+            run.key for run in asked
+        }
+        held = self._slurm.processors_of(asked) if asked else {}
+        if not held:
+            return opened
+        return self._write(report, this, partial(OpenLedger.count, held=held), now)
+
+    def _write(
+        self,
+        report: CycleReport,
+        this: _Round,
+        work: Callable[[OpenLedger], None],
+        now: int | None = None,
+        reached: Callable[[], int | None] = lambda: None,
+    ) -> OpenLedger:
+        """Runs one transaction on the ledger.
+
+        Args:
+            report: gets what it did.
+            this: the question that is being answered.
+            work: what to do; it is done anew, in a transaction of its own, after a failed one.
+            now: the controller's clock after the last record was read, if later than asked.
+            reached: called at the end: second up to which accounting is complete, if it is.
+        """
+        try:
+            opened = self._transact(this, work, now, reached)
+        except _UnheardOfError:
+            self._read_layout(this.asked_at)
+            opened = self._transact(this, work, now, reached)
+        report.t = opened.watermark.accounted_to
+        report.tally += opened.tally
+        report.lag_seconds = max(0, report.t - opened.watermark.observed_until)
+        self._log_holders(opened)
+        if opened.is_new:
+            self._on_opening(Opening.of(opened.watermark.opened, opened.tenures))
+        this.uncounted += opened.uncounted()
+        this.is_begun = True
+        return opened
+
+    def _transact(
+        self,
+        this: _Round,
+        work: Callable[[OpenLedger], None],
+        now: int | None,
+        reached: Callable[[], int | None],
+    ) -> OpenLedger:
+        with self._store.transaction() as transaction:
+            opened = self.open(transaction, this.asked_at, this.mentioned)
+            if not this.is_begun:
+                for kind, names in self._holders().items():
+                    opened.observe_holders(kind, names, this.asked_at)
+            work(opened)
+            opened.close(now or this.asked_at, observed_until=reached() or 0)
+        return opened
+
+    def _news_of_holders(self, now: int) -> Holders:
+        if self._layout_read != now:
+            raise _UnheardOfError
+        return self._holders()
+
+    def _read_layout(self, now: int) -> None:
+        self._layout = self._slurm.layout()
+        self._layout_read = now
+        tres = self._config.fairness.tres
+        self._sizes = {name: node.tres.get(tres, 0) for name, node in self._layout.nodes.items()}
+
+    def _holders(self) -> Holders:
+        return holders_in(configured_membership(self._config, self.layout))
+
+    def _log_holders(self, opened: OpenLedger) -> None:
+        """Logs what has changed hands, and once for whom nothing can count."""
+        for sentence in sentences(opened.moves):
+            log.info("changed hands", what=sentence)
+        names = [organization.name for organization in self._config.organizations]
+        without_any = opened.tenures.without_any(names)
+        for name in without_any if without_any != self._without_any else ():
+            log.warning(holds_nothing(name))
+        self._without_any = without_any
