@@ -38,6 +38,13 @@ def health() -> Dashboard:
                     text=BigValueTextMode.NAME,
                 ),
                 panels.number(
+                    "Daemons that steer",
+                    "One of them, whoever: with a standby, a second daemon answers and does not.",
+                    panels.COUNT,
+                    panels.ONE_IS_GOOD,
+                    Query(f"sum(shapleyprio_leader{{{ALL}}})"),
+                ),
+                panels.number(
                     "Last good cycle",
                     "By the cluster's clock.",
                     panels.MOMENT,

@@ -71,6 +71,7 @@ ALONE = (
 )
 """A twentieth more alone than in the consortium is where the alert begins."""
 
+ONE_IS_GOOD = (Threshold(value=None, color="red"), Threshold(value=1, color="green"))
 NONE_IS_GOOD = (Threshold(value=None, color="green"), Threshold(value=1, color="red"))
 
 CYCLE_DURATION = (

@@ -16,7 +16,7 @@ from shapleyprio.service.report import CycleReport
 from shapleyprio.service.rollback import roll_back
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line import CommandLineSlurm
-from shapleyprio.slurm.port import Connection, Malformed, SlurmError
+from shapleyprio.slurm.port import Connection, Malformed, SlurmError, unchecked
 from shapleyprio.store import ClusterStore, Store
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
@@ -95,10 +95,12 @@ class RotatingSlurm(CommandLineSlurm):
         self.seconds_writing = 0.0
         self._begin = cluster.now() - SOME_SECONDS_AGO
 
-    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+    ) -> Mapping[str, str]:
         """Writes, and notes how long it took."""
         began = time.monotonic()
-        refused = super().write(channel, values)
+        refused = super().write(channel, values, check)
         self.seconds_writing = time.monotonic() - began
         return refused
 

@@ -22,16 +22,16 @@ from shapleyprio.store import ClusterStore, Store, StoreError
 EXIT_CODES: dict[type[Exception], int] = {
     ConfigError: 2,
     SlurmError: 3,
+    LeaseHeldError: 6,
     StoreError: 4,
     AccountingError: 5,
-    LeaseHeldError: 6,
     CorrectionError: 2,
     NothingToExplainError: 2,
     ReplayError: 2,
     OutputError: 2,
     MemoryError: 2,
 }
-"""Errors that end a command with one line -> exit code."""
+"""Errors that end a command with one line -> exit code; the first that fits counts."""
 
 
 def exit_code_of(error: Exception) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import time
@@ -20,6 +21,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fix
 
 from shapleyprio.cli.answering import Answers
 from shapleyprio.cli.common import (
+    EXIT_CODES,
     cluster_of,
     load,
     termination_unwinds,
@@ -38,7 +40,7 @@ from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.daemon import Daemon, DaemonParts
 from shapleyprio.service.dry_run import DryRun, Forecast, rehearse
 from shapleyprio.service.estimate_metrics import EstimateMetrics
-from shapleyprio.service.lease import Lease, lasting
+from shapleyprio.service.lease import Lease
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.moves import called
 from shapleyprio.service.report import Opening
@@ -48,7 +50,7 @@ from shapleyprio.serving.questions import Questions
 from shapleyprio.serving.security import read_security
 from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
-from shapleyprio.store import ClusterStore, Store
+from shapleyprio.store import ClusterStore, Store, StoreError
 from shapleyprio.wording import visible
 
 log = structlog.get_logger(__name__)
@@ -58,6 +60,11 @@ log = structlog.get_logger(__name__)
 @config_option
 @click.option("--once", is_flag=True, help="Run one cycle and exit.")
 @click.option(
+    "--standby",
+    is_flag=True,
+    help="While another daemon steers, wait, and take over when it stops, dies or freezes.",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Show what would be done; write nothing into Slurm or into the store.",
@@ -65,12 +72,21 @@ log = structlog.get_logger(__name__)
 @click.option("--verbose", is_flag=True, help="With --dry-run: list every single write.")
 @json_option
 def command(
-    config_path: Path, *, once: bool, dry_run: bool, verbose: bool, json_file: Path | None
+    config_path: Path,
+    *,
+    once: bool,
+    standby: bool,
+    dry_run: bool,
+    verbose: bool,
+    json_file: Path | None,
 ) -> None:
     """Observe Slurm, rank the organizations and push their priorities, until stopped.
 
     SIGTERM finishes the running cycle and stops; SIGHUP reads the configuration anew and keeps
     the old one if the new one is not good.
+
+    One daemon steers a cluster at a time. Where another one does already, a second one ends with
+    exit code 6, or with --standby waits for its turn.
 
     With --dry-run nothing is changed: the cycles work on a private copy of the store, made under
     TMPDIR and deleted at the end. They need only read the store, and disturb no daemon that
@@ -78,8 +94,7 @@ def command(
     from the last cycle in the store, and how much would be written. With the --config of another
     file it shows what that would change.
     """
-    if not dry_run and (verbose or json_file):
-        raise click.UsageError("--verbose and --json go with --dry-run")
+    _refuse(once=once, standby=standby, dry_run=dry_run, shows=verbose or json_file is not None)
     config = load(config_path)
     _set_up_logging(config)
     if not once:
@@ -102,9 +117,10 @@ def command(
             store = opened.cluster(cluster)
             url = config.store.url
 
+        lease = Lease(store, seconds=config.service.lease)
         metrics = Metrics(cluster)
         estimates = LiveEstimates(
-            store,
+            lease.store,
             EstimationWorker(url, cluster, WORKER),
             EstimateMetrics(cluster, metrics.registry),
             # who runs no second cycle waits for the estimate of the first
@@ -117,11 +133,11 @@ def command(
             if new is not config:  # whose cluster has been asked for above
                 cluster_of(new, adapter)
             if dry_run:
-                return Cycle(new, adapter, store, estimates=estimates)
+                return Cycle(new, adapter, lease.store, estimates=estimates)
             opening = partial(_log_opening, new)
-            return Cycle(new, adapter, store, on_opening=opening, estimates=estimates)
+            return Cycle(new, adapter, lease.store, on_opening=opening, estimates=estimates)
 
-        drift = LiveDrift(store, url, metrics)
+        drift = LiveDrift(lease.store, url, metrics)
         site = Site(
             metrics.registry,
             store,
@@ -138,15 +154,25 @@ def command(
                 make_cycle=make_cycle,
                 metrics=metrics,
                 site=site,
-                lease=Lease(store, seconds=lasting(config.service.poll_interval)),
+                lease=lease,
+                standby=standby,
                 drift=drift,
                 dry_run=dry,
             ),
         )
         if once:
             daemon.run_once()
-        else:
-            daemon.run()
+        elif not daemon.run():
+            stack.close()
+            os._exit(EXIT_CODES[StoreError])  # a thread waits for the store, and would keep us
+
+
+def _refuse(*, once: bool, standby: bool, dry_run: bool, shows: bool) -> None:
+    """Raises an error about options that do not go together."""
+    if shows and not dry_run:
+        raise click.UsageError("--verbose and --json go with --dry-run")
+    if standby and (once or dry_run):
+        raise click.UsageError("--standby goes with neither --once nor --dry-run")
 
 
 def _questions(config: Config, store: ClusterStore, current: Callable[[], Config]) -> Questions:

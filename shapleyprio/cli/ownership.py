@@ -27,7 +27,7 @@ from shapleyprio.config import Config, connect
 from shapleyprio.config.membership import Membership, configured_membership
 from shapleyprio.fairness.tenure import Kind, Tenures
 from shapleyprio.service.dry_run import private_copy
-from shapleyprio.service.lease import SHORTEST_SECONDS, Lease
+from shapleyprio.service.lease import Lease
 from shapleyprio.service.ownership import (
     KINDS,
     CorrectedOwnership,
@@ -157,13 +157,11 @@ def _correct(
         return holders, correct(store, correction)
 
     if yes:
-        with Store.open(config.store.url) as opened:
-            lease = Lease(opened.cluster(cluster), seconds=SHORTEST_SECONDS)
-            lease.renew()
-            try:
-                holders, found = run(opened.cluster(cluster))
-            finally:
-                lease.release()
+        with (
+            Store.open(config.store.url) as opened,
+            Lease(opened.cluster(cluster), seconds=config.service.lease).held() as ours,
+        ):
+            holders, found = run(ours)
     else:
         with termination_unwinds(), private_copy(config.store.url, cluster) as (copy, _):
             holders, found = run(copy)

@@ -18,8 +18,6 @@ from shapleyprio.service.rollback import plan_rollback, roll_back
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.store import Store
 
-LEASE_SECONDS = 300
-
 
 @click.command
 @config_option
@@ -42,12 +40,8 @@ def command(config_path: Path, *, dry_run: bool, json_file: Path | None) -> None
             if write_json(json_file, [asdict(push) for push in plan]):
                 standard_output().print(plan_table(plan))
             return
-        lease = Lease(store, seconds=LEASE_SECONDS)
-        lease.renew()
-        try:
-            counts = roll_back(store, slurm)
-        finally:
-            lease.release()
+        with Lease(store, seconds=config.service.lease).held() as ours:
+            counts = roll_back(ours, slurm)
     if write_json(json_file, asdict(counts)):
         click.echo(
             f"{counts.applied} priorities put back, {counts.unconfirmed} put back unseen "

@@ -21,6 +21,7 @@ from shapleyprio.config.values import (
     Count,
     Influence,
     Instant,
+    LeaseSeconds,
     ListenAddress,
     LogFormat,
     LogLevel,
@@ -173,6 +174,12 @@ class ServiceSection(ConfigSection):
         "Time from one poll for newly submitted and changed jobs to the next. If there are any, a "
         "cycle runs at once and gives them their priority.",
         "5s",
+    )
+    lease: LeaseSeconds = key(
+        "10s",
+        "Time without a sign of life of the daemon that steers after which another one takes over "
+        "(docs/operations.md). It gives five of them in that time, each a write into the store.",
+        "10s",
     )
     overlap: Seconds = key(
         "1h",

@@ -42,6 +42,9 @@ LONGEST_DURATION = 100 * 365 * 86_400
 LONGEST_TIMEOUT = 86_400
 """Seconds; the kernel counts those that somebody waits for a process in 31 bits of milliseconds."""
 
+SHORTEST_LEASE, LONGEST_LEASE = 2, 86_400
+"""Seconds; a process that is only slow is not to be taken for dead."""
+
 LEAST_MEMORY = 2**30
 """Bytes of address space; the packages that replay take two thirds of it for themselves."""
 
@@ -120,6 +123,13 @@ def _timeout(value: object) -> int:
     seconds = _duration(value)
     if seconds > LONGEST_TIMEOUT:
         raise ValueError("no longer than 1d")
+    return seconds
+
+
+def _lease(value: object) -> int:
+    seconds = _duration(value)
+    if not SHORTEST_LEASE <= seconds <= LONGEST_LEASE:
+        raise ValueError("between 2s and 1d")
     return seconds
 
 
@@ -306,6 +316,7 @@ Processors = Annotated[int | None, BeforeValidator(_processors), Kind("a whole n
 Switch = Annotated[bool, BeforeValidator(_boolean), Kind("true or false")]
 Seconds = Annotated[int, BeforeValidator(_duration), Kind("a duration")]
 Timeout = Annotated[int, BeforeValidator(_timeout), Kind("a duration up to 1d")]
+LeaseSeconds = Annotated[int, BeforeValidator(_lease), Kind("a duration from 2s to 1d")]
 SecondsOrUnlimited = Annotated[
     int | None, BeforeValidator(_duration_or_unlimited), Kind('a duration or "unlimited"')
 ]

@@ -9,6 +9,7 @@ CLUSTER = "demo"
 CPUS_PER_NODE = 4
 POLL_SECONDS = 60
 COMMAND_TIMEOUT_SECONDS = 30
+LEASE_SECONDS = 10
 
 DRIFT_SECONDS = 300
 """Seconds between two replays; a few real ones, so that people see the drift change."""
@@ -66,7 +67,7 @@ def write_configuration(directory: Path, *, speed: int, address: str | None = No
     )
     file.write_text(
         f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_TIMEOUT_SECONDS * speed}s"\n'
-        f'\n[service]\npoll_interval = "{POLL_SECONDS}s"\n'
+        f'\n[service]\npoll_interval = "{POLL_SECONDS}s"\nlease = "{LEASE_SECONDS * speed}s"\n'
         f'\n[store]\nurl = "sqlite:///{file.with_name("shapleyprio.db")}"\n'
         f'\n[metrics]\naddress = "{address or "off"}"\n'
         f'\n[drift]\ninterval = "{f"{DRIFT_SECONDS}s" if address else "off"}"\n'

@@ -7,7 +7,7 @@ with the watermark. Reading a record twice, late, corrected or out of order chan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shapleyprio.fairness.ledger import Ledger
@@ -228,13 +228,14 @@ class OpenLedger:
                 self.tally.quarantined += len(aside)
             self._merge(runs, now)
 
-    def settle_unfinished(self, answer: Iterable[JobRecord | Malformed], now: int) -> None:
+    def settle_unfinished(
+        self, asked: Sequence[RunKey], answer: Iterable[JobRecord | Malformed], now: int
+    ) -> None:
         """Accounts the full answer about jobs whose runs the last window did not mention.
 
         An unfinished run that accounting does not know of any more is withdrawn, unless a line
         of the answer could not be read.
         """
-        asked = self.unmentioned()
         quarantined_before = self.tally.quarantined
         self.ingest(answer, now)
         if self.tally.quarantined == quarantined_before:
@@ -448,6 +449,10 @@ class OpenLedger:
 
 def check_clock(watermark: Watermark, now: int) -> None:
     """Makes sure that the cluster's clock goes forward.
+
+    Args:
+        watermark: of the last cycle.
+        now: the cluster's clock.
 
     Raises:
         ClockError: it is further behind the last cycle than clocks may differ.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,12 +96,11 @@ def _is_steered(url: str) -> bool:
     store = Store.open_existing(url)
     if store is None:
         return False
-    now = time.time()
     with store:
         for cluster in store.clusters():
             with store.cluster(cluster).reading() as view:
                 lease = view.lease()
-            if lease is not None and now <= lease.renewed_at + lease.ttl:
+            if lease is not None and lease.is_held and lease.age <= lease.ttl:
                 return True
     return False
 

@@ -21,6 +21,7 @@ from shapleyprio.service.after_end import count_work_after_end
 from shapleyprio.service.capacities import note_capacities
 from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.intake import Intake
+from shapleyprio.service.lease import LeaseHeldError
 from shapleyprio.service.push import Stamp, Wanted
 from shapleyprio.service.report import (
     CycleReport,
@@ -54,6 +55,7 @@ FAILURES: dict[type[Exception], str] = {
     UnenforcedAccountsError: "accounts_not_enforced",
     SlurmUnavailableError: "slurm_unavailable",
     SlurmError: "slurm_refused",
+    LeaseHeldError: "lease_lost",
     StoreError: "store_failed",
     ClockError: "clock_backwards",
     AccountingError: "records_refused",
@@ -118,12 +120,15 @@ class Cycle:
             SlurmError: Slurm is away or refuses; nothing was lost, the next cycle goes on.
             StoreError: so for the store.
             AccountingError: the records or the clock are not as they must be.
+            LeaseHeldError: another process steers the cluster; it goes on.
         """
         started = int(self._clock())
         with self._store.reading() as view:
             report = CycleReport(number=view.next_cycle())
         try:
             self._steer(report, dry_run=dry_run)
+        except LeaseHeldError:  # it is for another process to write down what happens
+            raise
         except Exception as failure:
             self._record(report, started, outcome_of(failure), str(failure) or repr(failure))
             raise
@@ -142,7 +147,7 @@ class Cycle:
                 self._slurm,
                 opened.tenures,
                 t=opened.watermark.observed_until,
-                kill_wait=self._known_layout.kill_wait_seconds,
+                kill_wait=self._intake.layout.kill_wait_seconds,
             )
         watch.lap("account")
         report.slurm_version = self._intake.layout.version
@@ -345,6 +350,7 @@ class Cycle:
 
     def _push(self, report: CycleReport, tenures: Tenures, points: Mapping[str, int]) -> None:
         """Writes the table of points first: what is submitted meanwhile goes by the new order."""
+        self._store.check()
         holders = {
             account: tenures.holder("account", account, report.t)
             for account in self._intake.layout.accounts
@@ -355,7 +361,7 @@ class Cycle:
         submission.note_found(self._store, report.at_submission)
         report.pushed = push.carry_out(self._store, self._slurm, report.planned)
         if self._config.push.touch and not report.pushed.refused + report.pushed.unconfirmed:
-            report.touched = self._followers.touch(self._slurm)
+            report.touched = self._followers.touch(self._slurm, self._store.check)
         self._table.end(self._slurm_time)
 
     def _slurm_time(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Lock
+from threading import Lock, Thread
 from typing import Protocol
 
 import sdnotify
@@ -19,7 +19,7 @@ from shapleyprio.config import Config, ConfigError
 from shapleyprio.drift.live import LiveDrift
 from shapleyprio.service.cycle import FAILURES, Cycle, outcome_of
 from shapleyprio.service.dry_run import DryRun
-from shapleyprio.service.lease import Lease, LeaseHeldError, lasting
+from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import CycleReport
 from shapleyprio.slurm.port import AdapterInUse, SlurmError
@@ -29,6 +29,8 @@ from shapleyprio.wording import visible
 PRUNE_SECONDS = 3600
 FIRST_DRIFT_SECONDS = 60
 SHORTEST_REST = 0.1  # of the poll interval, from the end of a cycle to the next one
+LOST_SECONDS = 8.0
+"""Who stops does not wait any longer for a store that does not answer."""
 REFUSALS: tuple[type[Exception], ...] = (ConfigError, *FAILURES)
 
 log = structlog.get_logger(__name__)
@@ -56,7 +58,8 @@ class DaemonParts:
         make_cycle: builds what runs the cycles from a configuration.
         metrics: updated after every cycle.
         site: where metrics and status are served.
-        lease: keeps a second daemon away from the same cluster; renewed before every cycle.
+        lease: keeps a second daemon away from the same cluster. Cycles work on its `store`.
+        standby: whether to wait where another daemon has the lease, instead of giving up.
         drift: replays the last window now and then, beside the cycles; None for never.
         dry_run: prepares cycles that write nothing into Slurm and shows what they found; None to
             steer. The lease and what `make_cycle` works on are then of its copy of the store.
@@ -67,6 +70,7 @@ class DaemonParts:
     metrics: Metrics
     site: StatusServer
     lease: Lease
+    standby: bool = False
     drift: LiveDrift | None = None
     dry_run: DryRun | None = None
 
@@ -87,8 +91,12 @@ class Daemon:
         self._metrics = parts.metrics
         self._site = parts.site
         self._lease = parts.lease
+        self._standby = parts.standby
         self._drift = parts.drift
         self._dry_run = parts.dry_run
+        self._took_over = False
+        if self._dry_run is None:
+            self._metrics.leads = lambda: self._lease.leads
         self._activity: tuple[int, int] | None = None
         self._slurm_version = ""
         self._adapter: AdapterInUse | None = None
@@ -102,8 +110,13 @@ class Daemon:
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
 
-    def run(self) -> None:
+    def run(self) -> bool:
         """Runs cycles until SIGTERM or SIGINT; SIGHUP reads the configuration anew.
+
+        A daemon that loses its lease waits until it is free again.
+
+        Returns:
+            whether all threads have ended; if not, the store keeps one of them waiting.
 
         Raises:
             LeaseHeldError: another process steers the cluster.
@@ -111,8 +124,9 @@ class Daemon:
             ConfigError: metrics cannot be served as configured.
         """
         signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+        if not self._standby:
+            self._lease.take()
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread is started
-        self._lease.renew()
         self._site.open(self._config)
         self._scheduler.add_job(
             self._cycle_or_log,
@@ -126,21 +140,46 @@ class Daemon:
         self._schedule_drift()
         self._scheduler.start()
         self._notifier.notify("READY=1")
+        if not self._lease.is_ours:
+            log.info("standing by", cluster=self._lease.store.cluster)
+            self._notifier.notify("STATUS=standing by")
+        self._lease.keep(self._lead, self._stand_by)
         while signal.sigwait(signals) == signal.SIGHUP:
             self._scheduler.add_job(self._reload)
         log.info("stopping", after="the running cycle")
         self._notifier.notify("STOPPING=1")
         if self._drift is not None:
             self._drift.stop()
-        self._end_schedule()
+        if not self._end_schedule():
+            log.error("the store does not answer; the running cycle is not waited for")
+            return False
         self._site.close()
         self._lease.release()
+        return True
 
-    def _end_schedule(self) -> None:
-        """Waits for the running cycle, and prevents any other."""
+    def _end_schedule(self) -> bool:
+        """Prevents any other cycle and waits for the running one; returns whether that has ended.
+
+        It is given up when the store has not answered for a while.
+        """
         with self._changing_schedule:
             self._stopping = True
-        self._scheduler.shutdown(wait=True)
+        ending = Thread(target=self._scheduler.shutdown, name="ending", daemon=True)
+        ending.start()
+        while ending.is_alive() and self._lease.silent_seconds < LOST_SECONDS:
+            ending.join(0.1)
+        return not ending.is_alive()
+
+    def _lead(self) -> None:
+        """Begins to steer, as the lease has become ours."""
+        log.info("steering", cluster=self._lease.store.cluster)
+        self._took_over = True
+        self._change_schedule(lambda: self._bring_forward(datetime.now(UTC)))
+
+    def _stand_by(self, lost: LeaseHeldError) -> None:
+        """Steers no more, as another process has taken the lease."""
+        self._fail("lease_lost", lost)
+        log.info("standing by", cluster=self._lease.store.cluster)
 
     def _change_schedule(self, change: Callable[[], object]) -> None:
         """Changes the schedule from within one of its jobs.
@@ -158,24 +197,25 @@ class Daemon:
         Raises:
             SlurmError, StoreError, AccountingError, LeaseHeldError: it failed; nothing was lost.
         """
-        self._lease.renew()
-        try:
+        with self._lease.held():
             report = self._run_cycle()
             if self._dry_run is None:
                 self._prune()
             return report
-        finally:
-            self._lease.release()
 
     def _cycle_or_log(self) -> None:
         """Runs one cycle; what fails in it is logged and counted, and the next one goes on."""
+        if not self._lease.is_ours:
+            return
         began = datetime.now(UTC)
         try:
-            self._lease.renew()
+            if self._took_over:  # what was found out before another daemon steered may not hold
+                self._cycle = self._make_cycle(self._config)
+                self._took_over = False
             self._look_first()
             self._hasten(began, self._run_cycle().seconds_until_reorder)
-        except LeaseHeldError as failure:
-            self._fail("lease_lost", failure)
+        except LeaseHeldError as lost:
+            log.warning("cycle given up", why=str(lost))  # the lease's own thread counts the loss
         except tuple(FAILURES) as failure:
             self._fail(outcome_of(failure), failure)
         except Exception as failure:
@@ -282,6 +322,8 @@ class Daemon:
 
         The site factor of a job can be read only when Slurm's scheduler has seen it.
         """
+        if not self._lease.is_ours:
+            return
         try:
             activity = self._cycle.activity()
         except SlurmError:
@@ -310,9 +352,12 @@ class Daemon:
 
     def _replay_drift(self) -> None:
         assert self._drift is not None
-        self._drift.replay(self._config)
+        if self._lease.is_ours:
+            self._drift.replay(self._config)
 
     def _prune(self) -> None:
+        if not self._lease.is_ours:
+            return
         try:
             pruned = self._cycle.prune()
         except tuple(FAILURES) as failure:
@@ -341,7 +386,7 @@ class Daemon:
             log.error("the new configuration is refused, the old one stays", why=str(failure))
         else:
             before, self._config = self._config, config
-            self._lease.seconds = lasting(config.service.poll_interval)
+            self._lease.seconds = config.service.lease
             self._change_schedule(lambda: self._follow(before))
             log.info("configuration read anew")
         self._notifier.notify("READY=1")

@@ -6,12 +6,12 @@ PriorityCalcPeriod. An update that changes nothing will do: a touch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapleyprio.service.push import Wanted, explains
 from shapleyprio.slurm.channels import Channel, PriorityTarget
-from shapleyprio.slurm.port import PendingJob, Slurm
+from shapleyprio.slurm.port import PendingJob, Slurm, unchecked
 from shapleyprio.store import ManagedValue, NewPush
 
 MOST_TOUCHED = 5_000
@@ -71,11 +71,12 @@ class Followers:
             or not _explained(managed.get(channel.key_of(one.job)), one.shown)
         ]
 
-    def touch(self, slurm: Slurm) -> int:
+    def touch(self, slurm: Slurm, check: Callable[[], None] = unchecked) -> int:
         """Touches jobs that are behind, and returns how many.
 
         Args:
             slurm: where they wait, and what they are to follow stands.
+            check: as the port `Slurm` has it.
 
         Raises:
             SlurmUnavailableError: Slurm went away; the rest follows by itself.
@@ -89,7 +90,7 @@ class Followers:
         }
         if not factors:
             return 0
-        done = factors.keys() - slurm.write("site_factor", factors).keys()
+        done = factors.keys() - slurm.write("site_factor", factors, check).keys()
         self._touched |= {one.job.job_id: one.value for one in due if one.job.target in done}
         return len(done)
 

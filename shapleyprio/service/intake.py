@@ -227,7 +227,7 @@ class Intake:
             opened = self._write(
                 report,
                 this,
-                lambda opened: opened.settle_unfinished(answer, this.asked_at),
+                lambda opened: opened.settle_unfinished(missing, answer, this.asked_at),
                 now,
                 lambda: reached,
             )

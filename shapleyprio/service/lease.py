@@ -1,4 +1,10 @@
-"""One process at a time steers a cluster: a lease in the store."""
+"""One process at a time steers a cluster: a lease in the store, with a token that only grows.
+
+No clock of any host decides. Who wants the lease has to watch it for its length, on a clock that
+nobody sets, without seeing a sign of life. Each transaction of its holder is such a sign, and
+fails once somebody else has the lease. What the holder writes elsewhere it writes within half the
+length of a sign of life that is committed, or gives another one first.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +12,45 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, Thread
 
-from shapleyprio.store import ClusterStore, LeaseRow, StoreError
+import structlog
 
-SHORTEST_SECONDS = 300
+from shapleyprio.store import ClusterStore, LeaseRow, StoreBusyError, StoreError, Transaction
+
+BEATS = 5
+"""Signs of life that a holder gives within the length of its lease."""
+
+WATCH_SECONDS = 1.0
+"""At most so often is a lease looked at that another process has."""
+
+log = structlog.get_logger(__name__)
 
 
-def lasting(poll_interval: int) -> int:
-    """Returns for how many seconds a lease is taken that every cycle renews."""
-    return max(SHORTEST_SECONDS, 3 * poll_interval)
+def running_seconds() -> float:
+    """Returns seconds of a clock that nobody sets and that goes on while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-class LeaseHeldError(Exception):
-    """Another process steers this cluster; the message says which and what to do."""
+class LeaseHeldError(StoreError):
+    """Another process steers this cluster, or this one does no more; the message says which."""
 
 
 class Lease:
     """The right to write into one cluster's Slurm, held by one process at a time.
 
-    A holder that died on this host is succeeded at once, one on another host when its lease has
-    run out.
+    Threads may share it.
 
     Args:
         store: of the cluster, where the lease is kept.
-        seconds: how long it lasts without being renewed.
-        clock: seconds since the epoch.
+        seconds: without a sign of life after which another process may take it.
+        clock: see `running_seconds`.
 
     Attributes:
-        seconds: as above, from the next renewal on.
+        store: the same, whose transactions fail while this process does not have the lease.
+        seconds: as above, from the next time on that it is taken.
     """
 
     def __init__(
@@ -42,62 +58,210 @@ class Lease:
         store: ClusterStore,
         *,
         seconds: int,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = running_seconds,
     ) -> None:
-        self._store = store
+        self.store = store.fenced(self)
         self.seconds = seconds
+        self._plain = store
         self._clock = clock
         self._host = socket.gethostname()
         self._holder = uuid.uuid4().hex
-        self._is_ours = False
+        self._token: int | None = None
+        self._length = seconds
+        self._alive_at = 0.0
+        self._seen: LeaseRow | None = None
+        self._seen_at = 0.0
+        self._renewing = Lock()
+        self._asked_at: float | None = None
+        self._ended = Event()
+        self._beating: Thread | None = None
 
-    def renew(self) -> None:
-        """Takes the lease or makes it last longer.
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process has the lease, as far as it knows."""
+        return self._token is not None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process has the lease for sure: nobody can have taken it yet."""
+        return self._token is not None and self._clock() - self._alive_at < self._length
+
+    @property
+    def silent_seconds(self) -> float:
+        """For how long the store has owed the beating thread an answer; 0 if it owes none."""
+        asked_at = self._asked_at
+        return 0.0 if asked_at is None else self._clock() - asked_at
+
+    # -- the fence
+
+    def begin(self, transaction: Transaction) -> Callable[[], None]:
+        """Gives a sign of life within a transaction, as the protocol `Fence` has it.
 
         Raises:
-            LeaseHeldError: another process has it.
+            LeaseHeldError: the lease is not ours.
+        """
+        began, token = self._clock(), self._token
+        if token is None or not transaction.renew_lease(self._holder, token):
+            self._lose(token)
+            raise self._held(transaction.lease())
+
+        def committed() -> None:
+            if token == self._token:
+                self._alive_at = max(self._alive_at, began)
+
+        return committed
+
+    def check(self) -> None:
+        """Makes sure that nobody else has the lease, without asking the store too often.
+
+        Raises:
+            LeaseHeldError: the lease is not ours.
+            StoreError: the store cannot be asked.
+        """
+        if self._is_fresh():
+            return
+        with self._renewing:
+            if not self._is_fresh():
+                self._renew()
+
+    # -- taking and giving back
+
+    @contextmanager
+    def held(self) -> Iterator[ClusterStore]:
+        """Has the lease within the context, which yields `store`.
+
+        Raises:
+            LeaseHeldError: another process has it and shows signs of life.
             StoreError: the store cannot be used.
         """
-        now = int(self._clock())
-        if not self._is_ours:
-            # who has it may be writing for longer than we would wait, but a read waits for nobody
-            with self._store.reading() as view:
-                current = view.lease()
-            if current is not None and current.is_valid(now) and not self._is_dead(current):
-                raise self._held_by(current)
-        with self._store.transaction() as transaction:
-            current = transaction.lease()
-            if current is not None and self._is_dead(current):
-                transaction.release_lease(current.holder)
-            other = transaction.take_lease(
-                self._holder, self._host, os.getpid(), now=now, ttl=self.seconds
-            )
-        self._is_ours = other is None
-        if other is not None:
-            raise self._held_by(other)
+        self.take()
+        self.keep()
+        try:
+            yield self.store
+        finally:
+            self.release()
+
+    def take(self) -> None:
+        """Takes the lease; one whose holder is dead or frozen, after watching it for its length.
+
+        Raises:
+            LeaseHeldError: another process has it and shows signs of life.
+            StoreError: the store cannot be used.
+        """
+        first: LeaseRow | None = None
+        while not self.try_to_take():
+            seen = self._seen
+            if first is not None and seen is not None and seen.shows_life_since(first):
+                raise self._held(seen)
+            first = first or seen
+            time.sleep(self._rest())
+
+    def try_to_take(self) -> bool:
+        """Takes the lease if it is free, or has been seen without a sign of life for its length.
+
+        Returns:
+            whether it is ours now.
+
+        Raises:
+            StoreError: the store cannot be used.
+        """
+        with self._plain.reading() as view:
+            found = view.lease()
+        now = self._clock()
+        if found is not None and found.is_held:
+            if self._seen is None or found.shows_life_since(self._seen):
+                self._seen, self._seen_at = found, now
+            if now - self._seen_at <= found.ttl:
+                return False
+        try:
+            return self._take_instead_of(found)
+        except StoreBusyError:  # its holder's transaction goes on, or another one was quicker
+            return False
+
+    def keep(
+        self,
+        on_taken: Callable[[], None] = lambda: None,
+        on_lost: Callable[[LeaseHeldError], None] = lambda _: None,
+    ) -> None:
+        """Gives signs of life from now on, on a thread of its own, or waits for the lease.
+
+        Args:
+            on_taken: called on that thread when it has taken the lease.
+            on_lost: called on that thread when it finds out that another process has it.
+        """
+        self._ended.clear()
+        self._beating = Thread(
+            target=self._beat, args=(on_taken, on_lost), name="lease", daemon=True
+        )
+        self._beating.start()
 
     def release(self) -> None:
-        """Gives the lease back, if the store can be used."""
-        self._is_ours = False
-        try:
-            with self._store.transaction() as transaction:
-                transaction.release_lease(self._holder)
-        except StoreError:
+        """Gives the lease back, if the store can be used, and gives no more signs of life."""
+        self._ended.set()
+        if self._beating is not None:
+            self._beating.join(self.seconds)
+            if self._beating.is_alive():
+                return  # the store does not answer, nor would it now
+        token, self._token = self._token, None
+        if token is None:
             return
+        with suppress(StoreError), self._plain.transaction() as transaction:
+            transaction.release_lease(self._holder, token)
 
-    def _held_by(self, other: LeaseRow) -> LeaseHeldError:
+    # -- details
+
+    def _is_fresh(self) -> bool:
+        return self._token is not None and self._clock() - self._alive_at < self._length / 2
+
+    def _renew(self) -> None:
+        with self.store.transaction():
+            pass
+
+    def _take_instead_of(self, found: LeaseRow | None) -> bool:
+        began = self._clock()
+        with self._plain.transaction() as transaction:
+            token = transaction.take_lease(
+                self._holder, self._host, os.getpid(), ttl=self.seconds, instead_of=found
+            )
+        if token is not None:
+            self._length, self._alive_at, self._seen = self.seconds, began, None
+            self._token = token
+        return token is not None
+
+    def _beat(
+        self, on_taken: Callable[[], None], on_lost: Callable[[LeaseHeldError], None]
+    ) -> None:
+        ours = self.is_ours
+        while not self._ended.wait(self._rest()):
+            self._asked_at = self._clock()
+            try:
+                if not ours:
+                    ours = self.try_to_take()
+                    if ours:
+                        on_taken()
+                else:
+                    self._renew()
+            except LeaseHeldError as lost:
+                ours = False
+                on_lost(lost)
+            except StoreError as error:
+                log.debug("no sign of life could be given", why=str(error))
+            finally:
+                self._asked_at = None
+
+    def _rest(self) -> float:
+        length = self._length if self.is_ours else self._seen.ttl if self._seen else self.seconds
+        return min(WATCH_SECONDS, length / BEATS) if not self.is_ours else length / BEATS
+
+    def _lose(self, token: int | None) -> None:
+        if token == self._token:
+            self._token = None
+
+    def _held(self, other: LeaseRow | None) -> LeaseHeldError:
+        cluster = self.store.cluster
+        if other is None or not other.is_held or other.holder == self._holder:
+            return LeaseHeldError(f"this process does not steer cluster {cluster}")
         return LeaseHeldError(
-            f"process {other.pid} on {other.host} steers cluster {self._store.cluster}"
-            f" already; stop it first, or wait {other.ttl} s if that host is gone"
+            f"process {other.pid} on {other.host} steers cluster {cluster}; stop it first, or run"
+            " `shapleyprio daemon --standby`, which takes over when it ends"
         )
-
-    def _is_dead(self, other: LeaseRow) -> bool:
-        if other.host != self._host:
-            return False
-        try:
-            os.kill(other.pid, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            return False
-        return other.pid == os.getpid() and other.holder != self._holder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from importlib.metadata import version
 
@@ -19,7 +19,7 @@ from shapleyprio.store import DriftRow, StandingRow
 RECORDS = ("seen", "kept", "waiting", "quarantined", "late", "withdrawn")
 PUSHES = ("applied", "refused", "unconfirmed")
 SUBMISSIONS = ("given", "missed")
-OUTCOMES = ("ok", "dry_run", *FAILURES.values(), "lease_lost", "defect")
+OUTCOMES = ("ok", "dry_run", *FAILURES.values(), "defect")
 """Outcomes of cycles."""
 
 BY_ORGANIZATION = {
@@ -101,10 +101,15 @@ class Metrics(Collector):
     """Counters of the daemon's life, and what the last cycle and the last replay found.
 
     Standings are there if the last cycle succeeded, drifts if the last replay did.
+
+    Attributes:
+        leads: asked at each scrape whether this process has the lease; None for one that asks for
+            none.
     """
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
+        self.leads: Callable[[], bool] | None = None
         self._last: CycleReport | None = None
         self._drift: tuple[Sequence[DriftRow], float] | None = None
         self.registry = CollectorRegistry()
@@ -218,7 +223,15 @@ class Metrics(Collector):
         self._drift_runs.labels(self._cluster, result).inc()
 
     def collect(self) -> Iterator[Metric]:
-        """Yields what the last cycle and the last replay found, if they succeeded."""
+        """Yields whether we lead, and what the last cycle and replay found, if they succeeded."""
+        if self.leads is not None:
+            leader = GaugeMetricFamily(
+                "shapleyprio_leader",
+                "Whether this daemon has the lease and steers the cluster: 1; a standby has 0.",
+                labels=["cluster"],
+            )
+            leader.add_metric([self._cluster], float(self.leads()))
+            yield leader
         yield from self._standings()
         yield from self._drifts()
 

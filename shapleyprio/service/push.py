@@ -159,6 +159,7 @@ def carry_out(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> P
     Raises:
         SlurmUnavailableError: Slurm went away; what was written stays on record as planned and
             the next cycle finds out what became of it.
+        LeaseHeldError: so if another process steers the cluster now.
     """
     if not pushes:
         return PushCounts()
@@ -170,10 +171,11 @@ def carry_out(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> P
         ours = {number: push for number, push in numbered.items() if push.channel == name}
         if not ours:
             continue
-        refusals = slurm.write(name, {push.target: push.new for push in ours.values()})
-        values = channel.values(slurm, {push.key for push in ours.values()})
+        values = {push.target: push.new for push in ours.values()}
+        refusals = slurm.write(name, values, store.check)
+        found = channel.values(slurm, {push.key for push in ours.values()})
         for number, push in ours.items():
-            states[number] = _state(push, values, refusals.get(push.target))
+            states[number] = _state(push, found, refusals.get(push.target))
     with store.transaction() as transaction:
         transaction.settle_pushes(states)
     return _counts(states.values())

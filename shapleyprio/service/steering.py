@@ -87,14 +87,15 @@ def read_steering(
         cycle = view.cycle(standings[0].cycle) if standings else None
         lease = view.lease()
         pushes = view.pushes(limit=1)
-    held = lease is not None and now <= lease.renewed_at + lease.ttl
+    patience = patience_of(poll_seconds)
+    held = lease is not None and lease.is_held and lease.age <= max(lease.ttl, patience)
     put_back = pushes[0].at if pushes and pushes[0].cycle == ROLLBACK else None
     return Steering(
         at=now,
         cycle_ended=None if cycle is None else cycle.finished,
         nobody_since=None if held or cycle is None else cycle.finished,
         rolled_back_at=put_back if _is_after(put_back, cycle) else None,
-        patience=patience_of(poll_seconds),
+        patience=patience,
     )
 
 

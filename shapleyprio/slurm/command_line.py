@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
@@ -28,6 +28,7 @@ from shapleyprio.slurm.port import (
     Malformed,
     Node,
     PendingQueue,
+    unchecked,
 )
 from shapleyprio.slurm.text import new_delimiter
 from shapleyprio.slurm.text_accounting import FIELDS, STEP_FIELDS, accounting_line, last_ends
@@ -187,9 +188,11 @@ class CommandLineSlurm:
 
     # -- writing
 
-    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+    ) -> Mapping[str, str]:
         """Writes priorities and returns what Slurm would not change, with the reasons."""
-        return self._writes.write(channel, values)
+        return self._writes.write(channel, values, check)
 
     def privilege(self, channel: str) -> str | None:
         """Returns None if we may write to the channel, else what is missing and how to get it."""

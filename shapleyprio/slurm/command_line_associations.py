@@ -21,7 +21,12 @@ from shapleyprio.slurm.associations import (
 )
 from shapleyprio.slurm.command_line_config import ping, shown
 from shapleyprio.slurm.commands import SlurmCommands, cause
-from shapleyprio.slurm.port import Malformed, SlurmRefusedError, SlurmUnavailableError
+from shapleyprio.slurm.port import (
+    Malformed,
+    SlurmRefusedError,
+    SlurmUnavailableError,
+    unchecked,
+)
 from shapleyprio.slurm.text_associations import (
     StoredAccount,
     coordinators_line,
@@ -104,12 +109,18 @@ class CommandLineAssociations:
             by_account, powerless=config.get("DisableCoordDBD", "").casefold() == "yes"
         )
 
-    def write(self, values: Mapping[str, int], remedy: Callable[[], str]) -> dict[str, str]:
+    def write(
+        self,
+        values: Mapping[str, int],
+        remedy: Callable[[], str],
+        check: Callable[[], None] = unchecked,
+    ) -> dict[str, str]:
         """Writes priorities of accounts in one session, and returns what was not changed.
 
         Args:
             values: account -> priority, or UNSET_PRIORITY.
             remedy: returns how to get the privilege, if it is missing.
+            check: as the port `Slurm` has it.
         """
         refused = {
             account: "has a name that sacctmgr's input cannot hold"
@@ -121,7 +132,7 @@ class CommandLineAssociations:
             return refused
         ping(self._commands)  # slurmdbd alone would take it, and slurmctld not hear of it
         # without -i it would ask back, and at the end of its input for ever
-        answer = self._commands.feed("sacctmgr", self._lines(wanted), "-i")
+        answer = self._commands.feed("sacctmgr", self._lines(wanted), "-i", check=check)
         if any(denial in answer.complaints for denial in DENIALS):
             raise SlurmRefusedError(
                 f"Slurm lets us change no account's priority ({cause(answer.complaints, 1)}):"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +15,7 @@ from shapleyprio.slurm.associations import UNSET_PRIORITY
 from shapleyprio.slurm.command_line_associations import CommandLineAssociations
 from shapleyprio.slurm.command_line_config import configuration, ping, qos_priorities
 from shapleyprio.slurm.commands import SlurmAnswer, SlurmCommands, cause, failure
-from shapleyprio.slurm.port import SlurmRefusedError
+from shapleyprio.slurm.port import SlurmRefusedError, unchecked
 from shapleyprio.slurm.text_queue import is_target, refusals
 
 DENIALS = ("Access/permission denied", "Invalid user id")
@@ -114,7 +114,9 @@ class CommandLineWrites:
         self._commands = commands
         self._associations = associations
 
-    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+    ) -> Mapping[str, str]:
         """Writes priorities and returns what Slurm would not change, with the reasons.
 
         Some refusals ("Requested partition configuration not available now") come although the
@@ -126,12 +128,16 @@ class CommandLineWrites:
         refused = out_of_bounds(channel, values)
         rest = {target: value for target, value in values.items() if target not in refused}
         if setting.entity == "qos":
-            return refused | self._write_qos(setting, rest)
+            return refused | self._write_qos(setting, rest, check)
         if setting.entity == "account":
-            return refused | self._associations.write(rest, lambda: self.privilege(channel) or "")
-        return refused | self._write_jobs(channel, rest)
+            return refused | self._associations.write(
+                rest, lambda: self.privilege(channel) or "", check
+            )
+        return refused | self._write_jobs(channel, rest, check)
 
-    def _write_jobs(self, channel: str, values: Mapping[str, int]) -> dict[str, str]:
+    def _write_jobs(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], None]
+    ) -> dict[str, str]:
         """Feeds some scontrols with one order for each target, in the order of the values.
 
         A list of jobs in one order saves nothing: scontrol asks slurmctld once for each of them.
@@ -154,7 +160,7 @@ class CommandLineWrites:
                     yield f"update JobId={target} {name}={values[target]}"
 
             try:
-                answer = self._commands.feed("scontrol", orders())
+                answer = self._commands.feed("scontrol", orders(), check=check)
             except BaseException:
                 left.clear()  # the others are not to go on, either
                 raise
@@ -192,9 +198,12 @@ class CommandLineWrites:
                 f" {self.privilege(channel) or 'see the log of slurmctld'}"
             )
 
-    def _write_qos(self, setting: Setting, values: Mapping[str, int]) -> dict[str, str]:
+    def _write_qos(
+        self, setting: Setting, values: Mapping[str, int], check: Callable[[], None]
+    ) -> dict[str, str]:
         refused: dict[str, str] = {}
         for name, value in values.items():
+            check()
             answer = self._commands.run(
                 "sacctmgr", "-i", "modify", "qos", "where", f"name={name}", "set",
                 f"{setting.name}={value}",

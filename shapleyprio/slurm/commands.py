@@ -9,13 +9,18 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from shapleyprio.slurm.port import SlurmError, SlurmRefusedError, SlurmUnavailableError
+from shapleyprio.slurm.port import (
+    SlurmError,
+    SlurmRefusedError,
+    SlurmUnavailableError,
+    unchecked,
+)
 
 FOREIGN = ("SACCT_", "SQUEUE_", "SPRIO_", "SDIAG_", "SCONTROL_", "SLURM_CLUSTERS", "SLURM_TIME_")
 """Variables by which a user changes what the commands print or whom they ask."""
@@ -30,7 +35,7 @@ LONGEST_LINE_BYTES = 1 << 22
 MOST_COMPLAINT_BYTES = 1 << 22
 LONGEST_CAUSE = 200
 
-FED_AHEAD_BYTES = 1 << 13
+FED_AHEAD_BYTES = 1 << 12
 """Orders that may lie before a command that has not read them yet."""
 
 ORDERS_AT_ONCE_BYTES = 1 << 10
@@ -128,11 +133,13 @@ class _Orders:
 
     Args:
         orders: each one line.
+        check: called before any are written.
         until: after that second of the monotonic clock none is taken.
     """
 
-    def __init__(self, orders: Iterable[str], *, until: float) -> None:
+    def __init__(self, orders: Iterable[str], check: Callable[[], None], *, until: float) -> None:
         self._orders = iter(orders)
+        self._check = check
         self._until = until
         self._left = b""
 
@@ -141,6 +148,7 @@ class _Orders:
         self._left = self._left or self._taken()
         try:
             if self._left:
+                self._check()
                 self._left = self._left[os.write(stream.fileno(), self._left) :]
                 return
         except BlockingIOError:
@@ -225,7 +233,13 @@ class SlurmCommands:
         if rest:
             yield _text(rest)
 
-    def feed(self, program: str, orders: Iterable[str], *arguments: str) -> SlurmAnswer:
+    def feed(
+        self,
+        program: str,
+        orders: Iterable[str],
+        *arguments: str,
+        check: Callable[[], None] = unchecked,
+    ) -> SlurmAnswer:
         """Runs a command that takes orders from its standard input, one a line.
 
         It must print something for each order, as scontrol and sacctmgr do, for that shows that it
@@ -236,6 +250,8 @@ class SlurmCommands:
             program: the command.
             orders: each one line of printable ASCII.
             arguments: of the command.
+            check: called at once before each handful of orders is given to the command; if it
+                raises, the command is ended, and does not do the orders that it has not read.
 
         Returns:
             what it had to say; its output is left out.
@@ -246,7 +262,7 @@ class SlurmCommands:
         """
         ended = _EndsWithoutDaemon(program=program)
         until = time.monotonic() + self.timeout_seconds
-        for _ in self._chunks([program, *arguments], ended, _Orders(orders, until=until)):
+        for _ in self._chunks([program, *arguments], ended, _Orders(orders, check, until=until)):
             time.sleep(FEEDING_REST_SECONDS)
         return SlurmAnswer(program, ended.code, "", _text(ended.complaints))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -278,6 +278,10 @@ class AdapterInUse:
     why: str = ""
 
 
+def unchecked() -> None:
+    """Lets everything be written, where nobody else can steer the cluster."""
+
+
 class Slurm(Protocol):
     """One cluster.
 
@@ -372,7 +376,9 @@ class Slurm(Protocol):
             that no longer wait are left out.
         """
 
-    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+    ) -> Mapping[str, str]:
         """Writes priorities: the site factor or nice of jobs, or the priority of QOS or accounts.
 
         They are written in the order of the values, the first ones first. Writing stops at the
@@ -383,6 +389,8 @@ class Slurm(Protocol):
             channel: name of the channel to write to, such as ``site_factor``.
             values: target (of a PendingJob, or a QOS or account) -> new value; UNSET_PRIORITY
                 removes that of an account.
+            check: called before each of the small batches in which they are handed to Slurm; what
+                it raises ends the writing.
 
         Returns:
             target -> why, for those that Slurm would not change (a job that is gone, or one

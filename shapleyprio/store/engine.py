@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
@@ -15,6 +17,17 @@ from shapleyprio.databases import database_url, extra_with, shown_url
 from shapleyprio.store.errors import StoreBusyError, StoreError, StoreUnreachableError
 
 BUSY_SECONDS = 5.0
+"""Seconds for which a lock, or a connection to a server, is waited for."""
+
+IDLE_SECONDS = 10
+"""A server ends a transaction whose process has asked nothing for so long: it may be frozen."""
+
+STATEMENT_SECONDS = 30
+"""A server ends a statement of a process that writes after that time."""
+
+SILENT_SECONDS = 2 * STATEMENT_SECONDS
+"""A MariaDB that says nothing for so long is away."""
+
 PRAGMAS = (
     "PRAGMA journal_mode = WAL",  # readers and the writer do not wait for each other
     "PRAGMA synchronous = FULL",  # what is committed survives a power cut
@@ -23,12 +36,13 @@ PRAGMAS = (
 )
 
 
-def make_engine(url: str, *, read_only: bool = False) -> Engine:
+def make_engine(url: str, *, read_only: bool = False, patient: bool = False) -> Engine:
     """Makes the engine for a URL; does not connect yet.
 
     Args:
         url: as SQLAlchemy has it.
         read_only: do with the right to read; nothing is changed, and SQLite makes no file.
+        patient: let a server's statements take as long as they do, as those of migrations.
 
     Raises:
         StoreError: the URL cannot be used.
@@ -37,8 +51,7 @@ def make_engine(url: str, *, read_only: bool = False) -> Engine:
         parsed = database_url(url)
         if parsed.get_backend_name() == "sqlite":
             return _sqlite_to_read(parsed) if read_only else _sqlite(parsed)
-        # several processes may write: a transaction sees all it reads unchanged until it commits
-        return create_engine(parsed, isolation_level="SERIALIZABLE", pool_pre_ping=True)
+        return _server(parsed, patient=read_only or patient)
     except ArgumentError as error:
         raise StoreError("the store's URL cannot be read; a file is sqlite:////its/path") from error
     except ImportError as error:
@@ -163,6 +176,76 @@ def _states(file: Path) -> list[tuple[int, int, int] | None]:
         else:
             states.append((status.st_ino, status.st_size, status.st_mtime_ns))
     return states
+
+
+def _server(url: URL, *, patient: bool) -> Engine:
+    """Connects to a server so that neither side keeps the other waiting for good.
+
+    A cluster's rows are written under its lease alone, whose row is locked as long as that takes.
+    So a transaction that sees what is committed sees all it reads unchanged, and any stricter
+    isolation would only let clusters get in each other's way.
+    """
+    options = {
+        name: value
+        for name, value in _CONNECTING.get(url.get_driver_name(), {}).items()
+        if name not in url.query
+    }
+    engine = create_engine(
+        url, isolation_level="READ COMMITTED", pool_pre_ping=True, connect_args=options
+    )
+
+    @event.listens_for(engine, "connect")
+    def limit(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+        limits = _limits(engine, patient=patient)
+        cursor = connection.cursor()
+        for statement in limits:
+            cursor.execute(statement)
+        cursor.close()
+        connection.commit()
+
+    return engine
+
+
+_LIBPQ = {
+    "connect_timeout": int(BUSY_SECONDS),
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": IDLE_SECONDS * 1000,
+}
+_MYSQL = {
+    "connect_timeout": int(BUSY_SECONDS),
+    "read_timeout": SILENT_SECONDS,
+    "write_timeout": SILENT_SECONDS,
+}
+_CONNECTING: Mapping[str, Mapping[str, int]] = {
+    "psycopg": _LIBPQ,
+    "psycopg2": _LIBPQ,
+    "pymysql": _MYSQL,
+    "mysqldb": _MYSQL,
+}
+"""Driver -> how it finds out that a server is not there any more, unless the URL says otherwise."""
+
+
+def _limits(engine: Engine, *, patient: bool) -> list[str]:
+    """Returns the statements that limit how long a session may wait, and keep others waiting."""
+    lock = int(BUSY_SECONDS)
+    if engine.dialect.name == "postgresql":
+        return [
+            f"SET lock_timeout = '{lock}s'",
+            f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'",
+            f"SET statement_timeout = '{0 if patient else STATEMENT_SECONDS}s'",
+        ]
+    limits = [
+        f"SET SESSION innodb_lock_wait_timeout = {lock}",
+        f"SET SESSION lock_wait_timeout = {lock}",
+    ]
+    if getattr(engine.dialect, "is_mariadb", False):  # MySQL has no such limits
+        limits += [
+            f"SET SESSION idle_transaction_timeout = {IDLE_SECONDS}",
+            f"SET SESSION max_statement_time = {0 if patient else STATEMENT_SECONDS}",
+        ]
+    return limits
 
 
 def _sqlite(url: URL) -> Engine:

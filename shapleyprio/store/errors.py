@@ -47,16 +47,22 @@ _SQLITE: dict[int, tuple[_Kind, str]] = {
 }
 
 _BUSY, _FULL = "a concurrent transaction is in the way", "the server's disk is full"
+_SLOW = "the server took too long"
+_IDLE = "the server ended a transaction in which nothing happened"
 _POSTGRESQL: dict[str, tuple[_Kind, str]] = {  # SQLSTATE
     "40001": (StoreBusyError, _BUSY),
     "40P01": (StoreBusyError, _BUSY),
     "55P03": (StoreBusyError, _BUSY),
+    "57014": (StoreBusyError, _SLOW),
+    "25P03": (StoreBusyError, _IDLE),
     "53100": (StoreFullError, _FULL),
 }
 _MARIADB: dict[int, tuple[_Kind, str]] = {  # error number
     1020: (StoreBusyError, _BUSY),
     1205: (StoreBusyError, _BUSY),
     1213: (StoreBusyError, _BUSY),
+    1969: (StoreBusyError, _SLOW),
+    4031: (StoreBusyError, _IDLE),
     1021: (StoreFullError, _FULL),
     1114: (StoreFullError, _FULL),
 }

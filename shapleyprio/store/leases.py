@@ -2,50 +2,123 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from typing import Any
 
+from sqlalchemy import BigInteger, insert, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+from shapleyprio.store.errors import StoreBusyError
 from shapleyprio.store.rows import LeaseRow
-from shapleyprio.store.scope import Scope, columns, values_of
+from shapleyprio.store.scope import Scope, columns
 from shapleyprio.store.tables import lease
+
+NOBODY = ""
+"""The holder of a lease that was given back; the row stays, for its token must grow on."""
+
+
+class _DatabaseSeconds(FunctionElement[int]):
+    """Seconds since the epoch by the clock of the database, which all hosts share."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(_DatabaseSeconds)
+def _in_mariadb(*_: object, **__: object) -> str:
+    return "UNIX_TIMESTAMP()"
+
+
+@compiles(_DatabaseSeconds, "postgresql")
+def _in_postgresql(*_: object, **__: object) -> str:
+    return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT)"
+
+
+@compiles(_DatabaseSeconds, "sqlite")
+def _in_sqlite(*_: object, **__: object) -> str:
+    return "CAST(strftime('%s', 'now') AS INTEGER)"
 
 
 class LeaseView(Scope):
     """Reads the lease."""
 
     def lease(self) -> LeaseRow | None:
-        """Returns the lease as it stands, be it still valid or not; None if nobody has it."""
-        rows = self._read(LeaseRow, select(*columns(lease)).where(self._here(lease)))
+        """Returns the lease as it stands, be it held or not; None if nobody ever had it."""
+        age = (_DatabaseSeconds() - lease.c.renewed_at).label("age")
+        rows = self._read(LeaseRow, select(*columns(lease), age).where(self._here(lease)))
         return rows[0] if rows else None
 
 
 class Leases(LeaseView):
-    """Takes and gives back the lease."""
+    """Takes, renews and gives back the lease.
+
+    Each is one statement that names what it takes the lease to be, so of several processes that do
+    it at the same time one succeeds. Until its transaction ends, it keeps the others waiting.
+    """
 
     def take_lease(
-        self, holder: str, host: str, pid: int, *, now: int, ttl: int
-    ) -> LeaseRow | None:
-        """Takes or renews the lease, unless another holder's is still valid.
+        self, holder: str, host: str, pid: int, *, ttl: int, instead_of: LeaseRow | None
+    ) -> int | None:
+        """Takes the lease if it still is as it was seen.
 
         Args:
             holder: a name unique to this process.
             host: where it runs, for people.
             pid: its process there, for people.
-            now: seconds since the epoch.
-            ttl: seconds.
+            ttl: seconds without a sign of life after which others may take it.
+            instead_of: what was seen: a lease that was given back or shows no more life; None if
+                there was none.
 
         Returns:
-            None if the lease is ours now, else the other holder's, which stands in the way.
-        """
-        current = self.lease()
-        since = now
-        if current is not None and current.holder == holder:
-            since = current.since
-        elif current is not None and current.is_valid(now):
-            return current
-        ours = LeaseRow(holder=holder, host=host, pid=pid, since=since, renewed_at=now, ttl=ttl)
-        self._replace(lease, [values_of(ours)])
-        return None
+            the new token, or None if the lease has changed since.
 
-    def release_lease(self, holder: str) -> None:
-        """Gives the lease back if the holder has it."""
-        self._delete(lease, [{"holder": holder}])
+        Raises:
+            StoreBusyError: another process takes the first lease of all at the same moment.
+        """
+        ours: dict[str, Any] = {
+            "holder": holder,
+            "host": host,
+            "pid": pid,
+            "since": _DatabaseSeconds(),
+            "renewed_at": _DatabaseSeconds(),
+            "ttl": ttl,
+            "token": 1 if instead_of is None else instead_of.token + 1,
+            "beat": 0,
+        }
+        if instead_of is None:
+            try:
+                self._connection.execute(insert(lease).values(cluster=self.cluster, **ours))
+            except IntegrityError as error:
+                raise StoreBusyError("another process takes the lease at this moment") from error
+            return 1
+        taken = self._connection.execute(
+            update(lease)
+            .where(
+                self._here(lease),
+                lease.c.holder == instead_of.holder,
+                lease.c.token == instead_of.token,
+                lease.c.beat == instead_of.beat,
+            )
+            .values(ours)
+        ).rowcount
+        return instead_of.token + 1 if taken else None
+
+    def renew_lease(self, holder: str, token: int) -> bool:
+        """Gives a sign of life; returns whether the holder still has the lease by that token.
+
+        Until the transaction ends, nobody can take the lease.
+        """
+        return self._change_own(
+            holder, token, {"beat": lease.c.beat + 1, "renewed_at": _DatabaseSeconds()}
+        )
+
+    def release_lease(self, holder: str, token: int) -> bool:
+        """Gives the lease back if the holder still has it by that token; returns whether."""
+        return self._change_own(holder, token, {"holder": NOBODY})
+
+    def _change_own(self, holder: str, token: int, values: dict[str, Any]) -> bool:
+        statement = update(lease).where(
+            self._here(lease), lease.c.holder == holder, lease.c.token == token
+        )
+        return bool(self._connection.execute(statement.values(values)).rowcount)

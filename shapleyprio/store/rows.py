@@ -404,10 +404,13 @@ class LeaseRow:
     """Who may write to a cluster's Slurm.
 
     Attributes:
-        holder: a name unique to the process that holds it.
-        host, pid: where it runs.
-        since, renewed_at: seconds since the epoch.
-        ttl: seconds after renewed_at when others may take it.
+        holder: a name unique to the process that holds it; empty if it was given back.
+        host, pid: where it runs, for people.
+        since, renewed_at: seconds since the epoch, by the database's clock.
+        ttl: seconds without a sign of life after which others may take it.
+        token: grows each time it is taken.
+        beat: grows with each sign of life of its holder.
+        age: seconds since renewed_at, by the database's clock.
     """
 
     holder: str
@@ -416,6 +419,18 @@ class LeaseRow:
     since: int
     renewed_at: int
     ttl: int
+    token: int
+    beat: int
+    age: int
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it was taken and not given back, be its holder alive or not."""
+        return bool(self.holder)
+
+    def shows_life_since(self, before: LeaseRow) -> bool:
+        """Returns whether it was taken, given back or renewed in between."""
+        return (self.holder, self.token, self.beat) != (before.holder, before.token, before.beat)
 
     def is_valid(self, now: int) -> bool:
         """Returns whether others must leave it alone at that second."""

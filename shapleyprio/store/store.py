@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, Self
@@ -94,6 +94,20 @@ class _Begin(Protocol):
     def __call__(self, *, reading: bool = False) -> AbstractContextManager[Connection]: ...
 
 
+class Fence(Protocol):
+    """Keeps a process from writing that may not, or may not any more."""
+
+    def begin(self, transaction: Transaction) -> Callable[[], None]:
+        """Checks within a transaction, before all else, that its process may write.
+
+        Returns:
+            what to call once the transaction is committed.
+        """
+
+    def check(self) -> None:
+        """Checks the same for what is about to be written somewhere else than into the store."""
+
+
 class ClusterStore:
     """One cluster's rows in a store, as `Store.cluster` binds them. Threads may share it.
 
@@ -101,20 +115,38 @@ class ClusterStore:
         cluster: its name.
     """
 
-    def __init__(self, begin: _Begin, store_name: str, cluster: str) -> None:
+    def __init__(
+        self, begin: _Begin, store_name: str, cluster: str, fence: Fence | None = None
+    ) -> None:
         self._begin = begin
         self._store_name = store_name
+        self._fence = fence
         self.cluster = cluster
+
+    def fenced(self, fence: Fence) -> ClusterStore:
+        """Returns the same rows, with a fence before each transaction."""
+        return ClusterStore(self._begin, self._store_name, self.cluster, fence)
+
+    def check(self) -> None:
+        """Raises what the fence raises if we may not write for the cluster, here or in Slurm."""
+        if self._fence is not None:
+            self._fence.check()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Reads and changes the rows; commits at the end, undoes all on an exception.
 
-        Writers wait for each other at the start, up to 5 s on SQLite. Database errors turn into
-        StoreErrors at the end, so catch them around the ``with``.
+        Writers wait for each other at the start, at most 5 s. Database errors turn into
+        StoreErrors at the end, so catch them around the ``with``. What the fence raises passes.
         """
+        committed: Callable[[], None] | None = None
         with self._begin() as connection:
-            yield Transaction(connection, self.cluster)
+            transaction = Transaction(connection, self.cluster)
+            if self._fence is not None:
+                committed = self._fence.begin(transaction)
+            yield transaction
+        if committed is not None:
+            committed()
 
     @contextmanager
     def reading(self) -> Iterator[View]:
@@ -165,7 +197,7 @@ class Store:
             StoreSchemaError: the tables are not those that this release works with.
             StoreUnreachableError: the file or the server cannot be used.
         """
-        store = cls(make_engine(url))
+        store = cls(make_engine(url, patient=any_revision))
         try:
             if not any_revision:
                 store._check(create=create)

@@ -403,4 +403,6 @@ lease = _table(
     _required("since", _SECOND),
     _required("renewed_at", _SECOND),
     _required("ttl", _SECOND),
+    _required("token", BigInteger()),
+    _required("beat", BigInteger()),
 )

@@ -19,6 +19,7 @@ from shapleyprio.trial.arms import Arm
 from shapleyprio.trial.plan import CLUSTER, members_of, user_account, users_of
 
 COMMAND_SECONDS = 30  # real ones
+LEASE_SECONDS = 10  # real ones
 FIRST_PAST_JOB = 10_000_000
 FIRST_CYCLE_SECONDS = 60  # real ones, on a busy machine
 
@@ -121,6 +122,7 @@ def configuration(
         f'[estimation]\ntime_limit = "{COMMAND_SECONDS * speed}s"',
         f'[push]\nchannel = "{arm.channel}"',
         f'[service]\npoll_interval = "{pace.poll_seconds}s"\nnew_jobs_interval = "{new_jobs}"',
+        f'lease = "{LEASE_SECONDS * speed}s"',
         f'[store]\nurl = "{url}"',
         '[metrics]\naddress = "off"',
     ]

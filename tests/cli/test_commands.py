@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from shapleyprio.cli import COMMANDS, main
 from shapleyprio.store import Store, WorkAfterEnd
+from tests.leases import nobody_steers
 from tests.service.consortium import FIRST, LAST, NAME, NOW
 
 if TYPE_CHECKING:
@@ -68,14 +69,16 @@ def test_one_cycle(shell: CommandLine) -> None:
     assert result.exit_code == 0
     assert "written=1" in result.stderr
     assert shell.slurm.job(2).site_factor == FIRST
-    with shell.store() as store, store.cluster(NAME).reading() as view:
-        assert view.lease() is None
+    with shell.store() as store:
+        assert nobody_steers(store.cluster(NAME))
 
 
 def test_one_cycle_logs_json_if_so_configured(shell: CommandLine) -> None:
     shell.configure(service={"log_format": "json"})
-    opening, slurm, line = map(json.loads, shell.run("daemon", "--once").stderr.splitlines())
-    assert (opening["event"], slurm["event"]) == ("a new ledger is open", "Slurm")
+    lines = map(json.loads, shell.run("daemon", "--once").stderr.splitlines())
+    opening, slurm, line, pruned = lines
+    events = [other["event"] for other in (opening, slurm, pruned)]
+    assert events == ["a new ledger is open", "Slurm", "pruned"]
     assert (line["event"], line["number"], line["written"]) == ("cycle", 1, 1)
     assert line["timestamp"].endswith("Z")
 
@@ -251,8 +254,8 @@ def test_rollback(steered: CommandLine) -> None:
     assert result.exit_code == 0
     assert result.stdout.startswith("1 priorities put back, 0 put back unseen")
     assert steered.slurm.job(2).site_factor == 0
-    with steered.store() as store, store.cluster(NAME).reading() as view:
-        assert view.lease() is None
+    with steered.store() as store:
+        assert nobody_steers(store.cluster(NAME))
 
 
 # -- db

@@ -14,6 +14,7 @@ import pytest
 
 from shapleyprio.cli import dry_running
 from shapleyprio.store import Store
+from tests.leases import another_steers
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS
 
 if TYPE_CHECKING:
@@ -134,14 +135,16 @@ def test_an_organization_for_which_nothing_counts_is_named(steered: CommandLine)
 
 
 def test_a_dry_run_needs_no_lease(steered: CommandLine) -> None:
-    with steered.store() as store, store.cluster(NAME).transaction() as transaction:
-        transaction.take_lease("other", "elsewhere", os.getpid(), now=2**40, ttl=300)
-    assert steered.run("daemon", "--once").exit_code == 6
-    assert steered.run(*DRY).exit_code == 0
-    with steered.store() as store, store.cluster(NAME).reading() as view:
-        lease = view.lease()
-        assert lease is not None
-        assert lease.holder == "other"
+    with steered.store() as store, another_steers(store.cluster(NAME)):
+        assert steered.run("daemon", "--once").exit_code == 6
+        with store.cluster(NAME).reading() as view:
+            before = view.lease()
+        assert steered.run(*DRY).exit_code == 0
+        with store.cluster(NAME).reading() as view:
+            after = view.lease()
+    assert before is not None
+    assert after is not None
+    assert (after.holder, after.token) == (before.holder, before.token)
 
 
 @pytest.mark.parametrize("option", ["--verbose", "--json"])

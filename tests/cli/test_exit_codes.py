@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from click.testing import CliRunner, Result
 from shapleyprio.cli import main
 from shapleyprio.cli.common import EXIT_CODES, exit_code_of
 from shapleyprio.slurm.port import SlurmUnavailableError
+from tests.leases import another_steers, take_away
 from tests.service.consortium import NAME
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_4_a_newer_release_wrote_the_store(steered: CommandLine, command: str) -
 
 def test_4_several_clusters_and_none_is_named(steered: CommandLine) -> None:
     with steered.store() as store, store.cluster("c0").transaction() as transaction:
-        transaction.take_lease("other", "elsewhere", 1, now=0, ttl=1)
+        take_away(transaction)
     for command in STORED:
         fails(steered.run(*command.split()), 4, "the store holds c0, c1, not one of them")
     steered.configure(slurm={"cluster": NAME})
@@ -137,10 +137,9 @@ def test_5_the_clock_goes_back(steered: CommandLine) -> None:
 
 @pytest.mark.parametrize("command", ["daemon --once", "rollback"])
 def test_6_another_process_steers_the_cluster(steered: CommandLine, command: str) -> None:
-    with steered.store() as store, store.cluster(NAME).transaction() as transaction:
-        transaction.take_lease("other", "elsewhere", os.getpid(), now=2**40, ttl=300)
     steered.slurm.writes.clear()
-    fails(steered.run(*command.split()), 6, "on elsewhere steers cluster c1 already")
+    with steered.store() as store, another_steers(store.cluster(NAME)):
+        fails(steered.run(*command.split()), 6, "steers cluster c1; stop it first, or run `shapl")
     assert steered.slurm.writes == []
 
 

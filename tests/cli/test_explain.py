@@ -15,6 +15,7 @@ from shapleyprio.cli.explain import command
 from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.trajectory import Trajectory
+from tests.leases import take_away
 from tests.service.consortium import FIRST, LAST, NAME
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def test_an_old_cycle_is_called_old(queue: CommandLine, monkeypatch: pytest.Monk
         assert result.exit_code == 1
         assert re.search(r"Nobody steers since .* ago\): no daemon runs\.\n", result.stdout)
     with queue.store() as store, store.cluster(NAME).transaction() as transaction:
-        transaction.take_lease("daemon", "here", 1, now=2**40, ttl=1)
+        take_away(transaction)
     assert "No cycle has succeeded since " in queue.run("explain", "2").stdout
 
 
@@ -289,7 +290,7 @@ def test_without_slurm_and_unknown_to_the_store(queue: CommandLine) -> None:
 def test_the_daemon_runs_and_no_cycle_has_succeeded(shell: CommandLine) -> None:
     shell.run("db", "upgrade")
     with shell.store() as store, store.cluster(NAME).transaction() as transaction:
-        transaction.take_lease("daemon", "here", 1, now=0, ttl=1)
+        take_away(transaction)
     assert "No cycle has succeeded yet, so ranks are not known." in text(shell, "2")
 
 

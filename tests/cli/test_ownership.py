@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
+import sqlite3
 import time
+from contextlib import closing
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
 from shapleyprio.cli.instants import BEGINNING, instant
 from shapleyprio.wording import clock_time
+from tests.leases import another_steers, nobody_steers
 from tests.service.consortium import BIOLOGY, NAME, NOW, PHYSICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from shapleyprio.store import Store
     from tests.cli.conftest import CommandLine
 
 EMPTY = {**PHYSICS, "accounts": [], "partitions": []}
+PATIENCE_SECONDS = 60
+
 OPENED = NOW + 10 - 30 * 86_400
 RECOUNT = ("ownership", "recount", "--since", "always")
 TO_BIOLOGY = ("ownership", "set", "a2", "biology", "--since", clock_time(NOW + 4))
@@ -34,8 +40,11 @@ def mistaken(shell: CommandLine) -> CommandLine:
     return shell
 
 
-def content(shell: CommandLine) -> bytes:
-    return (shell.folder / "store.db").read_bytes()
+def content(shell: CommandLine) -> list[str]:
+    """What is in the store, without leases."""
+    with closing(sqlite3.connect(shell.folder / "store.db")) as connection:
+        lines = connection.iterdump()
+        return [line for line in lines if not line.startswith('INSERT INTO "lease"')]
 
 
 def balances(shell: CommandLine) -> dict[str, int]:
@@ -135,13 +144,12 @@ def test_a_correction_as_json(mistaken: CommandLine) -> None:
 
 
 def test_beside_a_daemon_a_correction_is_shown_but_refused(mistaken: CommandLine) -> None:
-    with mistaken.store() as store, store.cluster(NAME).transaction() as transaction:
-        transaction.take_lease("other", "elsewhere", os.getpid(), now=2**40, ttl=300)
     before = content(mistaken)
-    assert mistaken.run(*RECOUNT).exit_code == 0
-    result = mistaken.run(*RECOUNT, "--yes")
+    with mistaken.store() as store, another_steers(store.cluster(NAME)):
+        assert mistaken.run(*RECOUNT).exit_code == 0
+        result = mistaken.run(*RECOUNT, "--yes")
     assert result.exit_code == 6
-    assert "steers cluster c1 already; stop it first" in result.stderr
+    assert "steers cluster c1; stop it first" in result.stderr
     assert content(mistaken) == before
 
 
@@ -150,19 +158,27 @@ def test_while_a_daemon_writes_a_correction_is_refused_for_the_daemon(
     mistaken: CommandLine, monkeypatch: pytest.MonkeyPatch, correction: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
-    with mistaken.store() as store:
-        with store.cluster(NAME).transaction() as transaction:
-            transaction.take_lease("other", "elsewhere", os.getpid(), now=2**40, ttl=300)
+    writes = Event()
+
+    def write_for_long(store: Store) -> None:
         with store.cluster(NAME).transaction():
-            result = mistaken.run(*correction, "--yes")
+            writes.set()
+            time.sleep(1)
+
+    with mistaken.store() as store, another_steers(store.cluster(NAME)):
+        daemon = Thread(target=write_for_long, args=[store])
+        daemon.start()
+        assert writes.wait(PATIENCE_SECONDS)
+        result = mistaken.run(*correction, "--yes")
+        daemon.join()
     assert result.exit_code == 6
-    assert "steers cluster c1 already; stop it first" in result.stderr
+    assert "steers cluster c1; stop it first" in result.stderr
 
 
 def test_a_correction_gives_the_lease_back(mistaken: CommandLine) -> None:
     assert mistaken.run(*RECOUNT, "--yes").exit_code == 0
-    with mistaken.store() as store, store.cluster(NAME).reading() as view:
-        assert view.lease() is None
+    with mistaken.store() as store:
+        assert nobody_steers(store.cluster(NAME))
 
 
 def test_what_the_configuration_says_otherwise_is_pointed_out(steered: CommandLine) -> None:

@@ -49,14 +49,16 @@ class Stage:
         self.file = file
         self.replays = Replays()
         slurm = Cluster()
+        lease = Lease(store.cluster(NAME), seconds=300)
+        lease.take()
         self.daemon = Daemon(
             file,
             DaemonParts(
                 read_config=lambda: self.file,
-                make_cycle=lambda new: Cycle(new, slurm, store.cluster(NAME)),
+                make_cycle=lambda new: Cycle(new, slurm, lease.store),
                 metrics=Metrics(NAME),
                 site=Site(),
-                lease=Lease(store.cluster(NAME), seconds=300),
+                lease=lease,
                 drift=cast("LiveDrift", self.replays),
             ),
         )

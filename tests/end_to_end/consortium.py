@@ -58,6 +58,7 @@ SETTINGS = MappingProxyType(
 
 PATIENCE_SECONDS = 120.0  # real ones; three clusters beside each other share two cores in CI
 COMMAND_SECONDS = 60.0  # real ones
+LEASE_SECONDS = 4  # real ones, for which a test waits after it has killed a daemon
 
 
 def spec(speed: int) -> ClusterSpec:
@@ -150,6 +151,7 @@ class Consortium:
             f"influence = {json.dumps(influence)}",
             "[service]",
             f'poll_interval = "{poll_seconds}s"',
+            f'lease = "{LEASE_SECONDS * speed}s"',
             f'overlap = "{overlap}"',
             "[store]",
             f'url = "{self.url(store)}"',

@@ -17,6 +17,7 @@ from shapleyprio.slurm.port import (
     PendingJob,
     PendingQueue,
     PrioritySettings,
+    unchecked,
 )
 from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm, SimulatedSpec
 from shapleyprio.store import ManagedValue, Push, Store
@@ -151,10 +152,12 @@ class Cluster(SimulatedSlurm):
         self.values_read.append(set(job_ids))
         return super().values_of(channel, job_ids)
 
-    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+    ) -> Mapping[str, str]:
         _once(self, "before_write")
         self.writes.append((channel, dict(values)))
-        refused = {} if self.deaf else super().write(channel, values)
+        refused = {} if self.deaf else super().write(channel, values, check)
         _once(self, "after_write")
         return refused
 

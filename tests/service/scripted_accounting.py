@@ -181,7 +181,8 @@ class StoredLedger:
                 account.ingest(steps.through(_as_they_come(heard, order)), now)
                 if until == now and (unmentioned := account.unmentioned()):
                     answer = self.cluster.records_of(key.job_id for key in unmentioned)
-                    account.settle_unfinished(steps.through(_as_they_come(answer, order)), now)
+                    found = steps.through(_as_they_come(answer, order))
+                    account.settle_unfinished(unmentioned, found, now)
                 t = account.close(self.cluster.now, observed_until=observed if backlog else until)
                 if until == now and crash_after is not None:
                     raise Crash

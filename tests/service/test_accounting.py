@@ -86,7 +86,7 @@ class StoredLedger:
                 account.observe_holders(kind, names, now)
             account.ingest(records, now)
             if answer is not None:
-                account.settle_unfinished(answer, now)
+                account.settle_unfinished(account.unmentioned(), answer, now)
             self.uncounted = account.uncounted()
             account.count(self.said)
             t = account.close(now, observed_until=now)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from shapleyprio.service import check_host as module
 from shapleyprio.service.check_host import check_host
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import Store
+from tests.leases import take_away
 from tests.service.consortium import NAME, config
 from tests.serving.sites import HOST, free_port
 
@@ -72,7 +72,7 @@ def test_a_port_that_is_taken_is_a_warning_unless_the_daemon_has_it(file: Path) 
             Store.open(f"sqlite:///{file}", create=True) as store,
             store.cluster(NAME).transaction() as transaction,
         ):
-            transaction.take_lease("daemon", "here", 1, now=int(time.time()), ttl=300)
+            take_away(transaction)
         assert findings(file, port) == []
 
 

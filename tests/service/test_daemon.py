@@ -21,6 +21,7 @@ from shapleyprio.service.report import CycleReport
 from shapleyprio.service.status import read_status
 from shapleyprio.slurm.port import AdapterInUse, PendingQueue, SlurmUnavailableError
 from shapleyprio.store import CycleRow, Store
+from tests.leases import nobody_steers, take_away
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, NOW, PHYSICS, Cluster, config
 
 if TYPE_CHECKING:
@@ -64,14 +65,16 @@ class Stage:
         self.metrics = Metrics(NAME)
         self.site = Site()
         assert isinstance(self.file, Config)
+        self.lease = Lease(self.store.cluster(NAME), seconds=300)
+        self.lease.take()
         self.daemon = Daemon(
             self.file,
             DaemonParts(
                 read_config=self.read,
-                make_cycle=lambda new: Cycle(new, self.slurm, self.store.cluster(NAME)),
+                make_cycle=lambda new: Cycle(new, self.slurm, self.lease.store),
                 metrics=self.metrics,
                 site=self.site,
-                lease=Lease(self.store.cluster(NAME), seconds=300),
+                lease=self.lease,
             ),
         )
         scheduler = self.daemon._scheduler
@@ -286,13 +289,14 @@ def test_even_a_defect_does_not_end_the_daemon(stage: Stage) -> None:
 def test_a_cycle_that_failed_to_a_busy_store_is_logged(
     stage: Stage, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    stage.lease.release()
     stage.store.close()
     monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
     url = stage.store._engine.url.render_as_string()
     with Store.open(url) as impatient:
         other = Stage(slurm, impatient)
         with stage.store.cluster(NAME).transaction():
-            (line,) = logged(other, "_cycle_or_log")
+            *_, line = logged(other, "_cycle_or_log")
         other.daemon._scheduler.shutdown()
     assert line["outcome"] == "store_failed"
     assert "another process is writing to it" in str(line["why"])
@@ -300,23 +304,52 @@ def test_a_cycle_that_failed_to_a_busy_store_is_logged(
 
 def test_who_loses_the_lease_writes_nothing(stage: Stage) -> None:
     with stage.store.cluster(NAME).transaction() as transaction:
-        assert transaction.take_lease("other", "elsewhere", 1, now=2**40, ttl=300) is None
+        take_away(transaction)
     (line,) = logged(stage, "_cycle_or_log")
-    assert line["outcome"] == "lease_lost"
+    assert line["event"] == "cycle given up"
+    assert "process 1 on elsewhere steers cluster c1" in str(line["why"])
     assert stage.slurm.writes == []
-    with pytest.raises(LeaseHeldError):
-        stage.daemon.run_once()
+    assert logged(stage, "_cycle_or_log") == logged(stage, "_prune") == []  # it is another's to do
+
+
+def test_a_daemon_leads_until_it_loses_the_lease(stage: Stage) -> None:
+    def leads() -> bool:
+        text = generate_latest(stage.metrics.registry).decode()
+        (line,) = (line for line in text.splitlines() if line.startswith("shapleyprio_leader{"))
+        return line.endswith(" 1.0")
+
+    stage.daemon._cycle_or_log()
+    assert leads()
+    with stage.store.cluster(NAME).transaction() as transaction:
+        take_away(transaction)
+    with pytest.raises(LeaseHeldError) as lost, stage.lease.store.transaction():
+        pytest.fail("it may not write")
+    stage.daemon._stand_by(lost.value)
+    assert not leads()
+    assert stage.cycles("lease_lost") == 1
+
+
+def test_who_leads_anew_remembers_nothing_of_before(stage: Stage) -> None:
+    stage.daemon._cycle_or_log()
+    before = stage.daemon._cycle
+    stage.daemon._cycle_or_log()
+    assert stage.daemon._cycle is before
+    stage.daemon._lead()
+    assert stage.next_cycle() - datetime.now(UTC) < A_MOMENT
+    stage.daemon._cycle_or_log()
+    assert stage.daemon._cycle is not before
 
 
 def test_one_cycle_gives_the_lease_back_even_if_it_fails(stage: Stage) -> None:
+    stage.lease.release()
     stage.slurm.take_down("slurmctld")
     with pytest.raises(SlurmUnavailableError):
         stage.daemon.run_once()
-    with stage.store.cluster(NAME).reading() as view:
-        assert view.lease() is None
+    assert nobody_steers(stage.store.cluster(NAME))
 
 
 def test_one_cycle_prunes_as_a_daemon_does(stage: Stage) -> None:
+    stage.lease.release()
     ago = CycleRow(number=1, started=NOW - 10**8, finished=NOW - 10**8, outcome="ok")
     with stage.store.cluster(NAME).transaction() as transaction:
         transaction.save_cycle(ago)
@@ -347,14 +380,10 @@ def test_a_good_configuration_is_taken_over_as_a_whole(stage: Stage) -> None:
     assert stage.slurm.job(2).site_factor == LAST
 
 
-def test_the_lease_outlasts_the_new_poll_interval(stage: Stage) -> None:
-    stage.file = config(service={"poll_interval": "1h"})
+def test_the_next_lease_is_as_long_as_the_new_configuration_has_it(stage: Stage) -> None:
+    stage.file = config(service={"lease": "1m"})
     stage.daemon._reload()
-    stage.daemon._cycle_or_log()
-    with stage.store.cluster(NAME).reading() as view:
-        lease = view.lease()
-    assert lease is not None
-    assert lease.ttl == 3 * 3600
+    assert stage.lease.seconds == 60
 
 
 @pytest.mark.parametrize(

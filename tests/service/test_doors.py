@@ -16,10 +16,11 @@ from shapleyprio.service.status import read_status
 from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.channels.jobs import SiteFactor
 from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.slurm.port import unchecked
 from tests.service.consortium import FIRST, LAST, NAME, Cluster, Service, config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from shapleyprio.fairness.ledger import Ledger
     from shapleyprio.slurm.port import Layout
@@ -69,8 +70,10 @@ class Doubled(SiteFactor):
 class ClusterWithDoubled(Cluster):
     """A Slurm whose adapter has the channel as well."""
 
-    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
-        return super().write("site_factor" if channel == "doubled" else channel, values)
+    def write(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+    ) -> Mapping[str, str]:
+        return super().write("site_factor" if channel == "doubled" else channel, values, check)
 
 
 def test_another_rule_decides_order_points_reasons_and_when_the_next_cycle_comes(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlalchemy import update
+
 from shapleyprio.service.steering import Steering, read_steering
+from shapleyprio.store.tables import lease
+from tests.leases import take_away
 from tests.service.consortium import NAME, Service
 
 if TYPE_CHECKING:
@@ -25,13 +29,15 @@ def read(service: Service, later: int) -> Steering:
     return read_steering(service.store.cluster(NAME), POLL, clock=lambda: at)
 
 
-def take_lease(store: Store, now: int) -> None:
+def lease_of(store: Store, age: int) -> None:
+    """Somebody has the lease, who showed life so many seconds ago."""
     with store.cluster(NAME).transaction() as transaction:
-        assert transaction.take_lease("daemon", "here", 1, now=now, ttl=300) is None
+        take_away(transaction, ttl=10)
+        transaction._connection.execute(update(lease).values(renewed_at=lease.c.renewed_at - age))
 
 
 def test_a_daemon_that_runs_its_cycles_leaves_nothing_to_say(steered: Service) -> None:
-    take_lease(steered.store, ended(steered))
+    lease_of(steered.store, age=0)
     found = read(steered, later=POLL)
     assert (found.age, found.is_stale, found.nobody_since) == (POLL, False, None)
 
@@ -43,15 +49,16 @@ def test_nobody_steers_since_the_last_cycle_of_a_daemon_that_has_ended(steered: 
 
 
 def test_a_daemon_whose_cycles_fail_steers_and_is_out_of_date(steered: Service) -> None:
-    take_lease(steered.store, ended(steered) + 100)
+    lease_of(steered.store, age=0)
     found = read(steered, later=100)
     assert (found.nobody_since, found.is_stale) == (None, True)
 
 
-def test_a_lease_that_has_run_out_is_nobodys(steered: Service) -> None:
-    take_lease(steered.store, ended(steered))
+def test_a_lease_without_a_sign_of_life_for_some_intervals_is_nobodys(steered: Service) -> None:
+    lease_of(steered.store, age=2 * POLL)
     assert read(steered, later=300).nobody_since is None
-    assert read(steered, later=301).nobody_since == ended(steered)
+    lease_of(steered.store, age=4 * POLL)
+    assert read(steered, later=300).nobody_since == ended(steered)
 
 
 def test_a_rollback_is_on_record_until_the_next_cycle(steered: Service) -> None:

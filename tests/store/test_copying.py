@@ -12,6 +12,7 @@ from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Store, StoreSchemaError
 from shapleyprio.store.tables import metadata
+from tests.leases import take_away
 from tests.store.examples import BEGIN, cycle, new_push, placed_run, standing, watermark
 from tests.store.servers import KINDS
 
@@ -57,7 +58,7 @@ def filled(original: str) -> Iterator[str]:
                     rows.save_standings([standing(number)] if number < 3 else [])
                 numbers = rows.plan_pushes([new_push("1", 5), new_push("2", -7)])
                 rows.settle_pushes({numbers[0]: (rows.open_pushes()[0].state, "")})
-                rows.take_lease("a", "h", 1, now=BEGIN, ttl=30)
+                take_away(rows)
     yield original
     engine = create_engine(database_url(original))
     metadata.drop_all(engine)

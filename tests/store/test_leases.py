@@ -1,52 +1,78 @@
-"""Only one process at a time holds a cluster's lease."""
+"""Only one process at a time holds a cluster's lease, and what it was by its token shows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shapleyprio.store import LeaseRow
-from tests.store.examples import BEGIN
+import pytest
+
+from shapleyprio.store import StoreBusyError
 
 if TYPE_CHECKING:
-    from shapleyprio.store import Store, Transaction
-
-A = LeaseRow(holder="a", host="h1", pid=7, since=BEGIN, renewed_at=BEGIN, ttl=30)
+    from shapleyprio.store import LeaseRow, Store, Transaction
 
 
-def take(rows: Transaction, holder: str, now: int) -> LeaseRow | None:
-    return rows.take_lease(holder, "h1", 7, now=now, ttl=30)
+def take(rows: Transaction, holder: str, instead_of: LeaseRow | None) -> int | None:
+    return rows.take_lease(holder, "h1", 7, ttl=30, instead_of=instead_of)
 
 
-def test_the_first_to_ask_has_the_lease_until_it_runs_out(store: Store) -> None:
+def now(rows: Transaction) -> LeaseRow:
+    lease = rows.lease()
+    assert lease is not None
+    return lease
+
+
+def test_the_token_grows_with_each_takeover_and_each_return(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
         assert rows.lease() is None
-        assert take(rows, "a", BEGIN) is None
-        assert rows.lease() == A
-        assert take(rows, "b", BEGIN + 30) == A
-        assert take(rows, "b", BEGIN + 31) is None
-        assert take(rows, "a", BEGIN + 32) is not None
+        assert take(rows, "a", None) == 1
+        assert take(rows, "b", now(rows)) == 2
+        assert rows.release_lease("b", 2)
+        assert not now(rows).is_held
+        assert take(rows, "a", now(rows)) == 3
+        assert (now(rows).holder, now(rows).host, now(rows).pid, now(rows).ttl) == (
+            "a",
+            "h1",
+            7,
+            30,
+        )
 
 
-def test_renewing_keeps_it(store: Store) -> None:
+def test_a_lease_that_changed_since_it_was_seen_cannot_be_taken(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        take(rows, "a", BEGIN)
-        assert take(rows, "a", BEGIN + 25) is None
-        lease = take(rows, "b", BEGIN + 55)
-        assert lease is not None
-        assert (lease.since, lease.renewed_at) == (BEGIN, BEGIN + 25)
+        take(rows, "a", None)
+        seen = now(rows)
+        assert rows.renew_lease("a", 1)
+        assert now(rows).shows_life_since(seen)
+        assert take(rows, "b", seen) is None
+        assert take(rows, "b", now(rows)) == 2
 
 
-def test_a_clock_set_back_does_not_lose_it(store: Store) -> None:
+def test_who_was_succeeded_can_neither_renew_nor_give_back(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        take(rows, "a", BEGIN)
-        assert take(rows, "b", BEGIN - 10_000) == A
+        take(rows, "a", None)
+        take(rows, "b", now(rows))
+        before = now(rows)
+        assert not rows.renew_lease("a", 1)
+        assert not rows.release_lease("a", 1)
+        assert not rows.renew_lease("a", 2)  # nor by a token that it has not got
+        assert not now(rows).shows_life_since(before)
 
 
-def test_only_its_holder_can_give_it_back(store: Store) -> None:
+def test_the_first_of_all_is_taken_once(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        take(rows, "a", BEGIN)
-        rows.release_lease("b")
-        assert rows.lease() == A
-        rows.release_lease("a")
-        assert rows.lease() is None
-        assert take(rows, "b", BEGIN) is None
+        take(rows, "a", None)
+    with (
+        pytest.raises(StoreBusyError, match="another process takes the lease"),
+        store.cluster("c").transaction() as rows,
+    ):
+        take(rows, "b", None)
+    with store.cluster("c").transaction() as rows:
+        assert now(rows).holder == "a"
+
+
+def test_its_age_is_by_the_clock_of_the_database(store: Store) -> None:
+    with store.cluster("c").transaction() as rows:
+        take(rows, "a", None)
+        assert 0 <= now(rows).age <= 5
+        assert now(rows).since == now(rows).renewed_at > 1_700_000_000

@@ -25,7 +25,7 @@ DECADE = 10 * 365 * 86400
 def test_the_ledger_is_exactly_what_was_saved(
     shared: Store, entries: dict[tuple[str, str], Entry]
 ) -> None:
-    with shared.cluster("c").transaction() as rows:
+    with shared.cluster("of all examples").transaction() as rows:
         before = rows.ledger_entries() | {("kept", "kept"): Entry(Moments(1), Moments(2))}
         rows.save_ledger_entries(before)
         rows.save_ledger_entries(entries)

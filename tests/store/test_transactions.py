@@ -11,6 +11,7 @@ from alembic.migration import MigrationContext
 from shapleyprio.store import StoreError
 from shapleyprio.store.errors import store_errors
 from shapleyprio.store.tables import metadata
+from tests.leases import take_away
 from tests.store.examples import BEGIN, placed_run, watermark
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_clusters_do_not_see_each_other(store: Store) -> None:
         assert rows.prune_runs(2 * BEGIN) == 0
         rows.put_runs([placed_run(1, organization="biology")])
         rows.remove_runs([placed_run(1)[0].key])
-        rows.take_lease("x", "h", 1, now=BEGIN, ttl=30)
+        take_away(rows)
     with store.cluster("a").reading() as view:
         assert list(view.all_runs()) == [placed_run(1)]
         assert view.lease() is None

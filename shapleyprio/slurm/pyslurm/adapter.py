@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from shapleyprio.slurm.command_line import CommandLineSlurm
 from shapleyprio.slurm.command_line_writes import OUT_OF_TIME, out_of_bounds
-from shapleyprio.slurm.port import AdapterInUse, Connection, Controller
+from shapleyprio.slurm.port import AdapterInUse, Connection, Controller, unchecked
 from shapleyprio.slurm.pyslurm.client import WORKER, PyslurmClient, PyslurmUnusableError
 
 Found = TypeVar("Found")
@@ -65,7 +65,9 @@ class PyslurmSlurm(CommandLineSlurm):
         """Reads ClusterName."""
         return self._first(lambda: self._cluster or self._pyslurm.cluster(), super().cluster)
 
-    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+    ) -> Mapping[str, str]:
         """Writes priorities, through pyslurm if all are of plain jobs.
 
         pyslurm changes a job by its number, so it knows no tasks of arrays; and what is written
@@ -74,16 +76,20 @@ class PyslurmSlurm(CommandLineSlurm):
         by_commands = super().write
         if channel in ATTRIBUTES and all(map(_is_number, values)):
             return self._first(
-                lambda: self._write(channel, values), lambda: by_commands(channel, values)
+                lambda: self._write(channel, values, check),
+                lambda: by_commands(channel, values, check),
             )
-        return by_commands(channel, values)
+        return by_commands(channel, values, check)
 
-    def _write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
+    def _write(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], None]
+    ) -> Mapping[str, str]:
         refused = out_of_bounds(channel, values)
         rest = [item for item in values.items() if item[0] not in refused]
         until = time.monotonic() + self._timeout_seconds
         for first in range(0, len(rest), MOST_JOBS):
             some = dict(rest[first : first + MOST_JOBS])
+            check()
             if time.monotonic() < until:
                 self._writes.requests += len(some)
                 refused |= self._pyslurm.write(ATTRIBUTES[channel], some)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
@@ -18,6 +18,7 @@ from shapleyprio.slurm.port import (
     PendingQueue,
     SlurmRefusedError,
     SlurmUnavailableError,
+    unchecked,
 )
 from shapleyprio.slurm.simulated.accounting import Accounting
 from shapleyprio.slurm.simulated.associations import Associations
@@ -386,7 +387,9 @@ class SimulatedSlurm:
             if job_id in waiting
         }
 
-    def write(self, channel: str, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+    ) -> Mapping[str, str]:
         """Writes site factors, nices, or priorities of QOS or accounts."""
         if not values:
             return {}
@@ -400,6 +403,7 @@ class SimulatedSlurm:
         self._engine.settle()
         refused = {}
         for target, value in values.items():
+            check()
             self._count_write()
             if job_field is not None:
                 why = self._write_jobs(job_field, target, value)
