@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -12,6 +13,19 @@ MISSING = "–"  # noqa: RUF001  # the dash of tables
 
 SECONDS_OF_AN_HOUR = 3600
 SECONDS_OF_A_DAY = 86_400
+
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""What Python takes for printable and nobody sees."""
+
+_ALIKE = re.compile(
+    "[\u0370-\u058f\u13a0-\u13ff\u1c80-\u1c8f\u1f00-\u1fff\u212a\u2c80-\u2cff\u2de0-\u2dff"
+    "\ua640-\ua69f\uab70-\uabbf\uff01-\uff5e\U0001d400-\U0001d7ff]"
+)
+"""Greek, Cyrillic, Armenian, Cherokee, Coptic, and Latin letters of other widths or styles."""
+
+_WORD_WITH_LATIN = re.compile(r"\w*[A-Za-z\u00c0-\u024f]\w*")
 
 UNITS = ((SECONDS_OF_A_DAY, "d"), (SECONDS_OF_AN_HOUR, "h"), (60, "min"), (1, "s"))
 
@@ -244,17 +258,26 @@ def _local(second: int) -> datetime:
 
 
 def visible(text: str) -> str:
-    r"""Returns text from outside with what a terminal would obey or not show written out.
+    r"""Returns text from outside with what people would not see, or take for something else.
 
+    That is what a terminal obeys or does not show, and in a word with Latin letters the Greek,
+    Cyrillic and other ones that look like Latin (Unicode's UTS #39, "moderately restrictive").
     Text from Slurm may hold what a user made up. Where it is shown to people (terminal, log,
-    status page), it goes through here.
+    status page, report), it goes through here.
 
-    >>> visible("x\x1b[2J\n\u202ey"), visible("Müller's φ̃")
-    ('x\\x1b[2J\\n\\u202ey', "Müller's φ̃")
+    >>> visible("x\x1b[2J\n\u202ey"), visible("Müller's φ̃"), visible("b\u0435ta"), visible("бета")
+    ('x\\x1b[2J\\n\\u202ey', "Müller's φ̃", 'b\\u0435ta', 'бета')
     """
+    if not text.isascii():
+        text = _UNSEEN.sub(_written_out, text)
+        text = _WORD_WITH_LATIN.sub(lambda word: _ALIKE.sub(_written_out, word.group()), text)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    return found.group().encode("unicode_escape").decode()
 
 
 def visible_json(value: object) -> str:

@@ -76,7 +76,7 @@ def _answer(settings: ClientSettings, body: bytes) -> InquiryAnswer:
             raise DaemonError(str(read["error"]), int(read["exit_code"]))
         lines = tuple(str(line) for line in read["lines"])
         return InquiryAnswer(read["value"], lines, int(read["exit_code"]))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise DaemonError(
             f"what answers at {settings.url} is no daemon of shapleyprio that can be asked, or one "
             "of another release"

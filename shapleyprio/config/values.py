@@ -24,6 +24,7 @@ from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.text import host_count
+from shapleyprio.wording import visible
 
 MOST_HOSTS = 100_000
 """More than Slurm takes in one list; a slip of the finger must not fill the memory."""
@@ -91,7 +92,10 @@ def _name(value: object, *, longest: int = LONGEST_NAME) -> str:
 
 
 def _organization_name(value: object) -> str:
-    return _name(value, longest=LONGEST_ORGANIZATION_NAME)
+    name = _name(value, longest=LONGEST_ORGANIZATION_NAME)
+    if visible(name) != name:
+        raise ValueError(f"no letters that look like others or cannot be seen: {visible(name)}")
+    return name
 
 
 def _optional_name(value: object) -> str | None:

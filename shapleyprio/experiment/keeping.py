@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from shapleyprio.errors import OutputError
 from shapleyprio.experiment.cells import Cell, Experiment, ExperimentError, Row
 from shapleyprio.experiment.logs import checksum
 from shapleyprio.output import KeptResults, read_json, write_json
@@ -54,10 +55,18 @@ class ResultCache:
         Raises:
             OutputError: a cell of that name was run with other parameters, or cannot be read.
         """
-        kept = (
-            (index, self.cells.of(cell.name, _digest(cell))) for index, cell in enumerate(cells)
-        )
-        return {index: content["rows"] for index, content in kept if content is not None}
+        found = {}
+        for index, cell in enumerate(cells):
+            content = self.cells.of(cell.name, _digest(cell))
+            if content is None:
+                continue
+            rows = content.get("rows")
+            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+                raise OutputError(
+                    f"{self.cells.directory / cell.name}.json: holds no rows; remove it to go on"
+                )
+            found[index] = rows
+        return found
 
     def keep(self, cell: Cell, rows: Sequence[Row]) -> None:
         """Keeps a cell that is finished.

@@ -80,7 +80,7 @@ def read_json(file: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise OutputError(f"{file}: cannot be read ({error}); remove it to go on") from None
     if not isinstance(content, dict):
         raise OutputError(f"{file}: is no object in JSON; remove it to go on")

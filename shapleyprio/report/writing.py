@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from shapleyprio.output import whole_file
 from shapleyprio.report.page import Cell, Chart, Page
-from shapleyprio.wording import cell
+from shapleyprio.wording import cell, visible
 
 VEGA_LITE = "6.4"
 """Release of Vega-Lite that specifications are written for."""
@@ -43,7 +43,11 @@ DIGITS = 6
 def render(page: Page) -> str:
     """Renders the page as HTML with its scripts, styles and data, which needs no network."""
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,
     )
     environment.filters["cell"] = cell
     charts = [section.chart for section in page.sections if section.chart is not None]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -13,7 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from shapleyprio.databases import database_url, extra_with, shown_url
+from shapleyprio.databases import database_url, extra_with, hide, secrets_of, shown_url
 from shapleyprio.store.errors import StoreBusyError, StoreError, StoreUnreachableError
 
 BUSY_SECONDS = 5.0
@@ -50,12 +51,37 @@ def make_engine(url: str, *, read_only: bool = False, patient: bool = False) -> 
     try:
         parsed = database_url(url)
         if parsed.get_backend_name() == "sqlite":
+            if parsed.query:
+                raise StoreError(
+                    f"store {shown_url(parsed)}: a file takes no query; leave out ?..."
+                )
             return _sqlite_to_read(parsed) if read_only else _sqlite(parsed)
-        return _server(parsed, patient=read_only or patient)
+        with _understood(parsed):
+            return _server(parsed, patient=read_only or patient)
     except ArgumentError as error:
         raise StoreError("the store's URL cannot be read; a file is sqlite:////its/path") from error
     except ImportError as error:
         raise StoreError(f"the store's URL needs {_missing(error)}") from error
+
+
+def connected(engine: Engine) -> Connection:
+    """Connects to the database.
+
+    Raises:
+        StoreError: the driver does not know a key of the URL's query, or its value.
+    """
+    with _understood(engine.url):
+        return engine.connect()
+
+
+@contextmanager
+def _understood(url: URL) -> Iterator[None]:
+    """Turns what drivers raise where they do not understand a URL's query into a StoreError."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        reason = hide(secrets_of(url), str(error).partition("\n")[0])
+        raise StoreError(f"store {shown_url(url)}: its query cannot be used: {reason}") from error
 
 
 def _missing(error: ImportError) -> str:

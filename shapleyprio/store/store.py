@@ -17,6 +17,7 @@ from shapleyprio.store.corrections import Corrections, CorrectionsView
 from shapleyprio.store.drifts import Drifts, DriftsView
 from shapleyprio.store.engine import (
     check_place,
+    connected,
     file_of,
     for_reading,
     is_there,
@@ -290,7 +291,7 @@ class Store:
     @contextmanager
     def _begin(self, *, reading: bool = False) -> Iterator[Connection]:
         """Begins and ends every transaction, and gives errors their names, in this one place."""
-        with store_errors(self._name, self._secrets), self._engine.connect() as plain:
+        with store_errors(self._name, self._secrets), connected(self._engine) as plain:
             connection = for_reading(plain) if reading else plain
             with connection.begin():
                 yield connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.cli import main
+from shapleyprio.client import load_settings
 from shapleyprio.config import ConfigError, load_config
 from shapleyprio.config.load import MOST_PROBLEMS
 from shapleyprio.config.values import host_list
@@ -31,8 +33,9 @@ from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text import UnreadableError, amount, duration, hosts
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
 from shapleyprio.slurm.text_squeue import MOST_ASIDE, WaitingRecords
-from shapleyprio.store import Store
+from shapleyprio.store import Store, StoreError
 from shapleyprio.store.quarantine import MOST_LINES, MOST_LINES_AFTER_PRUNING, ONLY_COUNTED
+from tests.experiment.examples import write_log
 from tests.fairness.examples import job_record
 
 if TYPE_CHECKING:
@@ -289,6 +292,65 @@ def test_keep_every_command_busy_with_a_configuration(
     assert time.monotonic() - began < 30
     assert complaint in str(caught.value)
     assert all(len(problem) < 1000 + len(str(path)) for problem in caught.value.problems)
+
+
+NESTED = "[" * 100_000
+
+
+def test_end_a_command_by_a_file_of_clients_that_nests_too_deep(tmp_path: Path) -> None:
+    file = tmp_path / "client.toml"
+    for text in (f"url = {NESTED}", f'url{".a" * 60_000} = "x"', "#" * 3_000_000):
+        file.write_text(text)
+        began = time.monotonic()
+        with pytest.raises(ConfigError) as refused:
+            load_settings(file)
+        assert time.monotonic() - began < 10
+        (problem,) = refused.value.problems
+        assert problem.startswith(f"{file}: not valid TOML (more than ")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (NESTED, "cannot be read"),
+        ("[]", "is no object"),
+        ('{"parameters": %s}', "holds no rows"),
+        ('{"parameters": %s, "rows": [1]}', "holds no rows"),
+    ],
+)
+def test_end_an_experiment_by_what_is_kept_of_it(tmp_path: Path, text: str, why: str) -> None:
+    log, kept = tmp_path / "busy.swf", tmp_path / "kept"
+    write_log(log)
+    words = ["experiment", str(log), "--windows", "1", "--length", "15s", "--deal-users", "2"]
+    words += ["--cores", "1", "--policy", "fcfs", "--keep", str(kept)]
+    first = CliRunner().invoke(main, words)
+    assert first.exit_code == 0, first.output
+    (cell, *_) = sorted((kept / "cells").iterdir())
+    parameters = json.dumps(json.loads(cell.read_text())["parameters"])
+    cell.write_text(text % parameters if "%s" in text else text)
+    again = CliRunner().invoke(main, words)
+    assert again.exit_code == 2
+    assert isinstance(again.exception, SystemExit)
+    assert f"{cell}: {why}" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "secret"),
+    [
+        ("sqlite:////nowhere/store.db?foo=Xy7", "Xy7"),
+        ("mysql://fair@127.0.0.1:1/x?foo=Xy7", "Xy7"),
+        ("mysql://fair@127.0.0.1:1/x?read_timeout=Xy7", "Xy7"),
+        ("postgresql://fair@127.0.0.1:1/x?foo=Xy7", "Xy7"),
+    ],
+)
+def test_end_a_command_by_a_key_that_no_driver_knows(url: str, secret: str) -> None:
+    if not url.startswith("sqlite"):
+        pytest.importorskip("pymysql" if url.startswith("mysql") else "psycopg")
+    with pytest.raises(StoreError) as refused, Store.open(url):
+        pass
+    assert "\n" not in str(refused.value)
+    assert "query" in str(refused.value) or "option" in str(refused.value)
+    assert secret not in str(refused.value)
 
 
 def test_bury_the_one_problem_that_matters_under_thousands(tmp_path: Path) -> None:
