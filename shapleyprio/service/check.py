@@ -18,6 +18,7 @@ from shapleyprio.estimation.packages import REMEDY, missing_packages
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
+from shapleyprio.service.check_addresses import check_addresses
 from shapleyprio.service.check_ownership import check_ownership
 from shapleyprio.service.check_table import check_table
 from shapleyprio.slurm.channels import CHANNELS, Claims
@@ -70,6 +71,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     claims = claims_of(config.organizations, members.accounts, config.fairness.leave_out_partitions)
     yield from _cluster(config, layout)
     yield from _release(layout)
+    yield from check_addresses(config, layout)
     yield from _enforcement(config, layout)
     yield from _claims(members, layout)
     yield from _organizations(config, members)

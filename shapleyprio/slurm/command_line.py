@@ -105,6 +105,7 @@ class CommandLineSlurm:
             settings=readable(text_config.priority_settings(config)),
             submission=text_config.submission_settings(config),
             kill_wait_seconds=text_config.kill_wait(config),
+            daemon_hosts=text_config.daemon_hosts(config),
         )
 
     def nodes(self) -> Mapping[str, Node]:

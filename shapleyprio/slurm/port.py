@@ -216,6 +216,7 @@ class Layout:
             accounted to it can be relied on.
         settings: how priorities are computed.
         submission: what looks at new jobs.
+        daemon_hosts: where slurmctld and slurmdbd run, by name or address.
         kill_wait_seconds: KillWait, from the signal that asks a job's processes to end to the one
             that ends them.
     """
@@ -230,6 +231,7 @@ class Layout:
     settings: PrioritySettings
     submission: SubmissionSettings = SubmissionSettings()
     kill_wait_seconds: int = 30
+    daemon_hosts: tuple[str, ...] = ()
 
     def of_unknown_accounts(self, jobs: Iterable[PendingJob]) -> dict[str, int]:
         """Returns account -> how many of these jobs have it, for accounts that Slurm does not know.

@@ -94,6 +94,18 @@ def enforces_accounts(config: Mapping[str, str]) -> bool:
     return "associations" in _names(config.get("AccountingStorageEnforce", ""))
 
 
+def daemon_hosts(config: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns where slurmctld and slurmdbd run, by address where a `configuration` has one."""
+    controllers, others = [], []
+    for key, value in config.items():
+        if key.partition("[")[0] == "SlurmctldHost" and value:
+            name, _, address = value.removesuffix(")").partition("(")
+            controllers.append(address or name)
+        elif key in {"AccountingStorageHost", "AccountingStorageBackupHost"} and value:
+            others.append(value)
+    return (*controllers, *others)
+
+
 def submission_settings(config: Mapping[str, str]) -> SubmissionSettings:
     """Reads what a `configuration` says of new jobs, and where slurmctld runs."""
     hosts = [value for key, value in config.items() if key.partition("[")[0] == "SlurmctldHost"]

@@ -587,6 +587,7 @@ def test_recorded_priority_settings(release: str) -> None:
     assert submission.controller_hosts in {("vm",), ("matrix",)}
     assert text_config.enforces_accounts(config)
     assert text_config.kill_wait(config) == 2
+    assert set(text_config.daemon_hosts(config)) == {"127.0.0.1", "localhost"}
 
 
 def test_what_looks_at_new_jobs_is_read_in_every_spelling() -> None:
