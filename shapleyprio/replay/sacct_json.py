@@ -143,7 +143,8 @@ def _cells(job: Any) -> Iterator[str]:
         yield _name(job, name)
     time = _object(job, "time")
     for name in ("submission", "eligible", "start", "end"):
-        yield str(_number(time, name) or "Unknown")
+        moment = _number(time, name)
+        yield "Unknown" if moment in _NEVER else str(moment)
     yield str(_number(time, "elapsed"))
     yield _cpus(_object(job, "tres"))
     yield _state(_object(job, "state"))
@@ -191,14 +192,14 @@ def _cpus(tres: Mapping[str, Any]) -> str:
 
 def _state(state: Mapping[str, Any]) -> str:
     current = state.get("current")
-    word = current[0] if isinstance(current, list) and current else current
+    word = current[-1] if isinstance(current, list) and current else current  # PENDING, REQUEUED
     if not isinstance(word, str):
         raise _OddError(f"state: {_shown(current)} is neither a text nor a list of texts")
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", word)
 
 
 def _limit(minutes: int | str) -> str:
-    """Returns the limit as text has it; 22.05 has one of its largest numbers for none."""
+    """Returns the limit as text has it; 22.05 has its largest numbers for none."""
     return "UNLIMITED" if minutes == "" or minutes in _NO_LIMIT else str(minutes)
 
 
@@ -213,5 +214,6 @@ def _digits(text: str) -> int | str:
 
 
 _NO_LIMIT = (2**32 - 2, 2**32 - 1)
+_NEVER = ("", 0, *_NO_LIMIT)
 _DECODER = json.JSONDecoder(parse_constant=str, parse_float=str)
 _DECODER_OF_LONG_NUMBERS = json.JSONDecoder(parse_constant=str, parse_float=str, parse_int=_digits)

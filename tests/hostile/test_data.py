@@ -420,6 +420,90 @@ def test_end_the_reader_of_sacct_by_any_fields(
     assert 7 in read_log(str(log)).job
 
 
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.sampled_from([0, 1, 60, 2**32 - 2, 2**32 - 1, float("nan"), float("inf"), 1e300]),
+    PIECES,
+    st.text(max_size=5),
+)
+JSON = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["set", "infinite", "number", "current", "type", "count"]), inner
+        ),
+    ),
+    max_leaves=5,
+)
+JOB_FIELDS = {
+    **dict.fromkeys(("job_id", "account", "user", "partition", "qos", "nodes"), JSON),
+    "association": st.one_of(JSON, st.fixed_dictionaries({"account": JSON, "user": JSON})),
+    "time": st.one_of(
+        JSON,
+        st.fixed_dictionaries(
+            dict.fromkeys(("submission", "eligible", "start", "end", "elapsed", "limit"), JSON)
+        ),
+    ),
+    "tres": st.one_of(JSON, st.fixed_dictionaries({"allocated": JSON})),
+    "state": st.one_of(JSON, st.fixed_dictionaries({"current": JSON})),
+}
+JOBS = st.lists(
+    st.one_of(JSON, st.fixed_dictionaries({}, optional=JOB_FIELDS)), min_size=1, max_size=5
+)
+GOOD_JOB = {
+    "job_id": 7,
+    "account": "a",
+    "user": "u",
+    "time": {"submission": 1, "eligible": 1, "start": 1, "end": 61, "elapsed": 60},
+    "tres": {"allocated": [{"type": "cpu", "count": 4}]},
+    "state": {"current": ["COMPLETED"]},
+    "nodes": "n1",
+}
+
+
+@given(jobs=JOBS, indent=st.sampled_from([None, 1]))
+def test_end_the_reader_of_json_by_any_values(
+    tmp_path_factory: pytest.TempPathFactory, jobs: list[object], indent: int | None
+) -> None:
+    log = tmp_path_factory.mktemp("json") / "log"
+    log.write_text(json.dumps({"jobs": [GOOD_JOB, *jobs, GOOD_JOB]}, indent=indent))
+    read = read_log(str(log))
+    assert read.job.tolist().count(7) >= 2
+    assert len(read.job) + sum(read.left_out.values()) == len(jobs) + 2
+    assert all(0 < bad.number <= log.read_text().count("\n") + 1 for bad in read.malformed)
+    assert all("\n" not in bad.reason and ": " in bad.reason for bad in read.malformed)
+
+
+@pytest.mark.parametrize(
+    ("job", "complaint"),
+    [
+        ('{"a": ' * 200_000, "log:2: its JSON cannot be read: a job's values are nested too deep"),
+        ("[" * 200_000 + "]" * 200_000, "log:2: its JSON cannot be read: a job's values are nest"),
+        ('{"job_id": 7\n"time": 1}', "log:3: its JSON cannot be read: Expecting ',' delimiter"),
+        ('{"job_id": 7, "time": {"elapsed": 1}', "is cut short"),
+        ('{"job_id": ' + "9" * 100_000 + "}]}", "log:2: job_id: '99999999"),
+        ('{"job_id": "7"}]}', "log:2: job_id: '7' is no whole number"),
+        ('{"job_id": 7, "time": {"elapsed": 1e999}}]}', "log:2: elapsed: '1e999' is no whole num"),
+        ('{"job_id": 7, "account": {"x": 1}}]}', "log:2: account: an object is no text"),
+        (
+            '{"job_id": 7, "time": {"start": 1, "submission": 1, "elapsed": -5}, '
+            '"state": {"current": "x"}}]}',
+            "log:2: elapsed: '-5' is",
+        ),
+        ("7]}", "log:2: job: 7 is no object"),
+    ],
+)  # fmt: skip
+def test_end_a_command_by_forged_json(tmp_path: Path, job: str, complaint: str) -> None:
+    log = tmp_path / "log"
+    log.write_text('{"jobs": [\n' + job)
+    result = CliRunner().invoke(main, ["replay", str(log), "--deal-users", "1"])
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.output
+    assert complaint in result.stderr
+
+
 @given(option=st.sampled_from(["--window", "--period"]), text=PIECES)
 def test_end_a_command_by_an_option_of_any_text(
     tmp_path_factory: pytest.TempPathFactory, option: str, text: str
