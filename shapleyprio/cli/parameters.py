@@ -78,6 +78,7 @@ class ReplayParameters:
         estimation: of contributions by the policies shapley and live.
         wide, backfill: what becomes of jobs of several processors.
         placement: which free processors a job gets.
+        horizon: age in seconds from which a part gains no more worth.
         cores: to compute on.
         json_file, schedule_file, report: what to write.
     """
@@ -91,6 +92,7 @@ class ReplayParameters:
     wide: Wide
     backfill: Backfill
     placement: Placement
+    horizon: int | None
     cores: int
     json_file: Path | None
     schedule_file: Path | None

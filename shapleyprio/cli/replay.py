@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from shapleyprio.cli.durations import duration
 from shapleyprio.cli.estimation import estimation_options, estimation_parameters
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
@@ -63,6 +64,12 @@ from shapleyprio.replay.policies import (
     choices=PLACEMENTS,
     help="Whose free processors a job gets: any, those of who has the most free, or those that it "
     "really got, as far as they are free.",
+)
+@click.option(
+    "--horizon",
+    type=duration("12h or 30d"),
+    help="Age from which a part of work gains no more worth, as fairness.horizon of the daemon.  "
+    "[default: none]",
 )
 @scheduling_options
 @json_option

@@ -47,6 +47,7 @@ def replay(parameters: ReplayParameters) -> None:
             wide=parameters.wide,
             backfill=parameters.backfill,
             placement=parameters.placement,
+            horizon=parameters.horizon,
         )
         workload, results = replayed(parameters, log, workload, bar)
         earlier = None

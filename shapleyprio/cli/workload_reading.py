@@ -37,6 +37,7 @@ def workload_for(
     wide: Wide = DEFAULT_WIDE,
     backfill: Backfill = DEFAULT_BACKFILL,
     placement: Placement = DEFAULT_PLACEMENT,
+    horizon: int | None = None,
 ) -> tuple[Log, Workload]:
     """Reads the log and takes the workload out of it.
 
@@ -46,6 +47,7 @@ def workload_for(
         wide: what becomes of jobs of several processors.
         backfill: what may pass a rigid job that does not fit.
         placement: which free processors a job gets.
+        horizon: age in seconds from which a part gains no more worth; None for never.
 
     Raises:
         ReplayError, ConfigError: it cannot be had.
@@ -61,6 +63,7 @@ def workload_for(
         wide=wide,
         backfill=backfill,
         placement=placement,
+        horizon=horizon,
     )
     return log, workload
 
@@ -90,6 +93,7 @@ def workload_before(
             wide=workload.wide,
             backfill=workload.backfill,
             placement=workload.placement,
+            horizon=workload.horizon,
         )
     except WorkloadError:
         return None

@@ -11,7 +11,7 @@ from shapleyprio.replay.log import Log
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.results import Result, jobs_of
 from shapleyprio.replay.workload import Workload, period_in_words
-from shapleyprio.wording import delay, whole
+from shapleyprio.wording import delay, duration, whole
 
 LEGEND = (
     "Δψ/p_tot: by how much a part of work came too early or too late, on average, against ref; for "
@@ -34,10 +34,11 @@ def announce(
         workload: what was taken out of it.
         jobs: what to call the workload's jobs.
     """
+    horizon = "" if workload.horizon is None else f", horizon {duration(workload.horizon)}"
     console.print(
         f"{log.source}: {len(workload.job):,} {jobs} of {len(workload.organizations)} "
         f"organizations on {workload.system_processors:,} processors, released "
-        f"{period_in_words(log, workload.window)}",
+        f"{period_in_words(log, workload.window)}{horizon}",
         markup=False,
         soft_wrap=True,
     )

@@ -15,6 +15,9 @@ from shapleyprio.replay.workload import Workload
 LONGEST = 2**38 - 1
 """Seconds of a window, 8,700 years: below it no count of parts exceeds 63 bits."""
 
+LONG_WINDOW = 2**31
+"""From so many seconds on 64 bits do not hold the square of a time."""
+
 MOST_REF_ORGANIZATIONS = 18
 MOST_RAND_ORGANIZATIONS = 62
 """Coalitions that are sampled are sets of bits in one signed 64-bit number."""
@@ -66,7 +69,17 @@ def check_range(workload: Workload) -> bool:
             Remedy.WINDOW_AT_MOST,
             bound=LONGEST,
         )
-    return 2 * m * length * (length + 1) >= 2**63
+    return 2 * _doubled_utility(workload) >= 2**63 or length >= LONG_WINDOW
+
+
+def _doubled_utility(workload: Workload) -> int:
+    """Returns twice what all processors together can be worth at the window's end, at most.
+
+    Each second's parts are worth no more than the horizon. What older ones had been worth without
+    it is subtracted modulo 2^64 or 2^128, and need not fit.
+    """
+    m, length, horizon = workload.system_processors, workload.window.length, workload.saturation
+    return m * length * (length + 1 if horizon is None else min(length + 1, 2 * horizon))
 
 
 def ref_block(workload: Workload) -> Block:
@@ -123,9 +136,9 @@ def estimated_block(workload: Workload, wanted: int, denominator: int) -> Block:
 
 
 def _block(workload: Workload, weight: Fraction, *, terms: int, wanted: int) -> Block:
-    m, length = workload.system_processors, workload.window.length
+    m = workload.system_processors
     wanted = min(wanted, LONGEST_BLOCK)
-    largest = weight * m * length * (length + 1) / 2
+    largest = weight * _doubled_utility(workload) / 2
     seconds = isqrt(int(2 * ERROR / (weight * m))) - 1
     far = largest * (terms + 8) / 2**52 > ERROR
     wide = check_range(workload) or far or seconds < min(FEWEST_SECONDS, wanted)

@@ -40,7 +40,8 @@ class Measures:
     counts once. A job that has not started counts with its wait so far.
 
     Attributes:
-        utilities: exact ψsp (SPAA 2013, Eq. 3) of each organization's jobs, in part-seconds.
+        utilities: exact ψsp (SPAA 2013, Eq. 3) of each organization's jobs, in part-seconds, by
+            the workload's horizon.
         parts: unit-size parts completed of each organization's jobs.
         mean_waits: seconds, of each organization's jobs; None where it has no jobs.
         mean_wait, wait_95th_percentile: seconds, of all jobs.
@@ -188,7 +189,12 @@ def _by_the_end(workload: Workload, job: Integers, start: Integers) -> tuple[Int
     executed = np.minimum(workload.processing_time[job], age)
     if workload.window.length >= LONG_WINDOW:
         executed, age = executed.astype(object), age.astype(object)
-    return executed, executed * age - executed * (executed - 1) // 2
+    worth = executed * age - executed * (executed - 1) // 2
+    if workload.horizon is not None:
+        beyond = age - workload.horizon
+        older = np.minimum(np.maximum(beyond, 0), executed)
+        worth -= older * beyond - older * (older - 1) // 2
+    return executed, worth
 
 
 def _refuse_what_would_wrap(workload: Workload) -> None:

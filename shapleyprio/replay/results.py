@@ -87,6 +87,7 @@ def as_json(log: Log, workload: Workload, results: Sequence[Result]) -> dict[str
             for u, name in enumerate(workload.organizations)
         ],
         "placement": workload.placement,
+        "horizon": workload.horizon,
         "left_out": dict(workload.left_out),
         "policies": [_policy_as_json(workload, result) for result in results],
     }

@@ -91,6 +91,7 @@ class Workload:
             listed first, as Slurm's CR_LLN has it with one node for each organization; "recorded":
             those it really got (`placed`) as far as they are free, else as with "least-loaded".
         left_out: reason -> how many jobs of the log are missing because of it.
+        horizon: age in seconds from which a part gains no more worth; None for never.
         history: what predictions of processing times may rely on; None where nothing is.
     """
 
@@ -110,12 +111,19 @@ class Workload:
     backfill: Backfill = DEFAULT_BACKFILL
     placement: Placement = DEFAULT_PLACEMENT
     left_out: Mapping[str, int] = field(default_factory=dict)
+    horizon: int | None = None
     history: UserHistory | None = None
 
     @property
     def system_processors(self) -> int:
         """All processors of all organizations."""
         return int(self.owned.sum())
+
+    @property
+    def saturation(self) -> int | None:
+        """The horizon, if a part can come to be older within the window; else None."""
+        horizon = self.horizon
+        return horizon if horizon is not None and horizon < self.window.length else None
 
     @property
     def left_out_in_words(self) -> str:
@@ -156,6 +164,7 @@ def workload_of(
     wide: Wide = DEFAULT_WIDE,
     backfill: Backfill = DEFAULT_BACKFILL,
     placement: Placement = DEFAULT_PLACEMENT,
+    horizon: int | None = None,
 ) -> Workload:
     """Takes the jobs of a window out of a log.
 
@@ -166,6 +175,7 @@ def workload_of(
         wide: what becomes of jobs that need several processors.
         backfill: what may pass a rigid job that does not fit.
         placement: whose free processors a job gets.
+        horizon: age in seconds from which a part gains no more worth; None for never.
 
     Raises:
         WorkloadError: nothing is left, nobody has processors, or it is not known whose each job
@@ -215,6 +225,7 @@ def workload_of(
         backfill=backfill,
         placement=placement,
         left_out={reason: count for reason, count in left_out.items() if count},
+        horizon=horizon,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.replay.kernel import lattice
-from shapleyprio.replay.kernel.state import coalitions_of, jobs_of, members_of, record_of
+from shapleyprio.replay.kernel.state import coalitions_in, jobs_of, members_of, record_of
 from shapleyprio.replay.kernel.values import values_at
 from shapleyprio.replay.limits import ref_block
 from shapleyprio.replay.workload import Workload
@@ -47,7 +47,7 @@ def shapley_over_time(workload: Workload, seed: int) -> dict[int, tuple[Fraction
     jobs = jobs_of(workload)
     block = ref_block(workload)
     members = members_of(np.arange(2**k), k)
-    state = coalitions_of(jobs, workload.owned, members, wide=block.wide)
+    state = coalitions_in(workload, jobs, members, block)
     record = record_of(workload, jobs, 2**k - 1, seed, wide=block.wide)
     wanted = max(FEWEST, min(MOST, MOST_VALUES >> k))
     found = {0: (Fraction(0),) * k}

@@ -143,6 +143,7 @@ def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
         "left out": workload.left_out_in_words or "nothing",
         "processors": whole(workload.system_processors),
         "organizations": ", ".join(organizations),
+        **({} if workload.horizon is None else {"horizon": duration(workload.horizon)}),
         "processors of a job": workload.placement,
         "jobs of several processors": rigid if workload.wide == "rigid" else "expanded to copies",
     }

@@ -57,17 +57,19 @@ def series_of(workload: Workload, schedule: Schedule, moments: Sequence[int]) ->
         schedule: what became of it.
         moments: increasing seconds, within the window.
     """
-    mine = _moments_of(workload, schedule, workload.organization[schedule.job], moments)
+    organization = workload.organization[schedule.job]
+    totals_of = _moments_of(workload, schedule, organization, moments)
     lent = None
     if schedule.contribution is not None:
-        lent = _moments_of(workload, schedule, schedule.owner, moments)
+        lent = _worths_of(workload, schedule, schedule.owner, moments)
     return Series(
         moments=tuple(moments),
-        utilities=_worths(mine, moments),
+        utilities=_worths_of(workload, schedule, organization, moments),
         parts=tuple(
-            tuple(totals.parts(t) for totals, t in zip(row, moments, strict=True)) for row in mine
+            tuple(totals.parts(t) for totals, t in zip(row, moments, strict=True))
+            for row in totals_of
         ),
-        contributions=None if lent is None else _worths(lent, moments),
+        contributions=lent,
     )
 
 
@@ -167,6 +169,21 @@ def _moments_of(
         ]
         for u in range(count)
     ]
+
+
+def _worths_of(
+    workload: Workload, schedule: Schedule, groups: NDArray[np.int32], moments: Sequence[int]
+) -> Rows:
+    """Returns for each organization the worth of its parts at each second."""
+    worths = _worths(_moments_of(workload, schedule, groups, moments), moments)
+    if workload.horizon is None:
+        return worths
+    ago = [t - workload.horizon for t in moments]
+    older = _worths(_moments_of(workload, schedule, groups, ago), ago)
+    return tuple(
+        tuple(all_of - more for all_of, more in zip(row, beyond, strict=True))
+        for row, beyond in zip(worths, older, strict=True)
+    )
 
 
 def _worths(rows: list[list[Moments]], moments: Sequence[int]) -> Rows:

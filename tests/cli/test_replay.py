@@ -182,6 +182,18 @@ def test_processors_may_be_those_of_who_has_the_most_free() -> None:
     assert answer(*DEAL)["placement"] == "random"
 
 
+def test_parts_may_stop_gaining_worth_at_an_age() -> None:
+    write_log()
+    within, without = answer(*DEAL, "--horizon", "1s"), answer(*DEAL)
+    assert (within["horizon"], without["horizon"]) == (1, None)
+    for one, other in zip(within["policies"], without["policies"], strict=True):
+        worth = [sum(each["utility"] for each in run["organizations"]) for run in (one, other)]
+        assert worth[0] == one["p_tot"] < worth[1]
+    lines = succeeds(*DEAL, "--horizon", "30d").stdout.splitlines()
+    assert lines[0].endswith("second 0 on, horizon 30 d")
+    fails("'soon' is no duration; write for instance 12h or 30d", *DEAL, "--horizon", "soon")
+
+
 def test_a_policy_named_twice_runs_once() -> None:
     write_log()
     output = answer(*DEAL, "--policy", "fcfs", "--policy", "ref", "--policy", "fcfs")

@@ -27,11 +27,14 @@ class NotCertified(AssertionError):  # noqa: N818 (what it says about a schedule
 class Account:
     """What was executed for an organization, or on its processors; exact at every moment."""
 
+    horizon: int | None
     parts: Moments = field(default_factory=Moments)
+    events: list[tuple[int, int]] = field(default_factory=list)
     parts_by_release: Moments = field(default_factory=Moments)
 
     def add(self, t: int, processors: int, release: int) -> None:
         self.parts.add(t, processors)
+        self.events.append((t, processors))
         self.parts_by_release.add(t, processors * release)
 
     @property
@@ -39,10 +42,16 @@ class Account:
         return self.parts.processors
 
     def psi(self, t: int) -> int:
-        return self.parts.worth(t)
+        if self.horizon is None:
+            return self.parts.worth(t)
+        older = Moments()
+        for second, processors in self.events:
+            if second <= t - self.horizon:
+                older.add(second, processors)
+        return self.parts.worth(t) - older.worth(t - self.horizon)
 
     def psi_relative(self, t: int) -> int:
-        return self.parts.worth(t) + self.parts_by_release.parts(t)
+        return self.psi(t) + self.parts_by_release.parts(t)
 
     def surface(self, t: int) -> int:
         return self.parts.parts(t)
@@ -100,8 +109,8 @@ class Walk:
         self.rest = list(self.processors)
         self.queues: list[deque[int]] = [deque() for _ in self.owned]
         self.running: list[Running] = []
-        self.of_jobs = [Account() for _ in self.owned]
-        self.of_processors = [Account() for _ in self.owned]
+        self.of_jobs = [Account(workload.horizon) for _ in self.owned]
+        self.of_processors = [Account(workload.horizon) for _ in self.owned]
 
     @property
     def free(self) -> int:

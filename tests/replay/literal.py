@@ -79,12 +79,18 @@ def eq_3(start: int, processing_time: int, t: int) -> int:
     return completed * (2 * t - (first + last)) // 2
 
 
-def utility(starts: Iterable[Start], organization: int, t: int) -> int:
+def worth(start: Start, t: int, horizon: int | None) -> int:
+    """Worth at t of all work on a task, no part being worth more than the horizon."""
+    one_processors = eq_3(start.start, start.task.processing_time, t)
+    if horizon is not None and start.start < t - horizon:  # by so much its parts are older
+        one_processors -= eq_3(start.start, start.task.processing_time, t - horizon)
+    return start.task.processors * one_processors
+
+
+def utility(starts: Iterable[Start], organization: int, t: int, horizon: int | None = None) -> int:
     """ψ of the organization at t."""
     return sum(
-        start.task.processors * eq_3(start.start, start.task.processing_time, t)
-        for start in starts
-        if start.task.organization == organization
+        worth(start, t, horizon) for start in starts if start.task.organization == organization
     )
 
 
@@ -164,6 +170,7 @@ class CoalitionSchedule:
         self.owned = {u: int(workload.owned[u]) for u in members}
         self.processors = sum(self.owned.values())
         self.backfill = workload.backfill
+        self.horizon = workload.horizon
         self.queue: dict[int, list[Task]] = {u: [] for u in members}
         self.starts: list[Start] = []
         self.releases: set[int] = set()
@@ -188,13 +195,10 @@ class CoalitionSchedule:
         return [u for u, queue in sorted(self.queue.items()) if queue and queue[0].release <= t]
 
     def utility(self, organization: int, t: int) -> int:
-        return utility(self.starts, organization, t)
+        return utility(self.starts, organization, t, self.horizon)
 
     def value(self, t: int) -> int:
-        return sum(
-            start.task.processors * eq_3(start.start, start.task.processing_time, t)
-            for start in self.starts
-        )
+        return sum(worth(start, t, self.horizon) for start in self.starts)
 
     def decide(self, t: int, pick: Pick, random: Random | None = None) -> None:
         """Starts what is to be started at t, on processors drawn at random if random is given."""
@@ -352,12 +356,18 @@ class Part:
     owner: int
     second: int
     release: int
+    horizon: int | None
+
+    def age(self, t: int) -> int:
+        """Seconds since it was executed, no more than the horizon."""
+        age = t - self.second
+        return age if self.horizon is None else min(age, self.horizon)
 
 
 def executed(schedule: CoalitionSchedule, t: int) -> list[Part]:
     """All parts executed before t."""
     return [
-        Part(start.task.organization, owner, second, start.task.release)
+        Part(start.task.organization, owner, second, start.task.release, schedule.horizon)
         for start in schedule.starts
         for owner in start.owners
         for second in range(start.start, min(start.end, t))
@@ -406,12 +416,12 @@ def occupied(schedule: CoalitionSchedule, t: int, organization: int) -> int:
 
 def psi(part: Part, t: int) -> int:
     """Eq. 3, and CloudShare's Eq. 2."""
-    return t - part.second
+    return part.age(t)
 
 
 def psi_relative(part: Part, t: int) -> int:
     """CloudShare's Eq. 3."""
-    return t - part.second + part.release
+    return part.age(t) + part.release
 
 
 def surface(part: Part, t: int) -> int:

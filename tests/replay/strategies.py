@@ -17,6 +17,8 @@ WINDOWS = st.integers(1, 30)
 SHORT = st.integers(1, 6)
 FEW = st.integers(0, 2)
 WIDTHS = st.integers(1, 3)
+NO_HORIZON = st.none()
+HORIZONS = st.integers(1, 12)
 NO_BACKFILL: st.SearchStrategy[Backfill] = st.just("none")
 
 
@@ -38,6 +40,7 @@ def workload_of_jobs(
     *,
     wide: Wide = "expand",
     backfill: Backfill = "none",
+    horizon: int | None = None,
 ) -> Workload:
     """A workload of jobs in the log's order, numbered from 100 on."""
     logged = list(jobs)
@@ -57,6 +60,7 @@ def workload_of_jobs(
         position=np.array(order, dtype=np.int64),
         wide=wide,
         backfill=backfill,
+        horizon=horizon,
     )
 
 
@@ -84,6 +88,7 @@ def workloads(
     spread: int | None = None,
     wide: Wide = "expand",
     backfills: st.SearchStrategy[Backfill] = NO_BACKFILL,
+    horizons: st.SearchStrategy[int | None] = NO_HORIZON,
 ) -> Workload:
     """Workloads with many ties; some organizations may have no processors or no jobs.
 
@@ -98,6 +103,7 @@ def workloads(
         spread: releases lie before that second; None for anywhere in the window.
         wide: what becomes of wide jobs.
         backfills: what may pass a rigid job that does not fit.
+        horizons: age from which a part gains no more worth.
     """
     k = draw(organizations)
     shares = draw(st.lists(owned, min_size=k, max_size=k))
@@ -121,6 +127,7 @@ def workloads(
         length,
         wide=wide,
         backfill=draw(backfills),
+        horizon=draw(horizons),
     )
 
 

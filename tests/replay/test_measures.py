@@ -18,7 +18,7 @@ from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
 from tests.fairness.examples import parts_of, worth_by_parts
-from tests.replay.strategies import Job, workload_of_jobs, workloads
+from tests.replay.strategies import HORIZONS, Job, workload_of_jobs, workloads
 
 Batch = tuple[int, int, int]
 """Job (index into the workload), start, copies."""
@@ -41,7 +41,7 @@ def schedule_of(batches: list[Batch]) -> Schedule:
 @st.composite
 def scheduled(draw: st.DrawFn, wide: Wide = "expand") -> tuple[Workload, list[Batch]]:
     """Any starts after the release, as policies and recorded schedules have them."""
-    workload = draw(workloads(wide=wide))
+    workload = draw(workloads(wide=wide, horizons=st.none() | HORIZONS))
     batches = [(0, int(workload.release[0]) + 50, 1)]  # never starts in the window
     for job in range(1, len(workload.job)):
         left = int(workload.processors[job])
@@ -69,7 +69,9 @@ def test_utility_and_parts_are_sums_over_unit_size_parts(
             for job, start, copies in batches
             if workload.organization[job] == u
         ]
-        worths = (copies * worth_by_parts(begin, end, t) for begin, end, copies in runs)
+        worths = (
+            copies * worth_by_parts(begin, end, t, workload.horizon) for begin, end, copies in runs
+        )
         assert measures.utilities[u] == sum(worths)
         done = (copies * len(parts_of(begin, end, t)) for begin, end, copies in runs)
         assert measures.parts[u] == sum(done)

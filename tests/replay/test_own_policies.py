@@ -21,10 +21,11 @@ from shapleyprio.replay.policies.own import (
     own_decisions,
 )
 from shapleyprio.replay.workload import Workload
-from tests.replay.strategies import Job, workload_of_jobs, workloads
+from tests.replay.strategies import HORIZONS, Job, workload_of_jobs, workloads
 
 BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
 RIGID = workloads(widths=st.integers(1, 4), wide="rigid", backfills=BACKFILLS)
+SATURATING = workloads(horizons=HORIZONS)
 
 
 def least_by_share(
@@ -49,7 +50,7 @@ REMADE: dict[str, OwnPolicy] = {
 
 
 @pytest.mark.parametrize("policy", REMADE)
-@given(workload=workloads() | RIGID, seed=st.integers(0, 2**64 - 1))
+@given(workload=workloads() | RIGID | SATURATING, seed=st.integers(0, 2**64 - 1))
 def test_a_policy_remade_in_python_makes_the_same_schedule(
     policy: str, workload: Workload, seed: int
 ) -> None:

@@ -70,7 +70,7 @@ def schedule_of(workload: Workload, policy: str, seed: int) -> Schedule:
         owner=np.array(owner, dtype=np.int32),
         copies=np.ones(len(entries), dtype=np.int64),
         contribution=tuple(
-            Fraction(sum(t - part.second for part in parts if part.owner == u))
+            Fraction(sum(literal.psi(part, t) for part in parts if part.owner == u))
             for u in range(len(workload.organizations))
         ),
         seconds=0.0,

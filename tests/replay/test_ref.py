@@ -27,6 +27,13 @@ from tests.replay.certificate import certify, processors_started, rows
 from tests.replay.strategies import Job, jobs_of, workload_of_jobs, workloads
 
 BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
+QUEUES = workloads(
+    organizations=st.integers(2, 4),
+    lengths=st.integers(1_000, 5_000),
+    processing_times=st.integers(1, 300),
+    spread=300,
+    jobs=30,
+)
 
 
 def assert_is_ref(workload: Workload) -> None:
@@ -132,15 +139,7 @@ def test_ref_of_long_windows_and_rare_jobs(workload: Workload) -> None:
 
 
 @settings(max_examples=60)
-@given(
-    workload=workloads(
-        organizations=st.integers(2, 4),
-        lengths=st.integers(1_000, 5_000),
-        processing_times=st.integers(1, 300),
-        spread=300,
-        jobs=30,
-    )
-)
+@given(workload=QUEUES)
 def test_ref_of_queues_that_last(workload: Workload) -> None:
     assert_is_ref(workload)
 
@@ -290,7 +289,9 @@ def test_ref_is_exact_where_its_numbers_come_to_another_limb(data: st.DataObject
     ]
     backfill = data.draw(BACKFILLS)
     with blocks_of(2**17):
-        assert_is_ref(workload_of_jobs(owned, jobs, length, wide="rigid", backfill=backfill))
+        workload = workload_of_jobs(owned, jobs, length, wide="rigid", backfill=backfill)
+        assert_is_ref(workload)
+        assert_is_ref(replace(workload, horizon=length * data.draw(eighths) // 8 + 1))
 
 
 EXACT = ["ref", "rand", "shapley", "directcontr", "rel-direct", "utfairshare"]

@@ -88,6 +88,7 @@ def test_everything_is_shown_in_this_order() -> None:
                 {"name": "bio, all", "processors": 1, "jobs": 1},
             ],
             "placement": "random",
+            "horizon": None,
             "left_out": {"too_wide": 7},
             "policies": [
                 {

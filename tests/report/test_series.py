@@ -25,9 +25,9 @@ from tests.report.workloads import LENGTH, NAMES, log_in, workload_in
 POLICIES = ["ref", "directcontr", "fcfs", "recorded"]
 
 
-@pytest.fixture
-def workload(tmp_path: Path) -> Workload:
-    return workload_in(log_in(tmp_path))
+@pytest.fixture(params=[None, 9], ids=["no horizon", "a horizon"])
+def workload(tmp_path: Path, request: pytest.FixtureRequest) -> Workload:
+    return replace(workload_in(log_in(tmp_path)), horizon=request.param)
 
 
 def cut(workload: Workload, length: int) -> Workload:
@@ -40,7 +40,9 @@ def literal_utilities(workload: Workload, schedule: Schedule, t: int) -> list[in
     for job, start, copies in zip(schedule.job, schedule.start, schedule.copies, strict=True):
         if start < t:
             end = int(start + workload.processing_time[job])
-            ages = (t - second for second in range(int(start), min(end, t)))
+            ages = (
+                min(t - second, workload.horizon or t) for second in range(int(start), min(end, t))
+            )
             found[workload.organization[job]] += int(copies) * sum(ages)
     return found
 
@@ -73,6 +75,7 @@ def test_worths_beyond_64_bits_stay_exact(workload: Workload) -> None:
     length = 2**31 - 1
     long = replace(
         workload,
+        horizon=None if workload.horizon is None else 2**30,
         window=Window(start=0, length=length),
         processing_time=workload.processing_time * 0 + 2**40,
     )
@@ -80,7 +83,7 @@ def test_worths_beyond_64_bits_stay_exact(workload: Workload) -> None:
     schedule = replace(schedule, copies=schedule.copies * 2**20)
     series = series_of(long, schedule, [length // 2, length])
     expected = sum(
-        int(copies) * worth(int(start), None, length)
+        int(copies) * worth(int(start), None, length, horizon=long.horizon)
         for start, copies in zip(schedule.start, schedule.copies, strict=True)
     )
     assert expected > 2**64

@@ -19,6 +19,7 @@ from shapleyprio.replay.kernel.codes import (
     SURFACE,
     UTILITY_SHARE,
 )
+from shapleyprio.replay.kernel.horizon import utility_at
 from shapleyprio.replay.kernel.state import Coalitions, Jobs, Keys, Record, World
 from shapleyprio.replay.kernel.worth import less_by_share, parts, precedes, worth
 
@@ -26,7 +27,7 @@ BY_KEYS = (KEYED, RANKED)
 """Policies that need keys; the others look at the schedule itself."""
 
 BY_UTILITIES = (DIRECT, RELATIVE, UTILITY_SHARE)
-"""Policies that compare utilities, which may need two limbs."""
+"""Policies that compare utilities; by a horizon or where these need two limbs in `wide_choice`."""
 
 BY_COPY = (CURRENT_SHARE, ROUND_ROBIN)
 """Policies by which the start of each copy changes the order within its moment."""
@@ -138,7 +139,7 @@ def least_key(state: Coalitions, keys: Keys, c: int, t: int) -> int:
     for u in range(state.utility.shape[1]):
         if is_candidate(state, c, t, u):
             row = c ^ (1 << u) if lattice else u
-            utility = worth(state.utility[c, u], t)
+            utility = utility_at(state, c, u, t)
             exact = keys.rows[row, second] + factor * utility
             rounded = keys.base[row] + keys.slope[row] * second + float(factor) * float(utility)
             if best < 0 or precedes(exact, rounded, best_exact, best_rounded):

@@ -21,6 +21,7 @@ from shapleyprio.replay.kernel.choice import (
     least_key,
 )
 from shapleyprio.replay.kernel.codes import RANKED
+from shapleyprio.replay.kernel.horizon import note_end, note_start
 from shapleyprio.replay.kernel.rigid import consider
 from shapleyprio.replay.kernel.running import (
     COUNT_BITS,
@@ -42,7 +43,7 @@ from shapleyprio.replay.kernel.state import (
     World,
     pieces_of,
 )
-from shapleyprio.replay.kernel.values import open_block
+from shapleyprio.replay.kernel.values import note_change, saturate
 from shapleyprio.replay.kernel.wide import add_released_wide, is_wide
 from shapleyprio.replay.kernel.wide_choice import least_key_wide, most_disadvantaged
 from shapleyprio.replay.kernel.worth import add, draw
@@ -87,6 +88,7 @@ def advance(
             state.undecided[c] = 0
             _count(state, world.keys, c)
         t = min(state.next_end[c], _next_release(jobs, state, c))
+        saturate(state, world.keys, c, min(t, until - 1))
         if t >= until:
             return True
         state.now[c] = t
@@ -138,6 +140,7 @@ def _end(jobs: Jobs, state: Coalitions, record: Record, c: int, t: int) -> None:
         u = jobs.organization[job]
         add(state.utility[c, u], t, -count)
         state.free[c] += count
+        note_end(state, record, c, t, u, (what >> COUNT_BITS) & LARGEST_OWNER, count)
         if record.coalition[0] == c:
             owner = (what >> COUNT_BITS) & LARGEST_OWNER
             record.free_of[owner] += count
@@ -164,13 +167,7 @@ def _count(state: Coalitions, keys: Keys, c: int) -> None:
     processors = state.processors[c] - state.free[c] - state.total[c, 0]
     if processors == 0:
         return
-    if len(keys.changed) > c:
-        begin = keys.begin[0]
-        if keys.changed[c] != begin:
-            keys.changed[c] = begin
-            keys.changes[c, :] = 0
-            open_block(state, keys, c)
-        keys.changes[c, t - begin] += processors
+    note_change(state, keys, c, t, processors)
     add(state.total[c], t, processors)
 
 
@@ -278,6 +275,7 @@ def _start(world: World, c: int, u: int, t: int, processors: int) -> None:
         else:
             state.waiting[c] -= 1
     add(state.utility[c, u], t, processors)
+    note_start(state, record, c, t, u, processors)
 
 
 @inlined

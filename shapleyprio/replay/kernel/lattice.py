@@ -25,6 +25,7 @@ import numpy as np
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.codes import KEYED
 from shapleyprio.replay.kernel.engine import advance, any_of
+from shapleyprio.replay.kernel.horizon import has_room, next_due, with_more_room
 from shapleyprio.replay.kernel.state import (
     Block,
     Coalitions,
@@ -54,7 +55,11 @@ def on_one_core(
     run_blocks(world, arrivals, 0, 0, length)
     yield 0
     for first, last in pairwise((0, *pieces_of(blocks))):
-        run_blocks(world, arrivals, first, last, length)
+        block_reached = first
+        while block_reached < last:
+            _, block_reached = run_blocks(world, arrivals, block_reached, last, length)
+            if block_reached < last:
+                world = world._replace(state=with_more_room(world.state, seconds))
         yield min(last * seconds, length)
 
 
@@ -74,18 +79,21 @@ def arriving(jobs: Jobs, blocks: int, seconds: int) -> Ints:
 
 
 @kernel
-def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int) -> int:
+def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int) -> tuple[int, int]:
     """Brings all coalitions through the blocks from `first` to before `last`.
 
     Values are made only where some coalition has to choose, and then of smaller numbers only.
 
     Returns:
-        In how many blocks there was a choice.
+        In how many blocks there was a choice, and the block that was reached: an earlier one than
+        `last` where the past needs more room (`horizon.with_more_room`).
     """
     choices = 0
     state, keys = world.state, world.keys
     seconds = keys.rows.shape[1]
     for block in range(first, last):
+        if not has_room(state, seconds):
+            return choices, block
         until = min((block + 1) * seconds, length)
         keys.begin[0] = block * seconds
         valued = any_of(1)
@@ -98,7 +106,7 @@ def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int)
                 keys.begin[1] = 1
                 _advance(world, c, arriving[block], until)
         choices += valued > 1
-    return choices
+    return choices, last
 
 
 @kernel
@@ -115,7 +123,8 @@ def run_part(world: World, first: int, last: int, arriving: int, until: int) -> 
 @inlined
 def _advance(world: World, c: int, arriving: int, until: int) -> bool:
     state = world.state
-    idle = state.undecided[c] == 0 and state.next_end[c] >= until and arriving & c == 0
+    next_event = min(state.next_end[c], next_due(state, c))
+    idle = state.undecided[c] == 0 and next_event >= until and arriving & c == 0
     return idle or advance(any_of(KEYED), world, c, until)
 
 

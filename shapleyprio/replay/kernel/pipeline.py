@@ -75,7 +75,7 @@ def on_many_cores(
             if crowded:
                 choices = side_by_side(first, last)
             else:
-                choices = run_blocks(worlds[0], arrivals, first, last, length)
+                choices, _ = run_blocks(worlds[0], arrivals, first, last, length)
             crowded = 2 * choices > last - first
             first = last
             yield min(first * seconds, length)

@@ -16,6 +16,7 @@ import numpy as np
 from shapleyprio.replay.compiled import kernel
 from shapleyprio.replay.kernel.codes import FIRST_COME, KEYED
 from shapleyprio.replay.kernel.engine import advance, any_of
+from shapleyprio.replay.kernel.horizon import has_room, with_more_room
 from shapleyprio.replay.kernel.state import Block, Ints, Keys, World, keys_of, pieces_of
 from shapleyprio.replay.kernel.values import add_value, clear_row
 
@@ -63,17 +64,27 @@ def run(world: World, weights: Ints, length: int) -> Iterator[int]:
     run_blocks(world, weights, 0, 0, length)
     yield 0
     for first, last in pairwise((0, *pieces_of(-(-length // seconds)))):
-        run_blocks(world, weights, first, last, length)
+        block_reached = first
+        while block_reached < last:
+            block_reached = run_blocks(world, weights, block_reached, last, length)
+            if block_reached < last:
+                world = world._replace(state=with_more_room(world.state, seconds))
         yield min(last * seconds, length)
 
 
 @kernel
-def run_blocks(world: World, weights: Ints, first: int, last: int, length: int) -> None:
-    """Brings the sampled coalitions and the consortium through some blocks of seconds."""
+def run_blocks(world: World, weights: Ints, first: int, last: int, length: int) -> int:
+    """Brings the sampled coalitions and the consortium through some blocks of seconds.
+
+    Returns:
+        The block that was reached: an earlier one than `last` where the past needs more room.
+    """
     state, keys = world.state, world.keys
     seconds = keys.rows.shape[1]
     everybody = len(weights)
     for block in range(first, last):
+        if not has_room(state, seconds):
+            return block
         until = min((block + 1) * seconds, length)
         keys.begin[0] = block * seconds
         keys.begin[1] = 0
@@ -87,3 +98,4 @@ def run_blocks(world: World, weights: Ints, first: int, last: int, length: int) 
                         add_value(state, keys, c, -weights[c, u], u)
             keys.begin[1] = 1
             advance(any_of(KEYED), world, everybody, until)
+    return last

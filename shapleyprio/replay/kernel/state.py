@@ -51,6 +51,42 @@ class Jobs(NamedTuple):
     backfill: Ints
 
 
+class PastEvents(NamedTuple):
+    """What coalitions did within the last horizon, and what is older; empty without a horizon.
+
+    An event is "w processors start (−w: stop) working at second τ". Every part is worth
+    min(age, H), which is its age less what it is older than H: when H seconds have passed, the
+    event is subtracted from what its parts are worth, as if it happened then (see
+    `shapleyprio.fairness.utility`).
+
+    Attributes:
+        horizon: [1], seconds.
+        due: [c], when the oldest event is a horizon old; NEVER if there is none. [0] without a
+            horizon, and that is how kernels know.
+        oldest, newest: [c], number of the oldest event, and of the one to come.
+        first: [c + 1], where a coalition's events begin; those up to the next one's are its room.
+        events: [., 2], event i stands at i modulo the room: its second, and whose it is and how
+            many processors in one number.
+        in_a_second, within: [c], events of a coalition in a second, and in a horizon, at most.
+        utility: [c, k, 3 or 4], moments of each organization's older events, a horizon later.
+        total: [c, 3 or 4], of all older events.
+        contribution: [k, 3 or 4], of those on each organization's processors, in the schedule
+            that is written down.
+    """
+
+    horizon: Ints
+    due: Ints
+    oldest: Ints
+    newest: Ints
+    first: Ints
+    events: Ints
+    in_a_second: Ints
+    within: Ints
+    utility: Ints
+    total: Ints
+    contribution: Ints
+
+
 class Coalitions(NamedTuple):
     """Schedules of coalitions, one row each.
 
@@ -76,6 +112,7 @@ class Coalitions(NamedTuple):
         ends: [., 2], heaps of running jobs, the earliest end first: the end, and what ends there,
             job, owner and processors in one number.
         expected: [., 2], room for such heaps by expected ends, if jobs may be passed.
+        past: what has to be known to apply a horizon.
     """
 
     takes_part: NDArray[np.bool_]
@@ -98,6 +135,7 @@ class Coalitions(NamedTuple):
     heap: Ints
     ends: Ints
     expected: Ints
+    past: PastEvents
 
 
 class Keys(NamedTuple):
@@ -230,9 +268,25 @@ def members_of(coalitions: Ints, organizations: int) -> NDArray[np.bool_]:
 
 
 def coalitions_of(
-    jobs: Jobs, owned: Ints, takes_part: NDArray[np.bool_], *, wide: bool
+    jobs: Jobs,
+    owned: Ints,
+    takes_part: NDArray[np.bool_],
+    *,
+    wide: bool,
+    horizon: int | None = None,
+    seconds: int = NEVER,
 ) -> Coalitions:
-    """Makes coalitions with these members, before the first moment."""
+    """Makes coalitions with these members, before the first moment.
+
+    Args:
+        jobs: of all organizations.
+        owned: [k], processors of each.
+        takes_part: [c, k], whether organization u is a member.
+        wide: whether sums have two limbs.
+        horizon: age in seconds from which a part gains no more worth; None for never.
+        seconds: with a horizon there is room for what happens in so many before more is made
+            (`horizon.with_more_room`).
+    """
     count, k = takes_part.shape
     processors = takes_part @ owned
     heap = np.concatenate(([0], np.cumsum(processors)))
@@ -261,6 +315,58 @@ def coalitions_of(
         heap=heap,
         ends=np.empty((heap[-1], 2), dtype=np.int64),
         expected=np.empty((heap[-1] * jobs.backfill[0], 2), dtype=np.int64),
+        past=_past_of(jobs, takes_part, horizon=horizon, seconds=seconds, wide=wide),
+    )
+
+
+def coalitions_in(
+    workload: Workload, jobs: Jobs, takes_part: NDArray[np.bool_], block: Block
+) -> Coalitions:
+    """Makes coalitions that schedule a workload block by block, by its horizon."""
+    return coalitions_of(
+        jobs,
+        workload.owned,
+        takes_part,
+        wide=block.wide,
+        horizon=workload.saturation,
+        seconds=block.seconds,
+    )
+
+
+def _past_of(
+    jobs: Jobs, takes_part: NDArray[np.bool_], *, horizon: int | None, seconds: int, wide: bool
+) -> PastEvents:
+    """Makes the past of coalitions in which nothing has happened yet."""
+    if horizon is None:
+        horizon, takes_part = 0, takes_part[:0, :0]
+    count, k = takes_part.shape
+    rigid = bool(jobs.rigid[0])
+    pieces = np.zeros(k, dtype=np.int64)
+    if k:
+        np.add.at(pieces, jobs.organization, 1 if rigid else jobs.width)
+    # an event for the organization and, in the schedule that is written down, for each owner
+    owners = takes_part.all(axis=1) * (k if rigid else 1)
+    in_a_second = takes_part.sum(axis=1) + takes_part.all(axis=1) * k
+    ever = 2 * (takes_part @ pieces) * (1 + owners)
+    within = np.minimum(ever, in_a_second * (horizon + 2))
+    first = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.minimum(within, in_a_second * min(seconds, horizon + 2)), out=first[1:])
+
+    def zeros(*shape: int) -> Ints:
+        return np.zeros(shape, dtype=np.int64)
+
+    return PastEvents(
+        horizon=np.array([horizon], dtype=np.int64),
+        due=np.full(count, NEVER, dtype=np.int64),
+        oldest=zeros(count),
+        newest=zeros(count),
+        first=first,
+        events=np.empty((first[-1], 2), dtype=np.int64),
+        in_a_second=in_a_second,
+        within=within,
+        utility=zeros(count, k, 3 + wide),
+        total=zeros(count, 3 + wide),
+        contribution=zeros(k, 3 + wide),
     )
 
 

@@ -6,16 +6,17 @@ import numpy as np
 
 from shapleyprio.fairness.utility import Moments
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.state import Coalitions, Ints, Keys
-from shapleyprio.replay.kernel.wide import (
-    is_wide,
-    plus,
-    product,
-    rounded,
-    times,
-    worth_wide,
+from shapleyprio.replay.kernel.horizon import (
+    gaining_at,
+    growth_of,
+    next_due,
+    take_due,
+    value_at,
+    value_wide,
 )
-from shapleyprio.replay.kernel.worth import parts, worth
+from shapleyprio.replay.kernel.state import Coalitions, Ints, Keys
+from shapleyprio.replay.kernel.wide import is_wide, plus, product, rounded, times
+from shapleyprio.replay.kernel.worth import add
 
 
 @inlined
@@ -24,11 +25,44 @@ def open_block(state: Coalitions, keys: Keys, c: int) -> None:
     begin = keys.begin[0]
     opening = keys.opening[c]
     if is_wide(state):
-        opening[3], opening[0] = worth_wide(state.total[c], begin)
+        opening[3], opening[0] = value_wide(state, c, begin)
     else:
-        opening[0] = worth(state.total[c], begin)
-    opening[1] = parts(state.total[c], begin)
-    opening[2] = state.total[c, 0]
+        opening[0] = value_at(state, c, begin)
+    opening[1] = gaining_at(state, c, begin)
+    opening[2] = growth_of(state, c)
+
+
+@inlined
+def note_change(state: Coalitions, keys: Keys, c: int, t: int, processors: int) -> None:
+    """Notes in the block of the keys that so many more processors count from t on."""
+    if len(keys.changed) > c:
+        begin = keys.begin[0]
+        if keys.changed[c] != begin:
+            keys.changed[c] = begin
+            keys.changes[c, :] = 0
+            open_block(state, keys, c)
+        keys.changes[c, t - begin] += processors
+
+
+@inlined
+def saturate(state: Coalitions, keys: Keys, c: int, t: int) -> None:
+    """Subtracts from coalition c what is older than the horizon at t; see `state.PastEvents`."""
+    if next_due(state, c) <= t:
+        _saturate(state, keys, c, t)
+
+
+@kernel
+def _saturate(state: Coalitions, keys: Keys, c: int, t: int) -> None:
+    past, k = state.past, state.utility.shape[1]
+    while past.due[c] <= t:
+        second = past.due[c]
+        whose, processors = take_due(past, c)
+        if whose >= k:
+            add(past.contribution[whose - k], second, processors)
+        else:
+            note_change(state, keys, c, second, -processors)
+            add(past.total[c], second, processors)
+            add(past.utility[c, whose], second, processors)
 
 
 @inlined
@@ -36,7 +70,8 @@ def add_value(state: Coalitions, keys: Keys, c: int, factor: int, row: int) -> N
     """Adds factor·v(c, t) to a row of keys, for all t of the block.
 
     From one second to the next v grows by the parts completed by then, and those by the
-    processors that were busy in between.
+    processors that were busy in between; with a horizon less the parts that came to be older, and
+    less the processors that were busy a horizon ago.
     """
     if is_wide(state):
         _add_value_wide(state, keys, c, factor, row)
@@ -46,8 +81,8 @@ def add_value(state: Coalitions, keys: Keys, c: int, factor: int, row: int) -> N
     if changed:
         value, done, busy = keys.opening[c, 0], keys.opening[c, 1], keys.opening[c, 2]
     else:
-        value, done = worth(state.total[c], begin), parts(state.total[c], begin)
-        busy = state.total[c, 0]
+        value, done = value_at(state, c, begin), gaining_at(state, c, begin)
+        busy = growth_of(state, c)
     keys.base[row] += float(factor) * float(value)
     keys.slope[row] += float(factor) * float(done)
     value, done, busy = factor * value, factor * done, factor * busy
@@ -138,10 +173,28 @@ def exact_moments(row: Ints) -> Moments:
     return Moments(processors, first, 2 * halved + first)
 
 
+def exact_worths(moments: Ints, older: Ints, t: int) -> list[int]:
+    """Returns worths at t, for a t at or after everything that happened.
+
+    Args:
+        moments: [n, 3 or 4], of events.
+        older: [n, 3 or 4], of those a horizon old (`state.PastEvents`); [0, 3 or 4] without one.
+        t: second of the window.
+    """
+    worths = [exact_moments(row).worth(t) for row in moments]
+    if len(older) == 0:
+        return worths
+    wraps = 2 ** (64 * (moments.shape[1] - 2))
+    return [
+        (worth - exact_moments(row).worth(t)) % wraps
+        for worth, row in zip(worths, older, strict=True)
+    ]
+
+
 @kernel
 def _value_at(state: Coalitions, t: int, values: Ints) -> None:
     for c in range(len(values)):
         if is_wide(state):
-            values[c, 1], values[c, 0] = worth_wide(state.total[c], t)
+            values[c, 1], values[c, 0] = value_wide(state, c, t)
         else:
-            values[c, 0] = worth(state.total[c], t)
+            values[c, 0] = value_at(state, c, t)

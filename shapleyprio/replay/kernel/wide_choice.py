@@ -8,6 +8,7 @@ from __future__ import annotations
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.choice import is_candidate
 from shapleyprio.replay.kernel.codes import RELATIVE, UTILITY_SHARE
+from shapleyprio.replay.kernel.horizon import contribution_wide, utility_wide
 from shapleyprio.replay.kernel.state import Coalitions, Keys, Record
 from shapleyprio.replay.kernel.wide import (
     minus,
@@ -16,7 +17,6 @@ from shapleyprio.replay.kernel.wide import (
     released_wide,
     rounded,
     times,
-    worth_wide,
 )
 
 
@@ -29,7 +29,7 @@ def least_key_wide(state: Coalitions, keys: Keys, c: int, t: int) -> int:
     for u in range(state.utility.shape[1]):
         if is_candidate(state, c, t, u):
             row = c ^ (1 << u) if lattice else u
-            utility_high, utility_low = worth_wide(state.utility[c, u], t)
+            utility_high, utility_low = utility_wide(state, c, u, t)
             high, low = times(utility_high, utility_low, factor)
             high, low = plus(high, low, keys.high[row, second], keys.rows[row, second])
             near = keys.base[row] + keys.slope[row] * second
@@ -44,9 +44,9 @@ def _disadvantage(
     policy: int, state: Coalitions, record: Record, c: int, t: int, u: int
 ) -> tuple[int, int]:
     """Returns both limbs of ψ less what counts against it; under UtFairShare nothing does."""
-    high, low = worth_wide(state.utility[c, u], t)
+    high, low = utility_wide(state, c, u, t)
     if policy != UTILITY_SHARE:
-        more_high, more_low = worth_wide(record.contribution[u], t)
+        more_high, more_low = contribution_wide(state, record, u, t)
         high, low = minus(high, low, more_high, more_low)
     if policy == RELATIVE:
         more_high, more_low = released_wide(record.released[0, u], t)

@@ -14,7 +14,7 @@ from shapleyprio.replay.kernel import lattice, pipeline, sampling
 from shapleyprio.replay.kernel.state import (
     Ints,
     World,
-    coalitions_of,
+    coalitions_in,
     jobs_of,
     members_of,
     record_of,
@@ -37,16 +37,18 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
     block = ref_block(workload)  # refuses what would need too much memory below
     jobs = jobs_of(workload)
     members = members_of(np.arange(2**k), k)
-    state = coalitions_of(jobs, workload.owned, members, wide=block.wide)
+    state = coalitions_in(workload, jobs, members, block)
     record = record_of(workload, jobs, 2**k - 1, options.seed, wide=block.wide)
-    if options.cores > 1 and k >= pipeline.FEWEST_ORGANIZATIONS:
+    # the threads of a pipeline cannot make more room for the past
+    pipelined = k >= pipeline.FEWEST_ORGANIZATIONS and workload.saturation is None
+    if options.cores > 1 and pipelined:
         steps = pipeline.on_many_cores(jobs, state, record, block, length, options.cores)
     else:
         steps = lattice.on_one_core(jobs, state, record, block, length)
     seconds = timed(steps, options.progress)
     values = values_at(state, length)
     return replace(
-        schedule_of(workload, "ref", options.seed, record, seconds),
+        schedule_of(workload, "ref", options.seed, state, record, seconds),
         contribution=shapley(values.tolist()),
         coalitions=CoalitionValues(np.arange(1, 2**k), values[1:]),
     )
@@ -66,7 +68,7 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
     jobs = jobs_of(workload)
     everybody = 2 ** len(workload.organizations) - 1
     coalitions = members_of(np.append(members, everybody), len(workload.organizations))
-    state = coalitions_of(jobs, workload.owned, coalitions, wide=block.wide)
+    state = coalitions_in(workload, jobs, coalitions, block)
     record = record_of(workload, jobs, len(members), options.seed, wide=block.wide)
     keys = sampling.sampled_keys(len(members), len(workload.organizations), count, block)
     seconds = timed(
@@ -78,7 +80,7 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
         for column in weights.T.tolist()
     )
     return replace(
-        schedule_of(workload, "rand", options.seed, record, seconds),
+        schedule_of(workload, "rand", options.seed, state, record, seconds),
         contribution=contribution,
         coalitions=CoalitionValues(members, values),
     )

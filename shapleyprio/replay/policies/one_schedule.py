@@ -10,6 +10,7 @@ import numpy as np
 
 from shapleyprio.replay.kernel import engine
 from shapleyprio.replay.kernel.state import (
+    Coalitions,
     Keys,
     Record,
     World,
@@ -18,7 +19,7 @@ from shapleyprio.replay.kernel.state import (
     no_keys,
     record_of,
 )
-from shapleyprio.replay.kernel.values import exact_moments
+from shapleyprio.replay.kernel.values import exact_worths
 from shapleyprio.replay.limits import check_range
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.progress import ProgressCallback
@@ -38,17 +39,18 @@ def compiled_decisions(workload: Workload, policy: str, code: int, options: RunO
     Raises:
         PolicyError: numbers may get larger than can be compared exactly.
     """
-    wide = check_range(workload)
+    # the choices with two limbs know of horizons, the others are faster for not doing so
+    wide = check_range(workload) or workload.saturation is not None
     world = one_world(workload, no_keys(), options.seed, wide=wide)
     seconds = timed(engine.run(code, world, workload.window.length), options.progress)
-    return schedule_of(workload, policy, options.seed, world.record, seconds)
+    return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)
 
 
 def one_world(workload: Workload, keys: Keys, seed: int, *, wide: bool) -> World:
     """Returns the world of the coalition of all, whose schedule is recorded."""
     jobs = jobs_of(workload)
     everybody = np.ones((1, len(workload.owned)), np.bool_)
-    state = coalitions_of(jobs, workload.owned, everybody, wide=wide)
+    state = coalitions_of(jobs, workload.owned, everybody, wide=wide, horizon=workload.saturation)
     return World(jobs, state, keys, record_of(workload, jobs, 0, seed, wide=wide))
 
 
@@ -62,10 +64,16 @@ def timed(steps: Iterator[int], progress: ProgressCallback) -> float:
 
 
 def schedule_of(
-    workload: Workload, policy: str, seed: int, record: Record, seconds: float
+    workload: Workload,
+    policy: str,
+    seed: int,
+    state: Coalitions,
+    record: Record,
+    seconds: float,
 ) -> Schedule:
     """Returns what the engine recorded; its contribution is φ̃."""
     size = int(record.size[0])
+    worths = exact_worths(record.contribution, state.past.contribution, workload.window.length)
     return Schedule(
         policy=policy,
         seed=seed,
@@ -73,9 +81,6 @@ def schedule_of(
         start=record.start[:size],
         owner=record.owner[:size],
         copies=record.copies[:size].astype(np.int64),
-        contribution=tuple(
-            Fraction(exact_moments(row).worth(workload.window.length))
-            for row in record.contribution
-        ),
+        contribution=tuple(map(Fraction, worths)),
         seconds=seconds,
     )

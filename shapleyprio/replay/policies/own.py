@@ -15,7 +15,7 @@ from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel import engine
 from shapleyprio.replay.kernel.codes import RANKED
 from shapleyprio.replay.kernel.state import Block, World, keys_of, pieces_of
-from shapleyprio.replay.kernel.values import exact_moments
+from shapleyprio.replay.kernel.values import exact_moments, exact_worths
 from shapleyprio.replay.limits import check_range
 from shapleyprio.replay.loading import complaint
 from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
@@ -105,7 +105,7 @@ def own_decisions(
 
     steps = _steps(workload.organizations, world, workload.window.length, ranks)
     seconds = timed(steps, options.progress)
-    return schedule_of(workload, policy, options.seed, world.record, seconds)
+    return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)
 
 
 def _steps(
@@ -130,7 +130,9 @@ def _steps(
 
 def _state(names: tuple[str, ...], world: World, t: int) -> ScheduleState:
     jobs, state, record = world.jobs, world.state, world.record
-    organizations = []
+    past, organizations = state.past, []
+    utilities = exact_worths(state.utility[0], past.utility[:1].reshape(-1, past.total.shape[1]), t)
+    contributions = exact_worths(record.contribution, past.contribution, t)
     for u, name in enumerate(names):
         own = exact_moments(state.utility[0, u])
         waiting = int(state.demand_of[0, u])
@@ -138,8 +140,8 @@ def _state(names: tuple[str, ...], world: World, t: int) -> ScheduleState:
             OrganizationState(
                 name=name,
                 processors=int(record.owned[u]),
-                utility=own.worth(t),
-                contribution=exact_moments(record.contribution[u]).worth(t),
+                utility=utilities[u],
+                contribution=contributions[u],
                 parts=own.parts(t),
                 running=own.processors,
                 waiting=waiting,

@@ -63,6 +63,6 @@ def _schedule(
     steps = kernel.run(world, game=knowledge.game, contributions=estimator.estimate, length=length)
     took = timed(steps, options.progress)
     return replace(
-        schedule_of(workload, policy, options.seed, world.record, took),
+        schedule_of(workload, policy, options.seed, world.state, world.record, took),
         contribution=estimator.estimate(game_of(workload)).contribution,
     )

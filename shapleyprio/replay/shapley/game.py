@@ -106,4 +106,5 @@ def game_of(workload: Workload, *, until: int | None = None) -> Game:
         since=np.zeros(1, dtype=np.int64),
         owned=workload.owned[None, :],
         until=end,
+        horizon=workload.horizon,
     )

@@ -70,6 +70,7 @@ class Knowledge:
             since=np.zeros(1, dtype=np.int64),
             owned=workload.owned[None, :],
             until=t,
+            horizon=workload.horizon,
             certain=certain,
         )
 

@@ -44,7 +44,13 @@ def starts_of(
     jobs = jobs_of(workload)
     world = World(
         jobs,
-        coalitions_of(jobs, workload.owned, np.ones((1, k), dtype=np.bool_), wide=False),
+        coalitions_of(
+            jobs,
+            workload.owned,
+            np.ones((1, k), dtype=np.bool_),
+            wide=False,
+            horizon=workload.saturation,
+        ),
         keys_of(rows=k, tracked=0, coalitions=1, block=Block(recompute, wide=False), lattice=False),
         record_of(workload, jobs, 0, seed=0, wide=False),
     )
@@ -90,7 +96,8 @@ def literal_starts(workload: Workload, *, recompute: int = 1) -> Starts:
 
     def utility(u: int, t: int) -> int:
         return sum(
-            copies * worth(start, start + int(workload.processing_time[job]), t)
+            copies
+            * worth(start, start + int(workload.processing_time[job]), t, horizon=workload.horizon)
             for (job, start), copies in starts.items()
             if workload.organization[job] == u
         )
@@ -131,7 +138,14 @@ def at(path: Path, seconds: int) -> Fraction:
     return value + seconds * rate + Fraction(seconds * (seconds + 1), 2) * acceleration
 
 
-@given(workloads(organizations=st.integers(1, 3), lengths=st.integers(1, 14), jobs=8))
+@given(
+    workloads(
+        organizations=st.integers(1, 3),
+        lengths=st.integers(1, 14),
+        jobs=8,
+        horizons=st.none() | st.integers(1, 8),
+    )
+)
 def test_with_true_durations_every_decision_is_by_exact_shapley_values(
     workload: Workload,
 ) -> None:
