@@ -19,6 +19,9 @@ LINE, LONGEST_LINE = 13, 22
 SHORT = "datum.value == 0 ? '0' : format(datum.value, abs(datum.value) < 1000 ? '.3~r' : '.3~s')"
 """Label of a tick at a number."""
 
+CLOCK: Spec = {"hours": "%H:%M", "minutes": "%H:%M", "date": "%d %b", "week": "%d %b"}
+"""How a tick at a date is written, by its finest unit: of 24 hours, the day before its month."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeAxis:
@@ -51,7 +54,11 @@ class TimeAxis:
             "type": "temporal" if self.dates else "quantitative",
             "scale": scale,
             "title": self.title,
-            "axis": {"labelOverlap": True, "tickCount": {"expr": "max(3, floor(width / 90))"}},
+            "axis": {
+                "labelOverlap": True,
+                "tickCount": {"expr": "max(3, floor(width / 90))"},
+                **({"format": CLOCK} if self.dates else {}),
+            },
         }
 
     def tooltip(self, field: str) -> Spec:

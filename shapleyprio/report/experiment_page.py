@@ -179,6 +179,7 @@ def _advice(summed: Summed) -> Iterator[str]:
         if line.mean is not None:
             means.setdefault(name, []).append(line.mean)
     theirs = means.get("fairshare")
+    over = " over all groups" if len(summed.groups) > 1 else ""
     for name in OURS:
         if theirs is None or name not in means:
             continue
@@ -186,7 +187,7 @@ def _advice(summed: Summed) -> Iterator[str]:
         better = (ours < slurms) == (summed.made.better == "low") and ours != slurms
         verb = "improves on" if better else "does not improve on"
         yield (
-            f"{summed.titles[name]} {verb} {summed.titles['fairshare']}: the mean over all groups "
+            f"{summed.titles[name]} {verb} {summed.titles['fairshare']}: the mean{over} "
             f"is {summed.worded(ours)}, instead of {summed.worded(slurms)}."
         )
 

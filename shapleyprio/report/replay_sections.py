@@ -18,7 +18,7 @@ from shapleyprio.report.series import (
     utilization_of,
     waits_of,
 )
-from shapleyprio.wording import SECONDS_OF_AN_HOUR, duration, magnitude, percent
+from shapleyprio.wording import SECONDS_OF_AN_HOUR, duration, listed, magnitude, percent
 
 MOST_CELLS = 4000
 """Largest number of cells in a table of moments."""
@@ -125,12 +125,19 @@ def owed(replayed: Replayed) -> Section | None:
     # a chart without any data has no axes
     nothing = [(policy, UNKNOWN_OWNER, replayed.shown(0), 0.0) for policy in balances]
     exact = "the exact Shapley value in the fair schedule, " if replayed.shapley else ""
+    lacking = [title_of(policy) for policy, lines in balances.items() if not lines]
+    empty = (
+        f" There is nothing to see of {listed(lacking)}: the log does not say on whose processors "
+        "its jobs ran."
+        if lacking
+        else ""
+    )
     return Section(
         title="Who was owed something",
         note="What an organization contributed until then (φ) less what its jobs got (ψ), spread "
         "over all work done: above zero its work was late by so many hours and it was owed, below "
         f"zero it was ahead. φ is {exact}the worth of the work done on its processors"
-        f"{' otherwise' if exact else ''}.",
+        f"{' otherwise' if exact else ''}.{empty}",
         chart=trends(
             "owed",
             columns_of(

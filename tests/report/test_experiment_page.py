@@ -131,7 +131,7 @@ def test_ours_are_held_against_slurms_fair_share_by_name() -> None:
     front = experiment_page(made, rows, groups_in(made, rows), options={}).front
     assert front is not None
     assert front.advice == (
-        "shapleyprio (directcontr) improves on Slurm's fair share: the mean over all groups is "
+        "shapleyprio (directcontr) improves on Slurm's fair share: the mean is "
         "1 s, instead of 5 s.",
     )
     assert "over 3 windows each" in front.about[-1]
