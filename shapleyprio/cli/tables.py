@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -70,8 +70,17 @@ class FittingColumn:
     def least(self) -> int:
         """Width that it needs."""
         most = self.most
-        narrowest = max(NARROWEST.get(self.kind, most), cell_len(self.heading))
-        return min(most, narrowest)
+        narrowest = min(most, max(NARROWEST.get(self.kind, most), cell_len(self.heading)))
+        if self.kind is not Cells.NAME or narrowest == most:
+            return narrowest
+        names = {visible(text) for text in self.cells}
+        # names that begin alike must not look alike once they are shortened
+        return next(
+            width
+            for width in range(narrowest, most + 1)
+            if len({set_cell_size(name, width - 1) for name in names}) == len(names)
+            or width == most
+        )
 
     def shown(self, row: int) -> Text:
         """Returns a cell as it is shown."""

@@ -13,12 +13,22 @@ from rich.console import Console
 
 from shapleyprio.cli import auditing, experimenting, main, replaying
 from shapleyprio.cli.tables import WIDEST_TABLE
+from shapleyprio.cli.trialling import arms_table
+from shapleyprio.trial.arms import ARMS
+from shapleyprio.trial.report import SIMULATED, ArmResult, arm_result, simulated
+from shapleyprio.trial.running import Trace
+from shapleyprio.wording import duration
 from tests.cli.test_tables import A_NUMBER, ANSI, WIDTHS
 from tests.experiment.examples import write_log
+from tests.replay.strategies import Job, workload_of_jobs
+from tests.trial.test_executed import BEGIN, FIRST_ID, record
 from tests.trial.test_trials import ONE, results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from shapleyprio.replay.results import Result
+    from shapleyprio.replay.workload import Workload
 
 DEALT = ("--deal-users", "3")
 WINDOWS = ("--windows", "2", "--length", "15s", "--cores", "1")
@@ -73,6 +83,56 @@ def test_no_number_is_cut_and_no_line_is_too_long(
         return stream.getvalue()
 
     check_widths(at_width)
+
+
+@pytest.fixture(scope="module")
+def arms() -> tuple[Workload, Sequence[Result], list[ArmResult]]:
+    """Every arm, of jobs that came late and waited for hours."""
+    hour = 3600
+    jobs = workload_of_jobs(
+        [1, 1], [Job(0, 0, 9 * hour), Job(1, 9, 7 * hour), Job(1, 9, hour)], 30 * hour
+    )
+    records = [
+        record(0, submit=1, start=12, end=9 * hour + 12),
+        record(1, submit=250, start=9 * hour + 20, end=16 * hour + 20),
+        record(2, submit=251, start=300, end=hour + 300, node="n2"),
+    ]
+    traces = [
+        Trace(
+            arm=arm,
+            slurm_version="slurm-wlm 22.05.8",
+            begin=BEGIN,
+            submitted={FIRST_ID + job: [job] for job in range(len(records))},
+            records=records,
+            unreadable=0,
+            cycles=None,
+            real_seconds=90.0,
+        )
+        for arm in ARMS.values()
+    ]
+    found = [arm_result(jobs, trace, seed=0) for trace in traces]
+    return jobs, simulated(jobs, seed=0, cores=1), found
+
+
+def test_the_arms_of_a_trial_fit_and_their_unfairness_is_never_left_out(
+    arms: tuple[Workload, Sequence[Result], list[ArmResult]],
+) -> None:
+    def at_width(width: int) -> str:
+        stream = io.StringIO()
+        Console(file=stream, width=width, highlight=False).print(arms_table(*arms))
+        return stream.getvalue()
+
+    check_widths(at_width)
+    assert max(map(len, at_width(80).splitlines())) <= 80
+    for width in WIDTHS:
+        lines = [" ".join(line.split()) for line in at_width(width).splitlines()]
+        for arm in arms[2]:
+            shown = duration(float(arm.result.unfairness or 0))
+            assert any(
+                line.startswith(arm.trace.arm.name[:13]) and f" {shown}" in line for line in lines
+            ), lines
+        names = [line.partition(" ")[0] for line in lines[1 + len(SIMULATED) :][: len(ARMS)]]
+        assert len(set(names)) == len(ARMS)
 
 
 def test_several_trials_fit_and_their_arms_are_never_left_out() -> None:

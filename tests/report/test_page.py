@@ -26,7 +26,7 @@ from shapleyprio.report import (
     write_page,
     write_pictures,
 )
-from shapleyprio.report.encodings import LINE, named_rows
+from shapleyprio.report.encodings import LINE, TimeAxis, named_rows
 from shapleyprio.report.page import Cell
 from shapleyprio.report.replay_page import replay_page, verdict
 from shapleyprio.report.writing import VEGA_LITE
@@ -92,6 +92,36 @@ def test_without_ref_nothing_is_said_about_fairness(tmp_path: Path) -> None:
     assert "only ref could say" in page.verdict
     names = [section.chart.name for section in page.sections if section.chart]
     assert names == ["owed", "lending", "waits", "utilization"]
+
+
+def test_a_chart_that_has_to_stay_empty_says_why(tmp_path: Path) -> None:
+    notes = {
+        policies: next(
+            section.note
+            for section in page_in(tmp_path, *policies).sections
+            if section.title == "Who was owed something"
+        )
+        for policies in (("fcfs", "recorded"), ("fcfs",))
+    }
+    lacking = "nothing to see of what happened: the log does not say on whose processors"
+    assert [lacking in note for note in notes.values()] == [True, False]
+
+
+def test_axes_of_time_have_24_hours_and_days_before_months() -> None:
+    hour, noon = 3_600_000, 1_700_049_600_000  # 2023-11-15, in milliseconds
+    axis = TimeAxis(title="time", begin=noon, end=noon + 14 * hour, dates=True).encoding("time")
+    axis["axis"]["tickCount"] = 14
+    spec = {
+        "width": 900,
+        "params": [{"name": "begin", "value": noon}, {"name": "end", "value": noon + 14 * hour}],
+        "data": {"values": [{"time": noon}, {"time": noon + 14 * hour}]},
+        "mark": "tick",
+        "encoding": {"x": axis},
+    }
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    assert ">13:00<" in svg
+    assert ">16 Nov<" in svg
+    assert "PM<" not in svg
 
 
 def test_the_verdict_names_the_fairest_and_the_least_fair_policy(tmp_path: Path) -> None:
