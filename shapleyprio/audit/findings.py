@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from shapleyprio.audit.auditing import Assessed, Audit
 from shapleyprio.audit.results import OWNERS_UNKNOWN
 from shapleyprio.audit.stability import Coalition
 from shapleyprio.replay.policies.titles import OURS, title_of
+from shapleyprio.store import UserAfterEnd
 from shapleyprio.wording import SECONDS_OF_AN_HOUR, count, duration, percent, whole
 from shapleyprio.wording import delay as in_words
 
@@ -45,9 +46,14 @@ def stability(audit: Audit) -> str:
     )
 
 
-def advice(audit: Audit) -> tuple[str, ...]:
-    """Returns what follows from it, for those who decide."""
-    return tuple(_advice(audit))
+def advice(audit: Audit, after_end: Sequence[UserAfterEnd] = ()) -> tuple[str, ...]:
+    """Returns what follows from it, for those who decide.
+
+    Args:
+        audit: what was found.
+        after_end: whose jobs went on after their ends, who did so most first.
+    """
+    return (*_advice(audit), *_about_work_after_end(after_end[:1]))
 
 
 def caveats(audit: Audit, *, continued: bool = False) -> tuple[str, ...]:
@@ -96,6 +102,16 @@ def _advice(audit: Audit) -> Iterator[str]:
     strongest = audit.recorded.stability.strongest
     if strongest is not None and strongest.earlier and strongest.earlier_if_fair is not None:
         yield _about_parting(strongest, strongest.named(names))
+
+
+def _about_work_after_end(most: Sequence[UserAfterEnd]) -> Iterator[str]:
+    for one in most:
+        if one.processor_seconds >= SECONDS_OF_AN_HOUR:
+            yield (
+                f"Ask user {one.user} of {one.organization or 'nobody'} why jobs go on after their "
+                f"ends: {_hours(one.processor_seconds)} of {count(one.jobs, 'job')} count for "
+                "nobody. A shorter KillWait in slurm.conf leaves less of that to be had."
+            )
 
 
 def _balance(audit: Audit) -> Iterator[str]:

@@ -23,7 +23,7 @@ from shapleyprio.replay.organizations import consortium_of
 from shapleyprio.replay.workload import workload_of
 from shapleyprio.report import Page, ReportError, find_browser, write_page, write_pdf
 from shapleyprio.report.audit_page import audit_page
-from shapleyprio.store import Store
+from shapleyprio.store import Store, UserAfterEnd
 from shapleyprio.wording import dates
 
 
@@ -36,12 +36,14 @@ class StoredMonth:
         past: what was executed in the month, as far as the store holds it.
         before: the same of the month before; None where the store does not hold all of it.
         lacks: what of the month is missing, in words; empty if nothing is.
+        after_end: whose jobs went on after their ends in it most.
     """
 
     cluster: str
     past: Past
     before: Past | None
     lacks: str
+    after_end: list[UserAfterEnd]
 
 
 def write_report(
@@ -68,6 +70,7 @@ def write_report(
         earlier=earlier,
         continued=True,
         lacks=stored.lacks,
+        after_end=stored.after_end,
     )
     files = write_files(page, stored.past, found, directory, f"{stored.cluster}-{month}")
     click.echo(verdict(found))
@@ -95,6 +98,7 @@ def read_month(config: Config, month: Month) -> StoredMonth:
                     f"{dates(known, until)}"
                 )
             past = past_between(view, store.name, begin, end)
+            after_end = view.users_after_end(begin, end, 1)
             earlier = month.previous
             before = (
                 past_between(view, store.name, earlier.begin, earlier.end)
@@ -103,7 +107,9 @@ def read_month(config: Config, month: Month) -> StoredMonth:
             )
     whole = (begin, end) == (month.begin, month.end)
     lacks = "" if whole else f"Of this month the store holds but {dates(begin, end)}."
-    return StoredMonth(cluster=cluster.cluster, past=past, before=before, lacks=lacks)
+    return StoredMonth(
+        cluster=cluster.cluster, past=past, before=before, lacks=lacks, after_end=after_end
+    )
 
 
 def earlier_audit(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from shapleyprio.audit.auditing import Audit
 from shapleyprio.audit.findings import advice, caveats, verdict
@@ -14,6 +14,7 @@ from shapleyprio.report.page import Front, Page, Section
 from shapleyprio.report.provenance import versions
 from shapleyprio.report.replay_page import choice_of, parameters_of
 from shapleyprio.report.replayed import Replayed
+from shapleyprio.store import UserAfterEnd
 from shapleyprio.wording import whole
 
 
@@ -27,6 +28,7 @@ def audit_page(
     earlier: Audit | None = None,
     continued: bool = False,
     lacks: str = "",
+    after_end: Sequence[UserAfterEnd] = (),
 ) -> Page:
     """Makes the report of an audit.
 
@@ -39,6 +41,7 @@ def audit_page(
         earlier: the same of the period before; None where the log does not reach back so far.
         continued: whether what ran and waited when the period began is part of all schedules.
         lacks: what of the period is missing, in words.
+        after_end: whose jobs went on after their ends, who did so most first.
 
     Raises:
         ReplayError: the log cannot be read any more.
@@ -76,7 +79,7 @@ def audit_page(
         front=Front(
             about=about(log, audit.workload),
             reading=reading(fair, replayed.policies),
-            advice=advice(audit),
+            advice=advice(audit, after_end),
             caveats=(
                 *([lacks] if lacks else []),
                 *caveats(audit, continued=continued),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.cli.months import Month, month_before
-from shapleyprio.store import AllocatedRun
+from shapleyprio.store import AllocatedRun, WorkAfterEnd
 from tests.cli.conftest import CommandLine
 from tests.drift.conftest import PROCESSORS, run
 from tests.service.consortium import NAME
@@ -64,6 +64,30 @@ def pages(shell: CommandLine, *arguments: str) -> tuple[str, str, Path]:
     assert result.exit_code == 0, result.output
     text = (directory / f"{NAME}-{MONTH}.html").read_text()
     return result.stdout, unescape(text.split("<script")[0]), directory
+
+
+def test_whose_jobs_went_on_after_their_ends_most_is_named(shell: CommandLine) -> None:
+    from shapleyprio.store import Store
+
+    fill(shell, *flood(1, 0), opened=-90 * DAY)
+    assert "go on after their ends" not in pages(shell, "--month", MONTH)[1]
+    row = WorkAfterEnd(
+        job_id=1,
+        submit=BEGIN,
+        start=BEGIN,
+        organization="biology",
+        account="bio",
+        user="eve",
+        end=BEGIN + DAY,
+        processor_seconds=7200,
+    )
+    with Store.open(shell.url) as store, store.cluster(NAME).transaction() as rows:
+        rows.save_work_after_end([row], asked_until=BEGIN + DAY)
+    page = pages(shell, "--month", MONTH)[1]
+    assert (
+        "Ask user eve of biology why jobs go on after their ends: 2 processor-hours of 1 job"
+        in page
+    )
 
 
 def test_a_month_is_reported_with_the_month_before(shell: CommandLine) -> None:
