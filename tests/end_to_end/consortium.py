@@ -199,20 +199,20 @@ class Consortium:
         return last.written
 
     @contextmanager
-    def daemon(self) -> Iterator[RunningDaemon]:
+    def daemon(self, *options: str) -> Iterator[RunningDaemon]:
         """The daemon in the background; killed in the end if it still runs."""
-        daemon = self.start_daemon()
+        daemon = self.start_daemon(*options)
         try:
             yield daemon
         finally:
             daemon.kill()
 
-    def start_daemon(self) -> RunningDaemon:
+    def start_daemon(self, *options: str) -> RunningDaemon:
         Store.open(self.url(), create=True).close()  # we look into it while the daemon starts
         log_file = self.directory / f"daemon-{len(self._daemons)}.log"
         with log_file.open("wb") as log:
             process = subprocess.Popen(
-                self._command("daemon", "--config", str(self.config_file)),
+                self._command("daemon", "--config", str(self.config_file), *options),
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

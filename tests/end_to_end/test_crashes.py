@@ -83,6 +83,29 @@ def test_a_daemon_killed_in_the_middle_of_pushes_loses_nothing(
     assert {job: waiting.nice for job, waiting in consortium.waiting().items()} == asked
 
 
+def test_a_standby_goes_on_where_a_killed_daemon_left_off(
+    consortium: Consortium, queue: dict[int, str]
+) -> None:
+    consortium.configure(organizations=turned(0))
+    with consortium.daemon() as first, consortium.daemon("--standby") as second:
+        consortium.until(lambda: "standing by" in second.log(), what="the standby")
+        consortium.await_cycles()
+        consortium.configure(organizations=turned(1))
+        for daemon in (first, second):
+            daemon.signal(signal.SIGHUP)
+        await_push(consortium)
+        first.kill()
+        consortium.until(lambda: "steering" in second.log(), what="the standby to take over")
+        consortium.await_cycles()
+        assert consortium.open_pushes() == 0
+        assert consortium.order() == list(turned(1))
+        points, waiting = consortium.points(), consortium.waiting()
+        assert all(waiting[job].site_factor == points[name] for job, name in queue.items())
+        leads = f'shapleyprio_leader{{cluster="{consortium.cluster.spec.name}"}} 1.0'
+        assert leads in consortium.metrics().splitlines()
+        assert second.end() == 0
+
+
 def test_sigterm_finishes_the_cycle_and_stops(
     consortium: Consortium, queue: dict[int, str]
 ) -> None:
