@@ -16,6 +16,7 @@ from shapleyprio.cli.tables import FittingTable, standard_output, table_of
 from shapleyprio.cli.workload_reading import complain, workload_before, workload_for
 from shapleyprio.cli.workload_tables import LEGEND, announce, organizations_table
 from shapleyprio.output import whole_file
+from shapleyprio.replay.confinement import confined_share
 from shapleyprio.replay.defaults import default_policies, orderings_for
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.policies import (
@@ -151,6 +152,13 @@ def render(console: Console, log: Log, workload: Workload, results: Sequence[Res
     if reasons := workload.left_out_in_words:
         console.print()
         console.print(f"left out: {reasons}", markup=False, soft_wrap=True)
+    if confined := confined_share(log, workload):
+        console.print()
+        console.print(
+            f"{percent(confined, digits=0)} of the work was in partitions that have some of the"
+            " nodes only; here all jobs may run anywhere",
+            soft_wrap=True,
+        )
 
 
 def policies_table(results: Sequence[Result]) -> FittingTable:

@@ -14,6 +14,7 @@ from shapleyprio.experiment.window_schedules import check_policies
 from shapleyprio.experiment.windows import WindowCell
 from shapleyprio.replay.limits import MOST_REF_ORGANIZATIONS
 from shapleyprio.replay.policies import COMPARED
+from shapleyprio.wording import duration
 
 GROUPS = ("log", "shares", "organizations", "policy")
 
@@ -61,7 +62,7 @@ def windows_experiment(logs: Sequence[str], parameters: WindowsParameters) -> Ex
     return Experiment(
         name="windows",
         description="Δψ/p_tot against ref, in seconds; "
-        f"{parameters.windows:,} {_kind(parameters)} of {parameters.length:,} s of each log",
+        f"{parameters.windows:,} {_kind(parameters)} of {duration(parameters.length)} of each log",
         cells=cells,
         by=GROUPS,
         value="unfairness",
@@ -79,7 +80,7 @@ def _flat(parameters: WindowsParameters) -> dict[str, object]:
 def _kind(parameters: WindowsParameters) -> str:
     if parameters.contended is None:
         return "windows"
-    return f"windows with at least {parameters.contended:,} s under {' or '.join(COMPARED)}"
+    return f"windows with at least {duration(parameters.contended)} under {' or '.join(COMPARED)}"
 
 
 def label_of(source: str) -> str:
@@ -93,6 +94,6 @@ def label_of(source: str) -> str:
     name = Path(without_password(source)).name
     if "://" in source:
         name = name.partition("?")[0]
-    for ending in (".gz", ".xz", ".swf", ".sacct", ".txt", ".db"):
+    for ending in (".gz", ".xz", ".zst", ".swf", ".sacct", ".json", ".txt", ".db"):
         name = name.removesuffix(ending)
     return name

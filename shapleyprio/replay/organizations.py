@@ -229,7 +229,7 @@ def _by_nodes(
     """Returns whose processors every job got, and how many each organization's nodes have."""
     spread, which = _spread(log)
     nodes, names = spread.owners.names, tuple(organization.name for organization in organizations)
-    owners, _ = node_owners(organizations, nodes, _partitions(log))
+    owners, _ = node_owners(organizations, nodes, nodes_of_partitions(log))
     owner_of = _recoding([owners[node] for node in nodes], names)
     owned = np.zeros(len(names) + 1, dtype=np.int64)
     np.add.at(owned, owner_of[:-1], most_in_use(log, parts_of(spread, which)))
@@ -265,10 +265,14 @@ def _spread(log: Log) -> tuple[RecordedProcessors, NDArray[np.int64]]:
     return spread, which
 
 
-def _partitions(log: Log) -> dict[str, set[str]]:
-    """Maps partitions to the nodes on which their jobs ran."""
+def nodes_of_partitions(log: Log) -> dict[str, set[str]]:
+    """Maps partitions to the nodes on which their jobs ran; empty where the log names neither.
+
+    Raises:
+        LogError: a list of nodes cannot be read.
+    """
     partitions: dict[str, set[str]] = {}
-    if "partition" in log.labels:
+    if "partition" in log.labels and "nodes" in log.labels:
         partition, nodes = log.labels["partition"], log.labels["nodes"]
         for job in _different(nodes.codes, partition.codes)[0].tolist():
             if UNKNOWN not in (partition.codes[job], nodes.codes[job]):

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.replay.confinement import confined_share
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
 from shapleyprio.replay.policies import REFERENCE
@@ -89,6 +90,7 @@ def as_json(log: Log, workload: Workload, results: Sequence[Result]) -> dict[str
         "placement": workload.placement,
         "horizon": workload.horizon,
         "left_out": dict(workload.left_out),
+        "confined": confined_share(log, workload),
         "policies": [_policy_as_json(workload, result) for result in results],
     }
 

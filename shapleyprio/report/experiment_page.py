@@ -58,7 +58,9 @@ def experiment_page(
     several = len(groups) > 1
     inputs = manifest_of(made)["inputs"]
     return Page(
-        title=f"Which is fairest? {made.name}" if summed.in_seconds else f"Results: {made.name}",
+        title=f"Which is fairest? Experiment {made.name}"
+        if summed.in_seconds
+        else f"Results: {made.name}",
         verdict=verdict(summed),
         sections=(
             *([experiment_sections.at_a_glance(summed)] if several else []),

@@ -90,6 +90,7 @@ def test_everything_is_shown_in_this_order() -> None:
             "placement": "random",
             "horizon": None,
             "left_out": {"too_wide": 7},
+            "confined": 0.0,
             "policies": [
                 {
                     "policy": "ref",
