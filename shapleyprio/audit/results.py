@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
@@ -12,12 +13,18 @@ from shapleyprio.audit.over_time import Period
 from shapleyprio.audit.stability import Coalition, Stability
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.results import as_json
+from shapleyprio.store import UserAfterEnd
 
 OWNERS_UNKNOWN = "the log does not say on whose nodes its jobs ran"
 
 
-def audit_as_json(log: Log, audit: Audit) -> dict[str, Any]:
+def audit_as_json(log: Log, audit: Audit, after_end: Sequence[UserAfterEnd] = ()) -> dict[str, Any]:
     """Returns all results: those of a replay of the schedules, and the audit's own.
+
+    Args:
+        log: that was read.
+        audit: what was found.
+        after_end: whose jobs went on after their ends, who did so most first.
 
     Sums of part-seconds and processor-seconds are integers of any size, exact; ratios are floats.
     """
@@ -30,6 +37,7 @@ def audit_as_json(log: Log, audit: Audit) -> dict[str, Any]:
         "reference": audit.reference.result.schedule.policy,
         "orderings": audit.orderings,
         "unknown_starts": audit.unknown_starts,
+        "after_end": [asdict(one) for one in after_end],
         "going_first": [_going_first(names, one) for one in audit.going_first],
         "carried": None if audit.carried is None else _carried(names, audit.carried),
         "periods": [_period(names, period) for period in audit.periods],

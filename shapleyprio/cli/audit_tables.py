@@ -10,10 +10,12 @@ from rich.console import Console
 from shapleyprio.audit.auditing import Audit
 from shapleyprio.audit.findings import caveats, stability, verdict
 from shapleyprio.audit.stability import Coalition
+from shapleyprio.cli.after_end_table import after_end_table
 from shapleyprio.cli.tables import FittingTable, table_of
 from shapleyprio.cli.workload_tables import announce
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.results import jobs_of
+from shapleyprio.store import UserAfterEnd
 from shapleyprio.wording import (
     SECONDS_OF_AN_HOUR,
     decimal,
@@ -27,13 +29,23 @@ from shapleyprio.wording import (
 EVERYBODY = "together"
 
 
-def render(console: Console, log: Log, audit: Audit) -> None:
-    """Prints everything."""
+def render(
+    console: Console, log: Log, audit: Audit, after_end: Sequence[UserAfterEnd] = ()
+) -> None:
+    """Prints everything.
+
+    Args:
+        console: where to.
+        log: that was read.
+        audit: what was found.
+        after_end: whose jobs went on after their ends, who did so most first.
+    """
     announce(console, log, audit.workload)
     for line in (verdict(audit), stability(audit)):
         console.print()
         console.print(line, markup=False, soft_wrap=True)
-    for title, table, legend in _sections(log, audit):
+    sections = [*_sections(log, audit), *_after_end(after_end)]
+    for title, table, legend in sections:
         console.print()
         console.print(title, markup=False, style="bold", soft_wrap=True)
         console.print(table)
@@ -78,6 +90,15 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]
         _alone(audit),
         "late: it is better off in the consortium",
     )
+
+
+def _after_end(users: Sequence[UserAfterEnd]) -> Iterator[tuple[str, FittingTable, str]]:
+    if users:
+        yield (
+            "Whose jobs went on after their ends",
+            after_end_table(users),
+            "until Slurm's KillWait was over; that counts for nobody",
+        )
 
 
 def _drifts(audit: Audit) -> FittingTable:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from shapleyprio.audit.auditing import Audit, audit
 from shapleyprio.audit.results import audit_as_json
+from shapleyprio.cli.after_end_table import MOST_USERS
 from shapleyprio.cli.audit_tables import render
 from shapleyprio.cli.json_output import write_json
-from shapleyprio.cli.parameters import AuditParameters
+from shapleyprio.cli.parameters import AuditParameters, WorkloadParameters
 from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.reporting import publish
 from shapleyprio.cli.tables import standard_output
 from shapleyprio.cli.workload_reading import complain, workload_before, workload_for
 from shapleyprio.replay.log import Log
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.stored import stored_after_end
+from shapleyprio.replay.workload import Window, Workload
+from shapleyprio.store import UserAfterEnd
 
 if TYPE_CHECKING:
     from shapleyprio.report import Page
@@ -31,13 +35,14 @@ def audit_log(parameters: AuditParameters) -> None:
         if parameters.report.wanted:
             before = workload_before(parameters.workload, log, workload)
             earlier = None if before is None else audit_of(parameters, before, bar)
-    publish(parameters.report, lambda: page_of(parameters, log, found, earlier))
+        after_end = after_end_of(parameters.workload, log, workload.window)
+    publish(parameters.report, lambda: page_of(parameters, log, found, earlier, after_end))
     show = parameters.json_file is None or write_json(
-        parameters.json_file, audit_as_json(log, found)
+        parameters.json_file, audit_as_json(log, found, after_end)
     )
     complain(log)
     if show:
-        render(standard_output(highlight=False), log, found)
+        render(standard_output(highlight=False), log, found, after_end)
 
 
 def audit_of(parameters: AuditParameters, workload: Workload, bar: ProgressBar) -> Audit:
@@ -52,11 +57,38 @@ def audit_of(parameters: AuditParameters, workload: Workload, bar: ProgressBar) 
     )
 
 
-def page_of(parameters: AuditParameters, log: Log, found: Audit, earlier: Audit | None) -> Page:
+def after_end_of(
+    parameters: WorkloadParameters, log: Log, window: Window
+) -> Sequence[UserAfterEnd]:
+    """Returns whose jobs went on after their ends in a window, as far as the log knows."""
+    if log.format != "store":
+        return ()
+    end = window.start + window.length
+    return stored_after_end(
+        parameters.log[0],
+        cluster=parameters.cluster,
+        begin=window.start,
+        end=end,
+        most=MOST_USERS,
+    )
+
+
+def page_of(
+    parameters: AuditParameters,
+    log: Log,
+    found: Audit,
+    earlier: Audit | None,
+    after_end: Sequence[UserAfterEnd],
+) -> Page:
     """Returns the report."""
     from shapleyprio.report.audit_page import audit_page
 
     options = {"seed": str(parameters.workload.seed), "period": f"{parameters.period:,} s"}
     return audit_page(
-        log, found, options=options, command=parameters.report.command, earlier=earlier
+        log,
+        found,
+        options=options,
+        command=parameters.report.command,
+        earlier=earlier,
+        after_end=after_end,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from shapleyprio.cli.after_end_table import after_end_table
 from shapleyprio.cli.common import load, stored_cluster
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
@@ -15,10 +16,9 @@ from shapleyprio.cli.refusals import refuse
 from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, plan_table, standard_output
 from shapleyprio.drift.figures import SCHEDULES, drift_history
 from shapleyprio.replay.policies import RECORDED
-from shapleyprio.service.moves import called
 from shapleyprio.slurm.channels import CHANNELS, Channel
 from shapleyprio.store import Store, View
-from shapleyprio.wording import MISSING, clock_time, delay, duration, magnitude, percent, whole
+from shapleyprio.wording import MISSING, clock_time, delay, duration, magnitude, percent
 
 ENDLESS = 2**62
 """Second after all others."""
@@ -185,23 +185,7 @@ def _drifts(view: View, organization: str | None, limit: int) -> Shown:
 
 def _after_end(view: View, limit: int) -> Shown:
     users = view.users_after_end(0, ENDLESS, limit)
-    table = FittingTable(
-        [
-            FittingColumn(heading="user", cells=[one.user for one in users], kind=Cells.NAME),
-            FittingColumn(
-                heading="organization",
-                cells=[called(one.organization) for one in users],
-                kind=Cells.NAME,
-            ),
-            FittingColumn(heading="jobs", cells=[whole(one.jobs) for one in users]),
-            FittingColumn(
-                heading="processor-seconds", cells=[whole(one.processor_seconds) for one in users]
-            ),
-            FittingColumn(heading="last", cells=[clock_time(one.last) for one in users], leaves=1),
-        ],
-        empty="no work after the end of a job on record",
-    )
-    return [asdict(one) for one in users], table
+    return [asdict(one) for one in users], after_end_table(users)
 
 
 def _standings(view: View, organization: str | None, limit: int) -> Shown:

@@ -11,6 +11,7 @@ import click
 from shapleyprio.audit.auditing import Audit, audit
 from shapleyprio.audit.findings import verdict
 from shapleyprio.audit.results import audit_as_json
+from shapleyprio.cli.after_end_table import MOST_USERS
 from shapleyprio.cli.common import stored_cluster
 from shapleyprio.cli.months import Month
 from shapleyprio.cli.progress import ProgressBar, progress_bars
@@ -72,7 +73,7 @@ def write_report(
         lacks=stored.lacks,
         after_end=stored.after_end,
     )
-    files = write_files(page, stored.past, found, directory, f"{stored.cluster}-{month}")
+    files = write_files(page, stored, found, directory, f"{stored.cluster}-{month}")
     click.echo(verdict(found))
     if stored.lacks:
         click.echo(stored.lacks)
@@ -98,7 +99,7 @@ def read_month(config: Config, month: Month) -> StoredMonth:
                     f"{dates(known, until)}"
                 )
             past = past_between(view, store.name, begin, end)
-            after_end = view.users_after_end(begin, end, 1)
+            after_end = view.users_after_end(begin, end, MOST_USERS)
             earlier = month.previous
             before = (
                 past_between(view, store.name, earlier.begin, earlier.end)
@@ -136,7 +137,9 @@ def audit_of(config: Config, past: Past, cores: int, *, bar: ProgressBar) -> Aud
     return audit(workload, cores=cores, bar=lambda policy: bar(policy, workload.window.length))
 
 
-def write_files(page: Page, past: Past, found: Audit, directory: Path, stem: str) -> list[Path]:
+def write_files(
+    page: Page, stored: StoredMonth, found: Audit, directory: Path, stem: str
+) -> list[Path]:
     """Writes the page, its figures and, where that can be printed, a PDF; returns their names.
 
     Raises:
@@ -151,7 +154,7 @@ def write_files(page: Page, past: Past, found: Audit, directory: Path, stem: str
         ) from None
     files = [directory / f"{stem}.html", directory / f"{stem}.json"]
     write_page(page, files[0])
-    write_json(files[1], audit_as_json(past.log, found))
+    write_json(files[1], audit_as_json(stored.past.log, found, stored.after_end))
     try:
         find_browser()
     except ReportError:

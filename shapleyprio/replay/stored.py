@@ -19,7 +19,7 @@ from shapleyprio.replay.filtering import (
 )
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
 from shapleyprio.replay.progress import ProgressCallback
-from shapleyprio.store import AllocatedRun, ClusterStore, Store, StoreError
+from shapleyprio.store import AllocatedRun, ClusterStore, Store, StoreError, UserAfterEnd
 
 _SHOW_EVERY = 5000
 
@@ -45,6 +45,28 @@ def read_stored(
             log = log_of_runs(store.name, view.all_runs(), progress)
             owned = {row.organization: row.processors for row in view.latest_standings()}
             return replace(log, owned=owned)
+    except StoreError as error:
+        raise LogError(str(error)) from error
+
+
+def stored_after_end(
+    url: str, *, cluster: str | None, begin: int, end: int, most: int
+) -> list[UserAfterEnd]:
+    """Returns whose runs that ended in [begin, end) went on after that, the worst first.
+
+    Args:
+        url: of the store, as in `read_stored`.
+        cluster: likewise.
+        begin: seconds since the epoch.
+        end: likewise.
+        most: so many users at most.
+
+    Raises:
+        LogError: as `read_stored`.
+    """
+    try:
+        with Store.open(url) as store, _cluster(store, cluster).reading() as view:
+            return view.users_after_end(begin, end, most)
     except StoreError as error:
         raise LogError(str(error)) from error
 

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
 from shapleyprio.cli.audit import command
-from shapleyprio.store import Store
+from shapleyprio.store import Store, WorkAfterEnd
 from tests.replay.traces import trace
 from tests.store.examples import BEGIN, placed_run, watermark
 
@@ -230,8 +231,20 @@ def test_the_same_input_and_seed_give_the_same_bytes() -> None:
 
 def test_the_daemons_store_can_be_audited() -> None:
     url = "sqlite:///store.db"
+    within = WorkAfterEnd(
+        job_id=8,
+        submit=BEGIN,
+        start=BEGIN,
+        organization="physics",
+        account="physics",
+        user="eve",
+        end=BEGIN + 3599,
+        processor_seconds=480,
+    )
+    later = replace(within, job_id=7, user="ada", end=BEGIN + 7200)
     with Store.open(url, create=True) as store, store.cluster("c").transaction() as rows_of:
         rows_of.save_watermark(watermark())
+        rows_of.save_work_after_end([within, later], asked_until=BEGIN + 9000)
         rows_of.put_runs(
             [
                 placed_run(7, end=BEGIN + 7200, owners=("biology",), submit=BEGIN),
@@ -244,6 +257,11 @@ def test_the_daemons_store_can_be_audited() -> None:
     begin = output.index(["jobs", "of", "physics", "biology", "together"])
     assert output[begin + 1] == ["physics", "16.0", "16.0", "32.0"]
     assert "Stable: no organization or group of them would have had more alone." in result.stdout
+    begin = output.index(["Whose", "jobs", "went", "on", "after", "their", "ends"])
+    assert output[begin + 2][:4] == ["eve", "physics", "1", "480"]
+    assert "ada" not in result.stdout
+    result = audit(url, "--organizations", "organizations.toml", "--window", "0:9000", "--json")
+    assert [one["user"] for one in json.loads(result.stdout)["after_end"]] == ["ada", "eve"]
 
 
 # what it refuses

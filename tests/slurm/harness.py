@@ -30,7 +30,7 @@ QOS_WEIGHT = 100_000
 CALC_PERIOD_SECONDS = 60
 SPEED = 60
 MIDWAY_SECONDS = 0.2  # real ones, in which slurmctld makes some hundred writes
-PATIENCE_SECONDS = 1800  # of the cluster's clock
+PATIENCE_SECONDS = 7200  # of the cluster's clock
 
 
 class Harness(Protocol):
@@ -288,7 +288,9 @@ class RealHarness:
             self.bring_up(daemon)
         for node in tuple(self._drained):
             self.undrain(node)
-        self._cluster.wait_until(self._empty, real_seconds=30, what="an empty cluster")
+        self._cluster.wait_until(
+            self._empty, real_seconds=PATIENCE_SECONDS / SPEED, what="an empty cluster"
+        )
 
     def _jobs_are_saved(self) -> bool:
         """Whether slurmctld would know its jobs again: it saves new ones only after a moment."""
