@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,7 +61,8 @@ def with_json_file_marked(
     """Returns a command's words with `--json WORD` as `--json=WORD` or as `--json=- WORD`.
 
     The word is the option's file if it ends in .json, if it is -, or if the command has all its
-    arguments without it. Otherwise it is an argument, such as a log, which must not be overwritten.
+    arguments without it. Otherwise it is an argument, such as a log, which must not be overwritten:
+    where a command takes several, so is whatever is there already.
 
     Args:
         parent: context of the group that the command belongs to.
@@ -79,16 +81,29 @@ def with_json_file_marked(
     if (
         word == str(STDOUT)
         or word.endswith(".json")
-        or _has_all_arguments(parent, command, [*before, *rest])
+        or (
+            _has_all_arguments(parent, command, [*before, *rest])
+            and not (_takes_several(command) and _may_be_log(word))
+        )
     ):
         return [*before, f"{OPTION}={word}", *rest]
     return [*before, f"{OPTION}={STDOUT}", *following]
 
 
+def _arguments(command: click.Command) -> list[click.Argument]:
+    return [found for found in command.params if isinstance(found, click.Argument)]
+
+
+def _takes_several(command: click.Command) -> bool:
+    return any(argument.nargs < 0 for argument in _arguments(command))
+
+
+def _may_be_log(word: str) -> bool:
+    return any(sign in word for sign in ("://", "*", "?", "[")) or os.path.lexists(word)
+
+
 def _has_all_arguments(parent: click.Context, command: click.Command, words: Sequence[str]) -> bool:
-    arguments = [found for found in command.params if isinstance(found, click.Argument)]
-    if any(argument.nargs < 0 for argument in arguments):
-        return False
+    arguments = _arguments(command)
     if not arguments:
         return True
     context = command.make_context(command.name, list(words), parent=parent, resilient_parsing=True)

@@ -95,8 +95,7 @@ def test_a_file_in_front_of_the_log_ends_in_json() -> None:
     "words",
     [
         ["replay", "--deal-users", "1", "log.swf", "--json=log.swf"],
-        ["replay", "--deal-users", "1", "log.swf", "--json", "log.swf"],
-        ["audit", "--deal-users", "1", "log.swf", "--json", "log.swf"],
+        ["audit", "--deal-users", "1", "log.swf", "--json=log.swf"],
         ["experiment", "log.swf", "--json=log.swf"],
     ],
 )
@@ -104,6 +103,14 @@ def test_no_log_is_overwritten(words: list[str]) -> None:
     result = run(*words)
     assert result.exit_code == 2
     assert "--json name the same file" in " ".join(result.stderr.split())
+    assert Path("log.swf").read_text() == LOG
+
+
+@pytest.mark.usefixtures("_beside_a_log")
+@pytest.mark.parametrize("command", ["replay", "audit"])
+def test_what_is_there_behind_a_log_is_another_log(command: str) -> None:
+    result = run(command, "--deal-users", "1", "log.swf", "--json", "log.swf")
+    assert json.loads(result.stdout)["policies"]
     assert Path("log.swf").read_text() == LOG
 
 
