@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
 from shapleyprio.cli.audit import command
-from shapleyprio.store import Store, WorkAfterEnd
+from shapleyprio.store import Store
 from tests.replay.traces import trace
-from tests.store.examples import BEGIN, placed_run, watermark
+from tests.store.examples import BEGIN, placed_run, watermark, work_after_end
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLES = DOCS / "examples"
@@ -231,16 +231,7 @@ def test_the_same_input_and_seed_give_the_same_bytes() -> None:
 
 def test_the_daemons_store_can_be_audited() -> None:
     url = "sqlite:///store.db"
-    within = WorkAfterEnd(
-        job_id=8,
-        submit=BEGIN,
-        start=BEGIN,
-        organization="physics",
-        account="physics",
-        user="eve",
-        end=BEGIN + 3599,
-        processor_seconds=480,
-    )
+    within = work_after_end(job_id=8, end=BEGIN + 3599, processor_seconds=480)
     later = replace(within, job_id=7, user="ada", end=BEGIN + 7200)
     with Store.open(url, create=True) as store, store.cluster("c").transaction() as rows_of:
         rows_of.save_watermark(watermark())

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import COMMANDS, main
-from shapleyprio.store import Store, WorkAfterEnd
+from shapleyprio.store import Store
 from tests.leases import nobody_steers
 from tests.service.consortium import FIRST, LAST, NAME, NOW
+from tests.store.examples import work_after_end
 
 if TYPE_CHECKING:
     from tests.cli.conftest import CommandLine
@@ -194,16 +195,7 @@ def test_history_of_cycles(steered: CommandLine) -> None:
 def test_history_of_work_after_the_end_of_jobs(steered: CommandLine) -> None:
     assert as_json(steered, "history", "--after-end") == []
     assert "no work after" in steered.run("history", "--after-end").stdout
-    row = WorkAfterEnd(
-        job_id=1,
-        submit=5,
-        start=6,
-        organization="",
-        account="guest",
-        user="e\x1bve",
-        end=7,
-        processor_seconds=1234,
-    )
+    row = work_after_end(organization="", user="e\x1bve", processor_seconds=1234)
     with (
         Store.open(steered.url) as store,
         store.cluster(NAME).transaction() as transaction,

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.cli.months import Month, month_before
-from shapleyprio.store import AllocatedRun, WorkAfterEnd
+from shapleyprio.store import AllocatedRun
 from tests.cli.conftest import CommandLine
 from tests.drift.conftest import PROCESSORS, run
 from tests.service.consortium import NAME
-from tests.store.examples import BEGIN, standing, watermark
+from tests.store.examples import BEGIN, standing, watermark, work_after_end
 
 DAY = 86_400
 MONTH = "2023-11"
@@ -71,16 +71,7 @@ def test_whose_jobs_went_on_after_their_ends_most_is_named(shell: CommandLine) -
 
     fill(shell, *flood(1, 0), opened=-90 * DAY)
     assert "go on after their ends" not in pages(shell, "--month", MONTH)[1]
-    row = WorkAfterEnd(
-        job_id=1,
-        submit=BEGIN,
-        start=BEGIN,
-        organization="biology",
-        account="bio",
-        user="eve",
-        end=BEGIN + DAY,
-        processor_seconds=7200,
-    )
+    row = work_after_end(organization="biology", end=BEGIN + DAY, processor_seconds=7200)
     with Store.open(shell.url) as store, store.cluster(NAME).transaction() as rows:
         rows.save_work_after_end([row], asked_until=BEGIN + DAY)
     page = pages(shell, "--month", MONTH)[1]

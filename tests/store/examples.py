@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import Allocation
-from shapleyprio.store import AllocatedRun, CycleRow, NewPush, StandingRow, Watermark
+from shapleyprio.store import (
+    AllocatedRun,
+    CycleRow,
+    NewPush,
+    StandingRow,
+    Watermark,
+    WorkAfterEnd,
+)
 
 BEGIN = 1_700_000_000
+
+
+def work_after_end(**values: Any) -> WorkAfterEnd:
+    """A minute of a processor, by a job of eve's that ended at once."""
+    row = WorkAfterEnd(
+        job_id=1,
+        submit=BEGIN,
+        start=BEGIN,
+        organization="physics",
+        account="phys",
+        user="eve",
+        end=BEGIN + 10,
+        processor_seconds=60,
+    )
+    return replace(row, **values)
 
 
 def placed_run(

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shapleyprio.store import Store, UserAfterEnd, WorkAfterEnd
-from tests.store.examples import BEGIN, placed_run
+from shapleyprio.store import Store, UserAfterEnd
+from tests.store.examples import BEGIN, placed_run, work_after_end
 
-ROW = WorkAfterEnd(
-    job_id=1,
-    submit=BEGIN,
-    start=BEGIN,
-    organization="physics",
-    account="phys",
-    user="eve",
-    end=BEGIN + 10,
-    processor_seconds=60,
-)
+ROW = work_after_end()
 
 
 def test_what_users_executed_after_the_ends_of_their_runs_is_summed(store: Store) -> None:
