@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from shapleyprio.cli import daemon, main
 from shapleyprio.service.lease import Lease
 from shapleyprio.slurm.port import unchecked
-from shapleyprio.store import ClusterStore, CycleRow, Transaction
+from shapleyprio.store import ClusterStore, CycleRow, Transaction, engine
 from tests.service.consortium import Cluster
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 JOBS = 25
 BATCH_SECONDS = 0.04
+IDLE_SECONDS = 4
+"""For so long a server waits for a process that is silent within a transaction."""
 FREEZE = "SHAPLEYPRIO_TEST_FREEZE"
 """Variable that names a file: once it is there, the daemon freezes within a transaction."""
 
@@ -82,6 +84,7 @@ if __name__ == "__main__":
     cluster = DeafCluster(Path(record))
     setattr(daemon, "connect", lambda _config: cluster)  # noqa: B010
     setattr(daemon, "Lease", NotedLease)  # noqa: B010
+    setattr(engine, "IDLE_SECONDS", IDLE_SECONDS)  # noqa: B010
     if FREEZE in os.environ:
         freeze_within_a_transaction(Path(os.environ[FREEZE]))
     sys.argv = ["shapleyprio", *arguments]
