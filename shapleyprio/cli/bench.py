@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from shapleyprio.bench import cycles, steady
+from shapleyprio.bench import cycles, scale, steady
 from shapleyprio.bench.ingest import OF_RECORDS, ingest
 from shapleyprio.bench.measure import Machine, Measurement, machine
 from shapleyprio.cli.common import termination_unwinds
@@ -29,7 +29,7 @@ from shapleyprio.wording import three_digits
 ON_LOGS = ("estimators", "predictors", "manipulations", "splitting", "organizations")
 """Parts that are measured on real logs alone."""
 
-PARTS = ("cycle", "ingest", "steady", "replay", "all", *ON_LOGS, "recompute", "slurm")
+PARTS = ("cycle", "ingest", "steady", "replay", "all", "scale", *ON_LOGS, "recompute", "slurm")
 MOST_ORGANIZATIONS = 16
 
 WIDEST_TABLE = 1_000
@@ -95,6 +95,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     replay  ref for more and more organizations, the usual policies, reading logs;
             needs the packages of shapleyprio[replay]
     all     all of these (the default)
+    scale   cycles over 100,000 pending and 50,000 running jobs of 100 organizations on 5,000
+            nodes, with all that Slurm's commands print of them; some minutes
     estimators  how far Shapley values estimated from few coalitions are off, on --logs,
             beside random orderings and those of shapiq if it is installed; some minutes
     predictors  how fair live is with each predictor, on contended windows of --logs
@@ -164,6 +166,9 @@ def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
             with packages_needed("bench", "replay"):
                 from shapleyprio.bench.recompute import measure_recompute
             yield from measure_recompute(bar)
+            return
+        if parameters.part == "scale":
+            yield from scale.scale(folder, bar("cycles", scale.cycles_in_all()))
             return
         if parameters.part in {"cycle", "all"}:
             yield from cycles.cycles(folder, bar("cycles", 2 * cycles.RUNS))

@@ -328,7 +328,7 @@ class OpenLedger:
     def _merge(self, runs: Mapping[RunKey, Run], now: int) -> None:
         for run in runs.values():  # first, for news of holders may place known runs anew
             self._hear_of(run, now)
-        self._mentioned |= runs.keys()
+        self._mentioned.update(runs)  # in place: others go on with this set
         known = self._transaction.known_runs(runs.keys())
         changed = []
         for key, whole in runs.items():

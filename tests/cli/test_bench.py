@@ -26,6 +26,7 @@ from shapleyprio.bench import (
     recompute,
     replay,
     replay_workloads,
+    scale,
     splitting,
     steady,
 )
@@ -53,6 +54,9 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "RUNNING", 20)
         monkeypatch.setattr(module, "RUNS", 2)
     monkeypatch.setattr(steady, "SMALL", 50)
+    sizes = {"PENDING": 40, "RUNNING": 20, "ORGANIZATIONS": 4, "NODES": 8, "MOST_WRITES": 30}
+    for name, value in {**sizes, "CHANGES": 3, "RUNS": 2}.items():
+        monkeypatch.setattr(scale, name, value)
     monkeypatch.setattr(replay, "RUNS", 2)
     monkeypatch.setattr(replay, "RICC_RUNS", 1)
     monkeypatch.setattr(replay, "SACCT_LINES", 10)
@@ -89,6 +93,14 @@ def test_all_parts_are_measured() -> None:
     assert parts == [*parts_of_service, *["replay"] * len(MADE_UP_ROWS)]
     assert all(row["value"] > 0 for row in report["measurements"])
     assert [row["below"] for row in report["measurements"][:4]] == [1.0, 1.0, None, None]
+
+
+def test_large_clusters_are_measured_by_what_the_commands_print() -> None:
+    first, later, memory = measure("scale")
+    assert [row["unit"] for row in (first, later, memory)] == ["s", "s", "MB"]
+    assert [row["below"] for row in (first, later, memory)] == [15.0, 1.5, 400.0]
+    assert [row["runs"] for row in (first, later, memory)] == [1, 2, 1]
+    assert min(row["value"] for row in (first, later, memory)) > 0
 
 
 def test_a_table_for_people(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,13 +62,14 @@ class StoredLedger:
         self.said: dict[RunKey, dict[str, int]] = {}
         self.uncounted: list[Run] = []
 
-    def open(self, transaction: Transaction) -> OpenLedger:
+    def open(self, transaction: Transaction, mentioned: set[RunKey] | None = None) -> OpenLedger:
         return OpenLedger(
             transaction,
             horizon=self.horizon,
             opens=self.opens,
             ask_holders=self._ask_holders,
             sizes=lambda: self.sizes,
+            mentioned=mentioned,
         )
 
     def cycle(
@@ -520,6 +521,17 @@ def test_only_what_was_not_mentioned_is_asked_for(ledger: StoredLedger) -> None:
         assert [key.job_id for key in account.unmentioned()] == [2, 3]
         account.ingest(records, 300)
         assert account.unmentioned() == []
+
+
+def test_what_an_earlier_transaction_mentioned_is_not_asked_for(ledger: StoredLedger) -> None:
+    records = [job_record(number, start=100, state="RUNNING") for number in (1, 2)]
+    ledger.cycle(200, records)
+    mentioned: set[RunKey] = set()
+    for record, left in zip(records, ([2], []), strict=True):
+        with ledger.store.cluster(CLUSTER).transaction() as transaction:
+            account = ledger.open(transaction, mentioned)
+            account.ingest([record], 300)
+            assert [key.job_id for key in account.unmentioned()] == left
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
