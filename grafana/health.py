@@ -186,6 +186,16 @@ def health() -> Dashboard:
                     ),
                 ),
                 panels.graph(
+                    "Who has work after its end",
+                    "The users who have most of it, in processor-seconds of the last 24 hours.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(
+                        f"shapleyprio_user_work_after_end_processor_seconds{{{ALL}}}",
+                        "{{user}} ({{organization}})",
+                    ),
+                ),
+                panels.graph(
                     "Points at submission",
                     "New jobs that have their points from push.table, and those that missed them.",
                     panels.PER_SECOND,

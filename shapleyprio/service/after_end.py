@@ -7,17 +7,17 @@ end of the run, so nobody pays for that; here it is counted, so that it can be s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import structlog
 
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import LEFT_OUT, Tenures
 from shapleyprio.slurm.port import Slurm, SlurmError
-from shapleyprio.store import ClusterStore, WorkAfterEnd
+from shapleyprio.store import ClusterStore, UserAfterEnd, View, WorkAfterEnd
 
 MOST_ASKED = 500
-"""In one cycle Slurm is asked for at most so many runs; one sacct takes as many."""
+"""In one cycle Slurm is asked for so many runs, or for all that ended in one second."""
 
 KNOWN_AFTER_SECONDS = 10
 """So long after KillWait accounting knows when the last processes ended."""
@@ -27,6 +27,11 @@ FIRST_LOOK_BACK_SECONDS = 3600
 
 SLACK_SECONDS = 2
 """So long after its end a run may still be cleaned up without having done any work."""
+
+DAY_SECONDS = 86_400
+
+MOST_USERS = 10
+"""So many users are shown; a series for each user could be more than Prometheus can carry."""
 
 log = structlog.get_logger(__name__)
 
@@ -50,10 +55,9 @@ def count_work_after_end(
     with store.reading() as view:
         asked = view.asked_for_work_after_end()
         after = until - FIRST_LOOK_BACK_SECONDS if asked is None else asked
-        runs = view.runs_ended_in(after, until, MOST_ASKED)
+        runs, asked_until = _whole_seconds(view, after, until)
     if not runs:
         return {}
-    runs, asked_until = _whole_seconds(runs, until)
     try:
         ends = slurm.last_work(runs)
     except SlurmError as failure:  # priorities do not wait for it, the next cycle asks again
@@ -70,6 +74,12 @@ def count_work_after_end(
     for row in rows:
         found[row.organization] += row.processor_seconds
     return found
+
+
+def most_after_end(store: ClusterStore, *, t: int) -> Sequence[UserAfterEnd]:
+    """Returns whose runs that ended within a day before a second went on most, the most first."""
+    with store.reading() as view:
+        return view.users_after_end(t - DAY_SECONDS, t, MOST_USERS)
 
 
 def _after_end(run: Run, last: int, tenures: Tenures) -> WorkAfterEnd | None:
@@ -90,14 +100,14 @@ def _after_end(run: Run, last: int, tenures: Tenures) -> WorkAfterEnd | None:
     )
 
 
-def _whole_seconds(runs: list[Run], until: int) -> tuple[list[Run], int]:
-    """Leaves runs of a last second out that may have more, unless there is no other second.
+def _whole_seconds(view: View, after: int, until: int) -> tuple[list[Run], int]:
+    """Returns the first runs with an end in (after, until], and up to which end they are all.
 
-    Returns:
-        the runs, and up to which end they are all there are.
+    They are at most `MOST_ASKED`, unless more ended in one second.
     """
+    runs = view.runs_ended_in(after, until, MOST_ASKED)
     if len(runs) < MOST_ASKED:
         return runs, until
     last = runs[-1].end or 0
     before = [run for run in runs if run.end != last]
-    return (before, last - 1) if before else (runs, last)
+    return (before, last - 1) if before else (view.runs_ended_in(last - 1, last), last)

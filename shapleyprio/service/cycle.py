@@ -17,7 +17,7 @@ from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service import push, submission
 from shapleyprio.service.accounting import AccountingError, ClockError, OpenLedger
-from shapleyprio.service.after_end import count_work_after_end
+from shapleyprio.service.after_end import count_work_after_end, most_after_end
 from shapleyprio.service.capacities import note_capacities
 from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.intake import Intake
@@ -149,6 +149,7 @@ class Cycle:
                 t=opened.watermark.observed_until,
                 kill_wait=self._intake.layout.kill_wait_seconds,
             )
+            report.users_after_end = most_after_end(self._store, t=report.t)
         watch.lap("account")
         report.slurm_version = self._intake.layout.version
         report.adapter = self._slurm.adapter()

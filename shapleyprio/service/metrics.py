@@ -66,6 +66,11 @@ OF_CYCLE: Described = {
         "Parts of all jobs, whoever's, completed since the ledger's opening.",
         (),
     ),
+    "user_work_after_end_processor_seconds": (
+        "Processor-seconds that the jobs of a user which ended within a day went on after their "
+        "ends; of the users who have most.",
+        ("organization", "user"),
+    ),
     **{f"organization_{name}": (text, ("organization",)) for name, text in BY_ORGANIZATION.items()},
 }
 """What the last cycle found."""
@@ -266,6 +271,10 @@ class Metrics(Collector):
                 (("jobs",), len(last.foreign.jobs)),
             ],
             "completed_parts": [((), parts) for parts in {row.all_parts for row in last.standings}],
+            "user_work_after_end_processor_seconds": [
+                ((one.organization, one.user), one.processor_seconds)
+                for one in last.users_after_end
+            ],
             **{
                 f"organization_{name}": [((who,), values[name]) for who, values in rows.items()]
                 for name in BY_ORGANIZATION

@@ -19,7 +19,7 @@ from shapleyprio.service.following import Foreign
 from shapleyprio.service.push import PushCounts
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.port import AdapterInUse, Node, PendingJob
-from shapleyprio.store import NewPush, StandingRow
+from shapleyprio.store import NewPush, StandingRow, UserAfterEnd
 from shapleyprio.wording import delay
 
 
@@ -65,6 +65,7 @@ class CycleReport:
         of_unknown_accounts: waiting jobs under accounts that accounting does not know.
         after_end: organization -> processor-seconds that its runs are found to have gone on after
             their ends.
+        users_after_end: whose runs that ended within a day went on most.
         touched: how many waiting jobs were touched so that they follow.
         foreign: what others have set where we write.
         seconds_until_reorder: seconds from t until the order of organizations that wait changes,
@@ -90,6 +91,7 @@ class CycleReport:
     pushed: PushCounts = field(default_factory=PushCounts)
     of_unknown_accounts: int = 0
     after_end: Mapping[str, int] = field(default_factory=dict)
+    users_after_end: Sequence[UserAfterEnd] = ()
     touched: int = 0
     foreign: Foreign = field(default_factory=Foreign)
     seconds_until_reorder: int | None = None

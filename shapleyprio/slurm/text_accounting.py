@@ -65,7 +65,7 @@ def last_ends(lines: Iterable[str], delimiter: str) -> dict[RunKey, int]:
         delimiter: what stands after each field.
 
     Returns:
-        run -> when the last of its steps ended. Runs without steps, or with one that has not ended
+        run, by its end if its start is not known -> when the last of its steps ended. Runs without steps, or with one that has not ended
         or cannot be read, are left out.
     """
     found: dict[RunKey, int] = {}
@@ -77,7 +77,7 @@ def last_ends(lines: Iterable[str], delimiter: str) -> dict[RunKey, int]:
             job, dot, _ = name.partition(".")
             if not dot:
                 run = None  # whatever becomes of this line, steps below are not of the job before
-                begin = moment("Start", start)
+                begin = moment("Start", start) or moment("End", end_text)
                 if begin is not None:
                     job_id = whole("JobIDRaw", job, 1, LARGEST_ID)
                     run = RunKey(job_id, known_moment("Submit", submit), begin)
@@ -102,6 +102,8 @@ def _record(fields: list[str], weight: str) -> JobRecord:
     start, end = moment("Start", start_text), moment("End", end_text)
     if state == "PENDING":
         start = end = None
+    if start is None and node_list not in NO_NODES:
+        start = end  # if a job ends before slurmdbd hears of its start, Slurm forgets the latter
     if start is not None and end is not None and end < start:
         raise UnreadableError(f"End: {end} lies before Start, {start}")
     elapsed = whole("ElapsedRaw", elapsed_text, 0, LONGEST)

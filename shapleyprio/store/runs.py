@@ -55,8 +55,8 @@ class RunsView(Scope):
         # sorted here: asked to sort, a database may read all runs in order instead of these few
         return sorted((_run_of(row) for row in rows), key=lambda item: item.key)
 
-    def runs_ended_in(self, after: int, until: int, most: int) -> list[Run]:
-        """Returns runs with an end in (after, until], by end, the first ones if there are more."""
+    def runs_ended_in(self, after: int, until: int, most: int | None = None) -> list[Run]:
+        """Returns runs with an end in (after, until], by end; of more than so many the first."""
         rows = self._connection.execute(
             select(*_RUN)
             .where(self._here(run), run.c.end > after, run.c.end <= until)

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from shapleyprio.service.estimate_metrics import EstimateMetrics
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import CycleReport
-from shapleyprio.store import DriftRow, EstimateRow, StandingRow
+from shapleyprio.store import DriftRow, EstimateRow, StandingRow, UserAfterEnd
 
 SUFFIXES = {"counter": "_total", "info": "_info"}
 
@@ -33,7 +33,15 @@ def everything() -> str:
         utility=1, alone=1, without=1, parts=1, coalitions=1,
     )  # fmt: skip
     metrics.publish(
-        CycleReport(number=1, standings=[standing], seconds={"push": 1.0}, table_written=1)
+        CycleReport(
+            number=1,
+            standings=[standing],
+            users_after_end=[
+                UserAfterEnd(user="u", organization="a", jobs=1, processor_seconds=1, last=1)
+            ],
+            seconds={"push": 1.0},
+            table_written=1,
+        )
     )
     metrics.publish_drifts(drifts, seconds=1.5)
     EstimateMetrics("c", metrics.registry).publish_estimate([estimate], seconds=1.5)

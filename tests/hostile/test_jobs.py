@@ -123,12 +123,13 @@ def test_work_for_nothing_until_kill_wait_is_over(consortium: Consortium) -> Non
     clear(consortium.cluster)
     ignores = "trap '' TERM CONT; [ -n \"$SLURM_RESTART_COUNT\" ] && exit; "
     computes = "; while :; do :; done"
-    jobs = [
-        _submit_two_processors(consortium, f"{ignores}{ends}{computes}")
-        for ends in ("scancel $SLURM_JOB_ID", "scontrol requeue $SLURM_JOB_ID")
-    ]
-    honest = _submit_two_processors(consortium, "true")
     with consortium.daemon():
+        consortium.await_cycles(1)  # what ended before is no part of the ledger
+        jobs = [
+            _submit_two_processors(consortium, f"{ignores}{ends}{computes}")
+            for ends in ("scancel $SLURM_JOB_ID", "scontrol requeue $SLURM_JOB_ID")
+        ]
+        honest = _submit_two_processors(consortium, "true")
         consortium.until(
             lambda: "daemon" in users_after_end(consortium, of=jobs), what="work after both ends"
         )
@@ -145,6 +146,9 @@ def test_work_for_nothing_until_kill_wait_is_over(consortium: Consortium) -> Non
         f'{name}{{cluster="{CLUSTER}",organization="alpha"}} {found.processor_seconds}' in metrics
     )
     assert f'{name}{{cluster="{CLUSTER}",organization="beta"}} 0.0' in metrics
+    labels = f'cluster="{CLUSTER}",organization="alpha",user="daemon"'
+    name = "shapleyprio_user_work_after_end_processor_seconds"
+    assert f"{name}{{{labels}}} {found.processor_seconds}" in metrics
     shown = consortium.succeed("history", "--after-end")
     assert ["daemon", "alpha", "2", str(found.processor_seconds)] in [
         line.split()[:4] for line in shown.splitlines()

@@ -119,6 +119,27 @@ def test_of_many_runs_some_are_left_to_the_next_cycles_and_none_is_forgotten(
     assert [len(jobs) for jobs in slurm.asked] == [2, 2]
 
 
+def test_more_runs_than_are_asked_for_at_once_may_end_in_one_second(
+    slurm: Asked, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(after_end, "MOST_ASKED", 2)
+    jobs = [ends_after(slurm, 9) for _ in range(3)]
+    slurm.wait(10 + KNOWN)
+    assert service.run().after_end == {"physics": 3 * 18}
+    assert slurm.asked == [jobs]
+
+
+def test_users_are_shown_for_a_day(slurm: Asked, service: Service) -> None:
+    ends_after(slurm, 9)
+    slurm.wait(10 + KNOWN)
+    (one,) = service.run().users_after_end
+    assert (one.user, one.organization, one.processor_seconds) == ("user", "physics", 18)
+    slurm.wait(86_400 - 60)
+    assert service.run().users_after_end == [one]
+    slurm.wait(60)
+    assert service.run().users_after_end == []
+
+
 def test_where_slurm_does_not_answer_priorities_are_written_and_the_next_cycle_asks(
     slurm: Asked, service: Service
 ) -> None:

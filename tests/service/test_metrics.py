@@ -34,6 +34,7 @@ NAMES = {
     "shapleyprio_postponed_writes": "gauge",
     "shapleyprio_jobs_of_unknown_accounts": "gauge",
     "shapleyprio_work_after_end_processor_seconds": "counter",
+    "shapleyprio_user_work_after_end_processor_seconds": "gauge",
     "shapleyprio_completed_parts": "gauge",
     "shapleyprio_ranking_rule_info": "gauge",
     "shapleyprio_foreign_priorities": "gauge",

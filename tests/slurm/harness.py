@@ -61,6 +61,10 @@ class Harness(Protocol):
         """Submit a job; minutes is its time limit, 0 for none."""
         ...
 
+    def submit_that_goes_on(self, account: str) -> int:
+        """Submit a job that cancels itself at once, and goes on until KillWait is over."""
+        ...
+
     def now(self) -> int: ...
     def wait(self, seconds: int) -> None: ...
     def until(self, predicate: Callable[[], bool], what: str) -> None: ...
@@ -150,6 +154,11 @@ class SimulatedHarness:
             limit=minutes * 60 if minutes else None,
         )
 
+    def submit_that_goes_on(self, account: str) -> int:
+        job = self.slurm.submit(account, processing_time=1)
+        self.slurm.works_on[job] = self.slurm.layout().kill_wait_seconds
+        return job
+
     def take_down_midway(self) -> None:
         self.slurm.stop_write_after(100)
 
@@ -219,6 +228,11 @@ class RealHarness:
             job_name=next(self._names),
             time=minutes,
         )
+
+    def submit_that_goes_on(self, account: str) -> int:
+        script = "trap '' TERM CONT; scancel $SLURM_JOB_ID; while :; do :; done"
+        words = (f"--account={account}", "--ntasks=1", "--output=/dev/null")
+        return int(self._cluster.run("sbatch", "--parsable", *words, f"--wrap={script}"))
 
     def now(self) -> int:
         return self._cluster.now()

@@ -233,6 +233,23 @@ def test_a_job_cancelled_while_it_runs_ends(harness: Harness) -> None:
     assert 20 <= record.elapsed < LONG
 
 
+def test_a_job_that_goes_on_after_its_end_has_its_last_work_later(harness: Harness) -> None:
+    jobs = [harness.submit_that_goes_on("physics"), harness.submit("physics", 1)]
+    ended = {job: until_ended(harness, job)[0] for job in jobs}
+    runs = [run for record in ended.values() if (run := run_of(record, {})) is not None]
+    kill_wait = harness.slurm.layout().kill_wait_seconds
+    harness.wait(kill_wait)
+
+    def beyond() -> list[int]:
+        last = harness.slurm.last_work(runs)
+        return [last[run.key] - (run.end or 0) for run in runs if run.key in last]
+
+    harness.until(lambda: max(beyond(), default=0) >= kill_wait, "the end of the last step")
+    goes_on, ends = beyond()
+    assert kill_wait <= goes_on <= kill_wait + harness.slack_seconds
+    assert 0 <= ends <= harness.slack_seconds
+
+
 def test_a_requeued_job_has_two_records_under_one_id(harness: Harness) -> None:
     job = harness.submit("physics", LONG)
     until_running(harness, job)

@@ -180,8 +180,12 @@ def test_a_finished_job_without_an_end_is_unfinished() -> None:
     assert record(End="Unknown").end is None
 
 
-def test_a_requeued_job_may_never_have_started() -> None:
-    assert record(State="REQUEUED", Start="None", ElapsedRaw="0").start is None
+def test_a_start_that_slurm_forgot_is_its_end_if_the_job_had_nodes() -> None:
+    unknown = {"State": "REQUEUED", "Start": "None", "ElapsedRaw": "0"}
+    assert record(**unknown, NodeList="None assigned").start is None
+    forgotten = record(**unknown)
+    assert forgotten.start == forgotten.end is not None
+    assert (forgotten.nodes, forgotten.processors) == (record().nodes, record().processors)
 
 
 def test_a_record_says_when_the_job_was_eligible_and_how_long_it_may_run() -> None:
@@ -267,6 +271,8 @@ def test_the_last_end_of_a_runs_steps_is_that_of_its_work() -> None:
         ("5", 5, 6, 9),  # a step that goes on
         ("5.batch", 5, 6, 9),
         ("5.0", 5, 6, "Unknown"),
+        ("6", 5, "None", 8),  # it ended before slurmdbd knew of its start
+        ("6.batch", 5, 8, 38),
         ("x", 5, 6, 9),
         ("x.batch", 5, 6, 99),
     ]
@@ -275,6 +281,7 @@ def test_the_last_end_of_a_runs_steps_is_that_of_its_work() -> None:
         RunKey(1, 5, 6): 36,
         RunKey(2, 5, 7): 39,
         RunKey(2, 40, 41): 50,
+        RunKey(6, 5, 8): 38,
     }
 
 
