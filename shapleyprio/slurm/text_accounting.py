@@ -65,8 +65,8 @@ def last_ends(lines: Iterable[str], delimiter: str) -> dict[RunKey, int]:
         delimiter: what stands after each field.
 
     Returns:
-        run, by its end if its start is not known -> when the last of its steps ended. Runs without steps, or with one that has not ended
-        or cannot be read, are left out.
+        run, by its end if its start is not known -> when the last of its steps ended. Runs without
+        steps, or with one that has not ended or cannot be read, are left out.
     """
     found: dict[RunKey, int] = {}
     unclear: set[RunKey] = set()
