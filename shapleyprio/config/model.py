@@ -111,7 +111,8 @@ class FairnessSection(ConfigSection):
     since: Instant = key(
         None,
         "Work done before it does not count. One horizon before the first start if left out; a "
-        "date alone means midnight UTC.",
+        "date alone means midnight UTC. Set after the first start, it has no effect, and "
+        "`check` says so.",
         "2026-01-01T00:00:00+01:00",
     )
 

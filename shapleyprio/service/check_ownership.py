@@ -22,6 +22,8 @@ def check_ownership(
 ) -> Iterator[Finding]:
     """Yields a notice of all that has changed hands lately, or will in the next cycle.
 
+    Likewise of a beginning of the ledger that was configured when there was one already.
+
     A store that is not there yet, or cannot be read, has nothing to say to this.
 
     Args:
@@ -36,8 +38,11 @@ def check_ownership(
             return
         with store, store.cluster(cluster).reading() as view:
             tenures = view.tenures()
+            watermark = view.watermark()
     except StoreError:
         return
+    if watermark is not None:
+        yield from _opening(config.fairness.since, watermark.opened)
     yield from _findings(
         tenures.moves(now - RECENT_SECONDS),
         "since {}",
@@ -48,6 +53,16 @@ def check_ownership(
         "from the daemon's next cycle on",
         "if it has been so before: `shapleyprio ownership recount --since DATE` counts it since",
     )
+
+
+def _opening(since: int | None, opened: int) -> Iterator[Finding]:
+    if since is not None and since != opened:
+        yield Finding(
+            Severity.NOTICE,
+            "fairness.since",
+            f"has no effect: a ledger is open already, and counts work since {clock_time(opened)}",
+            "another store (`store.url`) would open a new ledger, without the history of this one",
+        )
 
 
 def _findings(moves: Iterable[Move], since: str, remedy: str) -> Iterator[Finding]:

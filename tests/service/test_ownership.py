@@ -457,3 +457,18 @@ def test_check_names_what_moved_and_what_will(
     assert "ownership recount --since DATE" in findings["account guest"].remedy
     busy.wait(8 * 86_400)
     assert "node a2" not in {one.subject for one in check(new, busy, busy.now)}
+
+
+def test_check_says_that_a_ledger_which_is_open_begins_when_it_began(
+    busy: Cluster, store: Store, store_file: Path
+) -> None:
+    place = {"url": f"sqlite:///{store_file}"}
+    opened = busy.now - 3600
+    begun = config(PHYSICS, BIOLOGY, store=place, fairness={"since": f"{clock_time(opened)}Z"})
+    service = Service(busy, store, begun)
+    service.run()
+    assert "fairness.since" not in service.findings(begun)
+    later = config(PHYSICS, BIOLOGY, store=place, fairness={"since": f"{clock_time(opened + 60)}Z"})
+    finding = service.findings(later)["fairness.since"]
+    assert finding.severity is Severity.NOTICE
+    assert finding.message.endswith(f"counts work since {clock_time(opened)}")
