@@ -173,6 +173,22 @@ def health() -> Dashboard:
                     Query(f"shapleyprio_jobs_of_unknown_accounts{{{ALL}}}", "unknown"),
                 ),
                 panels.graph(
+                    "Pool",
+                    "Age of what the other clusters of the pool have found last. What is older "
+                    "than consortium.stale_after counts as it stood.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_pool_age_seconds{{{ALL}}}", "{{other}}"),
+                ),
+                panels.graph(
+                    "Stale in the pool",
+                    "Other clusters whose balances count as they stood (1), since they are older "
+                    "than that, or are missing or in another weight.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_pool_stale{{{ALL}}}", "{{other}}"),
+                ),
+                panels.graph(
                     "Work after its end",
                     "Processors that jobs kept busy after their ends, until KillWait was over; "
                     "nobody pays for that. `shapleyprio history --after-end` says whose jobs.",

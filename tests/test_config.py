@@ -306,9 +306,12 @@ def test_every_key_has_a_meaning_and_an_example_that_loads() -> None:
         for name, field in section.model_fields.items():
             assert field.description, f"{table}.{name}"
             read = tomllib.loads(f"x = {literal(example_of(field))}")["x"]
-            section.model_validate(
-                {"name": "x"} | {name: read} if "name" in section.model_fields else {name: read}
-            )
+            required = {
+                each: example_of(other)
+                for each, other in section.model_fields.items()
+                if other.is_required()
+            }
+            section.model_validate(required | {name: read})
 
 
 def test_the_reference_names_every_key() -> None:

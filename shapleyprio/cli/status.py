@@ -90,6 +90,8 @@ def render(console: Console, status: Status, steering: Steering, rule: str, adap
         ],
     )
     console.print(table)
+    for sentence in status.pool.sentences() if status.pool else ():
+        console.print(visible(sentence), highlight=False, markup=False, soft_wrap=True)
     for sentence in sentences_on_steering(steering, of_status=True):
         console.print(sentence, highlight=False, soft_wrap=True)
     console.print(

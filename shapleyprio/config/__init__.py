@@ -4,6 +4,7 @@ from shapleyprio.config.connecting import connect
 from shapleyprio.config.load import ConfigError, load_config
 from shapleyprio.config.model import (
     Config,
+    ConsortiumSection,
     DriftSection,
     FairnessSection,
     MetricsSection,
@@ -13,6 +14,7 @@ from shapleyprio.config.model import (
     StoreSection,
 )
 from shapleyprio.config.organization import Organization
+from shapleyprio.config.pool import Pool
 from shapleyprio.config.reference import config_reference
 from shapleyprio.config.values import Address, socket_path
 
@@ -20,10 +22,12 @@ __all__ = [
     "Address",
     "Config",
     "ConfigError",
+    "ConsortiumSection",
     "DriftSection",
     "FairnessSection",
     "MetricsSection",
     "Organization",
+    "Pool",
     "PushSection",
     "ServiceSection",
     "SlurmSection",

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from sqlalchemy import make_url
 
 from shapleyprio.config.model import Config, ContradictionError
-from shapleyprio.config.reference import example_of, heading_of, kind_of, sections
+from shapleyprio.config.reference import LISTS, example_of, heading_of, kind_of, sections
 from shapleyprio.config.secret_files import exposure
 from shapleyprio.config.toml import LONGEST_FILE, Path, lines_of, literal, read_toml
 from shapleyprio.databases import holds_password
@@ -155,9 +155,10 @@ def _wrong_value(field: FieldInfo, where: Path, value: object, reason: str) -> s
 
 
 def _not_a_table(where: Path) -> str:
-    if where == ("organization",):
-        return "is not a list of tables; write [[organization]], with two brackets each"
-    return f"is not a table; write {heading_of(str(where[0]))} and its keys on the lines below"
+    table = str(where[0])
+    if len(where) == 1 and table in LISTS:
+        return f"is not a list of tables; write {heading_of(table)}, with two brackets each"
+    return f"is not a table; write {heading_of(table)} and its keys on the lines below"
 
 
 def _unknown_key(where: Path) -> str:

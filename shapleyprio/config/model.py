@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pydantic import Field, model_validator
 
 from shapleyprio.config.organization import Organization
+from shapleyprio.config.pool import Pool
 from shapleyprio.config.section import ConfigSection, key, section
 from shapleyprio.config.toml import Path
 from shapleyprio.config.values import (
@@ -323,6 +324,20 @@ class EstimationSection(ConfigSection):
     )
 
 
+class ConsortiumSection(ConfigSection):
+    """[consortium]."""
+
+    name: OptionalText = key(
+        None, "Name of the consortium, for `status` and the status page.", "Northern universities"
+    )
+    stale_after: Seconds = key(
+        "10m",
+        "Age from which the balances of another cluster in the pool are stale. They then count as "
+        "they stood after its last cycle.",
+        "10m",
+    )
+
+
 class ContradictionError(ValueError):
     """Keys that are each right but not together.
 
@@ -350,6 +365,17 @@ class Config(ConfigSection):
     estimation: EstimationSection = section(
         EstimationSection, 'Estimates of contributions, for the rule "shapley".'
     )
+    consortium: ConsortiumSection = section(
+        ConsortiumSection, "The consortium, if it has several clusters."
+    )
+    pools: tuple[Pool, ...] = Field(
+        (),
+        alias="pool",
+        description="Clusters whose processors are interchangeable, one table for each pool. In a "
+        "pool the balances of an organization at all clusters are added, and each cluster serves "
+        "its jobs by the sum. The daemons need one store (docs/operations.md). A cluster in no "
+        "pool goes by its own balances alone.",
+    )
     organizations: tuple[Organization, ...] = Field(
         (),
         alias="organization",
@@ -362,6 +388,8 @@ class Config(ConfigSection):
         problems = [
             *_no_organization(self.organizations),
             *_claimed_twice("name", [(member.name,) for member in self.organizations]),
+            *_claimed_twice("name", [(pool.name,) for pool in self.pools], "pool"),
+            *_claimed_twice("clusters", [pool.clusters for pool in self.pools], "pool"),
             *_claimed_twice("accounts", [member.accounts for member in self.organizations]),
             *_left_out_and_claimed(self.fairness.leave_out_accounts, self.organizations),
             *_claimed_twice("qos", [(member.qos,) for member in self.organizations]),
@@ -377,6 +405,10 @@ class Config(ConfigSection):
             raise ContradictionError(problems)
         return self
 
+    def pool_of(self, cluster: str) -> Pool | None:
+        """Returns the pool of a cluster; None if it is in none."""
+        return next((pool for pool in self.pools if cluster in pool.clusters), None)
+
 
 def _no_organization(organizations: tuple[Organization, ...]) -> Iterator[tuple[Path, str]]:
     if not organizations:
@@ -387,14 +419,16 @@ def _no_organization(organizations: tuple[Organization, ...]) -> Iterator[tuple[
         )
 
 
-def _claimed_twice(key: str, claims: list[tuple[str | None, ...]]) -> Iterator[tuple[Path, str]]:
+def _claimed_twice(
+    key: str, claims: list[tuple[str | None, ...]], table: str = "organization"
+) -> Iterator[tuple[Path, str]]:
     first: dict[str, int] = {}
     for index, names in enumerate(claims):
         for name in names:
             if name and first.setdefault(name, index) != index:
                 yield (
-                    ("organization", index, key),
-                    f"{name!r} is taken by organization[{first[name] + 1}] already; "
+                    (table, index, key),
+                    f"{name!r} is taken by {table}[{first[name] + 1}] already; "
                     "leave it to one of them",
                 )
 

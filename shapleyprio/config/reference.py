@@ -8,9 +8,13 @@ from pydantic.fields import FieldInfo
 
 from shapleyprio.config.model import Config
 from shapleyprio.config.organization import Organization
+from shapleyprio.config.pool import Pool
 from shapleyprio.config.section import ConfigSection
 from shapleyprio.config.toml import literal
 from shapleyprio.config.values import Kind
+
+LISTS: dict[str, type[ConfigSection]] = {"pool": Pool, "organization": Organization}
+"""Tables of which there may be several -> their models."""
 
 
 def sections() -> dict[str, type[ConfigSection]]:
@@ -19,7 +23,7 @@ def sections() -> dict[str, type[ConfigSection]]:
     for name, field in Config.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, ConfigSection):
             tables[name] = field.annotation
-    return {**tables, "organization": Organization}
+    return tables | LISTS
 
 
 def kind_of(field: FieldInfo) -> str:
@@ -35,7 +39,7 @@ def example_of(field: FieldInfo) -> Any:
 
 def heading_of(table: str) -> str:
     """Returns the line that opens the table in the file."""
-    return "[[organization]]" if table == "organization" else f"[{table}]"
+    return f"[[{table}]]" if table in LISTS else f"[{table}]"
 
 
 def purpose_of(table: str) -> str:

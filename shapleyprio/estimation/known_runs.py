@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.runs import RunKey
 from shapleyprio.fairness.tenure import NOBODY, Allocation
 from shapleyprio.store import AllocatedRun, CapacityRow, View, Watermark
@@ -44,6 +45,7 @@ class KnownPast:
 
     Attributes:
         watermark: of the ledger.
+        stay: of the cluster in a pool; None if it is in none.
         capacities: how many processors each organization has brought since when.
         runs: by key.
         ended: those that have ended, in the order in which this was heard of; it only grows until
@@ -53,6 +55,7 @@ class KnownPast:
 
     def __init__(self) -> None:
         self.watermark: Watermark | None = None
+        self.stay: Stay | None = None
         self.capacities: list[CapacityRow] = []
         self.runs: dict[RunKey, PastRun] = {}
         self.ended: list[PastRun] = []
@@ -71,6 +74,7 @@ class KnownPast:
             overlap: seconds of accounting that every cycle reads again.
         """
         before, self.watermark = self.watermark, view.watermark()
+        self.stay = view.stay()
         self.capacities = view.capacities()
         if self.watermark is None:
             return
@@ -109,9 +113,10 @@ class KnownPast:
 
     @property
     def begin(self) -> int:
-        """The first second of which all runs are known."""
+        """The first second of which all runs are known and count in the cluster's pool."""
         assert self.watermark is not None, "nothing is known before the first cycle"
-        return max(self.watermark.opened, self.watermark.pruned_until)
+        known = max(self.watermark.opened, self.watermark.pruned_until)
+        return known if self.stay is None else max(known, self.stay.since)
 
     def _take(self, placed: Iterable[AllocatedRun]) -> None:
         for run, allocations in placed:

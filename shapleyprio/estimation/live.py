@@ -66,7 +66,7 @@ class LiveEstimates:
         self._failure: EstimateAnswer | None = None
 
     def contributions(
-        self, config: Config, waiting: Sequence[WaitingJob], t: int
+        self, config: Config, waiting: Sequence[WaitingJob], t: int, since: int = 0
     ) -> Contributions | None:
         """Returns the newest contributions that can be relied on; None if there are none.
 
@@ -74,6 +74,8 @@ class LiveEstimates:
             config: whose organizations, and how to estimate.
             waiting: the jobs that wait.
             t: second at which the store's ledger stands.
+            since: first second that counts; an estimate whose coalitions were simulated from an
+                earlier one on is not relied on.
 
         Raises:
             StoreError: the estimate cannot be stored, or not be read after a start.
@@ -82,6 +84,8 @@ class LiveEstimates:
             with self._store.reading() as view:
                 self._rows = view.latest_estimate(until=t)
         self._take()
+        if self._rows and self._rows[0].begin < since:
+            self._rows, self._asked = (), None
         if self._running is None and self._is_due(config, waiting, t):
             self._ask(config, waiting, t)
         if self._running is not None:

@@ -61,6 +61,8 @@ class Ledger:
         horizon: age in seconds from which a part gains nothing more, None for never.
         folded_to: the fold, a time up to which events also count as older than the horizon.
         entries: (organization, owner) -> its moments.
+        until: second after which nothing counts: later events are left out, and what is at work
+            then counts as stopped; None for never.
 
     Attributes:
         changed: pairs whose moments are other than in `entries` as given, or may be.
@@ -72,8 +74,10 @@ class Ledger:
         *,
         folded_to: int = 0,
         entries: dict[tuple[str, str], Entry] | None = None,
+        until: int | None = None,
     ) -> None:
         self.horizon = horizon
+        self.until = until
         self.folded_to = folded_to
         self.entries = entries if entries is not None else {}
         self.changed: set[tuple[str, str]] = set()
@@ -95,14 +99,18 @@ class Ledger:
             to: the new fold.
             crossing: all allocations with an event between the old and the new fold.
         """
+        for allocation in crossing:
+            self.cross(allocation, to)
+        self.folded_to = to
+
+    def cross(self, allocation: Allocation, to: int) -> None:
+        """Moves the events of one allocation that lie between the fold and the time `to`."""
         low, high = sorted((self.folded_to, to))
         sign = 1 if to >= self.folded_to else -1
-        for allocation in crossing:
-            folded = self._entry(allocation).folded
-            for second, processors in _events(allocation, sign * allocation.processors):
-                if low < second <= high:
-                    folded.add(second, processors)
-        self.folded_to = to
+        folded = self._entry(allocation).folded
+        for second, processors in self._events(allocation, sign * allocation.processors):
+            if low < second <= high:
+                folded.add(second, processors)
 
     def pairs(self, t: int) -> Iterator[tuple[str, str, int, int, int]]:
         """Yields (organization, owner, worth, parts, growth) for every pair.
@@ -120,7 +128,9 @@ class Ledger:
         if self.horizon is not None and self.folded_to != t - self.horizon:
             raise ValueError(f"the ledger is folded to {self.folded_to}, not {t - self.horizon}")
         for (organization, owner), entry in self.entries.items():
-            total, folded = entry.total, entry.folded
+            total, folded = self._stopped(entry.total), entry.folded
+            if self.until is not None and self.folded_to >= self.until:
+                folded = self._stopped(folded)
             worth, parts, growth = total.worth(t), total.parts(t), total.processors
             if self.horizon is not None:
                 worth -= folded.worth(t - self.horizon)
@@ -165,11 +175,11 @@ class Ledger:
 
     def completed(self, t: int) -> int:
         """Returns how many parts of any age, of all jobs, were completed by t, the last event."""
-        return sum(entry.total.parts(t) for entry in self.entries.values())
+        return sum(self._stopped(entry.total).parts(t) for entry in self.entries.values())
 
     def _count(self, allocation: Allocation, processors: int) -> None:
         entry = self._entry(allocation)
-        for second, change in _events(allocation, processors):
+        for second, change in self._events(allocation, processors):
             entry.total.add(second, change)
             if second <= self.folded_to:
                 entry.folded.add(second, change)
@@ -179,8 +189,10 @@ class Ledger:
         self.changed.add(pair)
         return self.entries.setdefault(pair, Entry())
 
+    def _events(self, allocation: Allocation, processors: int) -> Iterator[tuple[int, int]]:
+        for second, change in ((allocation.begin, processors), (allocation.end, -processors)):
+            if second is not None and (self.until is None or second <= self.until):
+                yield second, change
 
-def _events(allocation: Allocation, processors: int) -> Iterator[tuple[int, int]]:
-    yield allocation.begin, processors
-    if allocation.end is not None:
-        yield allocation.end, -processors
+    def _stopped(self, moments: Moments) -> Moments:
+        return moments if self.until is None else moments.stopped(self.until)

@@ -42,6 +42,10 @@ class Trajectory:
         rate = self.rate + seconds * self.acceleration
         return Trajectory(self._after(seconds), rate, self.acceleration, self.denominator)
 
+    def standing_still(self) -> Trajectory:
+        """Returns the same value, and that it stays so."""
+        return Trajectory(self.value, 0, 0, self.denominator)
+
     def __add__(self, other: Trajectory) -> Trajectory:
         """Adds exactly.
 

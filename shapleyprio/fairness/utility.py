@@ -37,6 +37,12 @@ class Moments:
         self.first += weighted
         self.second += weighted * second
 
+    def stopped(self, second: int) -> Moments:
+        """Returns the same with all processors stopping at that second; no event may be later."""
+        same = Moments(self.processors, self.first, self.second)
+        same.add(second, -self.processors)
+        return same
+
     def worth(self, t: int) -> int:
         """Returns all parts' worth at t, Σ w·T(t − τ), in part-seconds; no event may be after t."""
         doubled = self.processors * t * (t + 1) - self.first * (2 * t + 1) + self.second

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.pool import Stay, StayLedger
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
 from shapleyprio.fairness.split import split
 from shapleyprio.fairness.tenure import NOBODY, Kind, Move, Tenure, Tenures, names_of
@@ -97,6 +98,7 @@ class OpenLedger:
     Attributes:
         is_new: whether the store did not hold a ledger yet.
         moves: what has changed hands since it was opened.
+        stay: of the cluster in a pool; None if it is in none.
     """
 
     def __init__(
@@ -131,11 +133,16 @@ class OpenLedger:
                 "put the old value back, or give store.url a new database"
             )
         self.tenures: Tenures = transaction.tenures()
-        self.ledger = Ledger(
-            horizon,
-            folded_to=self.watermark.folded_to,
-            entries=transaction.ledger_entries(),
-        )
+        self.stay = transaction.stay()
+        folded_to = self.watermark.folded_to
+        self.ledger = StayLedger(horizon, folded_to=folded_to, entries=transaction.ledger_entries())
+        if self.stay is not None:
+            self.ledger.earlier = Ledger(
+                horizon,
+                folded_to=folded_to,
+                entries=transaction.ledger_entries(earlier=True),
+                until=self.stay.since,
+            )
         self.tally = Tally()
         self.moves: list[Move] = []
         self.latest = self.watermark.accounted_to
@@ -143,6 +150,29 @@ class OpenLedger:
         self._mentioned: set[RunKey] = set() if mentioned is None else mentioned
         self._uncounted: dict[RunKey, Run] = {}
         self._of_several: dict[tuple[str, ...], bool] = {}
+
+    def enter(self, stay: Stay | None) -> None:
+        """Takes in which pool the cluster is in.
+
+        Args:
+            stay: as the configuration has it now, beginning now; None for no pool. If it is the
+                pool that the cluster is in already, that stay goes on.
+        """
+        before = self.stay
+        if stay is None:
+            if before is not None:
+                self.ledger.earlier = None
+                self._transaction.end_stay()
+        elif before is not None and before.pool == stay.pool:
+            stay = replace(stay, since=before.since)
+            if stay != before:
+                self._transaction.change_stay(stay)
+        else:
+            stay = replace(stay, since=max(stay.since, self.latest))
+            self.ledger.begin_stay(stay.since)
+            self._transaction.end_stay()
+            self._transaction.change_stay(stay)
+        self.stay = stay
 
     def observe_holders(self, kind: Kind, holders: Mapping[str, str], second: int) -> None:
         """Takes in who holds which node or account from now on; `moves` has what changed hands.
@@ -298,9 +328,9 @@ class OpenLedger:
             folded_to=self.ledger.folded_to,
             horizon=self._horizon,
         )
-        entries, changed = self.ledger.entries, self.ledger.changed
-        self._transaction.save_ledger_entries({pair: entries[pair] for pair in sorted(changed)})
-        changed.clear()
+        self._save(self.ledger)
+        if self.ledger.earlier is not None:
+            self._save(self.ledger.earlier, earlier=True)
         self._transaction.save_watermark(self.watermark)
         return t
 
@@ -413,6 +443,11 @@ class OpenLedger:
             if self._strangers < MOST_STRANGERS and not self.tenures.knows(kind, name):
                 self._strangers += 1
                 self._save_tenures(self.tenures.observe(kind, {name: NOBODY}, now))
+
+    def _save(self, ledger: Ledger, *, earlier: bool = False) -> None:
+        changed = {pair: ledger.entries[pair] for pair in sorted(ledger.changed)}
+        self._transaction.save_ledger_entries(changed, earlier=earlier)
+        ledger.changed.clear()
 
     def _save_tenures(self, changed: Iterable[Tenure]) -> None:
         for kind, name in {(tenure.kind, tenure.name) for tenure in changed}:

@@ -10,6 +10,7 @@ import structlog
 from shapleyprio.config import Config
 from shapleyprio.config.membership import claims_of
 from shapleyprio.estimation.live import LiveEstimates
+from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.runs import UNFINISHED_STATES
@@ -22,6 +23,7 @@ from shapleyprio.service.capacities import note_capacities
 from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.intake import Intake
 from shapleyprio.service.lease import LeaseHeldError
+from shapleyprio.service.pooling import Pooling
 from shapleyprio.service.push import Stamp, Wanted
 from shapleyprio.service.report import (
     CycleReport,
@@ -105,6 +107,7 @@ class Cycle:
         self._limits = Limits(
             writes=config.push.most_writes, raises_of_user=config.push.most_raises_of_user
         )
+        self._pooling = Pooling(store)
         self._rule = RULES[config.fairness.rule]()
         self._followers = Followers()
         self._foreign = Foreign()
@@ -156,8 +159,11 @@ class Cycle:
         self._check_enforcement(dry_run=dry_run)
         observation = self._observe(report, opened)
         watch.lap("observe")
-        ranking = self._rule.rank(opened.ledger, report.t, names, self._contributions(observation))
+        ranking = self._rule.rank(
+            opened.ledger, report.t, names, self._contributions(observation, opened.stay)
+        )
         report.rule, report.estimated_at = ranking.rule, ranking.estimated_at
+        ranking, report.pool = self._pooling.rank(ranking, opened, report.t)
         points = self._points(ranking)
         all_parts = opened.ledger.completed(report.t)
         report.standings = standing_rows(
@@ -290,11 +296,14 @@ class Cycle:
             )
         self._unknown_accounts = frozenset(found)
 
-    def _contributions(self, observation: Observation) -> Contributions | None:
+    def _contributions(self, observation: Observation, stay: Stay | None) -> Contributions | None:
         if self._estimates is None or not self._rule.estimates:
             return None
         return self._estimates.contributions(
-            self._config, observation.startable_jobs(), observation.t
+            self._config,
+            observation.startable_jobs(),
+            observation.t,
+            since=0 if stay is None else stay.since,
         )
 
     def _points(self, ranking: Ranking) -> dict[str, int]:

@@ -9,7 +9,14 @@ from pydantic.fields import FieldInfo
 
 from shapleyprio.config.membership import host_list_of
 from shapleyprio.config.organization import Organization
-from shapleyprio.config.reference import example_of, heading_of, kind_of, purpose_of, sections
+from shapleyprio.config.reference import (
+    LISTS,
+    example_of,
+    heading_of,
+    kind_of,
+    purpose_of,
+    sections,
+)
 from shapleyprio.config.toml import literal
 from shapleyprio.slurm.port import Layout, Partition
 
@@ -32,16 +39,18 @@ def draft(layout: Layout | None) -> str:
     """
     lines = [HEAD]
     for table, section in sections().items():
-        if section is not Organization:
+        if table not in LISTS:
             lines += [_comment(purpose_of(table)), heading_of(table)]
             for name, field in section.model_fields.items():
                 value = layout.cluster if layout and (table, name) == ("slurm", "cluster") else ""
                 lines += [_comment(_meaning(field)), _setting(name, field, value), ""]
-    lines += [_comment(purpose_of("organization")), "#"]
-    lines += [
-        _comment(f"{name}: {_meaning(field)}") for name, field in Organization.model_fields.items()
-    ]
-    lines += ["", *(_found(layout) if layout and layout.accounts else _nothing_found())]
+    for table, model in LISTS.items():
+        lines += [_comment(f"{heading_of(table)}: {purpose_of(table)}"), "#"]
+        lines += [
+            _comment(f"{name}: {_meaning(field)}") for name, field in model.model_fields.items()
+        ]
+        lines += [""]
+    lines += [*(_found(layout) if layout and layout.accounts else _nothing_found())]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -14,6 +14,7 @@ import structlog
 
 from shapleyprio.config import Config
 from shapleyprio.config.membership import configured_membership
+from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.service.accounting import (
     CHUNK,
@@ -26,6 +27,7 @@ from shapleyprio.service.ownership import Holders, holders_in
 from shapleyprio.service.report import CycleReport, Opening
 from shapleyprio.slurm.port import Layout, Malformed, Slurm
 from shapleyprio.store import ClusterStore, Transaction, Watermark, batches
+from shapleyprio.wording import clock_time
 
 CATCH_UP_SECONDS = 86_400
 """At most this much of unread accounting is asked for at once."""
@@ -90,6 +92,7 @@ class Intake:
         self._asked_to_count: set[RunKey] = set()
         self._has_read = False
         self._without_any: list[str] = []
+        self._stay: Stay | None = None
 
     @property
     def layout(self) -> Layout:
@@ -273,6 +276,7 @@ class Intake:
         report.tally += opened.tally
         report.lag_seconds = max(0, report.t - opened.watermark.observed_until)
         self._log_holders(opened)
+        self._log_stay(opened.stay)
         if opened.is_new:
             self._on_opening(Opening.of(opened.watermark.opened, opened.tenures))
         this.uncounted += opened.uncounted()
@@ -289,11 +293,26 @@ class Intake:
         with self._store.transaction() as transaction:
             opened = self.open(transaction, this.asked_at, this.mentioned)
             if not this.is_begun:
+                opened.enter(self._stay_in_pool(this.asked_at))
                 for kind, names in self._holders().items():
                     opened.observe_holders(kind, names, this.asked_at)
             work(opened)
             opened.close(now or this.asked_at, observed_until=reached() or 0)
         return opened
+
+    def _stay_in_pool(self, now: int) -> Stay | None:
+        """Returns a stay that begins now, in the pool that the configuration has for us."""
+        pool = self._config.pool_of(self._store.cluster)
+        if pool is None:
+            return None
+        consortium = self._config.consortium
+        return Stay(
+            pool=pool.name,
+            since=now,
+            clusters=pool.clusters,
+            stale_after=consortium.stale_after,
+            consortium=consortium.name or "",
+        )
 
     def _news_of_holders(self, now: int) -> Holders:
         if self._layout_read != now:
@@ -308,6 +327,15 @@ class Intake:
 
     def _holders(self) -> Holders:
         return holders_in(configured_membership(self._config, self.layout))
+
+    def _log_stay(self, stay: Stay | None) -> None:
+        """Logs once, and when it changes, in which pool the cluster is."""
+        before, self._stay = self._stay, stay
+        if stay != before:
+            if stay is None:
+                log.info("in no pool any more")
+            else:
+                log.info("in a pool", pool=stay.pool, since=clock_time(stay.since))
 
     def _log_holders(self, opened: OpenLedger) -> None:
         """Logs what has changed hands, and once for whom nothing can count."""

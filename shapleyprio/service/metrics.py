@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from shapleyprio.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.drift.messages import DriftResult
+from shapleyprio.fairness.pool import PartState
 from shapleyprio.service.cycle import FAILURES
 from shapleyprio.service.report import CycleReport
 from shapleyprio.store import DriftRow, StandingRow
@@ -61,6 +62,14 @@ OF_CYCLE: Described = {
         "Accounts that somebody else has set, and waiting jobs that do not have the points of "
         "their account.",
         ("of",),
+    ),
+    "pool_age_seconds": (
+        "Age of what another cluster in the pool has found last, by this cluster's clock.",
+        ("other",),
+    ),
+    "pool_stale": (
+        "Whether that is too old, and so counts as it stood, or is missing or in another weight.",
+        ("other",),
     ),
     "completed_parts": (
         "Parts of all jobs, whoever's, completed since the ledger's opening.",
@@ -280,7 +289,7 @@ class Metrics(Collector):
                 for name in BY_ORGANIZATION
             },
         }
-        yield from self._families(OF_CYCLE, found)
+        yield from self._families(OF_CYCLE, {**found, **_of_pool(last)})
 
     def _families(self, described: Described, found: Found) -> Iterator[Metric]:
         for name, values in found.items():
@@ -291,6 +300,19 @@ class Metrics(Collector):
             for key, value in values:
                 family.add_metric([self._cluster, *key], float(value))
             yield family
+
+
+def _of_pool(report: CycleReport) -> Found:
+    """Returns metrics of the other clusters in the pool; none for a cluster in no pool."""
+    members = [part for part in report.pool if part.state is not PartState.LEFT]
+    if not members:
+        return {}
+    return {
+        "pool_age_seconds": [
+            ((part.cluster,), report.t - part.t) for part in members if part.t is not None
+        ],
+        "pool_stale": [((part.cluster,), part.state is not PartState.CURRENT) for part in members],
+    }
 
 
 def _values_of(row: StandingRow) -> dict[str, float | Fraction]:

@@ -12,6 +12,7 @@ from typing import Self
 from shapleyprio.estimation.known_runs import user_in_account
 from shapleyprio.estimation.messages import WaitingJob
 from shapleyprio.fairness.ledger import Standing
+from shapleyprio.fairness.pool import PoolPart
 from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service.accounting import Tally
@@ -77,6 +78,7 @@ class CycleReport:
         rule: name of the rule that ranked the organizations.
         estimated_at: second for which the contributions that it ranked by were estimated; None
             if they are the ledger's.
+        pool: what the other clusters of the pool add to the scores.
     """
 
     number: int
@@ -101,6 +103,7 @@ class CycleReport:
     adapter: AdapterInUse | None = None
     rule: str = ""
     estimated_at: int | None = None
+    pool: Sequence[PoolPart] = ()
 
 
 class StopWatch:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shapleyprio.service.mutual_gain import Estimated, estimate_behind
+from shapleyprio.service.pool_status import PoolStatus, pool_status
 from shapleyprio.store import (
     ClusterStore,
     CycleRow,
@@ -67,6 +68,7 @@ class Status:
         missed: how many did not, of those first seen in the day before that cycle.
         quarantined: lines of Slurm's that could not be read, the newest first.
         quarantined_count: how many there are.
+        pool: of the cluster; None if it is in none.
     """
 
     cluster: str
@@ -79,6 +81,7 @@ class Status:
     missed: int
     quarantined: tuple[QuarantinedLine, ...]
     quarantined_count: int
+    pool: PoolStatus | None = None
 
     @property
     def error_per_part(self) -> float | None:
@@ -118,6 +121,7 @@ class Status:
             "table": self.table
             and {"path": self.table.path, "since": self.table.since, "missed": self.missed},
             "quarantined": self.quarantined_count,
+            "pool": self.pool and self.pool.as_json(),
         }
 
     def _value(self, organization: str) -> dict[str, Any] | None:
@@ -141,6 +145,8 @@ def read_status(store: ClusterStore) -> Status:
         missed = view.missed(since=cycle.started - DAY) if cycle else 0
         quarantined = tuple(view.quarantined(limit=5))
         quarantined_count = view.quarantined_count()
+        names = [row.organization for row in standings]
+        pool = pool_status(view, cycle.t, names) if cycle else None
     if cycle is None:
         why = f": {last.message}" if last is not None and last.message else ""
         raise StoreError(f"no cycle on cluster {store.cluster} has succeeded yet{why}")
@@ -156,6 +162,7 @@ def read_status(store: ClusterStore) -> Status:
         missed=missed,
         quarantined=quarantined,
         quarantined_count=quarantined_count,
+        pool=pool,
     )
 
 

@@ -63,7 +63,7 @@ def _rows(source: Connection, cluster: str) -> Iterator[tuple[Table, list[tuple[
         if table in wanted:
             rows = source.execution_options(yield_per=ROWS_AT_ONCE).execute(
                 select(*(type_coerce(column, NullType()) for column in table.c)).where(
-                    table.c.cluster == cluster, *wanted[table]
+                    *wanted[table]
                 )
             )
             for some in rows.partitions():
@@ -71,15 +71,26 @@ def _rows(source: Connection, cluster: str) -> Iterator[tuple[Table, list[tuple[
 
 
 def _wanted(cluster: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
-    """Yields tables, and the conditions for a cluster's wanted rows in them."""
-    standing, cycle = tables.standing, tables.cycle
+    """Yields tables, and the conditions of a cluster's rows and those of pools."""
+    standing, cycle, push = tables.standing, tables.cycle, tables.push
     ranked = select(func.max(standing.c.cycle)).where(standing.c.cluster == cluster)
     last = select(func.max(cycle.c.number)).where(cycle.c.cluster == cluster)
     newest_standings, newest = ranked.scalar_subquery(), last.scalar_subquery()
     accounted = (tables.run, tables.allocation, tables.ledger, tables.tenure, tables.watermark)
+    in_pool = (tables.stay, tables.earlier_ledger)
     estimated_from = (tables.capacity, tables.sampling)
-    for table in (*accounted, *estimated_from, tables.managed_value, tables.published_points):
-        yield table, []
-    yield tables.push, [tables.push.c.state == PushState.PLANNED]
-    yield standing, [standing.c.cycle == newest_standings]
-    yield cycle, [(cycle.c.number == newest_standings) | (cycle.c.number == newest)]
+    for table in (
+        *accounted,
+        *in_pool,
+        *estimated_from,
+        tables.managed_value,
+        tables.published_points,
+    ):
+        yield table, [table.c.cluster == cluster]
+    yield tables.balance, []
+    yield push, [push.c.cluster == cluster, push.c.state == PushState.PLANNED]
+    yield standing, [standing.c.cluster == cluster, standing.c.cycle == newest_standings]
+    yield (
+        cycle,
+        [cycle.c.cluster == cluster, cycle.c.number.in_([newest_standings, newest])],
+    )

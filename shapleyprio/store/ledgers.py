@@ -12,7 +12,7 @@ from shapleyprio.fairness.tenure import Kind, Tenure, Tenures
 from shapleyprio.fairness.utility import Moments
 from shapleyprio.store.rows import Watermark
 from shapleyprio.store.scope import Scope, columns, values_of
-from shapleyprio.store.tables import ledger, tenure, watermark
+from shapleyprio.store.tables import earlier_ledger, ledger, tenure, watermark
 
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
@@ -20,9 +20,14 @@ _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 class LedgersView(Scope):
     """Reads the ledger."""
 
-    def ledger_entries(self) -> dict[tuple[str, str], Entry]:
-        """Returns (organization, owner) -> moments, to make a Ledger of."""
-        rows = self._connection.execute(select(*columns(ledger)).where(self._here(ledger)))
+    def ledger_entries(self, *, earlier: bool = False) -> dict[tuple[str, str], Entry]:
+        """Returns (organization, owner) -> moments, to make a Ledger of.
+
+        Args:
+            earlier: of what was executed before the cluster's stay in its pool.
+        """
+        table = earlier_ledger if earlier else ledger
+        rows = self._connection.execute(select(*columns(table)).where(self._here(table)))
         return {
             (organization, owner): Entry(Moments(*moments[:3]), Moments(*moments[3:]))
             for organization, owner, *moments in rows
@@ -47,10 +52,17 @@ class LedgersView(Scope):
 class Ledgers(LedgersView):
     """Writes the ledger."""
 
-    def save_ledger_entries(self, entries: Mapping[tuple[str, str], Entry]) -> None:
-        """Stores entries of the ledger, in place of those of the same pairs."""
+    def save_ledger_entries(
+        self, entries: Mapping[tuple[str, str], Entry], *, earlier: bool = False
+    ) -> None:
+        """Stores entries of the ledger, in place of those of the same pairs.
+
+        Args:
+            entries: (organization, owner) -> moments.
+            earlier: of what was executed before the cluster's stay in its pool.
+        """
         self._replace(
-            ledger,
+            earlier_ledger if earlier else ledger,
             [
                 {
                     "organization": organization,

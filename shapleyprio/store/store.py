@@ -29,6 +29,7 @@ from shapleyprio.store.estimates import Estimates, EstimatesView
 from shapleyprio.store.history import History, HistoryView
 from shapleyprio.store.leases import Leases, LeaseView
 from shapleyprio.store.ledgers import Ledgers, LedgersView
+from shapleyprio.store.pools import Pools, PoolsView
 from shapleyprio.store.publishing import Publishing, PublishingView
 from shapleyprio.store.pushes import Pushes, PushesView
 from shapleyprio.store.quarantine import Quarantine, QuarantineView
@@ -40,6 +41,7 @@ class View(
     RunsView,
     AfterEndView,
     LedgersView,
+    PoolsView,
     CapacitiesView,
     CorrectionsView,
     QuarantineView,
@@ -57,6 +59,7 @@ class Transaction(
     Runs,
     AfterEnd,
     Ledgers,
+    Pools,
     Capacities,
     Corrections,
     Quarantine,

@@ -106,6 +106,21 @@ class Numbers(TypeDecorator[tuple[int, ...]]):
         return tuple(json.loads(value or "[]"))
 
 
+class TextList(TypeDecorator[tuple[str, ...]]):
+    """Some names, as JSON."""
+
+    impl = Text()
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Dialect) -> str:  # noqa: ARG002
+        """Writes JSON."""
+        return _to_json(value or ())
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...]:  # noqa: ARG002
+        """Reads JSON."""
+        return tuple(json.loads(value or "[]"))
+
+
 class Holdings(TypeDecorator[tuple[tuple[str, int | None], ...]]):
     """Organizations that held something one after the other, each with its first second."""
 
@@ -150,6 +165,7 @@ def _optional(name: str, kind: TypeEngine[Any]) -> Column[Any]:
 
 
 _ORGANIZATION = String(64)
+_POOL = String(64)
 _NAME = String(255)
 _CHANNEL = String(32)
 _SECOND = BigInteger()
@@ -196,16 +212,45 @@ allocation = _table(
     Index("allocation_by_end", "cluster", "end"),
 )
 
-ledger = _table(
-    "ledger",
+
+def _ledger(name: str) -> Table:
+    return _table(
+        name,
+        _key("organization", _ORGANIZATION),
+        _key("owner", _ORGANIZATION),
+        _required("total_processors", ExactInteger()),
+        _required("total_first", ExactInteger()),
+        _required("total_second", ExactInteger()),
+        _required("folded_processors", ExactInteger()),
+        _required("folded_first", ExactInteger()),
+        _required("folded_second", ExactInteger()),
+    )
+
+
+ledger = _ledger("ledger")
+earlier_ledger = _ledger("earlier_ledger")
+
+stay = _table(
+    "stay",
+    _required("pool", _POOL),
+    _required("since", _SECOND),
+    _required("clusters", TextList()),
+    _required("stale_after", _SECOND),
+    _required("consortium", _NAME),
+)
+
+balance = _table(
+    "balance",
+    _key("pool", _POOL),
+    _key("since", _SECOND),
     _key("organization", _ORGANIZATION),
-    _key("owner", _ORGANIZATION),
-    _required("total_processors", ExactInteger()),
-    _required("total_first", ExactInteger()),
-    _required("total_second", ExactInteger()),
-    _required("folded_processors", ExactInteger()),
-    _required("folded_first", ExactInteger()),
-    _required("folded_second", ExactInteger()),
+    _required("t", _SECOND),
+    _required("value", ExactInteger()),
+    _required("rate", ExactInteger()),
+    _required("acceleration", ExactInteger()),
+    _required("denominator", ExactInteger()),
+    _required("weight", String(64)),
+    Index("balance_by_pool", "pool"),
 )
 
 tenure = _table(

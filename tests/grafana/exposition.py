@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from shapleyprio.fairness.pool import PartState, PoolPart
 from shapleyprio.service.estimate_metrics import EstimateMetrics
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import CycleReport
@@ -32,6 +33,7 @@ def everything() -> str:
         t=1, organization="a", begin=0, value=1, rate=1, acceleration=1, denominator=1, error=1,
         utility=1, alone=1, without=1, parts=1, coalitions=1,
     )  # fmt: skip
+    other = PoolPart(cluster="d", since=0, t=0, state=PartState.CURRENT, balances={})
     metrics.publish(
         CycleReport(
             number=1,
@@ -41,6 +43,7 @@ def everything() -> str:
             ],
             seconds={"push": 1.0},
             table_written=1,
+            pool=[other],
         )
     )
     metrics.publish_drifts(drifts, seconds=1.5)

@@ -45,7 +45,7 @@ class Crash(Exception):  # noqa: N818  # the daemon's death, not an error it cou
     """The daemon dies."""
 
 
-def config(*organizations: Mapping[str, Any], **sections: Mapping[str, Any]) -> Config:
+def config(*organizations: Mapping[str, Any], **sections: Any) -> Config:
     """A configuration of physics and biology, or of these organizations; it keeps no old runs."""
     sections = {**sections, "service": {"keep_runs": "1s", **sections.get("service", {})}}
     return Config.model_validate(

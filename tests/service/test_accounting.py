@@ -660,9 +660,9 @@ def test_only_entries_that_changed_are_written(
     written: list[set[tuple[str, str]]] = []
     save = Transaction.save_ledger_entries
 
-    def note(rows: Transaction, entries: Mapping[tuple[str, str], Entry]) -> None:
+    def note(rows: Transaction, entries: Mapping[tuple[str, str], Entry], *, earlier: bool) -> None:
         written.append(set(entries))
-        save(rows, entries)
+        save(rows, entries, earlier=earlier)
 
     monkeypatch.setattr(Transaction, "save_ledger_entries", note)
     records = [

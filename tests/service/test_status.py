@@ -88,7 +88,7 @@ def test_as_json(steered: Service) -> None:
     assert output.keys() == {
         *("cluster", "t", "cycle", "outcome", "slurm_version", "rule", "failure", "organizations"),
         *("adapter", "estimated_at", "coalitions", "postponed", "quarantined", "table"),
-        "of_unknown_accounts",
+        *("of_unknown_accounts", "pool"),
     }
     assert output["failure"] is None
     assert output["outcome"] == "ok"

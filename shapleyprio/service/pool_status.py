@@ -1,0 +1,105 @@
+"""What a cluster's pool looked like to it after its last cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from shapleyprio.fairness.pool import PartState, PoolPart, Stay, parts_of
+from shapleyprio.store import View
+from shapleyprio.wording import clock_time, duration, names_shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolStatus:
+    """A pool, as one of its clusters has it.
+
+    Attributes:
+        stay: of the cluster.
+        t: second at which its ledger stands.
+        parts: what the other clusters add, by name; of a cluster's stays the newest comes first.
+        strangers: organizations of other clusters that are none here.
+    """
+
+    stay: Stay
+    t: int
+    parts: tuple[PoolPart, ...]
+    strangers: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps."""
+        return {
+            "name": self.stay.pool,
+            "consortium": self.stay.consortium or None,
+            "since": self.stay.since,
+            "stale_after": self.stay.stale_after,
+            "clusters": [
+                {
+                    "cluster": part.cluster,
+                    "since": part.since,
+                    "t": part.t,
+                    "state": part.state.value,
+                    "balances": {name: path.after(0) for name, path in part.balances.items()},
+                }
+                for part in self.parts
+            ],
+            "strangers": list(self.strangers),
+        }
+
+    def sentences(self) -> list[str]:
+        """Says which clusters count, and how; what is not as it should be stands by itself."""
+        whose = f" of {self.stay.consortium}" if self.stay.consortium else ""
+        current = [
+            f"{part.cluster} ({duration(max(self.t - (part.t or 0), 0))} before)"
+            for part in self.parts
+            if part.state is PartState.CURRENT
+        ]
+        with_others = f" and those at {', '.join(current)}" if current else ""
+        found = [
+            f"Pool {self.stay.pool}{whose}: scores are balances here since "
+            f"{clock_time(self.stay.since)}{with_others}."
+        ]
+        found += [sentence for part in self.parts if (sentence := self._trouble_of(part))]
+        if self.strangers:
+            found.append(
+                "Other clusters of the pool have organizations that are none here: "
+                f"{names_shown(self.strangers)}."
+            )
+        return found
+
+    def _trouble_of(self, part: PoolPart) -> str:
+        name = part.cluster
+        at = "" if part.t is None else clock_time(part.t)
+        return {
+            PartState.CURRENT: "",
+            PartState.STALE: f"{name} is stale: its last cycle was at {at}, and its "
+            "balances count as they stood then.",
+            PartState.LEFT: f"{name} has left the pool: its balances count as they stood at {at}.",
+            PartState.UNKNOWN: f"{name} has had no cycle in the pool yet.",
+            PartState.OTHER_WEIGHT: f"{name} counts other processors (fairness.weight), and so "
+            "does not count here.",
+        }[part.state]
+
+
+def pool_status(view: View, t: int, organizations: Collection[str]) -> PoolStatus | None:
+    """Reads the pool of a cluster; None if it is in none.
+
+    Args:
+        view: of the cluster.
+        t: second of its last standings.
+        organizations: that it ranks.
+    """
+    stay, watermark = view.stay(), view.watermark()
+    if stay is None or watermark is None:
+        return None
+    parts = parts_of(
+        view.pool_balances(stay.pool), stay, cluster=view.cluster, t=t, weight=watermark.weight
+    )
+    theirs = {name for part in parts for name in part.balances}
+    return PoolStatus(
+        stay=stay,
+        t=t,
+        parts=tuple(parts),
+        strangers=tuple(sorted(theirs - set(organizations))),
+    )

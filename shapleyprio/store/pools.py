@@ -1,0 +1,81 @@
+"""Pools: a cluster's stay in one, and what all clusters of one have found."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import itemgetter
+
+from sqlalchemy import delete, select
+
+from shapleyprio.fairness.pool import ClusterBalances, Stay
+from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.store.scope import Scope, columns, values_of
+from shapleyprio.store.tables import balance, earlier_ledger, stay
+
+_FOUND = ("cluster", "since", "t", "weight")
+_TRAJECTORY = ("value", "rate", "acceleration", "denominator")
+
+
+class PoolsView(Scope):
+    """Reads pools."""
+
+    def stay(self) -> Stay | None:
+        """Returns the stay of the cluster in a pool; None if it is in none."""
+        rows = self._read(Stay, select(*columns(stay)).where(self._here(stay)))
+        return rows[0] if rows else None
+
+    def pool_balances(self, pool: str) -> list[ClusterBalances]:
+        """Returns what each cluster of a pool, this one among them, has found in each of its stays.
+
+        These are the only rows of other clusters that a cluster reads.
+        """
+        rows = self._connection.execute(
+            select(balance)
+            .where(balance.c.pool == pool)
+            .order_by(balance.c.cluster, balance.c.since)
+        ).mappings()
+        return [
+            ClusterBalances(
+                cluster=cluster,
+                since=since,
+                t=t,
+                weight=weight,
+                balances={
+                    row["organization"]: Trajectory(*(row[name] for name in _TRAJECTORY))
+                    for row in found
+                },
+            )
+            for (cluster, since, t, weight), found in groupby(rows, key=itemgetter(*_FOUND))
+        ]
+
+
+class Pools(PoolsView):
+    """Writes pools."""
+
+    def change_stay(self, value: Stay) -> None:
+        """Stores which pool the cluster is in, in place of what was stored."""
+        self._replace(stay, [values_of(value)])
+
+    def end_stay(self) -> None:
+        """Stores that the cluster is in no pool; what it found in its stay remains."""
+        for table in (stay, earlier_ledger):
+            self._connection.execute(delete(table).where(self._here(table)))
+
+    def save_balances(self, pool: str, found: ClusterBalances) -> None:
+        """Stores what the cluster has found in its stay, in place of what it had before."""
+        here = (balance.c.pool == pool, balance.c.since == found.since)
+        self._connection.execute(delete(balance).where(self._here(balance), *here))
+        self._insert(
+            balance,
+            [
+                {
+                    "pool": pool,
+                    "since": found.since,
+                    "organization": organization,
+                    "t": found.t,
+                    "weight": found.weight,
+                    **values_of(path),
+                }
+                for organization, path in found.balances.items()
+            ],
+        )

@@ -1,0 +1,282 @@
+"""A pool of two real clusters with one slurmdbd and one PostgreSQL: lend, cut, heal, kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import make_url
+
+from shapleyprio.fairness.pool import PartState
+from shapleyprio.fairness.utility import worth
+from shapleyprio.service.status import Status, read_status
+from shapleyprio.store import Store, StoreError
+from shapleyprio.testbed import machine
+from shapleyprio.testbed.cluster import PrivateSlurm
+from shapleyprio.testbed.configuration import ClusterPaths, ClusterSpec
+from shapleyprio.testbed.files import write_files
+from shapleyprio.testbed.guarding import Guard
+from shapleyprio.testbed.processes import wait_until
+from tests.service.several_daemons import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import ExitStack
+
+    from tests.store.servers import Databases
+
+MEMBERS = ("beta", "alpha")
+"""Ties go to beta."""
+
+GUESTS = "guests"
+CPUS = 2
+PATIENCE_SECONDS = 120.0
+STALE_SECONDS = 5
+SPEC = ClusterSpec(
+    name="north",
+    partitions={"alpha": ("a1",), "beta": ("b1",)},
+    cpus_per_node=CPUS,
+    extra={
+        "PriorityWeightAge": "0",
+        "PriorityWeightPartition": "1000000",
+    },
+)
+
+
+class SlurmBeside(PrivateSlurm):
+    """A cluster that keeps its accounts with another one's slurmdbd.
+
+    Args:
+        directory: its own.
+        first: the other one, running.
+    """
+
+    def __init__(self, directory: Path, first: PrivateSlurm) -> None:
+        accounting = {
+            "AccountingStoragePort": str(first.paths.base_port),
+            "AccountingStoragePass": str(first.paths.munge_socket),
+            "AuthInfo": f"socket={first.paths.munge_socket}",
+        }
+        super().__init__(directory, replace(SPEC, name="south", extra={**SPEC.extra, **accounting}))
+        self._first = first
+
+    def _start_accounting(self, life: ExitStack) -> None:
+        paths = self._paths = ClusterPaths(
+            directory=self.directory,
+            base_port=life.enter_context(machine.reserved_ports(self.spec.port_count)),
+            user=machine.user_name(),
+            host=machine.loopback_host_name(),
+        )
+        write_files(self.spec, paths)
+        base = {**self._first.environment, "SLURM_CONF": str(paths.slurm_conf)}
+        guard = Guard(self.directory, base, speed=1, epoch=None)
+        life.callback(self._end_everything, guard)
+        self._environment = base | guard.clock
+
+
+@dataclass
+class Site:
+    """A cluster with its daemon, which reaches the database by a wire of its own."""
+
+    slurm: PrivateSlurm
+    url: str
+    wire: Wire
+    through: str
+    since: int
+    daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.slurm.spec.name
+
+    @property
+    def log(self) -> Path:
+        return self.slurm.directory / "daemon.log"
+
+    def start(self) -> None:
+        config = self.slurm.directory / "shapleyprio.toml"
+        lines = [
+            f'[fairness]\nrule = "directcontr"\nsince = "{_instant(self.since)}"',
+            f'[store]\nurl = "{self.through}"',
+            '[service]\npoll_interval = "1s"\nlease = "4s"',
+            '[metrics]\naddress = "off"\n[drift]\ninterval = "off"',
+            f'[consortium]\nname = "North and South"\nstale_after = "{STALE_SECONDS}s"',
+            '[[pool]]\nname = "all"\nclusters = ["north", "south"]',
+        ]
+        for name in MEMBERS:
+            lines += [f'[[organization]]\nname = "{name}"\naccounts = ["{name}"]']
+            lines += [f'partitions = ["{name}"]']
+        config.write_text("\n".join(lines) + "\n")
+        imports = os.pathsep.join(path for path in sys.path if path)
+        with self.log.open("ab") as log:
+            daemon = subprocess.Popen(
+                [sys.executable, "-m", "shapleyprio", "daemon", "--config", str(config)],
+                env={**self.slurm.environment, "PYTHONPATH": imports},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.daemons.append(daemon)
+
+    def kill(self) -> None:
+        for daemon in self.daemons:
+            if daemon.poll() is None:
+                os.killpg(daemon.pid, signal.SIGKILL)
+            daemon.wait()
+
+    def status(self) -> Status:
+        with Store.open(self.url) as store:
+            return read_status(store.cluster(self.name))
+
+    def states(self) -> list[PartState]:
+        """How the other cluster counts; empty before the first cycle."""
+        try:
+            pool = self.status().pool
+        except StoreError:
+            return []
+        return [] if pool is None else [part.state for part in pool.parts]
+
+    def first(self) -> str:
+        """Whose waiting job is the first; nobody's while there is no first."""
+        lines = self.slurm.run("squeue", "-h", "-t", "PD", "-o", "%Q %a").splitlines()
+        found = sorted((int(priority), account) for priority, account in map(str.split, lines))
+        return found[-1][1] if len({priority for priority, _ in found}) > 1 else ""
+
+    def work(self, account: str, partition: str, seconds: int) -> None:
+        """Runs a job on one organization's node to its end."""
+        job = self.slurm.submit(account, seconds, processors=CPUS, partition=partition)
+        self.until(
+            lambda: not self.slurm.run("squeue", "-h", "-j", str(job), check=False).strip(),
+            what=f"job {job} to end",
+        )
+
+    def runs(self) -> list[tuple[str, str, int, int | None]]:
+        """Account, node, start and end of what accounting knows of members' jobs."""
+        printed = self.slurm.run(
+            *("env", "SLURM_TIME_FORMAT=%s", "sacct", "-nPXDa", "-M", self.name),
+            *("-S", f"uts{self.since}", "-o", "Account,NodeList,Start,End"),
+        )
+        rows = [line.split("|") for line in printed.splitlines()]
+        return [
+            (account, nodes, int(start), int(end) if end.isdigit() else None)
+            for account, nodes, start, end in rows
+            if account in MEMBERS and start.isdigit()
+        ]
+
+    def until(self, done: Callable[[], bool], *, what: str) -> None:
+        try:
+            wait_until(done, real_seconds=PATIENCE_SECONDS, what=what)
+        except Exception as error:
+            raise AssertionError(f"{error}; the daemon's log:\n{self.log.read_text()}") from error
+
+
+def _instant(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).isoformat()
+
+
+def owed(sites: list[Site], t: int) -> int:
+    """What alpha is owed at t by the definition, from Slurm's records of both clusters."""
+    total = 0
+    for site in sites:
+        for account, nodes, start, end in site.runs():
+            executors = {"a1": "alpha", "b1": "beta"}
+            for node in ("a1", "b1") if nodes not in executors else (nodes,):
+                gained = CPUS * worth(start, end, t)
+                total += (executors[node] == "alpha") * gained - (account == "alpha") * gained
+    return total
+
+
+@contextmanager
+def sites_of(databases: Databases, folder: Path, prepared: Path) -> Iterator[tuple[Site, Site]]:
+    with (
+        databases.empty("postgresql") as url,
+        PrivateSlurm(folder / "n", SPEC, prepared=prepared) as north,
+        SlurmBeside(folder / "s", north) as south,
+    ):
+        Store.open(url, create=True).close()
+        sites = []
+        for slurm in (north, south):
+            slurm.add_accounts(dict.fromkeys((*MEMBERS, GUESTS)))
+            socket = slurm.directory / ".s.PGSQL.5432"
+            wire = Wire(f"{make_url(url).query['host']}/{socket.name}", socket)
+            through = make_url(url).set(query={"host": str(slurm.directory)})
+            sites.append(
+                Site(
+                    slurm=slurm,
+                    url=url,
+                    wire=wire,
+                    through=through.render_as_string(hide_password=False),
+                    since=north.now(),
+                )
+            )
+        try:
+            for site in sites:
+                site.start()
+            yield sites[0], sites[1]
+        finally:
+            for site in sites:
+                site.wire.mend()
+                site.kill()
+
+
+@pytest.mark.real_slurm
+@pytest.mark.real_server
+def test_who_lends_at_one_cluster_is_served_first_at_the_other_whatever_fails(
+    databases: Databases, prepared_database: Path
+) -> None:
+    with (
+        TemporaryDirectory(prefix="pool-", dir="/tmp") as folder,
+        sites_of(databases, Path(folder), prepared_database) as (north, south),
+    ):
+        sites = [north, south]
+
+        def exact() -> bool:
+            """Whether both daemons have ranked alpha by what it is owed at both clusters."""
+            for site in sites:
+                status = site.status()
+                rows = {row.organization: row.score for row in status.rows}
+                if rows["alpha"] != owed(sites, status.cycle.t) or rows["beta"] != -rows["alpha"]:
+                    return False
+            return True
+
+        north.until(lambda: north.states() == [PartState.CURRENT], what="the south to be there")
+        south.until(lambda: south.states() == [PartState.CURRENT], what="the north to be there")
+        south.slurm.submit(GUESTS, 3600, processors=2 * CPUS)
+        for account in ("alpha", "beta"):
+            south.slurm.submit(account, 3600, processors=2 * CPUS)
+        south.until(lambda: south.first() == "beta", what="a tie")
+
+        north.work("beta", "alpha", 3)
+        south.until(lambda: south.first() == "alpha", what="alpha to be first in the south")
+        south.until(exact, what="the exact sums at both clusters")
+
+        south.wire.cut()
+        north.until(lambda: north.states() == [PartState.STALE], what="the south to be stale")
+        assert "south is stale" in " ".join(_sentences(north))
+        north.work("alpha", "beta", 2)
+        assert south.first() == "alpha"  # what was written before stands
+        south.wire.mend()
+        north.until(lambda: north.states() == [PartState.CURRENT], what="the south to be back")
+        south.until(exact, what="the exact sums after the cut")
+
+        north.kill()
+        north.work("beta", "alpha", 3)
+        north.start()
+        north.until(exact, what="the exact sums after the kill")
+        south.until(lambda: south.first() == "alpha", what="alpha to be first again")
+
+
+def _sentences(site: Site) -> list[str]:
+    pool = site.status().pool
+    assert pool is not None
+    return pool.sentences()
