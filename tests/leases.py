@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import sqlite3
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
+
+from sqlalchemy import make_url
 
 from shapleyprio.service.lease import Lease
 
@@ -32,3 +35,16 @@ def nobody_steers(store: ClusterStore) -> bool:
     with store.reading() as view:
         lease = view.lease()
     return lease is None or not lease.is_held
+
+
+def is_locked(url: str) -> bool:
+    """Whether a process has SQLite's lock, which nobody can break; servers have none like it."""
+    file = make_url(url).database
+    if not url.startswith("sqlite") or file is None:
+        return False
+    with closing(sqlite3.connect(file, timeout=0.5, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+    return False

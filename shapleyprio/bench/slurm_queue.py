@@ -96,7 +96,7 @@ class RotatingSlurm(CommandLineSlurm):
         self._begin = cluster.now() - SOME_SECONDS_AGO
 
     def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
     ) -> Mapping[str, str]:
         """Writes, and notes how long it took."""
         began = time.monotonic()

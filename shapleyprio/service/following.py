@@ -71,7 +71,7 @@ class Followers:
             or not _explained(managed.get(channel.key_of(one.job)), one.shown)
         ]
 
-    def touch(self, slurm: Slurm, check: Callable[[], None] = unchecked) -> int:
+    def touch(self, slurm: Slurm, check: Callable[[], float] = unchecked) -> int:
         """Touches jobs that are behind, and returns how many.
 
         Args:

@@ -3,7 +3,8 @@
 No clock of any host decides. Who wants the lease has to watch it for its length, on a clock that
 nobody sets, without seeing a sign of life. Each transaction of its holder is such a sign, and
 fails once somebody else has the lease. What the holder writes elsewhere it writes within half the
-length of a sign of life that is committed, or gives another one first.
+length of a sign of life that is committed, or gives another one first; and a process that it has
+started to write there is ended before anybody else can have the lease.
 """
 
 from __future__ import annotations
@@ -111,18 +112,21 @@ class Lease:
 
         return committed
 
-    def check(self) -> None:
+    def check(self) -> float:
         """Makes sure that nobody else has the lease, without asking the store too often.
+
+        Returns:
+            for how many seconds nobody else can take it.
 
         Raises:
             LeaseHeldError: the lease is not ours.
             StoreError: the store cannot be asked.
         """
-        if self._is_fresh():
-            return
-        with self._renewing:
-            if not self._is_fresh():
-                self._renew()
+        if not self._is_fresh():
+            with self._renewing:
+                if not self._is_fresh():
+                    self._renew()
+        return self._alive_at + self._length - self._clock()
 
     # -- taking and giving back
 

@@ -190,7 +190,7 @@ class CommandLineSlurm:
     # -- writing
 
     def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
     ) -> Mapping[str, str]:
         """Writes priorities and returns what Slurm would not change, with the reasons."""
         return self._writes.write(channel, values, check)

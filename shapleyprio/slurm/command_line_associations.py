@@ -113,7 +113,7 @@ class CommandLineAssociations:
         self,
         values: Mapping[str, int],
         remedy: Callable[[], str],
-        check: Callable[[], None] = unchecked,
+        check: Callable[[], float] = unchecked,
     ) -> dict[str, str]:
         """Writes priorities of accounts in one session, and returns what was not changed.
 

@@ -115,7 +115,7 @@ class CommandLineWrites:
         self._associations = associations
 
     def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
     ) -> Mapping[str, str]:
         """Writes priorities and returns what Slurm would not change, with the reasons.
 
@@ -136,7 +136,7 @@ class CommandLineWrites:
         return refused | self._write_jobs(channel, rest, check)
 
     def _write_jobs(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None]
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float]
     ) -> dict[str, str]:
         """Feeds some scontrols with one order for each target, in the order of the values.
 
@@ -199,14 +199,13 @@ class CommandLineWrites:
             )
 
     def _write_qos(
-        self, setting: Setting, values: Mapping[str, int], check: Callable[[], None]
+        self, setting: Setting, values: Mapping[str, int], check: Callable[[], float]
     ) -> dict[str, str]:
         refused: dict[str, str] = {}
         for name, value in values.items():
-            check()
             answer = self._commands.run(
                 "sacctmgr", "-i", "modify", "qos", "where", f"name={name}", "set",
-                f"{setting.name}={value}",
+                f"{setting.name}={value}", within=check(),
             )  # fmt: skip
             if answer.code != 0:
                 if "Nothing modified" not in answer.output + answer.complaints:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
+from shapleyprio.slurm import alarmed
 from shapleyprio.slurm.port import (
     SlurmError,
     SlurmRefusedError,
@@ -42,6 +46,9 @@ ORDERS_AT_ONCE_BYTES = 1 << 10
 FEEDING_REST_SECONDS = 0.005
 """A command that is fed prints some bytes for each order; to read them one by one would cost more
 than all the rest of feeding it."""
+
+ALARMED = (sys.executable, "-I", "-S", alarmed.__file__)
+"""Stands before the second of the monotonic clock by which a command is to end, and the command."""
 
 _ACCOUNTING_COMMANDS = frozenset({"sacct", "sacctmgr"})
 _MUNGE = re.compile(
@@ -96,12 +103,19 @@ class _Ended:
     """How a command ends.
 
     Attributes:
+        by: second of the monotonic clock by which it ends, even if this process is frozen then.
         code: its exit code.
         complaints: its standard error.
     """
 
+    by: float = math.inf
     code: int = 0
     complaints: bytearray = field(default_factory=bytearray)
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether its time was up."""
+        return self.code == -signal.SIGALRM
 
     def complain(self, chunk: bytes) -> None:
         """Adds a piece of its standard error."""
@@ -129,19 +143,38 @@ class _EndsWithoutDaemon(_Ended):
 
 
 class _Orders:
-    """Orders for a command's standard input.
+    """Orders for the standard input of commands, one command after the other.
 
     Args:
         orders: each one line.
         check: called before any are written.
+
+    Attributes:
         until: after that second of the monotonic clock none is taken.
+        are_done: whether there was none left to be taken.
+        are_unread: whether a command ended before it had read them.
     """
 
-    def __init__(self, orders: Iterable[str], check: Callable[[], None], *, until: float) -> None:
+    def __init__(self, orders: Iterable[str], check: Callable[[], float]) -> None:
         self._orders = iter(orders)
         self._check = check
-        self._until = until
         self._left = b""
+        self._given: list[str] = []
+        self._most: float = math.inf
+        self.until = math.inf
+        self.are_done = self.are_unread = False
+
+    def begin(self, *, again: bool) -> None:
+        """Goes on with another command, which may have to do all anew that the last one was given.
+
+        A command that is killed does not say what it has done; to do it twice changes nothing. It
+        was given too much for its time, so the next ones are given half of it at most.
+        """
+        if again:
+            self._most = max(len(self._given) // 2, 1)
+            self._orders = chain(self._given, self._orders)
+            self.are_done = self.are_unread = False
+        self._left, self._given = b"", []
 
     def write(self, stream: IO[bytes], selector: selectors.BaseSelector) -> None:
         """Writes what the command has room for; closes the stream when there is nothing left."""
@@ -153,17 +186,23 @@ class _Orders:
                 return
         except BlockingIOError:
             return
-        except BrokenPipeError:  # it ended before it read them all, and its exit code says why
-            pass
+        except BrokenPipeError:  # its exit code says why
+            self.are_unread = True
         selector.unregister(stream)
         stream.close()
 
     def _taken(self) -> bytes:
         taken = bytearray()
-        while len(taken) < ORDERS_AT_ONCE_BYTES and time.monotonic() < self._until:
+        while (
+            len(taken) < ORDERS_AT_ONCE_BYTES
+            and len(self._given) < self._most
+            and time.monotonic() < self.until
+        ):
             order = next(self._orders, None)
             if order is None:
+                self.are_done = True
                 break
+            self._given.append(order)
             if not (order.isascii() and order.isprintable()):
                 raise ValueError(f"{order!r} is no order of one line")
             taken += order.encode() + b"\n"
@@ -191,14 +230,21 @@ class SlurmCommands:
         own = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
         self._environment = {**SAME_ZONE, **own, **(environment or {}), **FIXED}
 
-    def run(self, program: str, *arguments: str) -> SlurmAnswer:
+    def run(self, program: str, *arguments: str, within: float = math.inf) -> SlurmAnswer:
         """Runs a command to its end, whatever its exit code.
+
+        Args:
+            program: the command.
+            arguments: of the command.
+            within: seconds after which it is ended, even if this process is frozen then.
 
         Raises:
             SlurmUnavailableError: it is not there or took too long.
         """
-        ended = _Ended()
+        ended = _Ended(time.monotonic() + within)
         output = b"".join(self._chunks([program, *arguments], ended))
+        if ended.was_cut:
+            raise self._too_slow(program, within)
         return SlurmAnswer(program, ended.code, _text(output), _text(ended.complaints))
 
     def read(self, program: str, *arguments: str) -> str:
@@ -238,13 +284,15 @@ class SlurmCommands:
         program: str,
         orders: Iterable[str],
         *arguments: str,
-        check: Callable[[], None] = unchecked,
+        check: Callable[[], float] = unchecked,
     ) -> SlurmAnswer:
         """Runs a command that takes orders from its standard input, one a line.
 
         It must print something for each order, as scontrol and sacctmgr do, for that shows that it
         still works. Orders are taken as it comes to read them, and none when the time limit has
-        passed since the start; it ends when it has done those that were taken.
+        passed since the start; it ends when it has done those that were taken. Where the check
+        says that others may write some time, the command lives no longer than until then, even if
+        this process is frozen, and others of its kind go on with the orders.
 
         Args:
             program: the command.
@@ -252,6 +300,7 @@ class SlurmCommands:
             arguments: of the command.
             check: called at once before each handful of orders is given to the command; if it
                 raises, the command is ended, and does not do the orders that it has not read.
+                Returns for how many seconds nobody else writes.
 
         Returns:
             what it had to say; its output is left out.
@@ -260,11 +309,24 @@ class SlurmCommands:
             SlurmUnavailableError: it printed nothing for the time limit, or complained that a
                 daemon is away. It was ended at once, and did not do the orders after that.
         """
-        ended = _EndsWithoutDaemon(program=program)
         until = time.monotonic() + self.timeout_seconds
-        for _ in self._chunks([program, *arguments], ended, _Orders(orders, check, until=until)):
-            time.sleep(FEEDING_REST_SECONDS)
-        return SlurmAnswer(program, ended.code, "", _text(ended.complaints))
+        feed = _Orders(orders, check)
+        code, complaints = 0, ""
+        while True:
+            within = check()
+            now = time.monotonic()
+            ended = _EndsWithoutDaemon(now + within, program=program)
+            feed.until = min(until, now + within / 2)  # the other half to do what it has taken
+            for _ in self._chunks([program, *arguments], ended, feed):
+                time.sleep(FEEDING_REST_SECONDS)
+            is_late = time.monotonic() >= until
+            if ended.was_cut and is_late:
+                raise self._too_slow(program)
+            feed.begin(again=ended.was_cut)
+            if not ended.was_cut:
+                code, complaints = ended.code or code, complaints + _text(ended.complaints)
+                if feed.are_done or feed.are_unread or is_late:
+                    return SlurmAnswer(program, code, "", complaints)
 
     def _chunks(
         self, argv: Sequence[str], ended: _Ended, orders: _Orders | None = None
@@ -275,7 +337,7 @@ class SlurmCommands:
         """
         patience = self.timeout_seconds
         with (
-            self._started(argv, fed=orders is not None) as process,
+            self._started(argv, ended.by, fed=orders is not None) as process,
             selectors.DefaultSelector() as selector,
         ):
             assert process.stdout is not None
@@ -309,13 +371,16 @@ class SlurmCommands:
             raise self._too_slow(program) from None
 
     @contextmanager
-    def _started(self, argv: Sequence[str], *, fed: bool) -> Iterator[subprocess.Popen[bytes]]:
+    def _started(
+        self, argv: Sequence[str], by: float, *, fed: bool
+    ) -> Iterator[subprocess.Popen[bytes]]:
         """Yields a running command, whose whole process group is gone in the end."""
         program = argv[0]
         path = program if self._bin_directory is None else str(self._bin_directory / program)
+        before = (*ALARMED, str(by)) if math.isfinite(by) else ()
         try:
             process = subprocess.Popen(
-                [path, *argv[1:]],
+                [*before, path, *argv[1:]],
                 env=self._environment,
                 stdin=subprocess.PIPE if fed else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -349,9 +414,10 @@ class SlurmCommands:
             " or name the directory they are in"
         )
 
-    def _too_slow(self, program: str) -> SlurmUnavailableError:
+    def _too_slow(self, program: str, within: float = math.inf) -> SlurmUnavailableError:
         daemon = "slurmdbd" if program in _ACCOUNTING_COMMANDS else "slurmctld"
-        return no_answer(daemon, f"{program} took longer than {self.timeout_seconds:g} s")
+        limit = min(within, self.timeout_seconds)
+        return no_answer(daemon, f"{program} took longer than {limit:g} s")
 
 
 def failure(program: str, said: str, code: int) -> SlurmError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -280,8 +281,9 @@ class AdapterInUse:
     why: str = ""
 
 
-def unchecked() -> None:
-    """Lets everything be written, where nobody else can steer the cluster."""
+def unchecked() -> float:
+    """Lets everything be written for ever, where nobody else can steer the cluster."""
+    return math.inf
 
 
 class Slurm(Protocol):
@@ -379,7 +381,7 @@ class Slurm(Protocol):
         """
 
     def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
     ) -> Mapping[str, str]:
         """Writes priorities: the site factor or nice of jobs, or the priority of QOS or accounts.
 
@@ -392,7 +394,8 @@ class Slurm(Protocol):
             values: target (of a PendingJob, or a QOS or account) -> new value; UNSET_PRIORITY
                 removes that of an account.
             check: called before each of the small batches in which they are handed to Slurm; what
-                it raises ends the writing.
+                it raises ends the writing. It returns for how many seconds from then on nobody
+                else writes; no process that we start does so for longer, even if we freeze.
 
         Returns:
             target -> why, for those that Slurm would not change (a job that is gone, or one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -108,8 +109,12 @@ class Fence(Protocol):
             what to call once the transaction is committed.
         """
 
-    def check(self) -> None:
-        """Checks the same for what is about to be written somewhere else than into the store."""
+    def check(self) -> float:
+        """Checks the same for what is about to be written somewhere else than into the store.
+
+        Returns:
+            for how many seconds nobody else will be let through.
+        """
 
 
 class ClusterStore:
@@ -131,10 +136,12 @@ class ClusterStore:
         """Returns the same rows, with a fence before each transaction."""
         return ClusterStore(self._begin, self._store_name, self.cluster, fence)
 
-    def check(self) -> None:
-        """Raises what the fence raises if we may not write for the cluster, here or in Slurm."""
-        if self._fence is not None:
-            self._fence.check()
+    def check(self) -> float:
+        """Returns for how many seconds only we may write for the cluster, here or in Slurm.
+
+        It raises what the fence raises if we may not.
+        """
+        return math.inf if self._fence is None else self._fence.check()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

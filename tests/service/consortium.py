@@ -153,7 +153,7 @@ class Cluster(SimulatedSlurm):
         return super().values_of(channel, job_ids)
 
     def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
     ) -> Mapping[str, str]:
         _once(self, "before_write")
         self.writes.append((channel, dict(values)))

@@ -57,7 +57,7 @@ class DeafCluster(Cluster):
             self.submit("physics", processing_time=9)
 
     def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
     ) -> Mapping[str, str]:
         for _ in values:
             check()

@@ -10,22 +10,21 @@ import os
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from sqlalchemy import make_url
 
 from shapleyprio.store import Store
+from tests.leases import is_locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -142,24 +141,13 @@ class Daemons:
         while True:
             self._until_more()
             process.send_signal(signal.SIGSTOP)
-            if not self._is_locked():
+            if not is_locked(self.url):
                 return
             process.send_signal(signal.SIGCONT)
 
     def _until_more(self) -> None:
         written = len(self.tokens())
         self.until(lambda: len(self.tokens()) > written, what="more writes")
-
-    def _is_locked(self) -> bool:
-        file = make_url(self.url).database
-        if not self.url.startswith("sqlite") or file is None:
-            return False
-        with closing(sqlite3.connect(file, timeout=0.5, isolation_level=None)) as connection:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                return True
-        return False
 
     def assert_fenced(self) -> None:
         """Checks that nobody wrote who was succeeded, but for what was in hand already."""

@@ -71,7 +71,7 @@ class ClusterWithDoubled(Cluster):
     """A Slurm whose adapter has the channel as well."""
 
     def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
     ) -> Mapping[str, str]:
         return super().write("site_factor" if channel == "doubled" else channel, values, check)
 

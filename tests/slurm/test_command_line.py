@@ -1,10 +1,14 @@
 import os
 import re
 import shlex
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from shapleyprio.fairness.runs import JobRecord
@@ -19,6 +23,7 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
 )
 from shapleyprio.slurm.releases import TESTED_RELEASES
+from shapleyprio.testbed.processes import wait_until
 from tests.store.examples import placed_run
 
 RECORDED = Path(__file__).parent / "recorded" / TESTED_RELEASES[-1]
@@ -668,3 +673,57 @@ def test_an_answer_that_cannot_be_read_is_no_answer(
     programs.install("sacctmgr", say("normal|many"))
     with pytest.raises(SlurmUnavailableError, match=r"cannot be read \(Priority: 'many'"):
         slurm.qos_priorities()
+
+
+# -- while nobody else writes
+
+
+def test_an_scontrol_does_nothing_more_once_others_may_write_though_nobody_is_there_to_end_it(
+    programs: Programs,
+) -> None:
+    programs.scontrol(orders="sleep 0.1")
+    feeding = (
+        "import sys; from pathlib import Path;"
+        "from shapleyprio.slurm.commands import SlurmCommands;"
+        "commands = SlurmCommands(timeout_seconds=60, bin_directory=Path(sys.argv[1]));"
+        "orders = (f'update JobId={job} Nice=5' for job in range(1, 100));"
+        "commands.feed('scontrol', orders, check=lambda: 2.0)"
+    )
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", feeding, str(programs.directory)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        wait_until(lambda: len(programs.calls("order")) > 1, real_seconds=60, what="some orders")
+        (scontrol,) = psutil.Process(daemon.pid).children()
+        daemon.send_signal(signal.SIGSTOP)
+        scontrol.suspend()  # as the kernel freezes a whole unit
+        time.sleep(2.5)
+        before = programs.calls("order")
+        scontrol.resume()
+        time.sleep(0.5)
+        assert programs.calls("order") == before
+        assert len(before) < 99
+    finally:
+        daemon.kill()
+        daemon.wait()
+
+
+def test_what_an_scontrol_was_ended_at_another_one_does(programs: Programs) -> None:
+    commands = SlurmCommands(timeout_seconds=30, bin_directory=programs.directory)
+    stuck = programs.directory / "stuck"
+    programs.scontrol(orders=f"[ -e {stuck} ] || {{ touch {stuck}; exec sleep 60; }}; sleep 0.01")
+    orders = [f"update JobId={job} Nice=5" for job in range(1, 200)]
+    answer = commands.feed("scontrol", orders, check=lambda: 0.8)
+    assert answer.code == 0
+    assert {line.removeprefix("order ") for line in programs.calls("order")} == set(orders)
+    assert len(programs.calls("scontrol")) > 2
+
+
+def test_a_command_that_takes_longer_than_nobody_else_writes_is_ended(programs: Programs) -> None:
+    commands = SlurmCommands(timeout_seconds=30, bin_directory=programs.directory)
+    programs.install("sacctmgr", "exec sleep 60")
+    began = time.monotonic()
+    with pytest.raises(SlurmUnavailableError, match=r"sacctmgr took longer than 0\.5 s"):
+        commands.run("sacctmgr", "modify", within=0.5)
+    assert time.monotonic() - began < 20

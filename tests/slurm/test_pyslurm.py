@@ -120,6 +120,15 @@ def test_what_there_is_no_time_for_is_left(
     assert refused == dict.fromkeys(("10", "11", "12"), OUT_OF_TIME)
 
 
+def test_the_worker_begins_no_write_once_others_may_write(stand_in: StandIn) -> None:
+    slurm = stand_in.slurm()
+    slurm.controller()  # the worker has started
+    stand_in.does(**{"modify 9": "slow"})
+    refused = slurm.write("nice", {"9": 1, "10": 1}, lambda: pyslurm_stand_in.SLOW_SECONDS / 2)
+    assert refused == {"10": OUT_OF_TIME}
+    assert not [call for call in stand_in.calls() if call.startswith("10 ")]
+
+
 def test_a_job_that_slurm_refuses_is_named_and_the_others_are_written(stand_in: StandIn) -> None:
     stand_in.does(**{"modify 9": "Invalid job id specified"})
     refused = stand_in.slurm().write("nice", {"8": -5, "9": -6, "10": 2**31})

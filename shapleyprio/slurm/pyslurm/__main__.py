@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from contextlib import suppress
 from typing import Any
 
+from shapleyprio.slurm.command_line_writes import OUT_OF_TIME
 from shapleyprio.slurm.commands import daemon_away
 from shapleyprio.slurm.pyslurm.messages import Outcome, PyslurmAnswer, PyslurmRequest, Question
 from shapleyprio.slurm.releases import Release
@@ -118,6 +120,9 @@ class _Library:
             for value in set(request.values.values())
         }
         for number, value in request.values.items():
+            if time.monotonic() >= request.until:
+                refused[number] = OUT_OF_TIME
+                continue
             try:
                 self._pyslurm.Job(int(number)).modify(changes[value])
             except self._pyslurm.RPCError as error:

@@ -66,7 +66,7 @@ class PyslurmSlurm(CommandLineSlurm):
         return self._first(lambda: self._cluster or self._pyslurm.cluster(), super().cluster)
 
     def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
     ) -> Mapping[str, str]:
         """Writes priorities, through pyslurm if all are of plain jobs.
 
@@ -82,17 +82,17 @@ class PyslurmSlurm(CommandLineSlurm):
         return by_commands(channel, values, check)
 
     def _write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None]
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float]
     ) -> Mapping[str, str]:
         refused = out_of_bounds(channel, values)
         rest = [item for item in values.items() if item[0] not in refused]
         until = time.monotonic() + self._timeout_seconds
         for first in range(0, len(rest), MOST_JOBS):
             some = dict(rest[first : first + MOST_JOBS])
-            check()
+            alone_until = time.monotonic() + check()
             if time.monotonic() < until:
                 self._writes.requests += len(some)
-                refused |= self._pyslurm.write(ATTRIBUTES[channel], some)
+                refused |= self._pyslurm.write(ATTRIBUTES[channel], some, until=alone_until)
             else:
                 refused |= dict.fromkeys(some, OUT_OF_TIME)
         self._writes.check_privilege(channel, values, refused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import weakref
 from collections.abc import Mapping, Sequence
@@ -52,17 +53,23 @@ class PyslurmClient:
         answer = self._ask(PyslurmRequest(question=Question.CONTROLLER))
         return Controller(**answer.numbers)
 
-    def write(self, attribute: str, values: Mapping[str, int]) -> Mapping[str, str]:
+    def write(
+        self, attribute: str, values: Mapping[str, int], *, until: float = math.inf
+    ) -> Mapping[str, str]:
         """Writes one attribute of jobs.
 
         Args:
             attribute: as pyslurm calls it.
             values: number of a job -> its new value.
+            until: second of the monotonic clock, which all processes of a host share, after which
+                the worker begins no other write.
 
         Returns:
             Number of a job -> why Slurm would not change it.
         """
-        request = PyslurmRequest(question=Question.WRITE, attribute=attribute, values=values)
+        request = PyslurmRequest(
+            question=Question.WRITE, attribute=attribute, values=values, until=until
+        )
         return self._ask(request).refused
 
     def _ask(self, request: PyslurmRequest) -> PyslurmAnswer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -38,11 +39,13 @@ class PyslurmRequest(WorkerMessage):
         question: which.
         attribute: to write, as pyslurm calls it.
         values: number of a job -> its new value.
+        until: second of the monotonic clock after which no other one is written.
     """
 
     question: Question
     attribute: str = ""
     values: Mapping[str, int] = field(default_factory=dict)
+    until: float = math.inf
 
     @classmethod
     def from_json(cls, text: str) -> Self:

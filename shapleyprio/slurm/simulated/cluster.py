@@ -388,7 +388,7 @@ class SimulatedSlurm:
         }
 
     def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], None] = unchecked
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
     ) -> Mapping[str, str]:
         """Writes site factors, nices, or priorities of QOS or accounts."""
         if not values:
