@@ -104,15 +104,15 @@ class Databases:
 
 
 @contextmanager
-def _postgresql(folder: Path) -> Iterator[str]:
+def _postgresql(folder: Path, superuser: str = "shapleyprio") -> Iterator[str]:
     psycopg = pytest.importorskip("psycopg")
     user = _user(folder, "postgres")
     data = str(folder / "data")
-    _run(user, "initdb", "-D", data, "-U", "shapleyprio", "-A", "trust", "-E", "UTF8", "--no-sync")
+    _run(user, "initdb", "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--no-sync")
     options = ("-c", "listen_addresses=", "-c", "fsync=off", "-k", str(folder))
-    place = {"host": str(folder), "user": "shapleyprio", "dbname": "postgres"}
+    place = {"host": str(folder), "user": superuser, "dbname": "postgres"}
     with _running(user, lambda: psycopg.connect(**place), "postgres", "-D", data, *options):
-        yield f"postgresql://shapleyprio@/postgres?host={folder}"
+        yield f"postgresql://{superuser}@/postgres?host={folder}"
 
 
 @contextmanager
