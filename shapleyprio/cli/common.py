@@ -13,7 +13,8 @@ from types import FrameType
 from shapleyprio.client import DaemonError
 from shapleyprio.config import Config, ConfigError, load_config
 from shapleyprio.errors import OutputError, ReplayError
-from shapleyprio.service.accounting import AccountingError, CorrectionError
+from shapleyprio.service.accounting import CorrectionError
+from shapleyprio.service.cluster_clock import AccountingError
 from shapleyprio.service.explain import NothingToExplainError
 from shapleyprio.service.lease import LeaseHeldError
 from shapleyprio.slurm.port import Slurm, SlurmError

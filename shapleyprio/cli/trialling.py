@@ -16,7 +16,7 @@ from shapleyprio.cli.workload_reading import complain, workload_for
 from shapleyprio.cli.workload_tables import LEGEND, announce, organizations_table
 from shapleyprio.replay.results import Result
 from shapleyprio.replay.workload import Workload
-from shapleyprio.service.accounting import AccountingError
+from shapleyprio.service.cluster_clock import AccountingError
 from shapleyprio.testbed.directories import state_directory
 from shapleyprio.testbed.errors import SlurmUnavailableHere
 from shapleyprio.testbed.packages import ensure_installed

@@ -15,21 +15,18 @@ from shapleyprio.fairness.pool import Stay, StayLedger
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
 from shapleyprio.fairness.split import split
 from shapleyprio.fairness.tenure import NOBODY, Kind, Move, Tenure, Tenures, names_of
+from shapleyprio.service.cluster_clock import (
+    CLOCK_TOLERANCE_SECONDS,
+    AccountingError,
+    sure_until,
+)
+from shapleyprio.service.remembered import Remembered, Seal
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.store import Transaction, Watermark, batches
+from shapleyprio.store import AllocatedRun, Transaction, Watermark, batches
 from shapleyprio.wording import clock_time
-
-CLOCK_TOLERANCE_SECONDS = 300
-"""Clocks of a cluster's hosts may differ by this much before a record is from the future."""
 
 KNOWN_AFTER_END_SECONDS = 300
 """MinJobAge as Slurm ships it: for so long the controller knows jobs that have ended."""
-
-LONGEST_CYCLE_SECONDS = 3600
-"""Where more than that lies between two cycles, the clock may have gone ahead."""
-
-LONGEST_STEP_SECONDS = 7 * 86_400
-"""A clock that has gone ahead by more than that is not waited for to come back."""
 
 CHUNK = 5000
 
@@ -38,16 +35,8 @@ MOST_STRANGERS = 20_000
 accounts, each job can have another one, and every cycle reads all names that were heard of."""
 
 
-class AccountingError(Exception):
-    """The records cannot be accounted as they are; the message says what and the way out."""
-
-
 class CorrectionError(Exception):
     """Ownership cannot be corrected as asked for; the message says why and what can be done."""
-
-
-class ClockError(AccountingError):
-    """The cluster's clock runs backwards."""
 
 
 @dataclass(slots=True)
@@ -94,6 +83,8 @@ class OpenLedger:
         ask_holders: says who holds what now, kind -> name -> organization; called at most
             once, when a record names a node or an account that was never heard of.
         mentioned: runs in the answer that is being accounted, if it takes several transactions.
+        remembered: the ledger as it was after an earlier transaction; it is read anew if it does
+            not hold any more. It must not be used again unless this transaction is committed.
 
     Attributes:
         is_new: whether the store did not hold a ledger yet.
@@ -111,15 +102,16 @@ class OpenLedger:
         weight: str = "cpus",
         sizes: Callable[[], Mapping[str, int]] = dict,
         mentioned: set[RunKey] | None = None,
+        remembered: Remembered | None = None,
     ) -> None:
         self._transaction = transaction
         self._sizes = sizes
         self._horizon = horizon
         self._ask_holders = ask_holders
         self._asked_holders = False
-        stored = transaction.watermark()
-        self.is_new = stored is None
-        self.watermark = stored or Watermark(
+        seal = Seal.of(transaction)
+        self.is_new = seal.watermark is None
+        self.watermark = seal.watermark or Watermark(
             weight=weight,
             observed_until=opens,
             sure_until=opens,
@@ -132,21 +124,16 @@ class OpenLedger:
                 f"fairness.weight: the store counts in {self.watermark.weight!r}, not {weight!r}; "
                 "put the old value back, or give store.url a new database"
             )
-        self.tenures: Tenures = transaction.tenures()
-        self.stay = transaction.stay()
-        folded_to = self.watermark.folded_to
-        self.ledger = StayLedger(horizon, folded_to=folded_to, entries=transaction.ledger_entries())
-        if self.stay is not None:
-            self.ledger.earlier = Ledger(
-                horizon,
-                folded_to=folded_to,
-                entries=transaction.ledger_entries(earlier=True),
-                until=self.stay.since,
-            )
+        if remembered is None or not remembered.holds(seal, horizon):
+            remembered = Remembered.read(transaction, seal, horizon)
+        self._remembered = remembered
+        self._runs, self._records = remembered.runs, remembered.records
+        self.tenures: Tenures = remembered.tenures
+        self.ledger: StayLedger = remembered.ledger
+        self.stay = seal.stay
         self.tally = Tally()
         self.moves: list[Move] = []
         self.latest = self.watermark.accounted_to
-        self._strangers = sum(tenure.organization == NOBODY for tenure in self.tenures)
         self._mentioned: set[RunKey] = set() if mentioned is None else mentioned
         self._uncounted: dict[RunKey, Run] = {}
         self._of_several: dict[tuple[str, ...], bool] = {}
@@ -239,24 +226,50 @@ class OpenLedger:
         latest_credible = now + CLOCK_TOLERANCE_SECONDS
         for chunk in batches(records, CHUNK):
             sizes = self._sizes()
-            runs: dict[RunKey, Run] = {}
+            self._records.hold_for(dict(sizes), now)
+            runs: dict[RunKey, tuple[JobRecord, Run]] = {}
             aside: list[Malformed] = []
             for record in chunk:
                 self.tally.seen += 1
+                if self._is_accounted(record, runs):
+                    continue
                 if isinstance(record, Malformed):
                     aside.append(record)
                     continue
                 run = run_of(record, sizes)
                 if run is None:
                     self.tally.waiting += 1
+                    self._records.add(record, None, None)
                 elif _last_event(run) > latest_credible:
                     aside.append(_from_the_future(record, now))
                 else:
-                    runs[run.key] = run
+                    runs[run.key] = record, run
             if aside:
                 self._transaction.quarantine(aside, now)
                 self.tally.quarantined += len(aside)
             self._merge(runs, now)
+
+    def _is_accounted(
+        self, record: JobRecord | Malformed, runs: dict[RunKey, tuple[JobRecord, Run]]
+    ) -> bool:
+        """Returns whether what is stored is what the record says, for it is the same as before.
+
+        Args:
+            record: of accounting.
+            runs: of records before it, of which one of the same run does not count.
+        """
+        found = self._records.find(record)
+        if found is None:
+            return False
+        _, key, placed = found
+        if key is None:
+            self.tally.waiting += 1
+            return True
+        if self._runs.get(key) is not placed:
+            return False
+        self._mentioned.add(key)
+        runs.pop(key, None)
+        return True
 
     def settle_unfinished(
         self, asked: Sequence[RunKey], answer: Iterable[JobRecord | Malformed], now: int
@@ -288,7 +301,7 @@ class OpenLedger:
                 nothing changes.
         """
         changed = []
-        for key, (run, old) in self._transaction.known_runs(held.keys()).items():
+        for key, (run, old) in self._runs.known(self._transaction, held.keys()).items():
             if run.processors.keys() != held[key].keys():
                 continue
             total = sum(run.processors.values())
@@ -299,13 +312,34 @@ class OpenLedger:
             self.ledger.add(allocations)
             changed.append((counted, allocations))
             self._uncounted.pop(key, None)
-        self._transaction.put_runs(changed)
+        self._runs.put(self._transaction, changed)
 
     def unmentioned(self) -> list[RunKey]:
         """Returns the unfinished runs that no record of the answer has mentioned so far."""
-        return [
-            run.key for run in self._transaction.unfinished_runs() if run.key not in self._mentioned
-        ]
+        return sorted(self._runs.unfinished(self._transaction) - self._mentioned)
+
+    def begin_answer(self) -> None:
+        """Begins with the answer to another question."""
+        self._records.begin()
+
+    def end_answer(self) -> None:
+        """Forgets what no record of the whole answer was about."""
+        self._runs.keep(self._mentioned)
+
+    def running_by_organization(self, transaction: Transaction) -> Mapping[str, int]:
+        """Returns organization -> how many of its runs hold processors now.
+
+        Args:
+            transaction: one of now, to read them where they are not in memory.
+        """
+        return self._runs.running(transaction)
+
+    def remember(self) -> Remembered:
+        """Returns the ledger for later transactions, once this one is committed."""
+        self._remembered.seal = replace(
+            self._remembered.seal, watermark=self.watermark, stay=self.stay
+        )
+        return self._remembered
 
     def close(self, now: int, *, observed_until: int) -> int:
         """Folds what has grown older than the horizon and saves ledger and watermark.
@@ -323,7 +357,7 @@ class OpenLedger:
         self.watermark = replace(
             self.watermark,
             observed_until=max(observed_until, self.watermark.observed_until),
-            sure_until=_sure_until(self.watermark, observed_until),
+            sure_until=sure_until(self.watermark, observed_until),
             accounted_to=t,
             folded_to=self.ledger.folded_to,
             horizon=self._horizon,
@@ -355,30 +389,37 @@ class OpenLedger:
         self._transaction.save_watermark(self.watermark)
         return pruned
 
-    def _merge(self, runs: Mapping[RunKey, Run], now: int) -> None:
-        for run in runs.values():  # first, for news of holders may place known runs anew
+    def _merge(self, records: Mapping[RunKey, tuple[JobRecord, Run]], now: int) -> None:
+        for _, run in records.values():  # first, for news of holders may place known runs anew
             self._hear_of(run, now)
-        self._mentioned.update(runs)  # in place: others go on with this set
-        known = self._transaction.known_runs(runs.keys())
-        changed = []
-        for key, whole in runs.items():
+        self._mentioned.update(records)  # in place: others go on with this set
+        known = self._runs.known(self._transaction, records.keys())
+        changed: list[AllocatedRun] = []
+        final: list[tuple[JobRecord, AllocatedRun]] = []
+        for key, (record, whole) in records.items():
             old = known.get(key)
             run = self._clipped(self._split_for_good(whole, old and old[0]))
             if old is None and run.end is not None and self._may_be_pruned(run, run.end):
                 self.tally.late += run.end > self.watermark.opened
                 continue
-            allocations = self.tenures.allocations(run)
-            if self._may_be_counted(run, now):
+            placed = run, self.tenures.allocations(run)
+            is_open = self._may_be_counted(run, now)
+            if is_open:
                 self._uncounted[key] = run
-            if old is not None:
-                if old == (run, allocations):
-                    continue
-                self.ledger.subtract(old[1])
-            self.ledger.add(allocations)
-            self.latest = max(self.latest, _last_event(run))
-            changed.append((run, allocations))
+            if old == placed:
+                placed = old
+            else:
+                if old is not None:
+                    self.ledger.subtract(old[1])
+                self.ledger.add(placed[1])
+                self.latest = max(self.latest, _last_event(run))
+                changed.append(placed)
+            if not is_open:
+                final.append((record, placed))
         self.tally.kept += len(changed)
-        self._transaction.put_runs(changed)
+        self._runs.put(self._transaction, changed)
+        for record, placed in final:
+            self._records.add(record, placed[0].key, placed)
 
     def _split_for_good(self, run: Run, old: Run | None) -> Run:
         """Returns the run split as it was stored, whatever sizes its nodes have by now."""
@@ -440,8 +481,9 @@ class OpenLedger:
             for kind, holders in self._ask_holders().items():
                 self.observe_holders(kind, holders, now)
         for kind, name in names:
-            if self._strangers < MOST_STRANGERS and not self.tenures.knows(kind, name):
-                self._strangers += 1
+            strangers = self._remembered.strangers
+            if strangers < MOST_STRANGERS and not self.tenures.knows(kind, name):
+                self._remembered.strangers = strangers + 1
                 self._save_tenures(self.tenures.observe(kind, {name: NOBODY}, now))
 
     def _save(self, ledger: Ledger, *, earlier: bool = False) -> None:
@@ -462,12 +504,12 @@ class OpenLedger:
                     self.ledger.subtract(old)
                     self.ledger.add(allocations)
                     changed.append((run, allocations))
-            self._transaction.put_runs(changed)
+            self._runs.put(self._transaction, changed)
 
     def _withdraw(self, keys: list[RunKey]) -> None:
-        for _, allocations in self._transaction.known_runs(keys).values():
+        for _, allocations in self._runs.known(self._transaction, keys).values():
             self.ledger.subtract(allocations)
-        self._transaction.remove_runs(keys)
+        self._runs.remove(self._transaction, keys)
         self.tally.withdrawn += len(keys)
 
     def _fold(self, to: int) -> None:
@@ -480,37 +522,6 @@ class OpenLedger:
                 "put the old value back, or lengthen it step by step as time passes"
             )
         self.ledger.fold(to, self._transaction.allocations_with_event_between(low, high))
-
-
-def check_clock(watermark: Watermark, now: int) -> None:
-    """Makes sure that the cluster's clock goes forward.
-
-    Args:
-        watermark: of the last cycle.
-        now: the cluster's clock.
-
-    Raises:
-        ClockError: it is further behind the last cycle than clocks may differ.
-    """
-    behind = watermark.accounted_to - now
-    if behind > CLOCK_TOLERANCE_SECONDS:
-        raise ClockError(
-            f"the controller's clock ({now}) is {behind} s behind the last cycle; "
-            "nothing is accounted until it has caught up: set the clock right"
-        )
-
-
-def _sure_until(watermark: Watermark, observed_until: int) -> int:
-    """Returns up to when accounting surely is complete, even if the clock comes back.
-
-    After a stretch that the clock may have jumped over it takes as long again to be sure, since
-    an outage looks the same.
-    """
-    ahead = observed_until - watermark.observed_until
-    sure = watermark.sure_until
-    if 0 < ahead <= LONGEST_CYCLE_SECONDS:
-        sure = min(observed_until, sure + 2 * ahead)
-    return max(sure, observed_until - LONGEST_STEP_SECONDS)
 
 
 def _last_event(run: Run) -> int:

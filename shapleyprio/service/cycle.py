@@ -17,9 +17,10 @@ from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.service import push, submission
-from shapleyprio.service.accounting import AccountingError, ClockError, OpenLedger
+from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.service.after_end import count_work_after_end, most_after_end
 from shapleyprio.service.capacities import note_capacities
+from shapleyprio.service.cluster_clock import AccountingError, ClockError
 from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.intake import Intake
 from shapleyprio.service.lease import LeaseHeldError
@@ -112,6 +113,7 @@ class Cycle:
         self._followers = Followers()
         self._foreign = Foreign()
         self._unknown_accounts: frozenset[str] = frozenset()
+        self._next: int | None = None
 
     def run(self, *, dry_run: bool = False) -> CycleReport:
         """Runs one cycle, recorded in the store whether it succeeds or fails.
@@ -128,6 +130,9 @@ class Cycle:
         started = int(self._clock())
         with self._store.reading() as view:
             report = CycleReport(number=view.next_cycle())
+        if report.number != self._next:  # what another cycle did is not what we remember
+            self._intake.forget()
+        self._next = report.number + 1
         try:
             self._steer(report, dry_run=dry_run)
         except LeaseHeldError:  # it is for another process to write down what happens
@@ -202,6 +207,7 @@ class Cycle:
             SlurmError: it is unknown which jobs are still there.
             StoreError: nothing was deleted.
         """
+        self._intake.forget()
         controller = self._slurm.controller()
         now = controller.time
         queue = self._slurm.pending()
@@ -269,7 +275,7 @@ class Cycle:
             transaction.quarantine(queue.malformed, report.t, more=queue.more_malformed)
             observation = Observation(
                 pending=queue.jobs,
-                running=transaction.running_by_organization(),
+                running=opened.running_by_organization(transaction),
                 nodes=nodes.values(),
                 tres=self._config.fairness.tres,
                 tenures=opened.tenures,

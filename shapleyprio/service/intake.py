@@ -16,14 +16,11 @@ from shapleyprio.config import Config
 from shapleyprio.config.membership import configured_membership
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
-from shapleyprio.service.accounting import (
-    CHUNK,
-    CLOCK_TOLERANCE_SECONDS,
-    OpenLedger,
-    check_clock,
-)
+from shapleyprio.service.accounting import CHUNK, OpenLedger
+from shapleyprio.service.cluster_clock import CLOCK_TOLERANCE_SECONDS, check_clock
 from shapleyprio.service.moves import holds_nothing, sentences
 from shapleyprio.service.ownership import Holders, holders_in
+from shapleyprio.service.remembered import Remembered
 from shapleyprio.service.report import CycleReport, Opening
 from shapleyprio.slurm.port import Layout, Malformed, Slurm
 from shapleyprio.store import ClusterStore, Transaction, Watermark, batches
@@ -93,12 +90,17 @@ class Intake:
         self._has_read = False
         self._without_any: list[str] = []
         self._stay: Stay | None = None
+        self._remembered: Remembered | None = None
 
     @property
     def layout(self) -> Layout:
         """Slurm's nodes, partitions, accounts and weights, as last read."""
         assert self._layout is not None, "the layout is read before records are accounted"
         return self._layout
+
+    def forget(self) -> None:
+        """Has the ledger read anew from the store."""
+        self._remembered = None
 
     def forget_layout(self) -> None:
         """Has the layout read anew by the next cycle."""
@@ -131,12 +133,17 @@ class Intake:
             reached = until if complete else None
             opened = self._take_in(records, report, _Round(now), reached, last=caught_up)
             if caught_up:
+                opened.end_answer()
                 self._has_read = True
                 return opened
             read_until = until
 
     def open(
-        self, transaction: Transaction, now: int, mentioned: set[RunKey] | None = None
+        self,
+        transaction: Transaction,
+        now: int,
+        mentioned: set[RunKey] | None = None,
+        remembered: Remembered | None = None,
     ) -> OpenLedger:
         """Opens the ledger, or a new one.
 
@@ -144,6 +151,7 @@ class Intake:
             transaction: to work in.
             now: the controller's clock.
             mentioned: see `OpenLedger`.
+            remembered: so as well.
         """
         fairness = self._config.fairness
         return OpenLedger(
@@ -154,6 +162,7 @@ class Intake:
             weight=fairness.weight,
             sizes=lambda: self._sizes,
             mentioned=mentioned,
+            remembered=remembered,
         )
 
     def _opens(self, now: int) -> int:
@@ -290,14 +299,17 @@ class Intake:
         now: int | None,
         reached: Callable[[], int | None],
     ) -> OpenLedger:
+        remembered, self._remembered = self._remembered, None  # unless this is committed
         with self._store.transaction() as transaction:
-            opened = self.open(transaction, this.asked_at, this.mentioned)
+            opened = self.open(transaction, this.asked_at, this.mentioned, remembered)
             if not this.is_begun:
+                opened.begin_answer()
                 opened.enter(self._stay_in_pool(this.asked_at))
                 for kind, names in self._holders().items():
                     opened.observe_holders(kind, names, this.asked_at)
             work(opened)
             opened.close(now or this.asked_at, observed_until=reached() or 0)
+        self._remembered = opened.remember()
         return opened
 
     def _stay_in_pool(self, now: int) -> Stay | None:

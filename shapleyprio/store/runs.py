@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select, tuple_
+from sqlalchemy import ColumnElement, delete, select, tuple_
 
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import Allocation
@@ -55,6 +55,11 @@ class RunsView(Scope):
         # sorted here: asked to sort, a database may read all runs in order instead of these few
         return sorted((_run_of(row) for row in rows), key=lambda item: item.key)
 
+    def unfinished_allocated(self) -> Iterator[AllocatedRun]:
+        """Yields all runs without an end, in the order of their keys."""
+        for runs in batches(self.unfinished_runs(), ROWS_AT_ONCE):
+            yield from self._placed(runs)
+
     def runs_ended_in(self, after: int, until: int, most: int | None = None) -> list[Run]:
         """Returns runs with an end in (after, until], by end; of more than so many the first."""
         rows = self._connection.execute(
@@ -70,8 +75,7 @@ class RunsView(Scope):
 
         Runs may be put, with the same end, while this is read.
         """
-        for runs in batches(self.unfinished_runs(), ROWS_AT_ONCE):
-            yield from self._placed(runs)
+        yield from self.unfinished_allocated()
         yield from self._pages(run.c.end, *_KEY_OF_RUN, after=(second,))
 
     def all_runs(self) -> Iterator[AllocatedRun]:
@@ -89,21 +93,6 @@ class RunsView(Scope):
             )
             for row in rows:
                 yield Allocation(*row)
-
-    def running_by_organization(self) -> dict[str, int]:
-        """Returns organization -> how many of its runs have no end."""
-        running = (
-            select(allocation.c.organization, *_KEY_OF_ALLOCATION)
-            .where(self._here(allocation), allocation.c.end.is_(None))
-            .distinct()
-            .subquery()
-        )
-        rows = self._connection.execute(
-            select(running.c.organization, func.count().label("running")).group_by(
-                running.c.organization
-            )
-        )
-        return {row.organization: row.running for row in rows}
 
     def _pages(
         self, *order: ColumnElement[Any], after: tuple[Any, ...] = ()

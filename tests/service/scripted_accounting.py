@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from shapleyprio.fairness.ledger import Standing
     from shapleyprio.fairness.tenure import Kind, Tenures
+    from shapleyprio.service.remembered import Remembered
     from shapleyprio.slurm.port import Malformed
     from shapleyprio.store import Store, Transaction
 
@@ -147,6 +148,8 @@ class StoredLedger:
         cluster: whom it asks.
         horizon: as configured.
         opens: as configured.
+        remembered: the ledger in memory, as long as it lives.
+        printed: every record that came, to be the same object when it comes again.
     """
 
     store: Store
@@ -156,6 +159,8 @@ class StoredLedger:
     opens: int
     layout: Holders | None = None
     layout_read: int = 0
+    remembered: Remembered | None = None
+    printed: dict[JobRecord, JobRecord] = field(default_factory=dict)
 
     def poll(self, order: Random, crash_after: int | None = None) -> tuple[int, OpenLedger]:
         """One round of accounting, the way the service does it.
@@ -170,14 +175,18 @@ class StoredLedger:
         steps = _Countdown(crash_after)
         while True:
             now, backlog = self.cluster.now, self.cluster.backlog
+            remembered, self.remembered = self.remembered, None
             with self.store.cluster(self.name).transaction() as transaction:
-                account = self.open(transaction)
+                account = self.open(transaction, remembered)
+                account.begin_answer()
                 for kind, holders in self._holders(now, refresh=False).items():
                     account.observe_holders(kind, holders, now)
                 observed = account.watermark.observed_until
                 until = now if backlog else min(now, observed + CATCH_UP)
                 start = max(account.watermark.opened, observed - OVERLAP)
                 heard = self.cluster.records(start, until)
+                # a record that has not changed is the same object, as from the command line
+                heard = [self.printed.setdefault(record, record) for record in heard]
                 account.ingest(steps.through(_as_they_come(heard, order)), now)
                 if until == now and (unmentioned := account.unmentioned()):
                     answer = self.cluster.records_of(key.job_id for key in unmentioned)
@@ -186,6 +195,8 @@ class StoredLedger:
                 t = account.close(self.cluster.now, observed_until=observed if backlog else until)
                 if until == now and crash_after is not None:
                     raise Crash
+            account.end_answer()
+            self.remembered = account.remember()
             if until == now:
                 return t, account
 
@@ -196,13 +207,15 @@ class StoredLedger:
     def restart(self) -> None:
         """Forgets what was only in memory."""
         self.layout = None
+        self.remembered = None
 
-    def open(self, transaction: Transaction) -> OpenLedger:
+    def open(self, transaction: Transaction, remembered: Remembered | None = None) -> OpenLedger:
         return OpenLedger(
             transaction,
             horizon=self.horizon,
             opens=self.opens,
             ask_holders=lambda: self._holders(self.cluster.now, refresh=True),
+            remembered=remembered,
         )
 
     def _holders(self, now: int, *, refresh: bool) -> Holders:

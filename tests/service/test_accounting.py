@@ -11,12 +11,11 @@ from shapleyprio.fairness.runs import RunKey
 from shapleyprio.fairness.tenure import NOBODY, Move
 from shapleyprio.fairness.utility import worth
 from shapleyprio.service import accounting
-from shapleyprio.service.accounting import (
+from shapleyprio.service.accounting import OpenLedger, Tally
+from shapleyprio.service.cluster_clock import (
     CLOCK_TOLERANCE_SECONDS,
     AccountingError,
     ClockError,
-    OpenLedger,
-    Tally,
     check_clock,
 )
 from shapleyprio.slurm.port import Malformed

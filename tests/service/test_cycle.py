@@ -13,7 +13,7 @@ from sqlalchemy import event
 from structlog.testing import capture_logs
 
 from shapleyprio.fairness.ledger import Ledger
-from shapleyprio.service.accounting import ClockError
+from shapleyprio.service.cluster_clock import ClockError
 from shapleyprio.service.cycle import UnenforcedAccountsError
 from shapleyprio.service.intake import CATCH_UP_SECONDS, LAYOUT_SECONDS
 from shapleyprio.service.status import read_status

@@ -113,19 +113,6 @@ def test_unknown_keys_are_not_found(store: Store) -> None:
         assert rows.known_runs([]) == {}
 
 
-def test_an_unfinished_run_counts_once_for_its_organization(store: Store) -> None:
-    with store.cluster("c").transaction() as rows:
-        rows.put_runs(
-            [
-                placed_run(1, owners=("biology", "chemistry")),
-                placed_run(2),
-                placed_run(3, end=BEGIN + 1),
-                placed_run(4, organization="chemistry"),
-            ]
-        )
-        assert rows.running_by_organization() == {"physics": 2, "chemistry": 1}
-
-
 def test_many_runs_are_read_page_after_page_while_they_are_changed(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,7 +149,6 @@ def test_frequent_queries_use_an_index_on_sqlite(store: Store) -> None:
         rows.unfinished_runs()
         list(rows.runs_alive_after(BEGIN))
         list(rows.allocations_with_event_between(BEGIN, BEGIN + 60))
-        rows.running_by_organization()
         rows.prune_runs(BEGIN)
         rows.next_cycle()
         rows.latest_standings()

@@ -33,7 +33,7 @@ def test_clusters_do_not_see_each_other(store: Store) -> None:
         assert rows.unfinished_runs() == []
         assert list(rows.runs_alive_after(0)) == []
         assert list(rows.allocations_with_event_between(0, 2 * BEGIN)) == []
-        assert rows.running_by_organization() == {}
+        assert list(rows.unfinished_allocated()) == []
         assert rows.watermark() is None
         assert rows.prune_runs(2 * BEGIN) == 0
         rows.put_runs([placed_run(1, organization="biology")])
