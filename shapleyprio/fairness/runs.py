@@ -27,7 +27,8 @@ class JobRecord:
             waits for another job, or its array runs as many tasks as it may. It may lie ahead,
             where the job is to begin later or was requeued.
         limit: seconds it may execute; None where unlimited or not known.
-        elapsed: seconds executed so far, suspension left out.
+        elapsed: seconds executed so far, suspension left out; of a job that runs as of when
+            anything else of its record last changed.
         suspended: seconds spent suspended so far.
         state: Slurm's word, without additions (``CANCELLED``, not ``CANCELLED by 0``).
         nodes: that it got, in the order of their names; none if it has not started.

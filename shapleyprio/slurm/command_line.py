@@ -20,6 +20,7 @@ from shapleyprio.slurm.command_line_details import CommandLineDetails
 from shapleyprio.slurm.command_line_values import CommandLineValues
 from shapleyprio.slurm.command_line_writes import CommandLineWrites
 from shapleyprio.slurm.commands import SlurmCommands
+from shapleyprio.slurm.known_lines import KnownRecords
 from shapleyprio.slurm.port import (
     AdapterInUse,
     Connection,
@@ -37,9 +38,14 @@ from shapleyprio.slurm.text_queue import (
     NOBODY_WAITS,
     Factors,
     factors_line,
-    with_factors,
 )
-from shapleyprio.slurm.text_squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingRecords, format_of
+from shapleyprio.slurm.text_squeue import (
+    ARRAY_FIELDS,
+    TASK_FIELDS,
+    KnownRecord,
+    WaitingRecords,
+    format_of,
+)
 
 EARLIEST_TIME = 1_000_000  # Slurm takes smaller numbers for mistakes
 JOBS_AT_ONCE = 500  # in one sacct; Linux takes 128 KiB in one argument
@@ -71,6 +77,8 @@ class CommandLineSlurm:
         self._writes = CommandLineWrites(self._commands, self._associations)
         self._values = CommandLineValues(self._commands)
         self._details = CommandLineDetails(self._commands, self._weight)
+        self._known_records = KnownRecords(self._weight)
+        self._known_waiting: Mapping[str, KnownRecord] = {}
 
     def adapter(self) -> AdapterInUse:
         """Names the command line."""
@@ -131,14 +139,19 @@ class CommandLineSlurm:
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
         """Yields accounting records of jobs that existed at some time in [since, until]."""
-        return self._accounted("-S", _time(since), "-E", _time(until + 1))
+        delimiter = new_delimiter()
+        which = (*RECORDS, "-S", _time(since), "-E", _time(until + 1))
+        return self._known_records.read(self._sacct_lines(delimiter, *which), delimiter)
 
     def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
         """Yields all accounting records of the jobs with these ids; unknown ids are passed over."""
         ids = sorted(set(job_ids))
         for some in _in_parts(ids):
             wanted = set(some)
-            for record in self._accounted("-j", ",".join(map(str, some))):
+            delimiter = new_delimiter()
+            which = (*RECORDS, "-j", ",".join(map(str, some)))
+            for line in self._sacct_lines(delimiter, *which):
+                record = accounting_line(line, self._weight, delimiter)
                 # an array's own number brings all its tasks
                 if isinstance(record, Malformed) or record.job_id in wanted:
                     yield record
@@ -162,7 +175,8 @@ class CommandLineSlurm:
         """Reads the jobs that wait."""
         ping(self._commands)
         delimiter = new_delimiter()
-        records = WaitingRecords(self._waiting("--array", TASK_FIELDS, delimiter), delimiter)
+        listed = self._waiting("--array", TASK_FIELDS, delimiter)
+        records = WaitingRecords(listed, delimiter, self._known_waiting)
         if records.may_lack_tasks():
             delimiter = new_delimiter()
             records.complete(self._waiting(None, ARRAY_FIELDS, delimiter), delimiter)
@@ -176,12 +190,9 @@ class CommandLineSlurm:
                 malformed.append(found)
             else:
                 factors[found[0]] = found[1]
-        queue = records.queue()
-        return replace(
-            queue,
-            jobs=with_factors(queue.jobs, factors),
-            malformed=[*queue.malformed, *malformed],
-        )
+        queue = records.queue(factors)
+        self._known_waiting = records.known
+        return replace(queue, malformed=[*queue.malformed, *malformed])
 
     def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
         """Reads the site factors or nices of some waiting jobs."""
@@ -209,11 +220,6 @@ class CommandLineSlurm:
     def _waiting(self, option: str | None, fields: Iterable[str], delimiter: str) -> Iterator[str]:
         options = (*SQUEUE, option) if option else SQUEUE
         return self._commands.lines("squeue", *options, "-o", format_of(fields, delimiter))
-
-    def _accounted(self, *which: str) -> Iterator[JobRecord | Malformed]:
-        delimiter = new_delimiter()
-        for line in self._sacct_lines(delimiter, *RECORDS, *which):
-            yield accounting_line(line, self._weight, delimiter)
 
     def _sacct_lines(self, delimiter: str, *options: str) -> Iterator[str]:
         return self._commands.lines("sacct", *self._sacct, f"--delimiter={delimiter}", *options)

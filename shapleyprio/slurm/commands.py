@@ -269,9 +269,12 @@ class SlurmCommands:
         ended = _Ended()
         rest = b""
         for chunk in self._chunks([program, *arguments], ended):
-            *complete, rest = (rest + chunk).split(b"\n")
-            for line in complete:
-                yield _text(line)
+            complete, newline, chunk_rest = chunk.rpartition(b"\n")
+            if newline:
+                yield from _text(rest + complete).split("\n")
+                rest = chunk_rest
+            else:
+                rest += chunk
             if len(rest) > LONGEST_LINE_BYTES:
                 raise SlurmUnavailableError(f"{program} printed a line without an end")
         if ended.code != 0:

@@ -7,6 +7,7 @@ the readers of whole lines (`text_accounting`, `text_queue`, `text_config`) turn
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 from secrets import token_hex
@@ -125,7 +126,6 @@ def amount(field: str, text: str, *, mebibytes: bool = False) -> int:
     return number
 
 
-@lru_cache(maxsize=4096)
 def tres_of(field: str, text: str, name: str) -> int | None:
     """Reads one resource from ``cpu=4,mem=16G,gres/gpu=2``, None if it is not listed."""
     return _tres_items(field, text).get(name)
@@ -133,10 +133,11 @@ def tres_of(field: str, text: str, name: str) -> int | None:
 
 def tres(field: str, text: str) -> dict[str, int]:
     """Reads all resources of ``cpu=4,mem=16G,gres/gpu=2``; memory counts in MiB."""
-    return _tres_items(field, text)
+    return dict(_tres_items(field, text))
 
 
-def _tres_items(field: str, text: str) -> dict[str, int]:
+@lru_cache(maxsize=4096)
+def _tres_items(field: str, text: str) -> Mapping[str, int]:
     items: dict[str, int] = {}
     for item in text.split(",") if text not in {"", "(null)"} else ():
         name, equals, value = item.partition("=")

@@ -203,9 +203,11 @@ def _set_or_empty(text: str) -> str:
 
 def _value(line: str, key: str, missing: str | None = None) -> str:
     """Returns the first KEY=VALUE of a line: an admin's reason or comment comes last."""
-    match = re.search(rf"(?:^| ){key}=([^ ]*)", line)
-    if match is not None:
-        return match.group(1)
+    begin = 0 if line.startswith(f"{key}=") else line.find(f" {key}=") + 1
+    if begin or line.startswith(f"{key}="):
+        begin += len(key) + 1
+        end = line.find(" ", begin)
+        return line[begin:] if end < 0 else line[begin:end]
     if missing is None:
         raise UnreadableError(f"{key}: missing")
     return missing

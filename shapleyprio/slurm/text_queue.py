@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from shapleyprio.slurm.port import Malformed, PendingJob
+from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text import (
     LARGEST_ID,
     UnreadableError,
@@ -45,16 +45,22 @@ _ARRAY = re.compile(r"(?P<job>[0-9]+_[0-9\[][^ ]*): (?P<why>.+)")
 
 def factors_line(line: str) -> tuple[int, Factors] | Malformed:
     """Reads one line of ``sprio -h`` with `FACTORS_FORMAT`: job id and factors."""
-    fields = line.split()
-    if len(fields) != 3:
-        return Malformed("sprio", line, f"{len(fields)} fields instead of 3")
+    number, _, factors = line.strip().partition(" ")
     try:
-        return whole("job id", fields[0], 1, LARGEST_ID), Factors(
-            site_factor=whole("site factor", fields[1], -LARGEST_FACTOR, LARGEST_FACTOR),
-            association=whole("association", fields[2], 0),
-        )
+        return whole("job id", number, 1, LARGEST_ID), _factors_of(factors)
     except UnreadableError as error:
         return Malformed("sprio", line, str(error))
+
+
+@lru_cache(maxsize=4096)
+def _factors_of(text: str) -> Factors:
+    fields = text.split()
+    if len(fields) != 2:
+        raise UnreadableError(f"{len(fields) + 1} fields instead of 3")
+    return Factors(
+        site_factor=whole("site factor", fields[0], -LARGEST_FACTOR, LARGEST_FACTOR),
+        association=whole("association", fields[1], 0),
+    )
 
 
 def value_line(line: str) -> tuple[int, int | None] | None:
@@ -70,14 +76,6 @@ def value_line(line: str) -> tuple[int, int | None] | None:
     if len(numbers) not in {1, 2}:
         return None
     return numbers[0], numbers[1] if len(numbers) == 2 else None
-
-
-def with_factors(jobs: Iterable[PendingJob], factors: Mapping[int, Factors]) -> list[PendingJob]:
-    """Adds the factors to the jobs, by job id; None where Slurm does not show them."""
-    return [
-        replace(job, **factors[job.job_id]._asdict()) if job.job_id in factors else job
-        for job in jobs
-    ]
 
 
 def target_of(label: str) -> str:

@@ -9,12 +9,15 @@ own, with the number of its record; but where the tasks of a record are as far a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
 from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
 from shapleyprio.slurm.tasks import task_list
 from shapleyprio.slurm.text import (
     LARGEST_ID,
+    SEPARATOR,
     UnreadableError,
     amount,
     duration,
@@ -24,6 +27,7 @@ from shapleyprio.slurm.text import (
 )
 from shapleyprio.slurm.text_queue import (
     LARGEST_FACTOR,
+    Factors,
     is_task,
     names_task,
     target_of,
@@ -64,14 +68,30 @@ class WaitingRecords:
     Args:
         lines: of ``squeue -h --array`` in the format of `TASK_FIELDS`, without their line ends.
         delimiter: what stands after each field.
+        before: what was `known` of an earlier answer, so that it need not be read again.
+
+    Attributes:
+        known: line, with `SEPARATOR` for the delimiter -> what it says, for the records of one
+            line, once `queue` was called.
     """
 
-    def __init__(self, lines: Iterable[str], delimiter: str) -> None:
-        self._delimiter = delimiter
-        self._records: dict[str, _Record] = {}
+    def __init__(
+        self,
+        lines: Iterable[str],
+        delimiter: str,
+        before: Mapping[str, KnownRecord] = MappingProxyType({}),
+    ) -> None:
+        self.known: dict[str, KnownRecord] = {}
+        self._records: dict[str, _Record | KnownRecord] = {}
         self._torn: list[Malformed] = []
         self._more_torn = 0
         for line in lines:
+            is_plain = SEPARATOR not in line  # else it would not be known where its fields end
+            text = line.replace(delimiter, SEPARATOR) if is_plain else line
+            same_as = before.get(text) if is_plain else None
+            if same_as is not None and same_as.number not in self._records:
+                self._records[same_as.number] = same_as
+                continue
             # what a text with a line end in it has torn must not spoil a record that it names
             if line.count(delimiter) != len(TASK_FIELDS) or not line.endswith(delimiter):
                 if len(self._torn) < MOST_ASIDE:
@@ -79,12 +99,15 @@ class WaitingRecords:
                 else:
                     self._more_torn += 1
                 continue
-            number, label, same = line.split(delimiter, 2)
+            between = SEPARATOR if is_plain else delimiter
+            number, label, same = text.split(between, 2)
             known = self._records.get(number)
             if known is None:
-                self._records[number] = _Record(number, label, same)
-            else:
-                known.add(label, same)
+                self._records[number] = _Record(number, label, same, between)
+                continue
+            if isinstance(known, KnownRecord):
+                known = self._records[number] = known.unread()
+            known.add(label, same)
 
     def may_lack_tasks(self) -> bool:
         """Returns whether there are records whose last task squeue may have forgotten."""
@@ -102,6 +125,8 @@ class WaitingRecords:
             listed[record.base].update(record.tasks)
         missing: dict[str, list[_Record]] = {}
         for record in self._records.values():
+            if isinstance(record, KnownRecord):
+                continue
             task = record.next_task()
             if task is not None and task not in listed[record.base]:
                 missing.setdefault(record.base, []).append(record)
@@ -114,38 +139,102 @@ class WaitingRecords:
                 if task is not None and names_task(label, task):
                     record.tasks.append(task)
 
-    def queue(self) -> PendingQueue:
-        """Returns one job for each record, without site factors, and the lines of the others."""
+    def queue(self, factors: Mapping[int, Factors] = MappingProxyType({})) -> PendingQueue:
+        """Returns one job for each record, and the lines of the others.
+
+        A job of which nothing has changed is the same object as before.
+
+        Args:
+            factors: job id -> what sprio shows of the job.
+        """
         jobs: list[PendingJob] = []
         malformed: list[Malformed] = []
         for record in self._records.values():
+            if isinstance(record, KnownRecord):
+                record.job = _with_factors(record.job, factors)
+                self.known[record.text] = record
+                jobs.append(record.job)
+                continue
             try:
-                jobs.append(record.job(self._delimiter))
+                job = _with_factors(record.job(), factors)
             except UnreadableError as error:
                 malformed += [
-                    malformed_line("squeue", line, self._delimiter, str(error))
-                    for line in record.lines(self._delimiter)
+                    malformed_line("squeue", line, record.between, str(error))
+                    for line in record.lines()
                 ]
+                continue
+            jobs.append(job)
+            if (text := record.only_line()) is not None:
+                self.known[text] = KnownRecord(text, record.number, job)
         malformed += self._torn
         kept = malformed[:MOST_ASIDE]
         return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)
+
+
+def _with_factors(job: PendingJob, factors: Mapping[int, Factors]) -> PendingJob:
+    """Returns the job with the factors that Slurm shows now, None where it shows none."""
+    site_factor, association = factors.get(job.job_id, (None, None))
+    if job.site_factor == site_factor and job.association == association:
+        return job
+    return replace(job, site_factor=site_factor, association=association)
+
+
+class KnownRecord:
+    """A record of one line that was read before.
+
+    Attributes:
+        text: the line, with `SEPARATOR` after each field.
+        number: of the record, as printed.
+        job: the waiting job as of the last answer.
+    """
+
+    __slots__ = ("job", "number", "text")
+
+    def __init__(self, text: str, number: str, job: PendingJob) -> None:
+        self.text, self.number, self.job = text, number, job
+
+    @property
+    def base(self) -> str:
+        """The number of its array, or its own."""
+        return self.job.label.partition("_")[0]
+
+    @property
+    def tasks(self) -> list[int]:
+        """The task of the array; empty if it is none."""
+        return self.unread().tasks
+
+    def next_task(self) -> None:
+        """Returns None: one task is no distance apart from others."""
+
+    def unread(self) -> _Record:
+        """Returns the record as if it were read for the first time."""
+        number, label, same = self.text.split(SEPARATOR, 2)
+        return _Record(number, label, same, SEPARATOR)
 
 
 class _Record:
     """The lines of one record.
 
     Attributes:
+        number: of the record, as printed.
         base: the number of its array, or its own.
         tasks: of the array; empty if it is none.
+        between: what stands after each field.
     """
 
-    __slots__ = ("_label", "_number", "_same", "_strange", "base", "tasks")
+    __slots__ = ("_label", "_same", "_strange", "base", "between", "number", "tasks")
 
-    def __init__(self, number: str, label: str, same: str) -> None:
-        self._number, self._label, self._same = number, label, same
+    def __init__(self, number: str, label: str, same: str, between: str) -> None:
+        self.number, self._label, self._same, self.between = number, label, same, between
         self.base, _, task = label.partition("_")
         self.tasks = [int(task)] if is_task(task) else []
         self._strange: list[tuple[str, str]] = []
+
+    def only_line(self) -> str | None:
+        """Returns the line of a record that has no other, with `SEPARATOR` after each field."""
+        if self._strange or len(self.tasks) > 1 or self.between != SEPARATOR:
+            return None
+        return SEPARATOR.join((self.number, self._label, self._same))
 
     def add(self, label: str, same: str) -> None:
         base, _, task = label.partition("_")
@@ -162,7 +251,7 @@ class _Record:
             return None
         return tasks[-1] + step
 
-    def job(self, delimiter: str) -> PendingJob:
+    def job(self) -> PendingJob:
         """Returns the waiting job.
 
         Raises:
@@ -175,12 +264,12 @@ class _Record:
         label = self._label
         if len(self.tasks) > 1:
             label = f"{self.base}_[{task_list(sorted(self.tasks))}]"
-        account, user, partition, qos, *numbers, reason, limit, _ = self._same.split(delimiter)
+        account, user, partition, qos, *numbers, reason, limit, _ = self._same.split(self.between)
         priority, nice, submit, cpus = numbers
         submitted = known_moment("submit time", submit)
         points = whole("priority", priority, 0, LARGEST_ID)
         can_start = points > 0 and reason not in BEFORE_RELEASE
-        job_id = whole("job id", self._number, 1, LARGEST_ID)
+        job_id = whole("job id", self.number, 1, LARGEST_ID)
         target = target_of(label)  # from here on the label is known to be one
         return PendingJob(
             job_id=job_id,
@@ -203,10 +292,10 @@ class _Record:
             processors=amount("CPUs", cpus),
         )
 
-    def lines(self, delimiter: str) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """Yields some of the record's lines as they came: the first, and those that do not fit."""
         for label, same in ((self._label, self._same), *self._strange):
-            yield delimiter.join((self._number, label, same))
+            yield self.between.join((self.number, label, same))
 
 
 def _torn(line: str, delimiter: str, fields: tuple[str, ...]) -> Malformed:

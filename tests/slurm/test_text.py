@@ -34,7 +34,6 @@ from shapleyprio.slurm.text_queue import (
     is_target,
     refusals,
     target_of,
-    with_factors,
 )
 from shapleyprio.slurm.text_squeue import WaitingRecords
 
@@ -75,9 +74,9 @@ def waiting(release: str) -> dict[str, PendingJob]:
     factors = [factors_line(one) for one in lines_of(release, "sprio")]
     known = dict(pair for pair in factors if not isinstance(pair, Malformed))
     assert len(known) == len(factors)
-    queue = records.queue()
+    queue = records.queue(known)
     assert not queue.malformed
-    return {job.label: job for job in with_factors(queue.jobs, known)}
+    return {job.label: job for job in queue.jobs}
 
 
 def task(number: int = 33, label: str = "33_2", **changes: str) -> str:
