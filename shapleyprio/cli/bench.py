@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from shapleyprio.bench import cycles, scale, steady
+from shapleyprio.bench import cycles, pool, scale, steady
 from shapleyprio.bench.ingest import OF_RECORDS, ingest
 from shapleyprio.bench.measure import Machine, Measurement, machine
 from shapleyprio.cli.common import termination_unwinds
@@ -29,7 +29,18 @@ from shapleyprio.wording import three_digits
 ON_LOGS = ("estimators", "predictors", "manipulations", "splitting", "organizations")
 """Parts that are measured on real logs alone."""
 
-PARTS = ("cycle", "ingest", "steady", "replay", "all", "scale", *ON_LOGS, "recompute", "slurm")
+PARTS = (
+    "cycle",
+    "ingest",
+    "steady",
+    "replay",
+    "all",
+    "scale",
+    "pool",
+    *ON_LOGS,
+    "recompute",
+    "slurm",
+)
 MOST_ORGANIZATIONS = 16
 
 WIDEST_TABLE = 1_000
@@ -97,6 +108,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     all     all of these (the default)
     scale   cycles over 100,000 pending and 50,000 running jobs of 100 organizations on 5,000
             nodes, with all that Slurm's commands print of them; some minutes
+    pool    what the database carries for 10 clusters in a pool, with 100 organizations and
+            1,000,000 jobs a day: transactions, rows and bytes of a cluster in an hour; minutes
     estimators  how far Shapley values estimated from few coalitions are off, on --logs,
             beside random orderings and those of shapiq if it is installed; some minutes
     predictors  how fair live is with each predictor, on contended windows of --logs
@@ -169,6 +182,9 @@ def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
             return
         if parameters.part == "scale":
             yield from scale.scale(folder, bar("cycles", scale.cycles_in_all()))
+            return
+        if parameters.part == "pool":
+            yield from pool.pool(folder, bar("cycles", pool.cycles_in_all()))
             return
         if parameters.part in {"cycle", "all"}:
             yield from cycles.cycles(folder, bar("cycles", 2 * cycles.RUNS))

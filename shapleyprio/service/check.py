@@ -20,6 +20,7 @@ from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.service.check_addresses import check_addresses
 from shapleyprio.service.check_ownership import check_ownership
+from shapleyprio.service.check_pool import check_pool
 from shapleyprio.service.check_table import check_table
 from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.findings import Finding, Severity
@@ -70,6 +71,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     members = configured_membership(config, layout)
     claims = claims_of(config.organizations, members.accounts, config.fairness.leave_out_partitions)
     yield from _cluster(config, layout)
+    yield from check_pool(config, layout.cluster)
     yield from _release(layout)
     yield from check_addresses(config, layout)
     yield from _enforcement(config, layout)

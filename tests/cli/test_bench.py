@@ -22,6 +22,7 @@ from shapleyprio.bench import (
     cycles,
     manipulations,
     organizations,
+    pool,
     predictors,
     recompute,
     replay,
@@ -57,6 +58,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"PENDING": 40, "RUNNING": 20, "ORGANIZATIONS": 4, "NODES": 8, "MOST_WRITES": 30}
     for name, value in {**sizes, "CHANGES": 3, "RUNS": 2}.items():
         monkeypatch.setattr(scale, name, value)
+    for name in ("CLUSTERS", "ORGANIZATIONS", "CYCLES"):
+        monkeypatch.setattr(pool, name, 2)
     monkeypatch.setattr(replay, "RUNS", 2)
     monkeypatch.setattr(replay, "RICC_RUNS", 1)
     monkeypatch.setattr(replay, "SACCT_LINES", 10)
@@ -431,3 +434,12 @@ def test_every_record_of_the_past_can_be_read() -> None:
         assert record.end is not None
         assert record.submit <= record.start < record.end < NOW
         assert record.processors
+
+
+def test_what_a_pool_asks_of_the_database_is_counted_for_a_cluster_and_an_hour() -> None:
+    transactions, statements, rows, written, growth = (row["value"] for row in measure("pool"))
+    cycles_of_an_hour = 3600 / pool.POLL_SECONDS
+    assert cycles_of_an_hour < transactions < statements
+    assert rows >= cycles_of_an_hour * 2 * pool.ORGANIZATIONS  # standings and balances
+    assert written > 0
+    assert growth >= 0

@@ -11,6 +11,7 @@ from prometheus_client import generate_latest
 from shapleyprio.fairness.pool import PartState
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.status import read_status
+from shapleyprio.slurm.findings import Severity
 from shapleyprio.store import ClusterStore, Store, StoreError, StoreUnreachableError
 from tests.service.consortium import (
     BIOLOGY,
@@ -295,3 +296,12 @@ def test_a_cluster_of_the_pool_that_never_ran_is_named(store: Store) -> None:
     status = read_status(store.cluster("c1"))
     assert status.pool is not None
     assert "c7 has had no cycle in the pool yet." in status.pool.sentences()
+
+
+def test_check_warns_of_a_cluster_that_is_in_no_pool_though_there_are_some(store: Store) -> None:
+    site = Site("c1", store, in_pool("c1"))
+    assert "pool" not in site.findings(site.config)
+    found = site.findings(in_pool("c10", "c2"))["pool"]
+    assert found.severity is Severity.WARNING
+    assert "is 'c10' meant to be it?" in found.message
+    assert "pool" not in site.findings(in_pool())
