@@ -33,6 +33,16 @@ settings.register_profile("few", parent=settings.get_profile("default"), max_exa
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--faults",
+        type=int,
+        default=200,
+        metavar="N",
+        help="let tests/service/test_fault_life.py live N lives (200)",
+    )
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` is heeded
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `./run matrix` asks of each release, so that it can be left out afterwards."""

@@ -284,7 +284,9 @@ def fed_once(
         return account.ledger.standings(t, NAMES)
 
 
-def runs_since(opened: int, records: Iterable[JobRecord]) -> list[Run]:
+def runs_since(
+    opened: int, records: Iterable[JobRecord], sizes: Mapping[str, int] | None = None
+) -> list[Run]:
     """The runs of records, without what was executed before the ledger was opened."""
     return [
         replace(
@@ -294,5 +296,5 @@ def runs_since(opened: int, records: Iterable[JobRecord]) -> list[Run]:
             paused_at=None if run.paused_at is None else max(run.paused_at, opened),
         )
         for record in records
-        if (run := run_of(record, {})) is not None
+        if (run := run_of(record, sizes or {})) is not None
     ]

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
@@ -40,6 +40,7 @@ class Databases:
     def __init__(self) -> None:
         self._started = ExitStack()
         self._servers: dict[str, URL] = {}
+        self._running: dict[str, _Server] = {}
         self._stores: dict[str, str] = {}
         self._numbers = count(1)
 
@@ -83,6 +84,11 @@ class Databases:
                     for table in reversed(metadata.sorted_tables):
                         connection.execute(table.delete())
 
+    def kill(self, kind: str) -> None:
+        """Kills the server with SIGKILL, and starts it again on what it has left."""
+        self._running[kind].kill()
+        self._running[kind].start()
+
     def _server(self, kind: str) -> URL:
         if kind not in self._servers:
             start = {"postgresql": _postgresql, "mariadb": _mariadb}[kind]
@@ -90,7 +96,9 @@ class Databases:
             # is short
             place = tempfile.TemporaryDirectory(prefix="store-", dir="/tmp")
             folder = Path(self._started.enter_context(place))
-            self._servers[kind] = make_url(self._started.enter_context(start(folder)))
+            server = self._started.enter_context(start(folder))
+            self._running[kind] = server
+            self._servers[kind] = make_url(server.url)
         return self._servers[kind]
 
     def _execute(self, server: URL, statement: str) -> None:
@@ -103,20 +111,76 @@ class Databases:
             connection.exec_driver_sql(statement)
 
 
+class _Server:
+    """A server in the foreground.
+
+    Args:
+        url: of its own database.
+        user: who runs it.
+        connect: makes a connection to it.
+        command: starts it.
+    """
+
+    def __init__(self, url: str, user: str, connect: Callable[[], Any], *command: str) -> None:
+        self.url = url
+        self._user = user
+        self._connect = connect
+        self._command = (_program(command[0]), *command[1:])
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[_Server]:
+        try:
+            self.start()
+            yield self
+        finally:
+            if self._process is not None:
+                self._process.terminate()
+                self._process.wait(PATIENCE_SECONDS)
+
+    def start(self) -> None:
+        """Starts it, and waits until one can connect; after a kill, until nothing is left of it."""
+        wait_until(
+            self._answers, real_seconds=PATIENCE_SECONDS, what=f"{self._command[0]} to answer"
+        )
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(PATIENCE_SECONDS)
+
+    def _answers(self) -> bool:
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                self._command,
+                user=self._user,
+                cwd="/",
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        try:
+            self._connect().close()
+        except Exception:  # noqa: BLE001  # each driver has its own
+            return False
+        return True
+
+
 @contextmanager
-def _postgresql(folder: Path, superuser: str = "shapleyprio") -> Iterator[str]:
+def _postgresql(folder: Path, superuser: str = "shapleyprio") -> Iterator[_Server]:
     psycopg = pytest.importorskip("psycopg")
     user = _user(folder, "postgres")
     data = str(folder / "data")
     _run(user, "initdb", "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--no-sync")
     options = ("-c", "listen_addresses=", "-c", "fsync=off", "-k", str(folder))
     place = {"host": str(folder), "user": superuser, "dbname": "postgres"}
-    with _running(user, lambda: psycopg.connect(**place), "postgres", "-D", data, *options):
-        yield f"postgresql://{superuser}@/postgres?host={folder}"
+    url = f"postgresql://{superuser}@/postgres?host={folder}"
+    command = ("postgres", "-D", data, *options)
+    with _Server(url, user, lambda: psycopg.connect(**place), *command).running() as server:
+        yield server
 
 
 @contextmanager
-def _mariadb(folder: Path) -> Iterator[str]:
+def _mariadb(folder: Path) -> Iterator[_Server]:
     pymysql = pytest.importorskip("pymysql")
     user = _user(folder, "mysql")
     place = ("--no-defaults", f"--datadir={folder / 'data'}", f"--tmpdir={folder}")
@@ -126,8 +190,10 @@ def _mariadb(folder: Path) -> Iterator[str]:
     options = (f"--socket={file}", "--skip-networking", f"--pid-file={folder / 'pid'}")
     unsafe = ("--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync")
     access = {"unix_socket": str(file), "user": "root"}
-    with _running(user, lambda: pymysql.connect(**access), "mariadbd", *place, *options, *unsafe):
-        yield f"mariadb://root@localhost/mysql?unix_socket={file}"
+    url = f"mariadb://root@localhost/mysql?unix_socket={file}"
+    command = ("mariadbd", *place, *options, *unsafe)
+    with _Server(url, user, lambda: pymysql.connect(**access), *command).running() as server:
+        yield server
 
 
 def _user(folder: Path, name: str) -> str:
@@ -160,27 +226,3 @@ def _run(user: str, name: str, *arguments: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@contextmanager
-def _running(user: str, connect: Callable[[], Any], name: str, *arguments: str) -> Iterator[None]:
-    """A server in the foreground, from when one can connect on."""
-    command: Sequence[str] = [_program(name), *arguments]
-    process = subprocess.Popen(
-        command, user=user, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-
-    def answers() -> bool:
-        assert process.poll() is None, f"{name} ended at once"
-        try:
-            connect().close()
-        except Exception:  # noqa: BLE001  # each driver has its own
-            return False
-        return True
-
-    try:
-        wait_until(answers, real_seconds=PATIENCE_SECONDS, what=f"{name} to answer")
-        yield
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)

@@ -1,0 +1,91 @@
+"""The daemon of a life: cycles, lease and store of one process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from shapleyprio.service.cycle import Cycle
+from shapleyprio.service.lease import Lease
+from shapleyprio.service.rollback import roll_back
+
+if TYPE_CHECKING:
+    from shapleyprio.config import Config
+    from shapleyprio.slurm.port import Slurm
+    from shapleyprio.store import StandingRow, Store
+
+LEASE_SECONDS = 10
+
+
+class Killed(BaseException):
+    """The process dies: no handler of errors sees it, and what was not committed is undone."""
+
+
+class SeenSlurm(Protocol):
+    """What a daemon of a life sees of the cluster, beside the port."""
+
+    token: int
+
+    @property
+    def now(self) -> int:
+        """Seconds that never go back."""
+
+
+class AnyDaemon(Protocol):
+    """One process of the daemon, without its schedule and its threads."""
+
+    def try_to_take(self) -> bool:
+        """Takes the lease, if it can be had by now."""
+
+    def run(self) -> list[StandingRow]:
+        """Runs a cycle."""
+
+    def prune(self) -> int:
+        """Deletes what no value depends on."""
+
+    def roll_back(self) -> None:
+        """Puts everything back."""
+
+    def stop(self) -> None:
+        """Gives the lease back."""
+
+
+class LivingDaemon:
+    """A daemon within the process of the test.
+
+    Args:
+        config: as read.
+        slurm: the cluster, which is shown the token before anything is done under it.
+        store: as this process has opened it.
+        name: of the cluster.
+    """
+
+    def __init__(self, config: Config, slurm: Any, store: Store, name: str) -> None:
+        self._slurm: Slurm = slurm
+        self._seen: SeenSlurm = slurm
+
+        def clock() -> int:
+            return self._seen.now
+
+        self._lease = Lease(store.cluster(name), seconds=LEASE_SECONDS, clock=clock)
+        self._cycle = Cycle(config, slurm, self._lease.store, clock=clock)
+
+    def try_to_take(self) -> bool:
+        return self._lease.try_to_take()
+
+    def run(self) -> list[StandingRow]:
+        self._show_token()
+        return list(self._cycle.run().standings)
+
+    def prune(self) -> int:
+        self._show_token()
+        return self._cycle.prune()
+
+    def roll_back(self) -> None:
+        self._show_token()
+        roll_back(self._lease.store, self._slurm)
+
+    def stop(self) -> None:
+        self._lease.release()
+
+    def _show_token(self) -> None:
+        self._seen.token = self._lease._token or 0
