@@ -80,7 +80,7 @@ class Joiner:
         )
         if not self._several:
             return log
-        kept = _of_each_one(self._whole(_KEYS), log.processing_time != UNKNOWN)
+        kept = _of_each_one(self._whole(_KEYS), log.processing_time)
         left_out = {**log.left_out, REPEATED: len(log.job) - len(kept)}
         return usable(replace(taken(log, kept), left_out=left_out))
 
@@ -89,9 +89,14 @@ class Joiner:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _of_each_one(keys: Numbers, ended: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Returns the place of one of equal rows each, ascending: the last one that has ended."""
-    order = np.lexsort((ended, *keys.T))
+def _of_each_one(keys: Numbers, processing_time: Numbers) -> NDArray[np.int64]:
+    """Returns the place of one of equal rows each, ascending: the last one that has ended.
+
+    A federated job has a row at each cluster, under one number and submission; it ran at one of
+    them, and its rows at the others (``REVOKED``) ended without having begun.
+    """
+    standing = np.select([processing_time > 0, processing_time == UNKNOWN], [2, 1])
+    order = np.lexsort((standing, *keys.T))
     differs = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
     last: NDArray[np.int64] = order[np.append(differs, True)] if len(order) else order
     return np.sort(last)

@@ -28,11 +28,17 @@ from shapleyprio.slurm.port import (
     Layout,
     Malformed,
     Node,
+    PendingJob,
     PendingQueue,
     unchecked,
 )
 from shapleyprio.slurm.text import new_delimiter
 from shapleyprio.slurm.text_accounting import FIELDS, STEP_FIELDS, accounting_line, last_ends
+from shapleyprio.slurm.text_federation import (
+    FIRST_FEDERATED,
+    SIBLING_FIELDS,
+    counted_elsewhere,
+)
 from shapleyprio.slurm.text_queue import (
     FACTORS_FORMAT,
     NOBODY_WAITS,
@@ -192,7 +198,11 @@ class CommandLineSlurm:
                 factors[found[0]] = found[1]
         queue = records.queue(factors)
         self._known_waiting = records.known
-        return replace(queue, malformed=[*queue.malformed, *malformed])
+        return replace(
+            queue,
+            jobs=self._counted_here(queue.jobs),
+            malformed=[*queue.malformed, *malformed],
+        )
 
     def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
         """Reads the site factors or nices of some waiting jobs."""
@@ -216,6 +226,13 @@ class CommandLineSlurm:
     def _nodes(self) -> Mapping[str, Node]:
         found = shown(self._commands, text_config.node_line, "scontrol", "show", "node", "-a", "-o")
         return {node.name: node for node in found}
+
+    def _counted_here(self, jobs: Sequence[PendingJob]) -> Sequence[PendingJob]:
+        """Leaves out jobs of a federation that count at another of its clusters."""
+        if all(job.job_id < FIRST_FEDERATED for job in jobs):
+            return jobs
+        elsewhere = counted_elsewhere(self._commands.lines("squeue", *SQUEUE, "-O", SIBLING_FIELDS))
+        return [job for job in jobs if job.job_id not in elsewhere]
 
     def _waiting(self, option: str | None, fields: Iterable[str], delimiter: str) -> Iterator[str]:
         options = (*SQUEUE, option) if option else SQUEUE
