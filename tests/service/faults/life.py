@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from shapleyprio.service.accounting import AccountingError, ClockError
+from shapleyprio.service.cluster_clock import AccountingError, ClockError
 from shapleyprio.service.lease import LeaseHeldError
 from shapleyprio.slurm.port import SlurmError
 from shapleyprio.store import StoreError
