@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client import generate_latest
+from rich.console import Console
 
+from shapleyprio.cli.status import render
 from shapleyprio.fairness.pool import PartState
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.status import read_status
+from shapleyprio.service.steering import read_steering
 from shapleyprio.slurm.findings import Severity
 from shapleyprio.store import ClusterStore, Store, StoreError, StoreUnreachableError
 from tests.service.consortium import (
@@ -162,6 +166,10 @@ def test_an_outage_shows_and_gives_and_takes_nothing(sites: list[Site]) -> None:
     status = read_status(other.store.cluster("c2"))
     assert status.pool is not None
     assert "c1 is stale: its last cycle was at" in " ".join(status.pool.sentences())
+    console = Console(file=io.StringIO(), width=200)
+    steering = read_steering(other.store.cluster("c2"), 30, clock=lambda: other.slurm.now)
+    render(console, status, steering, "directcontr", "command_line")
+    assert "c1 is stale: its last cycle was at" in console.file.getvalue()  # type: ignore[attr-defined]
     (shown,) = status.as_json()["pool"]["clusters"]
     assert (shown["cluster"], shown["state"]) == ("c1", "stale")
     metrics = Metrics("c2")

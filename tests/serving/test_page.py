@@ -7,7 +7,9 @@ from fractions import Fraction
 
 import pytest
 
+from shapleyprio.fairness.pool import PartState, PoolPart, Stay
 from shapleyprio.service.mutual_gain import Estimated, MutualGain
+from shapleyprio.service.pool_status import PoolStatus
 from shapleyprio.service.status import read_status
 from shapleyprio.serving import page
 from shapleyprio.serving.checks import Checked
@@ -51,6 +53,18 @@ def test_all_is_well(overview: Overview) -> None:
     assert "alarm" not in text.split("</style>")[1]
     assert "Nothing found." in text
     assert "nothing has been replayed in the last 24 hours" in text
+
+
+def test_a_pool_and_what_is_stale_in_it_is_shown(overview: Overview) -> None:
+    part = PoolPart(cluster="c<2>", since=NOW, t=NOW, state=PartState.STALE, balances={})
+    stay = Stay(pool="all", since=NOW, clusters=(NAME, "c<2>"), stale_after=60, consortium="North")
+    pool = PoolStatus(stay=stay, t=NOW + 61, parts=(part,), strangers=())
+    assert overview.status is not None
+    text = page.render(replace(overview, status=replace(overview.status, pool=pool)))
+    assert "<h3>Pool</h3>" in text
+    assert "Pool all of North: scores are balances here since" in text
+    assert "c&lt;2&gt; is stale: its last cycle was at" in text
+    assert "<h3>Pool</h3>" not in page.render(overview)
 
 
 def test_why_nothing_was_replayed_is_said(overview: Overview) -> None:
