@@ -23,6 +23,8 @@ pytestmark = pytest.mark.real_slurm
 SPEED = 1
 JOBS_EACH = 100
 ROUNDS = 4
+MISSED_SECONDS = 20.0
+"""A push that has not been seen by then was over too soon to be seen."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -102,7 +104,7 @@ class Heads:
         self.consortium = consortium
         self._log = consortium.cluster.directory / "log" / "slurmctld.log"
         self._begin = 0
-        self._primes = iter((11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61))
+        self._primes = iter((11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71))
         self._token_of: dict[int, int] = {}
 
     def are_logged(self, job: int) -> bool:
@@ -148,12 +150,12 @@ class Heads:
         while True:
             self.configure(head, token)
             daemon.signal(signal.SIGHUP)
-            self.consortium.until(lambda: bool(fed(ours)), what="an scontrol that takes orders")
+            end = time.monotonic() + MISSED_SECONDS
+            while not fed(ours) and time.monotonic() < end:
+                time.sleep(0.005)
             cluster.freeze("slurmctld")  # or they would be done with them before long
             daemon.signal(signal.SIGSTOP)
-            scontrols = fed(ours)
-            for scontrol in scontrols:
-                scontrol.suspend()
+            scontrols = [scontrol for scontrol in fed(ours) if is_suspended(scontrol)]
             cluster.thaw("slurmctld")
             if scontrols and not is_locked(self.consortium.url()):
                 return scontrols
@@ -162,6 +164,15 @@ class Heads:
 
     def _file(self, head: int) -> Path:
         return self.consortium.directory / f"head{head}.toml"
+
+
+def is_suspended(process: psutil.Process) -> bool:
+    """Suspends a process that has not ended yet; returns whether there was one."""
+    try:
+        process.suspend()
+    except psutil.Error:
+        return False
+    return True
 
 
 def fed(daemon: psutil.Process) -> list[psutil.Process]:
