@@ -26,6 +26,7 @@ from shapleyprio.service.intake import Intake
 from shapleyprio.service.lease import LeaseHeldError
 from shapleyprio.service.pooling import Pooling
 from shapleyprio.service.push import Stamp, Wanted
+from shapleyprio.service.remembered import KnownValues
 from shapleyprio.service.report import (
     CycleReport,
     Observation,
@@ -114,6 +115,7 @@ class Cycle:
         self._foreign = Foreign()
         self._unknown_accounts: frozenset[str] = frozenset()
         self._next: int | None = None
+        self._managed = KnownValues(self._channel.name)
 
     def run(self, *, dry_run: bool = False) -> CycleReport:
         """Runs one cycle, recorded in the store whether it succeeds or fails.
@@ -132,6 +134,8 @@ class Cycle:
             report = CycleReport(number=view.next_cycle())
         if report.number != self._next:  # what another cycle did is not what we remember
             self._intake.forget()
+        if dry_run or report.number != self._next:
+            self._managed.forget()
         self._next = report.number + 1
         try:
             self._steer(report, dry_run=dry_run)
@@ -208,6 +212,7 @@ class Cycle:
             StoreError: nothing was deleted.
         """
         self._intake.forget()
+        self._managed.forget()
         controller = self._slurm.controller()
         now = controller.time
         queue = self._slurm.pending()
@@ -324,7 +329,7 @@ class Cycle:
         claims = claims_of(self._config.organizations, holders, observation.left_out)
         targets = channel.targets(self._slurm, observation.pending, claims)
         with self._store.reading() as view:
-            managed = view.managed_values(channel.name)
+            managed = self._managed.read(view)
             published = view.published_points()
         given = submission.given_on(channel, published)
         new = submission.first_seen(targets, managed)

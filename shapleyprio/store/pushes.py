@@ -23,13 +23,42 @@ takes as long as to change that many rows."""
 class PushesView(Scope):
     """Reads what was written to Slurm."""
 
-    def managed_values(self, channel: str) -> dict[str, ManagedValue]:
-        """Returns job id or QOS -> what we did to it on the channel."""
-        query = select(managed_value.c.key, managed_value.c.original, managed_value.c.written)
-        rows = self._connection.execute(
-            query.where(self._here(managed_value), managed_value.c.channel == channel)
+    def managed_values(
+        self, channel: str, keys: Collection[str] | None = None
+    ) -> dict[str, ManagedValue]:
+        """Returns job id or QOS -> what we did to it on the channel.
+
+        Args:
+            channel: which.
+            keys: of those that are wanted; None for all.
+        """
+        query = select(
+            managed_value.c.key, managed_value.c.original, managed_value.c.written
+        ).where(self._here(managed_value), managed_value.c.channel == channel)
+        queries = (
+            [query]
+            if keys is None
+            else [
+                query.where(managed_value.c.key.in_(some)) for some in batches(keys, KEYS_AT_ONCE)
+            ]
         )
-        return {key: ManagedValue(original, written) for key, original, written in rows}
+        return {
+            key: ManagedValue(original, written)
+            for each in queries
+            for key, original, written in self._connection.execute(each)
+        }
+
+    def last_push(self) -> int:
+        """Returns the number of the newest push; 0 if there is none. It is never pruned."""
+        query = select(func.max(push.c.number)).where(self._here(push))
+        return self._connection.execute(query).scalar_one() or 0
+
+    def keys_pushed_after(self, channel: str, number: int) -> set[str]:
+        """Returns the keys of pushes on the channel with larger numbers."""
+        query = select(push.c.key).where(
+            self._here(push), push.c.channel == channel, push.c.number > number
+        )
+        return set(self._connection.execute(query).scalars())
 
     def open_pushes(self) -> list[Push]:
         """Returns pushes still planned, oldest first: left behind by a crash."""
@@ -62,7 +91,7 @@ class Pushes(PushesView):
             pushes: to be tried, or what stands there already.
             state: what is known to have become of them.
         """
-        first = self._next_push()
+        first = self.last_push() + 1
         numbers = list(range(first, first + len(pushes)))
         self._insert(
             push,
@@ -118,7 +147,7 @@ class Pushes(PushesView):
         self._insert(managed_value, rows)
 
     def _manage(self, channel: str, pushes: Sequence[NewPush]) -> None:
-        managed = self.managed_values(channel)
+        managed = self.managed_values(channel, {item.key for item in pushes})
         for item in pushes:
             old = managed.get(item.key)
             written = old.written if old is not None and old.original == item.original else ()
@@ -143,10 +172,6 @@ class Pushes(PushesView):
                 self._here(push),
                 push.c.at < before,
                 push.c.state != PushState.PLANNED,
-                push.c.number != self._next_push() - 1,  # or its number would be used again
+                push.c.number != self.last_push(),  # or its number would be used again
             )
         ).rowcount
-
-    def _next_push(self) -> int:
-        query = select(func.max(push.c.number)).where(self._here(push))
-        return (self._connection.execute(query).scalar_one() or 0) + 1

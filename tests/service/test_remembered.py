@@ -9,10 +9,10 @@ import pytest
 from shapleyprio.fairness.tenure import Tenure
 from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.service.lease import Lease
-from shapleyprio.service.remembered import KnownRuns
+from shapleyprio.service.remembered import KnownRuns, KnownValues
 from shapleyprio.store import CorrectionRow, Store
 from tests.fairness.examples import job_record
-from tests.store.examples import placed_run
+from tests.store.examples import new_push, placed_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -109,3 +109,29 @@ def test_an_unfinished_run_counts_once_for_its_organization(rows: ClusterStore) 
         assert runs.running(transaction) == {"chemistry": 1}
         assert runs.unfinished(transaction) == {placed_run(4)[0].key}
         assert runs.running(transaction) == KnownRuns().running(transaction)
+
+
+def test_values_that_were_pushed_since_are_read_anew(rows: ClusterStore) -> None:
+    values = KnownValues("nice")
+
+    def push(job: int, new: int, channel: str = "nice") -> None:
+        with rows.transaction() as transaction:
+            transaction.plan_pushes([new_push(str(job), new, channel=channel)])
+
+    def agrees() -> None:
+        with rows.reading() as view:
+            assert values.read(view) == view.managed_values("nice")
+
+    for job in range(3):
+        push(job, -5)
+    agrees()
+    push(1, -7)
+    push(4, -9, "site_factor")
+    push(9, -1)
+    agrees()
+    with rows.transaction() as transaction:
+        transaction.prune_managed_values("nice", {"9"})
+    values.forget()
+    agrees()
+    another_daemon(rows)
+    agrees()
