@@ -79,6 +79,7 @@ class ReplayParameters:
         wide, backfill: what becomes of jobs of several processors.
         placement: which free processors a job gets.
         horizon: age in seconds from which a part gains no more worth.
+        respect_partitions: whether jobs only get processors of their partitions' nodes.
         cores: to compute on.
         json_file, schedule_file, report: what to write.
     """
@@ -93,6 +94,7 @@ class ReplayParameters:
     backfill: Backfill
     placement: Placement
     horizon: int | None
+    respect_partitions: bool
     cores: int
     json_file: Path | None
     schedule_file: Path | None

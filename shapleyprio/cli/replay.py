@@ -71,6 +71,11 @@ from shapleyprio.replay.policies import (
     help="Age from which a part of work gains no more worth, as fairness.horizon of the daemon.  "
     "[default: none]",
 )
+@click.option(
+    "--respect-partitions",
+    is_flag=True,
+    help="Give jobs processors of their partitions' nodes only, where the log names both.",
+)
 @scheduling_options
 @json_option
 @output_option("--schedule", "schedule_file", help="Write every start there as CSV.")

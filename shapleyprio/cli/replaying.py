@@ -49,6 +49,7 @@ def replay(parameters: ReplayParameters) -> None:
             backfill=parameters.backfill,
             placement=parameters.placement,
             horizon=parameters.horizon,
+            respect_partitions=parameters.respect_partitions,
         )
         workload, results = replayed(parameters, log, workload, bar)
         earlier = None
@@ -152,7 +153,17 @@ def render(console: Console, log: Log, workload: Workload, results: Sequence[Res
     if reasons := workload.left_out_in_words:
         console.print()
         console.print(f"left out: {reasons}", markup=False, soft_wrap=True)
-    if confined := confined_share(log, workload):
+    if workload.bays is not None:
+        console.print()
+        partitions, bays = (
+            len(workload.bays.named),
+            len(workload.bays.owned),
+        )
+        console.print(
+            f"the jobs of {partitions} partitions were kept to their nodes, in {bays} bays",
+            soft_wrap=True,
+        )
+    elif confined := confined_share(log, workload):
         console.print()
         console.print(
             f"{percent(confined, digits=0)} of the work was in partitions that have some of the"

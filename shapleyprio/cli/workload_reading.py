@@ -23,6 +23,7 @@ from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.files import files_of
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.organizations import consortium_by
+from shapleyprio.replay.partitions import kept_to_partitions
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.sacct import XDMOD_FIELDS
 from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
@@ -38,6 +39,7 @@ def workload_for(
     backfill: Backfill = DEFAULT_BACKFILL,
     placement: Placement = DEFAULT_PLACEMENT,
     horizon: int | None = None,
+    respect_partitions: bool = False,
 ) -> tuple[Log, Workload]:
     """Reads the log and takes the workload out of it.
 
@@ -48,6 +50,7 @@ def workload_for(
         backfill: what may pass a rigid job that does not fit.
         placement: which free processors a job gets.
         horizon: age in seconds from which a part gains no more worth; None for never.
+        respect_partitions: whether jobs only get processors of their partitions' nodes.
 
     Raises:
         ReplayError, ConfigError: it cannot be had.
@@ -65,6 +68,8 @@ def workload_for(
         placement=placement,
         horizon=horizon,
     )
+    if respect_partitions:
+        workload = kept_to_partitions(log, consortium, workload)
     return log, workload
 
 
@@ -85,16 +90,18 @@ def workload_before(
     start = window.start - window.length
     if start < int(log.release.min()):
         return None
+    consortium = consortium_for(parameters, log)
     try:
-        return workload_of(
+        before = workload_of(
             log,
-            consortium_for(parameters, log),
+            consortium,
             window=Window(start=start, length=window.length),
             wide=workload.wide,
             backfill=workload.backfill,
             placement=workload.placement,
             horizon=workload.horizon,
         )
+        return before if workload.bays is None else kept_to_partitions(log, consortium, before)
     except WorkloadError:
         return None
 

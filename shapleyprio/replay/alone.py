@@ -30,12 +30,14 @@ def workload_alone(workload: Workload, members: Sequence[int]) -> Workload | Non
     taken = np.flatnonzero(np.isin(workload.organization, members) & (widest <= owned.sum()))
     if len(taken) == 0 or not owned.any():
         return None
+    own = jobs_of(workload, taken)
     return replace(
-        jobs_of(workload, taken),
+        own,
         organizations=tuple(workload.organizations[u] for u in members),
         owned=owned,
         organization=np.searchsorted(members, workload.organization[taken]).astype(np.int32),
         placed=None,
+        bays=None if own.bays is None else own.bays.of_members(members),
     )
 
 

@@ -85,6 +85,11 @@ def ref_for(
 
 
 def _refuse_what_never_ends(workload: Workload, copies: int) -> None:
+    if workload.bays is not None:
+        raise UtilityError(
+            "ref for an arbitrary utility lets all jobs run anywhere; leave --respect-partitions "
+            "out"
+        )
     if workload.wide == "rigid":
         raise UtilityError(
             "ref for an arbitrary utility needs sequential jobs", Remedy.SEQUENTIAL_JOBS

@@ -8,6 +8,7 @@ from math import factorial, isqrt
 from shapleyprio.errors import Remedy
 from shapleyprio.replay.dealing import MOST_ORGANIZATIONS
 from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.kernel.bay_state import numbers_of
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
 from shapleyprio.replay.kernel.state import NEVER, Block
 from shapleyprio.replay.workload import Workload
@@ -21,6 +22,12 @@ LONG_WINDOW = 2**31
 MOST_REF_ORGANIZATIONS = 18
 MOST_RAND_ORGANIZATIONS = 62
 """Coalitions that are sampled are sets of bits in one signed 64-bit number."""
+
+MOST_JOBS_CONFINED = 2**26 - 1
+"""So many fit beside a place in what a running job is packed into."""
+
+MOST_NUMBERS_CONFINED = 2**29
+"""Most numbers that all coalitions of ref take together: 4 GiB."""
 
 MOST_PIECES = 2**31 - 1
 """Jobs, or copies of jobs where wide ones are started piece by piece."""
@@ -62,6 +69,12 @@ def check_range(workload: Workload) -> bool:
             f"{MOST_PIECES} at most",
             Remedy.SHORTER_WINDOW,
         )
+    if workload.bays is not None and len(workload.job) > MOST_JOBS_CONFINED:
+        raise PolicyError(
+            f"{len(workload.job)} jobs; a replay that respects partitions takes "
+            f"{MOST_JOBS_CONFINED} at most",
+            Remedy.SHORTER_WINDOW,
+        )
     longest = int(workload.processing_time.max(initial=0))
     if length > LONGEST or length + longest >= NEVER:
         raise PolicyError(
@@ -98,6 +111,12 @@ def ref_block(workload: Workload) -> Block:
             f"ref keeps a schedule for each of 2^k coalitions, and k = {k} is more than "
             f"{MOST_REF_ORGANIZATIONS}",
             Remedy.SAMPLE,
+        )
+    if workload.bays is not None and numbers_of(workload.bays) << k > MOST_NUMBERS_CONFINED:
+        raise PolicyError(
+            f"ref of {k} organizations with {len(workload.bays.partitions)} partitions and "
+            f"{len(workload.bays.owned)} bays would take more than 4 GiB; take rand, or leave "
+            "--respect-partitions out"
         )
     weight = factorial(k - 1) * sum((Fraction(1, size) for size in range(1, k)), Fraction(1))
     wanted = max(2**20 >> k, 128)

@@ -12,6 +12,7 @@ from shapleyprio.config import Config, Organization, load_config
 from shapleyprio.config.membership import node_owners
 from shapleyprio.errors import Remedy
 from shapleyprio.fairness.split import split
+from shapleyprio.replay.bays import Nodes
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
 from shapleyprio.replay.workload import Consortium, parts_of
@@ -88,20 +89,33 @@ def consortium_of(
     organization = _organization_of_jobs(log, organizations)
     if "organization" not in log.labels:
         organization[_left_out(log, left_out or {})] = UNKNOWN
-    placed, in_use = None, None
+    placed, in_use, nodes = None, None, None
     if log.placed is not None:
         placed = _merged(log.placed, _recoding(log.placed.owners.names, names), names)
         seen = most_in_use(log, placed).tolist()
         known = [log.owned.get(name, most) for name, most in zip(names, seen, strict=True)]
         in_use = np.array(known, dtype=np.int64)
     elif _knows(log, "nodes") and (log.start != UNKNOWN).any():
-        placed, in_use = _by_nodes(log, organizations)
+        placed, in_use, nodes = _by_nodes(log, organizations)
     return Consortium(
         organizations=names,
         owned=_owned(log, organizations, in_use),
         organization=organization,
         placed=placed,
+        nodes=nodes,
     )
+
+
+def nodes_of(log: Log) -> Nodes:
+    """Returns the nodes of a log, as nobody's.
+
+    Raises:
+        LogError: a list of nodes cannot be read.
+    """
+    spread, which = _spread(log)
+    names = spread.owners.names
+    processors = most_in_use(log, parts_of(spread, which))
+    return Nodes(names=names, owner=np.full(len(names), UNKNOWN, np.int32), processors=processors)
 
 
 def most_in_use(log: Log, held: RecordedProcessors) -> NDArray[np.int64]:
@@ -225,15 +239,17 @@ def _merged(
 
 def _by_nodes(
     log: Log, organizations: Sequence[Organization]
-) -> tuple[RecordedProcessors, NDArray[np.int64]]:
-    """Returns whose processors every job got, and how many each organization's nodes have."""
+) -> tuple[RecordedProcessors, NDArray[np.int64], Nodes]:
+    """Returns whose processors every job got, how many each organization has, and the nodes."""
     spread, which = _spread(log)
     nodes, names = spread.owners.names, tuple(organization.name for organization in organizations)
     owners, _ = node_owners(organizations, nodes, nodes_of_partitions(log))
     owner_of = _recoding([owners[node] for node in nodes], names)
     owned = np.zeros(len(names) + 1, dtype=np.int64)
-    np.add.at(owned, owner_of[:-1], most_in_use(log, parts_of(spread, which)))
-    return parts_of(_merged(spread, owner_of, names), which), owned[:-1]
+    processors = most_in_use(log, parts_of(spread, which))
+    np.add.at(owned, owner_of[:-1], processors)
+    found = Nodes(names=nodes, owner=owner_of[:-1], processors=processors)
+    return parts_of(_merged(spread, owner_of, names), which), owned[:-1], found
 
 
 def _spread(log: Log) -> tuple[RecordedProcessors, NDArray[np.int64]]:

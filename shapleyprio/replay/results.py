@@ -91,6 +91,7 @@ def as_json(log: Log, workload: Workload, results: Sequence[Result]) -> dict[str
         "horizon": workload.horizon,
         "left_out": dict(workload.left_out),
         "confined": confined_share(log, workload),
+        "partitions": None if workload.bays is None else workload.bays.named,
         "policies": [_policy_as_json(workload, result) for result in results],
     }
 

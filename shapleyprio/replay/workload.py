@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.errors import Remedy
+from shapleyprio.replay.bays import Bays, Nodes
 from shapleyprio.replay.choices import (
     DEFAULT_BACKFILL,
     DEFAULT_PLACEMENT,
@@ -32,12 +33,14 @@ class Consortium:
         organization: int32[jobs of the log], index of the job's organization; UNKNOWN if nobody's.
         placed: whose processors each job of the log really got, with owners named as in
             organizations; None where the log does not say.
+        nodes: whose they are; None where the log does not name them, or they do not matter.
     """
 
     organizations: tuple[str, ...]
     owned: NDArray[np.int64]
     organization: NDArray[np.int32]
     placed: RecordedProcessors | None = None
+    nodes: Nodes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,7 @@ class Workload:
         left_out: reason -> how many jobs of the log are missing because of it.
         horizon: age in seconds from which a part gains no more worth; None for never.
         history: what predictions of processing times may rely on; None where nothing is.
+        bays: which processors each job may have; None if all.
     """
 
     organizations: tuple[str, ...]
@@ -113,6 +117,7 @@ class Workload:
     left_out: Mapping[str, int] = field(default_factory=dict)
     horizon: int | None = None
     history: UserHistory | None = None
+    bays: Bays | None = None
 
     @property
     def system_processors(self) -> int:
@@ -231,7 +236,7 @@ def workload_of(
 
 def jobs_of(workload: Workload, jobs: NDArray[np.int64]) -> Workload:
     """Returns some jobs of a workload, by indices, in that order; any index may come often."""
-    placed, history = workload.placed, workload.history
+    placed, history, bays = workload.placed, workload.history, workload.bays
     return replace(
         workload,
         job=workload.job[jobs],
@@ -244,6 +249,7 @@ def jobs_of(workload: Workload, jobs: NDArray[np.int64]) -> Workload:
         position=workload.position[jobs],
         placed=None if placed is None else parts_of(placed, jobs),
         history=None if history is None else replace(history, user=history.user[jobs]),
+        bays=None if bays is None else bays.of_jobs(jobs),
     )
 
 

@@ -144,6 +144,7 @@ def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
         "processors": whole(workload.system_processors),
         "organizations": ", ".join(organizations),
         **({} if workload.horizon is None else {"horizon": duration(workload.horizon)}),
+        **({} if workload.bays is None else {"nodes of a job": "those of its partition"}),
         "processors of a job": workload.placement,
         "jobs of several processors": rigid if workload.wide == "rigid" else "expanded to copies",
     }

@@ -194,6 +194,35 @@ def test_parts_may_stop_gaining_worth_at_an_age() -> None:
     fails("'soon' is no duration; write for instance 12h or 30d", *DEAL, "--horizon", "soon")
 
 
+def test_jobs_may_be_kept_to_their_partitions() -> None:
+    """Two jobs want the node of one partition, while that of the other one is idle."""
+    fields = "JobIDRaw|User|Partition|Submit|Start|End|AllocCPUS|State|NodeList"
+    jobs = [("1", "a", "gpu", 0, 0, 9, "n1"), ("2", "b", "gpu", 0, 9, 18, "n1")]
+    jobs.append(("3", "b", "cpu", 0, 0, 5, "n2"))
+    rows = [
+        (number, user, partition, *(f"2025-01-01T00:00:{s:02}" for s in times), "1", "COMPLETED", n)
+        for number, user, partition, *times, n in jobs
+    ]
+    Path("log.sacct").write_text("\n".join((fields, *("|".join(row) for row in rows))) + "\n")
+    deal = ("--deal-users", "2", "--processors", "2", "--policy", "fcfs", "--window", "0:20")
+    log = OfflineCommand("replay", "log.sacct")
+
+    def starts(*options: str) -> dict[str, str]:
+        log.succeeds(*deal, "--schedule", "s.csv", *options)
+        with Path("s.csv").open() as rows:
+            return {row["job"]: row["start"] for row in csv.DictReader(rows)}
+
+    assert starts() == {"1": "0", "2": "0", "3": "9"}
+    assert starts("--respect-partitions") == {"1": "0", "2": "9", "3": "0"}
+    without, within = log.answer(*deal), log.answer(*deal, "--respect-partitions")
+    assert (without["partitions"], within["partitions"]) == (None, {"cpu": 1, "gpu": 1})
+    assert "all jobs may run anywhere" in log.succeeds(*deal).stdout
+    line = "the jobs of 2 partitions were kept to their nodes, in 2 bays"
+    assert line in log.succeeds(*deal, "--respect-partitions").stdout
+    write_log()
+    fails("does not name the nodes and partitions", *DEAL, "--respect-partitions")
+
+
 def test_a_policy_named_twice_runs_once() -> None:
     write_log()
     output = answer(*DEAL, "--policy", "fcfs", "--policy", "ref", "--policy", "fcfs")

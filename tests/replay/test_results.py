@@ -91,6 +91,7 @@ def test_everything_is_shown_in_this_order() -> None:
             "horizon": None,
             "left_out": {"too_wide": 7},
             "confined": 0.0,
+            "partitions": None,
             "policies": [
                 {
                     "policy": "ref",

@@ -11,17 +11,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
+from shapleyprio.replay.kernel.bay_state import ConfinedWorld
 from shapleyprio.replay.kernel.choice import (
     BY_COPY,
     BY_KEYS,
-    BY_UTILITIES,
     FICKLE,
-    first_of_all,
-    is_candidate,
-    least_key,
 )
 from shapleyprio.replay.kernel.codes import RANKED
 from shapleyprio.replay.kernel.horizon import note_end, note_start
+from shapleyprio.replay.kernel.in_bays import advance_confined
+from shapleyprio.replay.kernel.moment import (
+    add_released,
+    count_changes,
+    next_release,
+    next_served,
+    put_to_work,
+)
+from shapleyprio.replay.kernel.placing import give
 from shapleyprio.replay.kernel.rigid import consider
 from shapleyprio.replay.kernel.running import (
     COUNT_BITS,
@@ -30,36 +36,37 @@ from shapleyprio.replay.kernel.running import (
     OWNER_BITS,
     packed,
     pop,
-    push,
 )
 from shapleyprio.replay.kernel.state import (
-    AS_RECORDED,
     NEVER,
-    RANDOM,
     Coalitions,
     Jobs,
-    Keys,
     Record,
     World,
     pieces_of,
 )
-from shapleyprio.replay.kernel.values import note_change, saturate
-from shapleyprio.replay.kernel.wide import add_released_wide, is_wide
-from shapleyprio.replay.kernel.wide_choice import least_key_wide, most_disadvantaged
-from shapleyprio.replay.kernel.worth import add, draw
+from shapleyprio.replay.kernel.values import saturate
+from shapleyprio.replay.kernel.worth import add
 
 
-def run(policy: int, world: World, length: int) -> Iterator[int]:
+def run(policy: int, world: World | ConfinedWorld, length: int) -> Iterator[int]:
     """Brings the first coalition to the end of the window.
 
     Yields:
         0 when everything is compiled, then the second that was reached, now and then.
     """
-    advance(policy, world, 0, 0)
+    advance_first(policy, world, 0)
     yield 0
     for until in pieces_of(length):
-        advance(policy, world, 0, until)
+        advance_first(policy, world, until)
         yield until
+
+
+def advance_first(policy: int, world: World | ConfinedWorld, until: int) -> bool:
+    """Brings the first coalition to the last moment before `until`, as `advance` does."""
+    if isinstance(world, ConfinedWorld):
+        return advance_confined(policy, world, 0, until)
+    return advance(policy, world, 0, until)
 
 
 @inlined
@@ -86,8 +93,8 @@ def advance(
             if not _decide(policy, world, c):
                 return False
             state.undecided[c] = 0
-            _count(state, world.keys, c)
-        t = min(state.next_end[c], _next_release(jobs, state, c))
+            count_changes(state, world.keys, c)
+        t = min(state.next_end[c], next_release(jobs, state, c))
         saturate(state, world.keys, c, min(t, until - 1))
         if t >= until:
             return True
@@ -95,16 +102,6 @@ def advance(
         _end(jobs, state, world.record, c, t)
         _arrive(jobs, state, c, t)
         state.undecided[c] = 1
-
-
-@inlined
-def _next_release(jobs: Jobs, state: Coalitions, c: int) -> int:
-    """Returns when the next job of a member is released."""
-    place = state.arrived[c]
-    while place < len(jobs.arrival) and not state.takes_part[c, jobs.arrival_of[place]]:
-        place += 1
-    state.arrived[c] = place
-    return jobs.arrival[place] if place < len(jobs.arrival) else NEVER
 
 
 @inlined
@@ -145,30 +142,7 @@ def _end(jobs: Jobs, state: Coalitions, record: Record, c: int, t: int) -> None:
             owner = (what >> COUNT_BITS) & LARGEST_OWNER
             record.free_of[owner] += count
             add(record.contribution[owner], t, -count)
-            _add_released(record, u, owner, t, -count * jobs.release[job])
-
-
-@inlined
-def _add_released(record: Record, u: int, owner: int, t: int, weight: int) -> None:
-    if record.released.shape[2] == 3:
-        add_released_wide(record.released[0, u], t, weight)
-        add_released_wide(record.released[1, owner], t, weight)
-        return
-    record.released[0, u, 0] += weight
-    record.released[0, u, 1] += weight * t
-    record.released[1, owner, 0] += weight
-    record.released[1, owner, 1] += weight * t
-
-
-@inlined
-def _count(state: Coalitions, keys: Keys, c: int) -> None:
-    """Notes how many more processors work after this moment than before, if any."""
-    t = state.now[c]
-    processors = state.processors[c] - state.free[c] - state.total[c, 0]
-    if processors == 0:
-        return
-    note_change(state, keys, c, t, processors)
-    add(state.total[c], t, processors)
+            add_released(record, u, owner, t, -count * jobs.release[job])
 
 
 @inlined
@@ -191,7 +165,7 @@ def _decide(  # noqa: C901  # the whole rule of a moment, in its order
     u = -1
     while state.free[c] > 0 and waiting > 0:
         if u < 0:
-            u = _next(policy, world, c, t, contended)
+            u = next_served(policy, world, c, t, contended)
         width, may_start = state.rest[c, u], True
         if jobs.rigid[0] != 0:
             may_start, reserved_until, spare = consider(
@@ -214,36 +188,6 @@ def _decide(  # noqa: C901  # the whole rule of a moment, in its order
 
 
 @inlined
-def _next(
-    policy: int,
-    world: World,
-    c: int,
-    t: int,
-    contended: bool,
-) -> int:
-    """Returns who is served next. Where all can start at once, Ref and Rand take anybody."""
-    wide = is_wide(world.state)
-    if policy not in BY_KEYS:
-        if wide and policy in BY_UTILITIES:
-            return most_disadvantaged(policy, world.state, world.record, c, t)
-        return first_of_all(policy, world, c, t)
-    if not contended:
-        return _first_of(world.state, c, t)
-    world.keys.begin[1] = 2
-    if wide:
-        return least_key_wide(world.state, world.keys, c, t)
-    return least_key(world.state, world.keys, c, t)
-
-
-@inlined
-def _first_of(state: Coalitions, c: int, t: int) -> int:
-    u = 0
-    while not is_candidate(state, c, t, u):
-        u += 1
-    return u
-
-
-@inlined
 def _open_head(jobs: Jobs, state: Coalitions, c: int, u: int) -> None:
     """Goes on to the first job of u that waits."""
     job = state.head[c, u]
@@ -262,7 +206,7 @@ def _start(world: World, c: int, u: int, t: int, processors: int) -> None:
     if record.coalition[0] == c:
         _start_recorded(world, c, job, t, processors)
     else:
-        _run(state, c, t + jobs.processing_time[job], packed(job, 0, processors))
+        put_to_work(state, c, t + jobs.processing_time[job], packed(job, 0, processors))
     state.free[c] -= processors
     state.demand[c] -= processors
     state.demand_of[c, u] -= processors
@@ -278,88 +222,23 @@ def _start(world: World, c: int, u: int, t: int, processors: int) -> None:
     note_start(state, record, c, t, u, processors)
 
 
-@inlined
-def _run(state: Coalitions, c: int, end: int, what: int) -> None:
-    push(state.ends, state.heap[c], state.running[c], end, what)
-    state.running[c] += 1
-    state.next_end[c] = state.ends[state.heap[c], 0]
-
-
 @kernel
 def _start_recorded(world: World, c: int, job: int, t: int, processors: int) -> None:
     """Gives free processors to a job, and writes down whose they are."""
     jobs, state, record = world.jobs, world.state, world.record
     u = jobs.organization[job]
-    if record.placing[0] == RANDOM:
-        _give_random(record, state.free[c], processors)
-    else:
-        record.given[:] = 0
-        left = processors
-        if record.placing[0] == AS_RECORDED:
-            left -= _give_recorded(record, job, processors)
-        _give_least_loaded(record, left)
+    give(record, record.free_of, record.given, job, state.free[c], processors)
     for owner in range(len(record.owned)):
         count = record.given[owner]
         if count == 0:
             continue
-        _run(state, c, t + jobs.processing_time[job], packed(job, owner, count))
+        put_to_work(state, c, t + jobs.processing_time[job], packed(job, owner, count))
         record.free_of[owner] -= count
         add(record.contribution[owner], t, count)
-        _add_released(record, u, owner, t, count * jobs.release[job])
+        add_released(record, u, owner, t, count * jobs.release[job])
         entry = record.size[0]
         record.size[0] = entry + 1
         record.job[entry] = job
         record.start[entry] = t
         record.owner[entry] = owner
         record.copies[entry] = count
-
-
-@inlined
-def _give_random(record: Record, free: int, wanted: int) -> None:
-    """Draws among the free processors, each as likely as any other."""
-    left = wanted
-    for owner in range(len(record.owned)):
-        count = _share_of(record, free, left, record.free_of[owner]) if left > 0 else 0
-        free -= record.free_of[owner]
-        left -= count
-        record.given[owner] = count
-
-
-@inlined
-def _give_recorded(record: Record, job: int, wanted: int) -> int:
-    """Takes what is free of the processors that the job really got; returns how many these are."""
-    taken = 0
-    for part in range(record.first_part[job], record.first_part[job + 1]):
-        owner = record.part_owner[part]
-        if owner >= 0:
-            count = min(record.part_processors[part], record.free_of[owner] - record.given[owner])
-            count = min(count, wanted - taken)
-            record.given[owner] += count
-            taken += count
-    return taken
-
-
-@inlined
-def _give_least_loaded(record: Record, wanted: int) -> None:
-    """Takes one more processor after the other of whoever has the most free."""
-    for _ in range(wanted):
-        most = 0
-        for owner in range(1, len(record.owned)):
-            free = record.free_of[owner] - record.given[owner]
-            if free > record.free_of[most] - record.given[most]:
-                most = owner
-        record.given[most] += 1
-
-
-@inlined
-def _share_of(record: Record, free: int, wanted: int, owned: int) -> int:
-    """Draws `wanted` of `free` without putting back, and counts hits of the `owned` ones."""
-    if wanted == free:
-        return owned
-    hits = 0
-    for drawn in range(wanted):
-        if owned - hits == 0:
-            break
-        if draw(record.random, free - drawn) < owned - hits:
-            hits += 1
-    return hits

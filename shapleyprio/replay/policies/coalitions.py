@@ -10,7 +10,8 @@ import numpy as np
 
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.kernel import lattice, pipeline, sampling
+from shapleyprio.replay.kernel import coalitions_in_bays, lattice, pipeline, sampling
+from shapleyprio.replay.kernel.bay_state import confined
 from shapleyprio.replay.kernel.state import (
     Ints,
     World,
@@ -41,7 +42,12 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
     record = record_of(workload, jobs, 2**k - 1, options.seed, wide=block.wide)
     # the threads of a pipeline cannot make more room for the past
     pipelined = k >= pipeline.FEWEST_ORGANIZATIONS and workload.saturation is None
-    if options.cores > 1 and pipelined:
+    if workload.bays is not None:
+        world = World(jobs, state, lattice.lattice_keys(k, block), record)
+        steps = coalitions_in_bays.run_coalitions(
+            confined(world, workload.bays), np.zeros((0, k), dtype=np.int64), length
+        )
+    elif options.cores > 1 and pipelined:
         steps = pipeline.on_many_cores(jobs, state, record, block, length, options.cores)
     else:
         steps = lattice.on_one_core(jobs, state, record, block, length)
@@ -71,9 +77,12 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
     state = coalitions_in(workload, jobs, coalitions, block)
     record = record_of(workload, jobs, len(members), options.seed, wide=block.wide)
     keys = sampling.sampled_keys(len(members), len(workload.organizations), count, block)
-    seconds = timed(
-        sampling.run(World(jobs, state, keys, record), weights, length), options.progress
-    )
+    world = World(jobs, state, keys, record)
+    if workload.bays is not None:
+        steps = coalitions_in_bays.run_coalitions(confined(world, workload.bays), weights, length)
+    else:
+        steps = sampling.run(world, weights, length)
+    seconds = timed(steps, options.progress)
     values = values_at(state, length)[:-1]
     contribution = tuple(
         Fraction(sum(v * w for v, w in zip(values.tolist(), column, strict=True)), count)

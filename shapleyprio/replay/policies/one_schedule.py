@@ -9,6 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from shapleyprio.replay.kernel import engine
+from shapleyprio.replay.kernel.bay_state import ConfinedWorld, confined
 from shapleyprio.replay.kernel.state import (
     Coalitions,
     Keys,
@@ -42,7 +43,8 @@ def compiled_decisions(workload: Workload, policy: str, code: int, options: RunO
     # the choices with two limbs know of horizons, the others are faster for not doing so
     wide = check_range(workload) or workload.saturation is not None
     world = one_world(workload, no_keys(), options.seed, wide=wide)
-    seconds = timed(engine.run(code, world, workload.window.length), options.progress)
+    steps = engine.run(code, confined_to(workload, world), workload.window.length)
+    seconds = timed(steps, options.progress)
     return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)
 
 
@@ -52,6 +54,11 @@ def one_world(workload: Workload, keys: Keys, seed: int, *, wide: bool) -> World
     everybody = np.ones((1, len(workload.owned)), np.bool_)
     state = coalitions_of(jobs, workload.owned, everybody, wide=wide, horizon=workload.saturation)
     return World(jobs, state, keys, record_of(workload, jobs, 0, seed, wide=wide))
+
+
+def confined_to(workload: Workload, world: World) -> World | ConfinedWorld:
+    """Keeps a world in which nothing has happened yet to the workload's bays, if it has any."""
+    return world if workload.bays is None else confined(world, workload.bays)
 
 
 def timed(steps: Iterator[int], progress: ProgressCallback) -> float:

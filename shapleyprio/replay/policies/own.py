@@ -18,7 +18,7 @@ from shapleyprio.replay.kernel.state import Block, World, keys_of, pieces_of
 from shapleyprio.replay.kernel.values import exact_moments, exact_worths
 from shapleyprio.replay.limits import check_range
 from shapleyprio.replay.loading import complaint
-from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
+from shapleyprio.replay.policies.one_schedule import confined_to, one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
@@ -103,27 +103,26 @@ def own_decisions(
     def ranks(state: ScheduleState) -> list[int]:
         return _ranks(policy, function, state)
 
-    steps = _steps(workload.organizations, world, workload.window.length, ranks)
+    steps = _steps(workload, world, ranks)
     seconds = timed(steps, options.progress)
     return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)
 
 
 def _steps(
-    names: tuple[str, ...],
+    workload: Workload,
     world: World,
-    length: int,
     ranks: Callable[[ScheduleState], list[int]],
 ) -> Iterator[int]:
     """Brings the schedule to the window's end; yields as `engine.run`."""
-    keys = world.keys
-    engine.advance(RANKED, world, 0, 0)
+    keys, advanced = world.keys, confined_to(workload, world)
+    engine.advance_first(RANKED, advanced, 0)
     yield 0
-    for until in pieces_of(length):
-        while not engine.advance(RANKED, world, 0, until):  # it stopped at a moment of choice
+    for until in pieces_of(workload.window.length):
+        while not engine.advance_first(RANKED, advanced, until):  # it stopped to choose
             t = int(world.state.now[0])
-            keys.rows[:, 0] = ranks(_state(names, world, t))
+            keys.rows[:, 0] = ranks(_state(workload.organizations, world, t))
             keys.begin[:] = t, 1
-            engine.advance(RANKED, world, 0, t + 1)
+            engine.advance_first(RANKED, advanced, t + 1)
             keys.begin[1] = 0
         yield until
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from shapleyprio.replay.kernel.state import keys_of
 from shapleyprio.replay.limits import estimated_block
-from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
+from shapleyprio.replay.policies.one_schedule import confined_to, one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.shapley import live as kernel
@@ -60,7 +60,12 @@ def _schedule(
     knowledge = Knowledge(workload, predictor)
     if predictor is not None:
         world = world._replace(jobs=world.jobs._replace(estimate=knowledge.estimate))
-    steps = kernel.run(world, game=knowledge.game, contributions=estimator.estimate, length=length)
+    steps = kernel.run(
+        confined_to(workload, world),
+        game=knowledge.game,
+        contributions=estimator.estimate,
+        length=length,
+    )
     took = timed(steps, options.progress)
     return replace(
         schedule_of(workload, policy, options.seed, world.state, world.record, took),

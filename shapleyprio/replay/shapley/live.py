@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from shapleyprio.replay.kernel.bay_state import ConfinedWorld
 from shapleyprio.replay.kernel.codes import KEYED
-from shapleyprio.replay.kernel.engine import advance
+from shapleyprio.replay.kernel.engine import advance_first
 from shapleyprio.replay.kernel.state import Keys, Record, World, pieces_of
 from shapleyprio.replay.shapley.estimate import Estimate
 from shapleyprio.replay.shapley.game import Game
 
 
 def run(
-    world: World,
+    world: World | ConfinedWorld,
     *,
     game: Callable[[Record, int], Game],
     contributions: Callable[[Game], Estimate],
@@ -34,8 +35,9 @@ def run(
     Yields:
         0 when everything is compiled, then the second that was reached, now and then.
     """
-    keys = world.keys
-    advance(KEYED, world, 0, 0)
+    everything = world.world if isinstance(world, ConfinedWorld) else world
+    keys, state, record = everything.keys, everything.state, everything.record
+    advance_first(KEYED, world, 0)
     yield 0
     reached = valid_until = 0
     for until in pieces_of(length):
@@ -43,16 +45,16 @@ def run(
             if reached < valid_until:
                 keys.begin[1] = 1
                 reached = min(until, valid_until)
-                advance(KEYED, world, 0, reached)
+                advance_first(KEYED, world, reached)
                 continue
             keys.begin[1] = 0
-            if advance(KEYED, world, 0, until):
+            if advance_first(KEYED, world, until):
                 reached = until
             else:
-                reached = int(world.state.now[0])
+                reached = int(state.now[0])
                 keys.begin[0] = reached
                 valid_until = reached + keys.rows.shape[1]
-                _write(keys, contributions(game(world.record, reached)))
+                _write(keys, contributions(game(record, reached)))
         yield until
 
 

@@ -1,0 +1,90 @@
+"""Pieces of a moment in a coalition's life that do not depend on which processors a job may get."""
+
+from __future__ import annotations
+
+from shapleyprio.replay.compiled import inlined
+from shapleyprio.replay.kernel.choice import (
+    BY_KEYS,
+    BY_UTILITIES,
+    first_of_all,
+    is_candidate,
+    least_key,
+)
+from shapleyprio.replay.kernel.running import push
+from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs, Keys, Record, World
+from shapleyprio.replay.kernel.values import note_change
+from shapleyprio.replay.kernel.wide import add_released_wide, is_wide
+from shapleyprio.replay.kernel.wide_choice import least_key_wide, most_disadvantaged
+from shapleyprio.replay.kernel.worth import add
+
+
+@inlined
+def next_release(jobs: Jobs, state: Coalitions, c: int) -> int:
+    """Returns when the next job of a member is released."""
+    place = state.arrived[c]
+    while place < len(jobs.arrival) and not state.takes_part[c, jobs.arrival_of[place]]:
+        place += 1
+    state.arrived[c] = place
+    return jobs.arrival[place] if place < len(jobs.arrival) else NEVER
+
+
+@inlined
+def add_released(record: Record, u: int, owner: int, t: int, weight: int) -> None:
+    """Adds processors that start, or stop, working on a job, times its release."""
+    if record.released.shape[2] == 3:
+        add_released_wide(record.released[0, u], t, weight)
+        add_released_wide(record.released[1, owner], t, weight)
+        return
+    record.released[0, u, 0] += weight
+    record.released[0, u, 1] += weight * t
+    record.released[1, owner, 0] += weight
+    record.released[1, owner, 1] += weight * t
+
+
+@inlined
+def count_changes(state: Coalitions, keys: Keys, c: int) -> None:
+    """Notes how many more processors work after this moment than before, if any."""
+    t = state.now[c]
+    processors = state.processors[c] - state.free[c] - state.total[c, 0]
+    if processors == 0:
+        return
+    note_change(state, keys, c, t, processors)
+    add(state.total[c], t, processors)
+
+
+@inlined
+def next_served(
+    policy: int,
+    world: World,
+    c: int,
+    t: int,
+    contended: bool,
+) -> int:
+    """Returns who is served next. Where all can start at once, Ref and Rand take anybody."""
+    wide = is_wide(world.state)
+    if policy not in BY_KEYS:
+        if wide and policy in BY_UTILITIES:
+            return most_disadvantaged(policy, world.state, world.record, c, t)
+        return first_of_all(policy, world, c, t)
+    if not contended:
+        return _first_of(world.state, c, t)
+    world.keys.begin[1] = 2
+    if wide:
+        return least_key_wide(world.state, world.keys, c, t)
+    return least_key(world.state, world.keys, c, t)
+
+
+@inlined
+def _first_of(state: Coalitions, c: int, t: int) -> int:
+    u = 0
+    while not is_candidate(state, c, t, u):
+        u += 1
+    return u
+
+
+@inlined
+def put_to_work(state: Coalitions, c: int, end: int, what: int) -> None:
+    """Puts what starts now among what runs, until its end."""
+    push(state.ends, state.heap[c], state.running[c], end, what)
+    state.running[c] += 1
+    state.next_end[c] = state.ends[state.heap[c], 0]

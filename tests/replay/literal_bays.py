@@ -1,0 +1,130 @@
+"""Schedules of coalitions whose jobs only get processors of their partitions, word for word.
+
+As in `literal`: slow and obvious, and nothing is shared with what it is compared to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+from shapleyprio.replay.workload import Workload
+from tests.replay.literal import Coalition, CoalitionSchedule, Pick, Start, Task
+
+Processor = tuple[int, int]
+"""The bay it is in, and its owner."""
+
+
+class ConfinedSchedule(CoalitionSchedule):
+    """What a coalition makes of its own jobs on its own processors, each in its partition's bays.
+
+    Whose processors a job gets in a bay is as with the placement "least-loaded".
+    """
+
+    def __init__(self, workload: Workload, members: Coalition) -> None:
+        super().__init__(workload, members)
+        bays = workload.bays
+        assert bays is not None
+        self.partition_of: list[int] = bays.partition.tolist()
+        self.bays_of = [
+            [x for x in range(len(bays.owned)) if bays.reach[p, x]]
+            for p in range(len(bays.partitions))
+        ]
+        self.everything: list[Processor] = [
+            (x, u)
+            for x, owned in enumerate(bays.owned.tolist())
+            for u in sorted(members)
+            for _ in range(owned[u])
+        ]
+        self.held: list[list[Processor]] = []
+        """What each start got."""
+        self.lines: dict[tuple[int, int], list[Task]] = {}
+        for u in sorted(members):
+            for task in self.queue[u]:
+                p = self.partition_of[task.job]
+                if workload.wide == "expand" or task.processors <= self.size(p):
+                    self.lines.setdefault((u, p), []).append(task)
+
+    def size(self, partition: int) -> int:
+        return sum(bay in self.bays_of[partition] for bay, _ in self.everything)
+
+    def free_now(self, t: int, without: Iterable[int] = ()) -> list[Processor]:
+        """The processors that nothing runs on, but for those of some bays."""
+        free = list(self.everything)
+        for start, held in zip(self.starts, self.held, strict=True):
+            if start.end > t:
+                for processor in held:
+                    free.remove(processor)
+        return [processor for processor in free if processor[0] not in without]
+
+    def would_get(self, task: Task, free: list[Processor]) -> list[Processor] | None:
+        """The processors that a task would get of the free ones; None if they are too few."""
+        found: list[Processor] = []
+        free = list(free)
+        for bay in self.bays_of[self.partition_of[task.job]]:
+            while len(found) < task.processors and any(x == bay for x, _ in free):
+                owners = [u for x, u in free if x == bay]
+                most = min(set(owners), key=lambda u: (-owners.count(u), u))
+                free.remove((bay, most))
+                found.append((bay, most))
+        return found if len(found) == task.processors else None
+
+    def decide(self, t: int, pick: Pick, random: Random | None = None) -> None:
+        if t not in self.events():
+            return
+        closed: set[int] = set()
+        passed: set[tuple[int, int]] = set()
+        blocked: dict[int, Task] = {}
+        while True:
+            free = self.free_now(t, without=closed)
+            self.queue = {}
+            for (u, p), line in self.lines.items():
+                is_free = any(bay in self.bays_of[p] for bay, _ in free)
+                if line and line[0].release <= t and (u, p) not in passed and is_free:
+                    self.queue[u] = sorted(
+                        [*self.queue.get(u, []), line[0]],
+                        key=lambda task: (task.release, task.position),
+                    )
+            if not self.queue:
+                return
+            organization = pick(sorted(self.queue))
+            task = self.queue[organization][0]
+            p = self.partition_of[task.job]
+            wanted = self.would_get(task, free)
+            if wanted is not None and self.delays_none(task, wanted, blocked, t):
+                self.lines[organization, p].pop(0)
+                self.starts.append(Start(task, t, tuple(u for _, u in wanted)))
+                self.held.append(wanted)
+            elif self.backfill == "none":
+                closed.update(self.bays_of[p])
+            else:
+                passed.add((organization, p))
+                if wanted is None:
+                    blocked.setdefault(p, task)
+
+    def delays_none(
+        self, task: Task, wanted: list[Processor], blocked: dict[int, Task], t: int
+    ) -> bool:
+        return not any(
+            self.delays(task, wanted, other, self.bays_of[p], t) for p, other in blocked.items()
+        )
+
+    def delays(
+        self, task: Task, wanted: list[Processor], other: Task, bays: list[int], t: int
+    ) -> bool:
+        """Whether another task, of a partition with these bays, would start later for it."""
+        ends = sorted(start.estimated_end for start in self.running(t))
+        reserved = next(end for end in ends if self.free_later(end, bays, t) >= other.processors)
+        left_over = self.free_later(reserved, bays, t) - other.processors
+        taken = sum(bay in bays for bay, _ in wanted)
+        return t + task.estimate > reserved and taken > left_over
+
+    def free_later(self, later: int, bays: list[int], t: int) -> int:
+        """Processors of these bays that will be free, as far as it is known at t."""
+        held = [
+            bay
+            for start, held in zip(self.starts, self.held, strict=True)
+            if start.end > t and start.estimated_end > later
+            for bay, _ in held
+        ]
+        return sum(bay in bays for bay, _ in self.everything) - sum(x in bays for x in held)
