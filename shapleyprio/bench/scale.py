@@ -15,6 +15,7 @@ from pathlib import Path
 from time import process_time
 
 from shapleyprio.bench.measure import Measurement, of_runs
+from shapleyprio.bench.peak import peak_megabytes
 from shapleyprio.bench.printed_slurm import CLUSTER, OPENED, PrintedCluster, make_commands
 from shapleyprio.bench.workloads import DAY
 from shapleyprio.config import Config
@@ -129,16 +130,9 @@ def main(folder: Path, config: Config) -> None:
             answer = {
                 "seconds": process_time() - began,
                 "written": report.pushed.applied,
-                "megabytes": _peak_megabytes(),
+                "megabytes": peak_megabytes(),
             }
             print(json.dumps(answer), flush=True)
-
-
-def _peak_megabytes() -> float:
-    """Returns the peak of this program; getrusage may say that of the one that began it."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    kibibytes = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
-    return int(kibibytes) * 1024 / 1e6
 
 
 if __name__ == "__main__":

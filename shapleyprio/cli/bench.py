@@ -38,6 +38,7 @@ PARTS = (
     "scale",
     "pool",
     *ON_LOGS,
+    "peers",
     "recompute",
     "slurm",
 )
@@ -117,6 +118,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             padding its jobs, and by wrong time limits; some minutes
     splitting  how long jobs wait if an organization of --logs becomes two members, one of
             which brings nothing and has its urgent jobs; some minutes
+    peers   the first jobs of two of --logs by the replay and by AccaSim, which pip installs
+            for that: jobs in a second, memory, and whether they start at the same seconds
     recompute  Shapley values of a month of 100,000 jobs, from scratch and again when an
             hour was added; seconds of one core, some minutes
     organizations  how fair policies are among 20 organizations, on contended windows of
@@ -175,6 +178,12 @@ def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
         if parameters.part in ON_LOGS:
             yield from measure_on_logs(parameters.part, parameters.logs, bar)
             return
+        if parameters.part == "peers":
+            logs = needed_logs(parameters.part, parameters.logs)
+            with packages_needed("bench", "replay"):
+                from shapleyprio.bench.peers import measure_peers
+            yield from measure_peers(logs, folder, bar)
+            return
         if parameters.part == "recompute":
             with packages_needed("bench", "replay"):
                 from shapleyprio.bench.recompute import measure_recompute
@@ -215,11 +224,10 @@ def measure_on_logs(part: str, logs: Path | None, bar: ProgressBar) -> Iterator[
     """Measures on windows of real logs.
 
     Raises:
-        click.UsageError: there are no logs.
+        click.UsageError: the logs were not named.
         ReplayError: packages are missing.
     """
-    if logs is None:
-        raise click.UsageError(f"{part} are measured on real logs; add --logs DIRECTORY")
+    real_logs = needed_logs(part, logs)
     with packages_needed("bench", "replay"):
         from shapleyprio.bench import (
             estimators,
@@ -235,7 +243,18 @@ def measure_on_logs(part: str, logs: Path | None, bar: ProgressBar) -> Iterator[
         "splitting": splitting.measure_splitting,
         "organizations": organizations.measure_organizations,
     }
-    yield from parts[part](logs, bar)
+    yield from parts[part](real_logs, bar)
+
+
+def needed_logs(part: str, logs: Path | None) -> Path:
+    """Returns the directory of the logs.
+
+    Raises:
+        click.UsageError: it was not named.
+    """
+    if logs is None:
+        raise click.UsageError(f"{part} are measured on real logs; add --logs DIRECTORY")
+    return logs
 
 
 def measure_slurm(

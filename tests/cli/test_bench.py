@@ -22,6 +22,7 @@ from shapleyprio.bench import (
     cycles,
     manipulations,
     organizations,
+    peers,
     pool,
     predictors,
     recompute,
@@ -315,7 +316,52 @@ def test_many_organizations_are_held_against_many_coalitions(
     assert all(row["runs"] == 2 for row in measured)
 
 
-@pytest.mark.parametrize("part", ON_LOGS)
+LITERAL = """
+import sys
+from pathlib import Path
+
+log, processors, rule, folder = sys.argv[1:]
+free, now, running, starts = int(processors), 0, [], []
+for line in Path(log).read_text().splitlines():
+    job, release, _, time, wide = map(int, line.split()[:5])
+    now = max(now, release)
+    while sum(q for end, q in running if end > now) + wide > int(processors):
+        now = min(end for end, _ in running if end > now)
+    running.append((now + time, wide))
+    starts.append(f"{job};{now + 1000 + (rule == 'easy') * job}\\n")
+Path(folder, f"sched-{Path(log).name}").write_text("".join(starts))
+"""
+"""First come, first served from its definition, in place of a simulator that pip would install."""
+
+
+def test_a_peer_is_measured_with_the_same_jobs(
+    contended_logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = contended_logs / "driver.py"
+    driver.write_text(LITERAL)
+    monkeypatch.setattr(peers, "DRIVER", driver)
+    monkeypatch.setattr(peers, "_install", lambda place: Path(sys.executable))
+    monkeypatch.setattr(peers, "JOBS", 30)
+    monkeypatch.setattr(peers, "RUNS", 1)
+    measured = measure("peers", "--logs", str(contended_logs))
+    per_case = ["jobs/s", "MB", "jobs/s", "MB", "jobs"]
+    assert [row["unit"] for row in measured] == per_case * len(peers.BACKFILL)
+    different = {row["what"].split(":")[0]: row for row in measured if row["unit"] == "jobs"}
+    assert different["HPC2N, fcfs"]["value"] == 0
+    assert different["HPC2N, fcfs"]["met"]
+    assert different["HPC2N, easy"]["value"] == 29  # all but the first
+
+
+def test_where_pip_cannot_install_a_peer_it_is_said(tmp_path: Path) -> None:
+    arguments = ("bench", "peers", "--logs", str(tmp_path))
+    nowhere = {"PIP_INDEX_URL": (tmp_path / "none").as_uri(), "PIP_CONFIG_FILE": "/dev/null"}
+    ended = CliRunner().invoke(main, arguments, env=nowhere)
+    assert ended.exit_code == 2, ended.output
+    (line,) = ended.stderr.strip().splitlines()[-1:]
+    assert "accasim==1.1.3 cannot be installed; pip says: " in line
+
+
+@pytest.mark.parametrize("part", [*ON_LOGS, "peers"])
 def test_what_is_measured_on_real_logs_asks_for_them(part: str) -> None:
     result = CliRunner().invoke(main, ["bench", part])
     assert result.exit_code == 2

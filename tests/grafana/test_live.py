@@ -22,7 +22,12 @@ import psutil
 import pytest
 
 from grafana.generate import DASHBOARDS
+from shapleyprio.config import load_config
 from shapleyprio.demo.consortium import CLUSTER, MEMBERS
+from shapleyprio.fairness.pool import ClusterBalances
+from shapleyprio.fairness.trajectory import NOTHING
+from shapleyprio.store import Store
+from shapleyprio.testbed.errors import TestbedError
 from shapleyprio.testbed.processes import wait_until
 from tests.demo.test_demo import DEMO
 from tests.grafana.asked import Asked, all_asked, committed
@@ -73,11 +78,24 @@ class Watched:
         counted = self.ask("query", query=f"count_over_time({metric}[{RANGE_SECONDS}s]) > 1")
         return bool(counted["result"])
 
-    def let_it_write_a_table(self) -> None:
-        """Makes the daemon write the table of points as well."""
+    def let_it_write_a_table_and_be_in_a_pool(self) -> None:
+        """Makes the daemon write the table of points as well, and count another cluster's work."""
         file = self.directory / "d" / "shapleyprio.toml"
-        section = f'[push]\ntable = "{file.with_name("points")}"\n'
-        file.write_text(f"{section}\n{file.read_text()}")
+        found = ClusterBalances(
+            cluster="other",
+            since=0,
+            t=int(time.time()),
+            weight="cpus",
+            balances=dict.fromkeys(ORGANIZATIONS, NOTHING),
+        )
+        with (
+            Store.open(load_config(file).store.url) as store,
+            store.cluster(found.cluster).transaction() as transaction,
+        ):
+            transaction.save_balances("all", found)
+        table = f'[push]\ntable = "{file.with_name("points")}"\n'
+        pool = f'[[pool]]\nname = "all"\nclusters = ["{CLUSTER}", "{found.cluster}"]\n'
+        file.write_text(f"{table}\n{file.read_text()}\n{pool}")
         self._daemon().send_signal(signal.SIGHUP)
 
     def let_a_job_go_on_after_its_end(self) -> None:
@@ -127,14 +145,17 @@ def watched(
         if demo.address("Prometheus") is not None:
             if not prepared and demo.knows("shapleyprio_cycles_total"):
                 demo.let_a_job_go_on_after_its_end()
-                demo.let_it_write_a_table()
+                demo.let_it_write_a_table_and_be_in_a_pool()
                 prepared = True
             missing.difference_update({name for name in missing if demo.knows(name)})
         time.sleep(1)
         return not missing
 
     try:
-        wait_until(everything_came, real_seconds=PATIENCE_SECONDS, what=f"{missing}")
+        try:
+            wait_until(everything_came, real_seconds=PATIENCE_SECONDS, what="metrics")
+        except TestbedError as error:
+            raise TestbedError(f"{error}: {missing}; the demo said: {demo.said()}") from error
         yield demo
     finally:
         demo.end()

@@ -1,0 +1,172 @@
+"""Another simulator of schedules, side by side with the replay: the same jobs, the same rules.
+
+``python -m shapleyprio.bench.peers LOG JOBS PROCESSORS FILE`` writes the first jobs of a log as
+SWF.
+"""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import shapleyprio
+from shapleyprio.bench import peak
+from shapleyprio.bench.contended import LOGS, LogFile
+from shapleyprio.bench.measure import MakeBar, Measurement, Ran, of_runs, run_apart
+from shapleyprio.errors import ReplayError
+from shapleyprio.replay.reading import read_log
+
+PROGRAM = Path(shapleyprio.__file__).with_name("__main__.py")
+DRIVER = Path(__file__).with_name("peer_accasim.py")
+PEER = "AccaSim"
+PACKAGES = ("accasim==1.1.3", "setuptools<81")
+OF_LOGS = {"LPC": 70, "HPC2N": 240}
+"""Name of the log -> processors."""
+
+JOBS = 10_000
+RUNS = 3
+BACKFILL = {"fcfs": "none", "easy": "easy"}
+"""Rule -> what `replay --backfill` calls it."""
+
+SAME = {"fcfs"}
+"""Rules that mean the same to both. Under EASY a job that AccaSim lets pass may hold up the first
+one, since its nodes are reserved and not its processors."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCase:
+    """What both are to do.
+
+    Attributes:
+        log: its name.
+        file: its jobs in SWF.
+        processors: of the system.
+        rule: by which jobs start.
+    """
+
+    log: str
+    file: Path
+    processors: int
+    rule: str
+
+
+def measure_peers(logs: Path, folder: Path, bar: MakeBar) -> Iterator[Measurement]:
+    """Measures both, in turn, each from the reading of the log to the written schedule.
+
+    Args:
+        logs: where the real logs are; those that are not there are left out.
+        folder: for an environment with the other simulator, which pip installs.
+        bar: makes a progress bar.
+
+    Raises:
+        ReplayError: it cannot be installed.
+    """
+    there = [one for one in LOGS if one.name in OF_LOGS and (logs / one.file).exists()]
+    python = _install(folder / "environment")
+    done = bar("runs", len(there) * len(BACKFILL) * RUNS * 2)
+    turn = 0
+    for log in there:
+        file = _first_jobs(logs, log, folder)
+        for rule in BACKFILL:
+            case = PeerCase(log.name, file, OF_LOGS[log.name], rule)
+            ran: dict[str, list[Ran]] = {"replay": [], PEER: []}
+            for _ in range(RUNS):
+                for name, command in _commands(case, python, folder).items():
+                    ran[name].append(run_apart(command))
+                    turn += 1
+                    done(turn)
+            yield from _found(case, ran, _different(case, folder))
+
+
+def _install(place: Path) -> Path:
+    """Makes an environment with the other simulator, and returns its Python."""
+    venv.create(place, with_pip=True)
+    python = place / "bin" / "python"
+    command = [str(python), "-m", "pip", "install", "--quiet", *PACKAGES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise ReplayError(f"{PACKAGES[0]} cannot be installed; pip says: {why}")
+    return python
+
+
+def _first_jobs(logs: Path, log: LogFile, folder: Path) -> Path:
+    """Returns a file with the first jobs of a log."""
+    file = folder / f"{log.name}.swf"
+    words = [str(logs / log.file), str(JOBS), str(OF_LOGS[log.name]), str(file)]
+    run_apart([sys.executable, "-m", "shapleyprio.bench.peers", *words])
+    return file
+
+
+def _commands(case: PeerCase, python: Path, folder: Path) -> Mapping[str, list[str]]:
+    """Returns name -> a command that simulates the case."""
+    processors = str(case.processors)
+    ours = [str(PROGRAM), "replay", str(case.file), "--deal-users", "1"]
+    ours += ["--processors", processors, "--policy", "fcfs", "--wide", "rigid"]
+    ours += ["--backfill", BACKFILL[case.rule], "--schedule", str(folder / "schedule.csv")]
+    theirs = [str(DRIVER), str(case.file), processors, case.rule, str(folder)]
+    return {
+        "replay": [sys.executable, "-P", peak.__file__, *ours],
+        PEER: [str(python), "-P", peak.__file__, *theirs],
+    }
+
+
+def _different(case: PeerCase, folder: Path) -> int:
+    """Returns how many jobs did not start at the same second, counted from the first start."""
+    with (folder / "schedule.csv").open(encoding="utf-8") as lines:
+        ours = {int(row["job"]): int(row["start"]) for row in csv.DictReader(lines)}
+    with (folder / f"sched-{case.file.name}").open(encoding="utf-8") as lines:
+        theirs = {int(job): int(start) for job, start in csv.reader(lines, delimiter=";")}
+    ours, theirs = _from_the_first(ours), _from_the_first(theirs)
+    return sum(ours.get(job) != theirs.get(job) for job in ours.keys() | theirs.keys())
+
+
+def _from_the_first(starts: Mapping[int, int]) -> dict[int, int]:
+    first = min(starts.values())
+    return {job: start - first for job, start in starts.items()}
+
+
+def _found(case: PeerCase, ran: Mapping[str, list[Ran]], different: int) -> Iterator[Measurement]:
+    what = f"{case.log}, {case.rule}"
+    for name, runs in ran.items():
+        speeds = [JOBS / run.seconds for run in runs]
+        yield of_runs("peers", f"{what}, {name}", speeds, unit="jobs/s")
+        megabytes = [float(run.last_line) for run in runs]
+        yield of_runs("peers", f"{what}, {name}: peak memory", megabytes, unit="MB")
+    yield of_runs(
+        "peers",
+        f"{what}: jobs of {JOBS:,} that start at different seconds",
+        [different],
+        unit="jobs",
+        below=1 if case.rule in SAME else None,
+    )
+
+
+def write_first_jobs(log: str, jobs: int, processors: int, write: Callable[[str], object]) -> None:
+    """Writes the first jobs of a log that fit, numbered from 1, as lines of SWF.
+
+    Args:
+        log: the file.
+        jobs: how many.
+        processors: of the system.
+        write: gets each line.
+    """
+    read = read_log(log)
+    fitting = read.processors <= processors
+    columns = (read.release, read.processing_time, read.processors, read.limit)
+    rows = sorted(zip(*(column[fitting].tolist() for column in columns), strict=True))[:jobs]
+    begin = rows[0][0]
+    for number, (release, time, wide, limit) in enumerate(rows, start=1):
+        asked = max(limit, time)
+        fields = (number, release - begin, -1, time, wide, -1, -1, wide, asked, -1, 1, 1, 1)
+        write(" ".join(map(str, (*fields, -1, 1, 1, -1, -1))) + "\n")
+
+
+if __name__ == "__main__":
+    with Path(sys.argv[4]).open("w", encoding="utf-8") as output:
+        write_first_jobs(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), output.write)
