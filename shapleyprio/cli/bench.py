@@ -98,7 +98,7 @@ MOST_PENDING = 100_000
     help="With slurm: from one cycle of the daemon to the next; give it several times.",
 )
 def command(*, json_file: Path | None, **options: Any) -> None:
-    """Measure speed and memory on this machine, against the targets. PART is one of:
+    """Measure speed and memory on this machine, against the targets. PART is one of these.
 
     \b
     cycle   cycles over 10,000 pending and 1,000 running jobs of the simulated Slurm
