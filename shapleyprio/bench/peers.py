@@ -11,7 +11,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import shapleyprio
@@ -117,25 +117,30 @@ def _commands(case: PeerCase, python: Path, folder: Path) -> Mapping[str, list[s
 
 
 def _different(case: PeerCase, folder: Path) -> int:
-    """Returns how many jobs did not start at the same second, counted from the first start."""
+    """Returns how many jobs did not start at the same second, before the last one was released.
+
+    The replay ends then. Seconds count from the first start.
+    """
     with (folder / "schedule.csv").open(encoding="utf-8") as lines:
         ours = {int(row["job"]): int(row["start"]) for row in csv.DictReader(lines)}
     with (folder / f"sched-{case.file.name}").open(encoding="utf-8") as lines:
         theirs = {int(job): int(start) for job, start in csv.reader(lines, delimiter=";")}
-    ours, theirs = _from_the_first(ours), _from_the_first(theirs)
+    end = int(case.file.read_text(encoding="utf-8").splitlines()[-1].split()[1])
+    ours, theirs = _from_the_first(ours, end), _from_the_first(theirs, end)
     return sum(ours.get(job) != theirs.get(job) for job in ours.keys() | theirs.keys())
 
 
-def _from_the_first(starts: Mapping[int, int]) -> dict[int, int]:
+def _from_the_first(starts: Mapping[int, int], end: int) -> dict[int, int]:
     first = min(starts.values())
-    return {job: start - first for job, start in starts.items()}
+    return {job: start - first for job, start in starts.items() if start - first < end}
 
 
 def _found(case: PeerCase, ran: Mapping[str, list[Ran]], different: int) -> Iterator[Measurement]:
     what = f"{case.log}, {case.rule}"
     for name, runs in ran.items():
         speeds = [JOBS / run.seconds for run in runs]
-        yield of_runs("peers", f"{what}, {name}", speeds, unit="jobs/s")
+        found = of_runs("peers", f"{what}, {name}", speeds, unit="jobs/s")
+        yield replace(found, worst=min(speeds))
         megabytes = [float(run.last_line) for run in runs]
         yield of_runs("peers", f"{what}, {name}: peak memory", megabytes, unit="MB")
     yield of_runs(
