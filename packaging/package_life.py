@@ -242,10 +242,10 @@ def slurm_runs() -> None:
 def jobs_wait() -> None:
     """Physics uses the nodes of both, and both wait."""
     for _ in range(2):
-        run("sbatch -A physics -n 2 --wrap 'sleep 3600'")
+        run("sbatch -A physics -n 2 -o /dev/null --wrap 'sleep 3600'")
     until(lambda: len(run("squeue -h -t R -o %i").split()) == 2, "no job starts")
     for account in ("physics", "biology", "physics", "biology"):
-        run(f"sbatch -A {account} -n 2 --wrap 'sleep 3600'")
+        run(f"sbatch -A {account} -n 2 -o /dev/null --wrap 'sleep 3600'")
 
 
 # -- installation
