@@ -111,6 +111,22 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
+def compiled_reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the code that reads a log."""
+    folder = tmp_path_factory.mktemp("reader")
+    assert python(READS_A_LOG, shared=folder).compiled > 0
+    return folder
+
+
+@pytest.fixture
+def filled(folder: Path, compiled_reader: Path) -> Path:
+    """A folder as `folder`, with the code that reads a log."""
+    shutil.copytree(compiled_reader, folder, dirs_exist_ok=True)
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that `shapleyprio compile` has filled."""
     folder = tmp_path_factory.mktemp("complete")
@@ -145,14 +161,10 @@ def test_what_root_compiled_another_user_need_not_compile(
     assert answer.errors == ""
 
 
-def test_without_any_place_to_write_a_replay_compiles_and_forgets(
-    folder: Path, tmp_path: Path, as_nobody: tuple[str, ...]
+def test_who_can_write_nowhere_compiles_and_forgets(
+    folder: Path, as_nobody: tuple[str, ...]
 ) -> None:
-    log = tmp_path / "log.swf"
-    log.write_text("; MaxProcs: 1\n1 0 0 5 1 -1 -1 1 -1 -1 1 7 1 -1 1 -1 -1 -1\n")
-    words = ["replay", str(log), "--deal-users", "1", "--policy", "fcfs"]
-    program = f"from shapleyprio.cli import main; main({words}, standalone_mode=False)"
-    answer = python(program, shared=folder, prefix=as_nobody)
+    answer = python(READS_A_LOG, shared=folder, prefix=as_nobody)
     assert answer.compiled > 0
     assert answer.errors == ""
     assert list(folder.iterdir()) == []
@@ -200,37 +212,32 @@ def test_what_is_not_shared_is_kept_in_the_users_own_cache(
     assert list(folder.iterdir()) == []
 
 
-def test_who_can_write_the_shared_cache_adds_to_it(folder: Path) -> None:
-    assert python(READS_A_LOG, shared=folder).compiled > 0
-    assert python(READS_A_LOG, shared=folder).compiled == 0
-    for file in (folder / kernel_cache.release()).iterdir():
+def test_who_can_write_the_shared_cache_adds_to_it(filled: Path) -> None:
+    assert python(READS_A_LOG, shared=filled).compiled == 0
+    for file in (filled / kernel_cache.release()).iterdir():
         assert file.stat().st_mode & 0o777 == 0o644
 
 
-def test_code_that_others_could_have_put_there_is_not_executed(folder: Path) -> None:
-    python(READS_A_LOG, shared=folder)
-    (folder / kernel_cache.release()).chmod(0o777)
-    assert python(READS_A_LOG, shared=folder).found == 0
+def test_code_that_others_could_have_put_there_is_not_executed(filled: Path) -> None:
+    (filled / kernel_cache.release()).chmod(0o777)
+    assert python(READS_A_LOG, shared=filled).found == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
-def test_code_of_a_user_who_is_not_root_is_not_executed(folder: Path) -> None:
-    python(READS_A_LOG, shared=folder)
-    os.chown(folder, NOBODY, NOBODY)
-    assert python(READS_A_LOG, shared=folder).found == 0
+def test_code_of_a_user_who_is_not_root_is_not_executed(filled: Path) -> None:
+    os.chown(filled, NOBODY, NOBODY)
+    assert python(READS_A_LOG, shared=filled).found == 0
 
 
-def test_damaged_code_is_compiled_anew(folder: Path) -> None:
-    python(READS_A_LOG, shared=folder)
-    for file in (folder / kernel_cache.release()).iterdir():
+def test_damaged_code_is_compiled_anew(filled: Path) -> None:
+    for file in (filled / kernel_cache.release()).iterdir():
         file.write_bytes(file.read_bytes()[:-1])
-    assert python(READS_A_LOG, shared=folder).compiled > 0
-    assert python(READS_A_LOG, shared=folder).compiled == 0
+    assert python(READS_A_LOG, shared=filled).compiled > 0
+    assert python(READS_A_LOG, shared=filled).compiled == 0
 
 
-def test_code_for_another_processor_is_not_taken(folder: Path) -> None:
-    python(READS_A_LOG, shared=folder)
-    assert python(READS_A_LOG, shared=folder, NUMBA_CPU_NAME="generic").found == 0
+def test_code_for_another_processor_is_not_taken(filled: Path) -> None:
+    assert python(READS_A_LOG, shared=filled, NUMBA_CPU_NAME="generic").found == 0
 
 
 @pytest.mark.parametrize("changed", ["replay/kernel/worth.py", "papers/cloudshare/brokers.py"])
