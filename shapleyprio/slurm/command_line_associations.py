@@ -20,7 +20,8 @@ from shapleyprio.slurm.associations import (
     account_priorities,
 )
 from shapleyprio.slurm.command_line_config import ping, shown
-from shapleyprio.slurm.commands import SlurmCommands, cause
+from shapleyprio.slurm.commands import SlurmCommands
+from shapleyprio.slurm.complaints import cause
 from shapleyprio.slurm.port import (
     Malformed,
     SlurmRefusedError,

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from shapleyprio.slurm import text_config
-from shapleyprio.slurm.commands import SlurmCommands, cause, daemon_away, failure, no_answer
+from shapleyprio.slurm.commands import SlurmCommands
+from shapleyprio.slurm.complaints import cause, daemon_away, failure, no_answer
 from shapleyprio.slurm.port import Malformed, SlurmUnavailableError
 
 Found = TypeVar("Found")

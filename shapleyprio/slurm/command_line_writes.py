@@ -14,7 +14,8 @@ from shapleyprio.slurm import text_config
 from shapleyprio.slurm.associations import UNSET_PRIORITY
 from shapleyprio.slurm.command_line_associations import CommandLineAssociations
 from shapleyprio.slurm.command_line_config import configuration, ping, qos_priorities
-from shapleyprio.slurm.commands import SlurmAnswer, SlurmCommands, cause, failure
+from shapleyprio.slurm.commands import SlurmAnswer, SlurmCommands
+from shapleyprio.slurm.complaints import cause, failure
 from shapleyprio.slurm.port import SlurmRefusedError, unchecked
 from shapleyprio.slurm.text_queue import is_target, refusals
 

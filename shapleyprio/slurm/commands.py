@@ -1,11 +1,10 @@
-"""Runs Slurm's commands, each within a time limit, and names the cause of their failures."""
+"""Runs Slurm's commands, each within a time limit."""
 
 from __future__ import annotations
 
 import errno
 import math
 import os
-import re
 import selectors
 import signal
 import subprocess
@@ -14,11 +13,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
-from typing import IO
 
 from shapleyprio.slurm import alarmed
+from shapleyprio.slurm.complaints import daemon_away, daemon_of, failure, no_answer
+from shapleyprio.slurm.orders import Orders
 from shapleyprio.slurm.port import (
     SlurmError,
     SlurmRefusedError,
@@ -37,43 +36,16 @@ every time that is printed, which takes longer than all the rest of a line."""
 CHUNK_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 1 << 22
 MOST_COMPLAINT_BYTES = 1 << 22
-LONGEST_CAUSE = 200
 
 FED_AHEAD_BYTES = 1 << 12
 """Orders that may lie before a command that has not read them yet."""
 
-ORDERS_AT_ONCE_BYTES = 1 << 10
 FEEDING_REST_SECONDS = 0.005
 """A command that is fed prints some bytes for each order; to read them one by one would cost more
 than all the rest of feeding it."""
 
 ALARMED = (sys.executable, "-I", "-S", alarmed.__file__)
 """Stands before the second of the monotonic clock by which a command is to end, and the command."""
-
-_ACCOUNTING_COMMANDS = frozenset({"sacct", "sacctmgr"})
-_MUNGE = re.compile(
-    r"munged?\b.*(encode|decode|socket|failed)|invalid (munge|authentication) cred"
-    r"|protocol authentication error",
-    re.IGNORECASE,
-)
-_DATABASE = re.compile(r"unable to connect to database", re.IGNORECASE)
-_NO_ANSWER = re.compile(
-    r"unable to contact|connect failure|connection (refused|reset|timed out)|timed out"
-    r"|unexpected message received|zero bytes were transmitted|problem talking to the database"
-    r"|sending persistinit|unable to establish|standby mode|no route to host"
-    r"|network is unreachable|resource temporarily unavailable|unable to resolve"
-    r"|name or service not known|communication (connection|shutdown) failure"
-    r"|unexpected missing socket|message (send|receive) failure|insane message length"
-    r"|header lengths are longer",
-    re.IGNORECASE,
-)
-_HINT = re.compile(r"(try|use) [\"'].*\b(help|usage|modify condition)\b", re.IGNORECASE)
-_REMEDIES = {
-    "munge": "see whether munged runs on this host (`munge -n | unmunge`)",
-    "slurmdbd": "see whether slurmdbd runs, and its log",
-    "slurmdbd's database": "see whether the database server runs, and slurmdbd's log",
-    "slurmctld": "see `scontrol ping` and slurmctld's log",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,73 +112,6 @@ class _EndsWithoutDaemon(_Ended):
         _Ended.complain(self, chunk)
         if daemon_away(self.program, said) is not None:
             raise failure(self.program, said, 1)
-
-
-class _Orders:
-    """Orders for the standard input of commands, one command after the other.
-
-    Args:
-        orders: each one line.
-        check: called before any are written.
-
-    Attributes:
-        until: after that second of the monotonic clock none is taken.
-        are_done: whether there was none left to be taken.
-        are_unread: whether a command ended before it had read them.
-    """
-
-    def __init__(self, orders: Iterable[str], check: Callable[[], float]) -> None:
-        self._orders = iter(orders)
-        self._check = check
-        self._left = b""
-        self._given: list[str] = []
-        self._most: float = math.inf
-        self.until = math.inf
-        self.are_done = self.are_unread = False
-
-    def begin(self, *, again: bool) -> None:
-        """Goes on with another command, which may have to do all anew that the last one was given.
-
-        A command that is killed does not say what it has done; to do it twice changes nothing. It
-        was given too much for its time, so the next ones are given half of it at most.
-        """
-        if again:
-            self._most = max(len(self._given) // 2, 1)
-            self._orders = chain(self._given, self._orders)
-            self.are_done = self.are_unread = False
-        self._left, self._given = b"", []
-
-    def write(self, stream: IO[bytes], selector: selectors.BaseSelector) -> None:
-        """Writes what the command has room for; closes the stream when there is nothing left."""
-        self._left = self._left or self._taken()
-        try:
-            if self._left:
-                self._check()
-                self._left = self._left[os.write(stream.fileno(), self._left) :]
-                return
-        except BlockingIOError:
-            return
-        except BrokenPipeError:  # its exit code says why
-            self.are_unread = True
-        selector.unregister(stream)
-        stream.close()
-
-    def _taken(self) -> bytes:
-        taken = bytearray()
-        while (
-            len(taken) < ORDERS_AT_ONCE_BYTES
-            and len(self._given) < self._most
-            and time.monotonic() < self.until
-        ):
-            order = next(self._orders, None)
-            if order is None:
-                self.are_done = True
-                break
-            self._given.append(order)
-            if not (order.isascii() and order.isprintable()):
-                raise ValueError(f"{order!r} is no order of one line")
-            taken += order.encode() + b"\n"
-        return bytes(taken)
 
 
 class SlurmCommands:
@@ -313,7 +218,7 @@ class SlurmCommands:
                 daemon is away. It was ended at once, and did not do the orders after that.
         """
         until = time.monotonic() + self.timeout_seconds
-        feed = _Orders(orders, check)
+        feed = Orders(orders, check)
         code, complaints = 0, ""
         while True:
             within = check()
@@ -332,7 +237,7 @@ class SlurmCommands:
                     return SlurmAnswer(program, code, "", complaints)
 
     def _chunks(
-        self, argv: Sequence[str], ended: _Ended, orders: _Orders | None = None
+        self, argv: Sequence[str], ended: _Ended, orders: Orders | None = None
     ) -> Iterator[bytes]:
         """Yields standard output in pieces; afterwards ``ended`` has exit code and errors.
 
@@ -418,50 +323,8 @@ class SlurmCommands:
         )
 
     def _too_slow(self, program: str, within: float = math.inf) -> SlurmUnavailableError:
-        daemon = "slurmdbd" if program in _ACCOUNTING_COMMANDS else "slurmctld"
         limit = min(within, self.timeout_seconds)
-        return no_answer(daemon, f"{program} took longer than {limit:g} s")
-
-
-def failure(program: str, said: str, code: int) -> SlurmError:
-    """Returns the error to raise when a command failed with this output."""
-    daemon = daemon_away(program, said)
-    if daemon is None:
-        return SlurmRefusedError(f"Slurm refused: {_short(program, cause(said, code))}")
-    telling = [line for line in said.split("\n") if daemon_away(program, line) == daemon]
-    return no_answer(daemon, _short(program, cause("\n".join(telling) or said, code)))
-
-
-def cause(said: str, code: int) -> str:
-    r"""Returns the line in which a command names what was wrong; it may add how to ask for help.
-
-    >>> cause("squeue: unrecognized option '--x'\nTry \"squeue --help\" for more\n", 1)
-    "squeue: unrecognized option '--x'"
-    """
-    lines = [line.strip() for line in said.split("\n") if line.strip()]
-    telling = [line for line in lines if _HINT.match(line) is None] or lines
-    return telling[0][:LONGEST_CAUSE] if telling else f"exit code {code}"
-
-
-def daemon_away(program: str, said: str) -> str | None:
-    """Names the daemon that does not answer, judging by the output of a command."""
-    if _MUNGE.search(said):
-        return "munge"
-    if _DATABASE.search(said):
-        return "slurmdbd's database"
-    if _NO_ANSWER.search(said):
-        return "slurmdbd" if program in _ACCOUNTING_COMMANDS else "slurmctld"
-    return None
-
-
-def no_answer(daemon: str, detail: str) -> SlurmUnavailableError:
-    """Returns the error to raise when a daemon does not answer."""
-    return SlurmUnavailableError(f"{daemon} does not answer ({detail}): {_REMEDIES[daemon]}")
-
-
-def _short(program: str, line: str) -> str:
-    own = line.removeprefix(f"{program}: ").removeprefix("error: ")
-    return f"{program}: {own}"
+        return no_answer(daemon_of(program), f"{program} took longer than {limit:g} s")
 
 
 def _text(raw: bytes | bytearray) -> str:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from shapleyprio.slurm.command_line_writes import OUT_OF_TIME
-from shapleyprio.slurm.commands import daemon_away
+from shapleyprio.slurm.complaints import daemon_away
 from shapleyprio.slurm.pyslurm.messages import Outcome, PyslurmAnswer, PyslurmRequest, Question
 from shapleyprio.slurm.releases import Release
 from shapleyprio.workers import end_with_the_daemon

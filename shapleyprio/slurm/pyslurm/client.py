@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
 
-from shapleyprio.slurm.commands import daemon_away, failure, no_answer
+from shapleyprio.slurm.complaints import daemon_away, failure, no_answer
 from shapleyprio.slurm.port import (
     Connection,
     Controller,
