@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ _QUARTER = 900  # seconds; time zones change their offsets at whole quarters of 
 _DAY = 86_400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots nothing can be cached
 class Column:
     """One field of every line.
 
@@ -43,8 +44,9 @@ class Column:
         """Returns the field of one line, as it is written."""
         return self.text[self.begin[line] : self.end[line]].tobytes().decode(errors="replace")
 
+    @cached_property
     def distinct(self) -> tuple[NDArray[np.int32], list[str]]:
-        """Returns for each line the index of its text, and the texts by first appearance."""
+        """For each line the index of its text, and the texts by first appearance."""
         codes, first = _distinct(self.text, self.begin, self.end)
         text = self.text.data
         where = zip(self.begin[first].tolist(), self.end[first].tolist(), strict=True)
@@ -56,7 +58,7 @@ class Column:
         Args:
             nothing: texts that name nothing.
         """
-        codes, texts = self.distinct()
+        codes, texts = self.distinct
         names = [name for name in dict.fromkeys(texts) if name not in nothing]
         numbers = {name: code for code, name in enumerate(names)}
         renumbered = np.array([numbers.get(text, UNKNOWN) for text in texts], dtype=np.int32)
@@ -72,7 +74,11 @@ class Column:
         found, behind = self.leading_numbers()
         others = np.flatnonzero((behind != 0) | (found < 0) | (found > plain))
         if len(others):
-            codes, texts = replace(self, begin=self.begin[others], end=self.end[others]).distinct()
+            every = len(others) == len(found)
+            column = (
+                self if every else replace(self, begin=self.begin[others], end=self.end[others])
+            )
+            codes, texts = column.distinct
             numbers = [_or_unreadable(read, text) for text in texts]
             found[others] = np.array(numbers, dtype=np.int64)[codes]
         return found

@@ -110,5 +110,7 @@ def _labels_taken(labels: Labels, kept: NDArray[np.int64]) -> Labels:
     used = np.zeros(len(labels.names) + 1, dtype=bool)  # the last one is for UNKNOWN
     used[codes] = True
     used[UNKNOWN] = False
+    if used[:-1].all():
+        return Labels(codes, labels.names)
     renumbered = np.where(used, np.cumsum(used) - 1, UNKNOWN).astype(np.int32)
     return Labels(renumbered[codes], tuple(labels.names[code] for code in np.flatnonzero(used)))
