@@ -12,7 +12,7 @@ from shapleyprio.audit.findings import caveats, stability, verdict
 from shapleyprio.audit.stability import Coalition
 from shapleyprio.cli.after_end_table import after_end_table
 from shapleyprio.cli.tables import FittingTable, table_of
-from shapleyprio.cli.workload_tables import announce
+from shapleyprio.cli.workload_tables import announce, where_jobs_ran
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.results import jobs_of
 from shapleyprio.store import UserAfterEnd
@@ -52,6 +52,8 @@ def render(
         if legend:
             console.print(legend, markup=False, style="dim", soft_wrap=True)
     console.print()
+    if log.clusters:
+        console.print(where_jobs_ran(log, audit.workload), markup=False, soft_wrap=True)
     for line in caveats(audit):
         console.print(line, markup=False, soft_wrap=True)
 

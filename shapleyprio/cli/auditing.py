@@ -16,6 +16,7 @@ from shapleyprio.cli.reporting import publish
 from shapleyprio.cli.tables import standard_output
 from shapleyprio.cli.workload_reading import complain, workload_before, workload_for
 from shapleyprio.replay.log import Log
+from shapleyprio.replay.partitions import kept_to_clusters
 from shapleyprio.replay.stored import stored_after_end
 from shapleyprio.replay.workload import Window, Workload
 from shapleyprio.store import UserAfterEnd
@@ -28,12 +29,16 @@ def audit_log(parameters: AuditParameters) -> None:
     """Audits a log, and shows and writes the results."""
     with progress_bars() as bar:
         log, workload = workload_for(
-            parameters.workload, bar, wide=parameters.wide, backfill=parameters.backfill
+            parameters.workload,
+            bar,
+            wide=parameters.wide,
+            backfill=parameters.backfill,
+            confine=kept_to_clusters,
         )
         found = audit_of(parameters, workload, bar)
         earlier = None
         if parameters.report.wanted:
-            before = workload_before(parameters.workload, log, workload)
+            before = workload_before(parameters.workload, log, workload, kept_to_clusters)
             earlier = None if before is None else audit_of(parameters, before, bar)
         after_end = after_end_of(parameters.workload, log, workload.window)
     publish(parameters.report, lambda: page_of(parameters, log, found, earlier, after_end))
@@ -66,7 +71,7 @@ def after_end_of(
     end = window.start + window.length
     return stored_after_end(
         parameters.log[0],
-        cluster=parameters.cluster,
+        clusters=parameters.clusters,
         begin=window.start,
         end=end,
         most=MOST_USERS,

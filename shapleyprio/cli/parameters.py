@@ -22,9 +22,9 @@ class WorkloadParameters:
 
     Attributes:
         log: files, patterns of such, or the URL of a store.
-        log_format, fields, time_zone, cluster, strict: how to read it; a format of None is found
+        log_format, fields, time_zone, clusters, strict: how to read it; a format of None is found
             out.
-        organizations: file with their tables.
+        organizations: cluster, or ALL_CLUSTERS, -> file with their tables.
         deal_users, processor_shares, processors: how to deal users and processors out instead.
         seed: of all random draws.
         window: seconds from the log's first release, and length.
@@ -35,9 +35,9 @@ class WorkloadParameters:
     log_format: Format | None
     fields: str | None
     time_zone: str | None
-    cluster: str | None
+    clusters: tuple[str, ...]
     strict: bool
-    organizations: Path | None
+    organizations: Mapping[str, Path]
     deal_users: int | None
     processor_shares: Shares | None
     processors: int | None

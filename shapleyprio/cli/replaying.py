@@ -14,11 +14,11 @@ from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.reporting import publish
 from shapleyprio.cli.tables import FittingTable, standard_output, table_of
 from shapleyprio.cli.workload_reading import complain, workload_before, workload_for
-from shapleyprio.cli.workload_tables import LEGEND, announce, organizations_table
+from shapleyprio.cli.workload_tables import LEGEND, announce, organizations_table, where_jobs_ran
 from shapleyprio.output import whole_file
-from shapleyprio.replay.confinement import confined_share
 from shapleyprio.replay.defaults import default_policies, orderings_for
 from shapleyprio.replay.log import Log
+from shapleyprio.replay.partitions import kept_to_partitions
 from shapleyprio.replay.policies import (
     ORDERINGS,
     policy_named,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 def replay(parameters: ReplayParameters) -> None:
     """Replays a log, and shows and writes the results."""
     refuse_unknown_policies(parameters.policies)
+    confine = kept_to_partitions if parameters.respect_partitions else None
     with progress_bars() as bar:
         log, workload = workload_for(
             parameters.workload,
@@ -49,12 +50,12 @@ def replay(parameters: ReplayParameters) -> None:
             backfill=parameters.backfill,
             placement=parameters.placement,
             horizon=parameters.horizon,
-            respect_partitions=parameters.respect_partitions,
+            confine=confine,
         )
         workload, results = replayed(parameters, log, workload, bar)
         earlier = None
         if parameters.report.wanted:
-            before = workload_before(parameters.workload, log, workload)
+            before = workload_before(parameters.workload, log, workload, confine)
             earlier = None if before is None else replayed(parameters, log, before, bar)
     publish(parameters.report, lambda: page_of(parameters, log, workload, results, earlier))
     write_and_show(parameters, log, workload, results)
@@ -153,23 +154,9 @@ def render(console: Console, log: Log, workload: Workload, results: Sequence[Res
     if reasons := workload.left_out_in_words:
         console.print()
         console.print(f"left out: {reasons}", markup=False, soft_wrap=True)
-    if workload.bays is not None:
+    if place := where_jobs_ran(log, workload):
         console.print()
-        partitions, bays = (
-            len(workload.bays.named),
-            len(workload.bays.owned),
-        )
-        console.print(
-            f"the jobs of {partitions} partitions were kept to their nodes, in {bays} bays",
-            soft_wrap=True,
-        )
-    elif confined := confined_share(log, workload):
-        console.print()
-        console.print(
-            f"{percent(confined, digits=0)} of the work was in partitions that have some of the"
-            " nodes only; here all jobs may run anywhere",
-            soft_wrap=True,
-        )
+        console.print(place, markup=False, soft_wrap=True)
 
 
 def policies_table(results: Sequence[Result]) -> FittingTable:

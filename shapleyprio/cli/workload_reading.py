@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -18,17 +19,19 @@ from shapleyprio.replay.choices import (
     Placement,
     Wide,
 )
+from shapleyprio.replay.clusters import consortium_of_files, dealt_to_clusters
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.files import files_of
 from shapleyprio.replay.log import Log
-from shapleyprio.replay.organizations import consortium_by
-from shapleyprio.replay.partitions import kept_to_partitions
 from shapleyprio.replay.reading import read_log
 from shapleyprio.replay.sacct import XDMOD_FIELDS
 from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
 
 MALFORMED_SHOWN = 5
+
+Confine = Callable[[Log, Consortium, Workload], Workload]
+"""Keeps the jobs of a log's workload to some of its processors."""
 
 
 def workload_for(
@@ -39,7 +42,7 @@ def workload_for(
     backfill: Backfill = DEFAULT_BACKFILL,
     placement: Placement = DEFAULT_PLACEMENT,
     horizon: int | None = None,
-    respect_partitions: bool = False,
+    confine: Confine | None = None,
 ) -> tuple[Log, Workload]:
     """Reads the log and takes the workload out of it.
 
@@ -50,7 +53,7 @@ def workload_for(
         backfill: what may pass a rigid job that does not fit.
         placement: which free processors a job gets.
         horizon: age in seconds from which a part gains no more worth; None for never.
-        respect_partitions: whether jobs only get processors of their partitions' nodes.
+        confine: keeps jobs to some of the processors; None to let all run anywhere.
 
     Raises:
         ReplayError, ConfigError: it cannot be had.
@@ -68,13 +71,14 @@ def workload_for(
         placement=placement,
         horizon=horizon,
     )
-    if respect_partitions:
-        workload = kept_to_partitions(log, consortium, workload)
-    return log, workload
+    return log, workload if confine is None else confine(log, consortium, workload)
 
 
 def workload_before(
-    parameters: WorkloadParameters, log: Log, workload: Workload
+    parameters: WorkloadParameters,
+    log: Log,
+    workload: Workload,
+    confine: Confine | None = None,
 ) -> Workload | None:
     """Takes the workload of the period before, which is as long, out of the log.
 
@@ -82,6 +86,7 @@ def workload_before(
         parameters: which jobs.
         log: that was read.
         workload: taken out of it.
+        confine: what kept its jobs to some of the processors.
 
     Returns:
         None where the log has no jobs of all of that period.
@@ -101,7 +106,7 @@ def workload_before(
             placement=workload.placement,
             horizon=workload.horizon,
         )
-        return before if workload.bays is None else kept_to_partitions(log, consortium, before)
+        return before if confine is None else confine(log, consortium, before)
     except WorkloadError:
         return None
 
@@ -121,20 +126,21 @@ def read(parameters: WorkloadParameters, bar: ProgressBar) -> Log:
         format=parameters.log_format,
         fields=XDMOD_FIELDS if parameters.fields is None else split_fields(parameters.fields),
         time_zone=parameters.time_zone or DEFAULT_TIME_ZONE,
-        cluster=parameters.cluster,
+        clusters=parameters.clusters,
         strict=parameters.strict,
         since=parameters.since,
         until=parameters.until,
         progress=bar("reading", sum(sizes) if len(sizes) == len(files) else None),
     )
     for option, value, wanted in (
-        ("--fields", parameters.fields, "sacct"),
-        ("--time-zone", parameters.time_zone, "sacct"),
-        ("--cluster", parameters.cluster, "store"),
+        ("--fields", parameters.fields, ("sacct",)),
+        ("--time-zone", parameters.time_zone, ("sacct",)),
+        ("--cluster", parameters.clusters or None, ("sacct", "store")),
     ):
-        if value is not None and log.format != wanted:
+        if value is not None and log.format not in wanted:
             raise click.UsageError(
-                f"{option} goes with the format {wanted}, and {log.source} is read as {log.format}"
+                f"{option} goes with the format {' or '.join(wanted)}, and {log.source} is read "
+                f"as {log.format}"
             )
     return log
 
@@ -146,16 +152,17 @@ def split_fields(text: str) -> tuple[str, ...]:
 
 def consortium_for(parameters: WorkloadParameters, log: Log) -> Consortium:
     """Returns the organizations with their jobs and processors."""
-    if parameters.organizations is not None:
-        return consortium_by(parameters.organizations, log)
+    if parameters.organizations:
+        return consortium_of_files(parameters.organizations, log)
     assert parameters.deal_users is not None
-    return deal(
+    dealt = deal(
         log,
         parameters.deal_users,
         shares=parameters.processor_shares or DEFAULT_SHARES,
         processors=parameters.processors,
         seed=parameters.seed,
     )
+    return dealt_to_clusters(log, dealt) if log.clusters else dealt
 
 
 def window_of(parameters: WorkloadParameters, log: Log) -> Window:

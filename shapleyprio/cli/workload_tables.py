@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from shapleyprio.cli.tables import FittingTable, table_of
+from shapleyprio.replay.confinement import confined_share
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.results import Result, jobs_of
 from shapleyprio.replay.workload import Workload, period_in_words
-from shapleyprio.wording import delay, duration, whole
+from shapleyprio.wording import delay, duration, percent, whole
 
 LEGEND = (
     "Δψ/p_tot: by how much a part of work came too early or too late, on average, against ref; for "
@@ -42,6 +43,29 @@ def announce(
         markup=False,
         soft_wrap=True,
     )
+
+
+def where_jobs_ran(log: Log, workload: Workload) -> str:
+    """Says whether jobs were kept to some of the nodes, if they really were."""
+    clusters = " and ".join(one.cluster for one in log.clusters)
+    bays = 0 if workload.bays is None else len(workload.bays.owned)
+    if clusters and bays:
+        within = f" and partitions, in {bays} bays" if bays > len(log.clusters) else ""
+        return f"the jobs of {clusters} were kept to their clusters{within}"
+    if clusters:
+        return (
+            f"no job can move between {clusters}; here all jobs may run anywhere, unless "
+            "--respect-partitions keeps them to their clusters"
+        )
+    if workload.bays is not None:
+        partitions = len(workload.bays.named)
+        return f"the jobs of {partitions} partitions were kept to their nodes, in {bays} bays"
+    if confined := confined_share(log, workload):
+        return (
+            f"{percent(confined, digits=0)} of the work was in partitions that have some of the "
+            "nodes only; here all jobs may run anywhere"
+        )
+    return ""
 
 
 def organizations_table(workload: Workload, results: Sequence[Result]) -> FittingTable:

@@ -22,7 +22,7 @@ from shapleyprio.cli.options import (
 )
 from shapleyprio.cli.parameters import WorkloadParameters
 from shapleyprio.cli.refusals import refuse
-from shapleyprio.replay.choices import DEFAULT_TIME_ZONE, FORMATS, Backfill, Wide
+from shapleyprio.replay.choices import ALL_CLUSTERS, DEFAULT_TIME_ZONE, FORMATS, Backfill, Wide
 from shapleyprio.replay.files import files_of
 
 FOUND_OUT = "auto"
@@ -34,13 +34,38 @@ def named_format(_context: click.Context, _option: click.Parameter, name: str) -
     return None if name == FOUND_OUT else name
 
 
+def files_of_clusters(
+    _context: click.Context, option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, Path]:
+    """Returns cluster, or ALL_CLUSTERS, -> its file.
+
+    Raises:
+        click.BadParameter: a cluster has several, or one is a directory.
+    """
+    files: dict[str, Path] = {}
+    for value in values:
+        cluster, separator, file = value.partition("=")
+        if not separator or "/" in cluster or Path(value).exists():
+            cluster, file = ALL_CLUSTERS, value
+        if cluster in files:
+            of = f"of cluster {cluster}" if cluster else "of all clusters; say CLUSTER=FILE"
+            raise click.BadParameter(f"{files[cluster]} and {file} are both {of}", param=option)
+        if Path(file).is_dir():
+            raise click.BadParameter(f"{file} is a directory", param=option)
+        files[cluster] = Path(file)
+    return files
+
+
 workload_options = together(
     (
         click.argument("log", nargs=-1, required=True),
         click.option(
             "--organizations",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="File with [[organization]] tables, such as the daemon's.",
+            multiple=True,
+            metavar="[CLUSTER=]FILE",
+            callback=files_of_clusters,
+            help="File with [[organization]] tables, such as the daemon's; in a pool one for each "
+            "cluster whose tables are its own.",
         ),
         deal_users_option,
         processor_shares_option(),
@@ -64,7 +89,13 @@ workload_options = together(
         click.option(
             "--time-zone", help=f"Time zone of an sacct export.  [default: {DEFAULT_TIME_ZONE}]"
         ),
-        click.option("--cluster", help="Which cluster of a store that holds several."),
+        click.option(
+            "--cluster",
+            "clusters",
+            multiple=True,
+            metavar="NAME",
+            help="Which cluster of a log that holds several; give those of a pool.",
+        ),
         *(
             click.option(
                 name,
@@ -100,7 +131,7 @@ def workload_parameters(options: dict[str, Any]) -> WorkloadParameters:
     )
     refuse(
         (
-            (parameters.organizations is None) == (parameters.deal_users is None),
+            bool(parameters.organizations) == (parameters.deal_users is not None),
             "say whose the jobs are: either --organizations FILE or --deal-users K",
         ),
         (

@@ -28,3 +28,6 @@ DEFAULT_SEED = 0
 
 DEFAULT_TIME_ZONE = "UTC"
 """Time zone of the local times in a file of sacct's."""
+
+ALL_CLUSTERS = ""
+"""Names the file of organizations of the clusters that have none of their own."""

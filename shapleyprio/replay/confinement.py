@@ -13,7 +13,7 @@ def confined_share(log: Log, workload: Workload) -> float:
     """Returns what share of a workload's processor-seconds could run on some nodes only.
 
     That is the work of partitions whose jobs ran on fewer nodes than all jobs of the log together:
-    a log does not say which nodes a partition has.
+    a log does not say which nodes a partition has. In a pool it is all work, on one's own cluster.
 
     Args:
         log: that was read.
@@ -25,6 +25,8 @@ def confined_share(log: Log, workload: Workload) -> float:
     Raises:
         LogError: a list of nodes cannot be read.
     """
+    if log.clusters:
+        return 1.0
     found = nodes_of_partitions(log)
     nodes = len(set().union(*found.values()))
     confined = {name for name, ran_on in found.items() if len(ran_on) < nodes}

@@ -39,23 +39,29 @@ class Joiner:
         self._columns: dict[str, list[Any]] = {}
         self._names: dict[str, dict[str, int]] = {}
         self._left_out: Counter[str] = Counter()
+        self._jobs = 0
 
     def add(self, log: Log, keys: Numbers) -> None:
         """Takes the next piece.
 
         Args:
-            log: the records of well-formed lines, with the same labels as all other pieces.
-            keys: int64[jobs, 3], what no two records share: the job's number, a digest of what
-                follows it, and the second of submission.
+            log: the records of well-formed lines; a label that other pieces lack is unknown there.
+            keys: int64[jobs, 4], what no two records share: the job's number, a digest of what
+                follows it, the second of submission, and a digest of who numbers jobs.
         """
         log = log if self._several else usable(log)
         for name in COLUMNS:
             self._columns.setdefault(name, []).append(getattr(log, name))
-        for name, labels in log.labels.items():
-            known = self._names.setdefault(name, {})
+        for name in log.labels.keys() - self._names.keys():
+            self._names[name] = {}
+            self._columns[name] = [np.full(self._jobs, UNKNOWN, dtype=np.int32)]
+        for name in self._names:
+            labels = log.labels.get(name) or Labels(np.full(len(log.job), UNKNOWN, np.int32), ())
+            known = self._names[name]
             codes = [known.setdefault(text, len(known)) for text in labels.names]
             renumbered = np.array([*codes, UNKNOWN], dtype=np.int32)[labels.codes]
-            self._columns.setdefault(name, []).append(renumbered)
+            self._columns[name].append(renumbered)
+        self._jobs += len(log.job)
         if self._several:
             self._columns.setdefault(_KEYS, []).append(keys)
         self._left_out.update(log.left_out)

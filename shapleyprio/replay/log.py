@@ -81,6 +81,10 @@ class Log:
             its times have no dates.
         left_out: reason -> how many jobs or lines are missing here because of it.
         malformed: the first lines that could not be read; left_out["malformed"] counts all.
+        cluster: whose jobs they are, where the log says.
+        clusters: the logs of the clusters of a pool, whose jobs stand here one log after the other;
+            names of partitions and nodes, `placed` and `owned` are there alone. Empty for a log of
+            one cluster.
     """
 
     source: str
@@ -98,3 +102,5 @@ class Log:
     epoch: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     malformed: tuple[MalformedLine, ...] = ()
+    cluster: str = ""
+    clusters: tuple[Log, ...] = ()

@@ -12,6 +12,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from shapleyprio.replay.choices import DEFAULT_TIME_ZONE, Format
+from shapleyprio.replay.clusters import in_clusters
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.files import blocks_of, files_of, lines_of, refuse_to_swap
 from shapleyprio.replay.filtering import released_in
@@ -32,7 +33,7 @@ def read_log(
     format: Format | None = None,  # noqa: A002  # what the user knows it by
     fields: Sequence[str] = XDMOD_FIELDS,
     time_zone: str = DEFAULT_TIME_ZONE,
-    cluster: str | None = None,
+    clusters: Sequence[str] = (),
     strict: bool = False,
     since: datetime | None = None,
     until: datetime | None = None,
@@ -49,7 +50,9 @@ def read_log(
             begins with a brace.
         fields: sacct's columns in their order, where its first line does not name them.
         time_zone: of the local times in a file of sacct's, such as ``Europe/Warsaw``.
-        cluster: whose runs, where a store holds several clusters.
+        clusters: whose jobs, where the log holds several clusters: a store, or what sacct has
+            printed with the column Cluster. Several make the log of a pool. None for all, of which
+            a store may hold but one.
         strict: a malformed line is an error, not only counted.
         since: take jobs that were released from then on; without a time zone in `time_zone`.
         until: take jobs that were released before that.
@@ -66,7 +69,7 @@ def read_log(
     if format == "store" or (format is None and any(map(_URL.match, sources))):
         if len(sources) > 1:
             raise LogError(f"{', '.join(sources)}: name one store, or files alone")
-        return released_in(read_stored(sources[0], cluster=cluster, progress=progress), *span)
+        return read_stored(sources[0], clusters=clusters, span=span, progress=progress)
     files = files_of(sources)
     name = sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"
     reader = SacctReader(
@@ -92,7 +95,7 @@ def read_log(
         else:
             reader.read(file, map(Piece, lines_of(file, blocks)))
         behind += Path(file).stat().st_size
-    return reader.log()
+    return in_clusters(reader.log(), clusters)
 
 
 def _whole(file: str, blocks: Iterable[bytes]) -> bytes:

@@ -79,6 +79,7 @@ def as_json(log: Log, workload: Workload, results: Sequence[Result]) -> dict[str
     jobs = jobs_of(workload)
     return {
         "log": log.source,
+        "clusters": [one.cluster for one in log.clusters],
         "window": {
             "start": workload.window.start - int(log.release.min()),
             "length": workload.window.length,

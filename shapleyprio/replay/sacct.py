@@ -40,6 +40,7 @@ from shapleyprio.slurm.text import (
     whole,
 )
 from shapleyprio.slurm.text_accounting import LONGEST, NO_NODES
+from shapleyprio.slurm.text_federation import FIRST_FEDERATED
 
 XDMOD_FIELDS = (
     *("jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user"),
@@ -58,12 +59,12 @@ REQUIRED = {
 """What a replay needs -> the fields that have it, the best first."""
 
 LABELS = {
-    **{name: name for name in ("account", "user", "group", "partition", "qos")},
+    **{name: name for name in ("account", "user", "group", "partition", "qos", "cluster")},
     "nodes": "nodelist",
 }
 ASK = (
     "sacct --allusers --allocations --duplicates --parsable2 --format=JobIDRaw,Account,User,Group,"
-    "Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocCPUS,State,Timelimit,NodeList"
+    "Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocCPUS,State,Timelimit,NodeList,Cluster"
 )
 SEPARATOR = "|"
 MOST_DIGITS = 18
@@ -256,7 +257,9 @@ def _records(
     lines.leave_out(steps)
     kept = np.flatnonzero(~lines.malformed() & ~steps)
     left_out = {STEPS: int(steps.sum()), MALFORMED: int(lines.malformed().sum())}
-    keys = np.column_stack((job, part, np.where(submit == UNKNOWN, eligible, submit)))
+    keys = np.column_stack(
+        (job, part, np.where(submit == UNKNOWN, eligible, submit), _numbering(lines, job))
+    )
     return replace(taken(log, kept), left_out=left_out), keys[kept], lines
 
 
@@ -318,6 +321,15 @@ def _jobs(lines: Lines) -> tuple[Numbers, Mask, Numbers]:
     for line in np.flatnonzero(np.isin(behind, list(b"_+"))).tolist():
         parts[line] = _part(column.written(line))
     return numbers, proper & column.holds("."), parts
+
+
+def _numbering(lines: Lines, job: Numbers) -> Numbers:
+    """Returns by which clusters jobs are numbered: a digest of one's name, 0 for a federation."""
+    if lines.first_of(["cluster"]) is None:
+        return np.zeros(len(job), dtype=np.int64)
+    labels = lines.column("cluster").labels(frozenset({""}))
+    digests = np.array([*(crc32(name.encode()) for name in labels.names), 0], dtype=np.int64)
+    return np.where(job < FIRST_FEDERATED, digests[labels.codes], 0)
 
 
 def _part(job_id: str) -> int:

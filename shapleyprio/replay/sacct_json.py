@@ -21,7 +21,7 @@ from shapleyprio.replay.sacct import Piece
 
 FIELDS = (
     *("JobIDRaw", "Account", "User", "Group", "Partition", "QOS", "Submit", "Eligible", "Start"),
-    *("End", "ElapsedRaw", "AllocCPUS", "State", "Timelimit", "NodeList"),
+    *("End", "ElapsedRaw", "AllocCPUS", "State", "Timelimit", "NodeList", "Cluster"),
 )
 JSON_SEPARATOR = "\x1f"
 """A control character, and those are taken out of names."""
@@ -150,6 +150,7 @@ def _cells(job: Any) -> Iterator[str]:
     yield _state(_object(job, "state"))
     yield _limit(_number(time, "limit"))
     yield _name(job, "nodes")
+    yield _name(job, "cluster")
 
 
 def _object(job: Mapping[str, Any], name: str) -> Mapping[str, Any]:

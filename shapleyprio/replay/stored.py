@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.replay.clusters import pool_of_logs
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.filtering import (
     COUNTS_FOR_NOBODY,
@@ -16,6 +17,7 @@ from shapleyprio.replay.filtering import (
     UNKNOWN_PROCESSORS,
     ZERO_PROCESSING_TIME,
     counted,
+    released_in,
 )
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
 from shapleyprio.replay.progress import ProgressCallback
@@ -25,7 +27,11 @@ _SHOW_EVERY = 5000
 
 
 def read_stored(
-    url: str, *, cluster: str | None = None, progress: ProgressCallback | None = None
+    url: str,
+    *,
+    clusters: Sequence[str] = (),
+    span: tuple[int | None, int | None] = (None, None),
+    progress: ProgressCallback | None = None,
 ) -> Log:
     """Reads the finished runs of a store, sorted by start and job; nothing is written to it.
 
@@ -34,29 +40,33 @@ def read_stored(
 
     Args:
         url: of the store, as SQLAlchemy has it, such as ``sqlite:////var/lib/store.db``.
-        cluster: whose runs; None if the store holds only one cluster.
+        clusters: whose runs; none if the store holds only one cluster. Several make the log of a
+            pool, one cluster after the other.
+        span: seconds since the epoch from which on, and before which, they were released.
         progress: called now and then with the number of runs read.
 
     Raises:
         LogError: the store cannot be read, or it is not clear which cluster is meant.
     """
     try:
-        with Store.open(url) as store, _cluster(store, cluster).reading() as view:
-            log = log_of_runs(store.name, view.all_runs(), progress)
-            owned = {row.organization: row.processors for row in view.latest_standings()}
-            return replace(log, owned=owned)
+        with Store.open(url) as store:
+            logs = [
+                released_in(_log(store.name, cluster, progress), *span)
+                for cluster in _clusters(store, clusters)
+            ]
+            return logs[0] if len(logs) == 1 else pool_of_logs(store.name, logs)
     except StoreError as error:
         raise LogError(str(error)) from error
 
 
 def stored_after_end(
-    url: str, *, cluster: str | None, begin: int, end: int, most: int
+    url: str, *, clusters: Sequence[str], begin: int, end: int, most: int
 ) -> list[UserAfterEnd]:
     """Returns whose runs that ended in [begin, end) went on after that, the worst first.
 
     Args:
         url: of the store, as in `read_stored`.
-        cluster: likewise.
+        clusters: likewise.
         begin: seconds since the epoch.
         end: likewise.
         most: so many users at most.
@@ -65,21 +75,37 @@ def stored_after_end(
         LogError: as `read_stored`.
     """
     try:
-        with Store.open(url) as store, _cluster(store, cluster).reading() as view:
-            return view.users_after_end(begin, end, most)
+        with Store.open(url) as store:
+            found: list[UserAfterEnd] = []
+            for cluster in _clusters(store, clusters):
+                with cluster.reading() as view:
+                    found += view.users_after_end(begin, end, most)
+            return sorted(found, key=lambda one: (-one.processor_seconds, one.user))[:most]
     except StoreError as error:
         raise LogError(str(error)) from error
 
 
-def _cluster(store: Store, wanted: str | None) -> ClusterStore:
-    clusters = store.clusters()
-    if wanted is None and len(clusters) == 1:
-        return store.cluster(clusters[0])
-    if wanted is not None and wanted in clusters:
-        return store.cluster(wanted)
-    held = ", ".join(clusters) or "no cluster yet"
-    asked = "name the cluster that is meant" if wanted is None else f"{wanted} is not among them"
-    raise LogError(f"{store.name}: the store holds {held}; {asked}")
+def _log(source: str, cluster: ClusterStore, progress: ProgressCallback | None) -> Log:
+    with cluster.reading() as view:
+        log = log_of_runs(source, view.all_runs(), progress)
+        owned = {row.organization: row.processors for row in view.latest_standings()}
+    return replace(log, owned=owned, cluster=cluster.cluster)
+
+
+def _clusters(store: Store, wanted: Sequence[str]) -> list[ClusterStore]:
+    """Returns the clusters that are meant, by name."""
+    known = store.clusters()
+    names = sorted(set(wanted)) or known
+    strange = [name for name in names if name not in known]
+    if (len(names) != 1 and not wanted) or strange:
+        held = ", ".join(known) or "no cluster yet"
+        asked = (
+            f"{', '.join(strange)} is not among them"
+            if strange
+            else "name the cluster that is meant, or those of a pool"
+        )
+        raise LogError(f"{store.name}: the store holds {held}; {asked}")
+    return [store.cluster(name) for name in names]
 
 
 class _Codes(dict[str, int]):

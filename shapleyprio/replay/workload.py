@@ -34,6 +34,8 @@ class Consortium:
         placed: whose processors each job of the log really got, with owners named as in
             organizations; None where the log does not say.
         nodes: whose they are; None where the log does not name them, or they do not matter.
+        clusters: what each cluster of a pool adds, with all organizations, in the log's order;
+            `nodes` are there alone. Empty for a log of one cluster.
     """
 
     organizations: tuple[str, ...]
@@ -41,6 +43,7 @@ class Consortium:
     organization: NDArray[np.int32]
     placed: RecordedProcessors | None = None
     nodes: Nodes | None = None
+    clusters: tuple[Consortium, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,6 +134,7 @@ def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
             workload.organizations, workload.owned, jobs_of(workload), strict=True
         )
     )
+    kept_to = "cluster and partition" if log.clusters else "partition"
     return {
         "log": log.source,
         "SHA-256 of the log": checksum(log.source),
@@ -144,7 +145,7 @@ def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
         "processors": whole(workload.system_processors),
         "organizations": ", ".join(organizations),
         **({} if workload.horizon is None else {"horizon": duration(workload.horizon)}),
-        **({} if workload.bays is None else {"nodes of a job": "those of its partition"}),
+        **({} if workload.bays is None else {"nodes of a job": f"those of its {kept_to}"}),
         "processors of a job": workload.placement,
         "jobs of several processors": rigid if workload.wide == "rigid" else "expanded to copies",
     }

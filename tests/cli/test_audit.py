@@ -229,6 +229,32 @@ def test_the_same_input_and_seed_give_the_same_bytes() -> None:
     assert written[0] == written[1]
 
 
+def test_a_pool_in_the_store_is_audited_as_the_sum_of_its_clusters() -> None:
+    url = "sqlite:///store.db"
+    lender = {"c1": "physics", "c2": "biology"}
+    with Store.open(url, create=True) as store:
+        for cluster, owner in lender.items():
+            with store.cluster(cluster).transaction() as rows_of:
+                rows_of.save_watermark(watermark())
+                # physics runs everywhere; at c2 on biology's node
+                runs = [placed_run(7, end=BEGIN + 3600, owners=(owner,))]
+                rows_of.put_runs(runs)
+                rows_of.save_work_after_end([work_after_end()], asked_until=BEGIN + 4000)
+    whose = (url, "--organizations", "organizations.toml", "--window", "0:3660")
+    pool = (*whose, "--cluster", "c1", "--cluster", "c2")
+    found = json.loads(audit(*pool, "--json").stdout)
+    assert found["clusters"] == ["c1", "c2"]
+    assert found["carried"][0]["processor_seconds"] == {"physics": 16 * 3600, "biology": 16 * 3600}
+    assert len(found["after_end"]) == 2
+    assert "the jobs of c1 and c2 were kept to their clusters" in audit(*pool).stdout
+
+    one = json.loads(audit(*whose, "--cluster", "c2", "--json").stdout)
+    assert one["carried"][0]["processor_seconds"] == {"physics": 0, "biology": 16 * 3600}
+    failed = audit(*whose)
+    assert failed.exit_code == 2
+    assert "name the cluster that is meant, or those of a pool" in failed.stderr
+
+
 def test_the_daemons_store_can_be_audited() -> None:
     url = "sqlite:///store.db"
     within = work_after_end(job_id=8, end=BEGIN + 3599, processor_seconds=480)

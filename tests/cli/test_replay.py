@@ -223,6 +223,59 @@ def test_jobs_may_be_kept_to_their_partitions() -> None:
     fails("does not name the nodes and partitions", *DEAL, "--respect-partitions")
 
 
+CLUSTERS = """\
+JobIDRaw|Account|User|Submit|Start|End|ElapsedRaw|AllocCPUS|NodeList|Cluster
+1|physics|ann|1700000000|1700000000|1700000009|9|1|n1|c1
+2|physics|ann|1700000000|1700000009|1700000018|9|1|n1|c1
+1|biology|bob|1700000000|1700000005|1700000008|3|1|n1|c2
+"""
+"""A node of each cluster, both of the same name; the second job might have run at once at c2."""
+
+
+def organizations_file(name: str, organization: str, *accounts: str, nodes: str = "n1") -> str:
+    Path(name).write_text(
+        f'[[organization]]\nname = "{organization}"\naccounts = {list(accounts)}\n'
+        f'nodes = ["{nodes}"]\n'.replace("'", '"')
+    )
+    return name
+
+
+def test_the_clusters_of_a_pool_are_one_game_unless_jobs_are_kept_to_theirs() -> None:
+    Path("both.sacct").write_text(CLUSTERS)
+    files = {
+        "c1": organizations_file("c1.toml", "physics", "physics"),
+        "c2": organizations_file("c2.toml", "biology", "biology"),
+    }
+    common = ("--policy", "fcfs", "--schedule", "starts.csv", "--window", "0:30")
+    both = OfflineCommand("replay", "both.sacct", *common)
+    pool = [word for name, file in files.items() for word in ("--organizations", f"{name}={file}")]
+
+    def starts(*options: str) -> list[tuple[str, str]]:
+        both.succeeds(*pool, *options)
+        with Path("starts.csv").open() as rows:
+            return [(row["organization"], row["start"]) for row in csv.DictReader(rows)]
+
+    assert starts() == [("physics", "0"), ("physics", "0"), ("biology", "9")]
+    apart = [("physics", "0"), ("biology", "0"), ("physics", "9")]
+    assert starts("--respect-partitions") == apart
+    assert "no job can move between c1 and c2" in both.succeeds(*pool).stdout
+    line = "the jobs of c1 and c2 were kept to their clusters\n"
+    assert line in both.succeeds(*pool, "--respect-partitions").stdout
+    answer = both.answer(*pool, "--respect-partitions")
+    assert (answer["clusters"], answer["confined"]) == (["c1", "c2"], 1)
+    assert answer["partitions"] == {"c1": 1, "c2": 1}
+
+    dealt = ("--deal-users", "1", "--processors", "4", "--respect-partitions")
+    assert both.answer(*dealt)["partitions"] == {"c1": 2, "c2": 2}
+
+    one = both.answer("--cluster", "c2", "--organizations", files["c2"])
+    assert (one["clusters"], one["organizations"][0]["jobs"]) == ([], 1)
+    both.fails("c3 is not among them", "--cluster", "c3", *pool)
+    both.fails("no file names its organizations", *pool[:2])
+    both.fails("are both of cluster c1", *pool, *pool[:2])
+    both.fails("are both of all clusters; say CLUSTER=FILE", *["--organizations", "c1.toml"] * 2)
+
+
 def test_a_policy_named_twice_runs_once() -> None:
     write_log()
     output = answer(*DEAL, "--policy", "fcfs", "--policy", "ref", "--policy", "fcfs")
@@ -376,7 +429,7 @@ def test_the_number_of_processors_comes_from_the_command_line_or_the_log() -> No
         ("write for instance 0:50000", "--deal-users 2 --window=-5:10"),
         ("write for instance 0:50000", "--deal-users 2 --window 1:2:3"),
         ("--fields goes with the format sacct", "--deal-users 2 --fields jobid,user"),
-        ("--cluster goes with the format store", "--deal-users 2 --cluster c1"),
+        ("--cluster goes with the format sacct or store", "--deal-users 2 --cluster c1"),
         ("choose another --window", "--deal-users 2 --window 1000:10"),
     ],
 )

@@ -149,7 +149,7 @@ def test_a_missing_column_is_named_and_how_to_ask_for_it(missing: str, answer: s
 
 def test_what_we_say_to_ask_for_can_be_read() -> None:
     header = ASK.partition("--format=")[2].replace(",", "|")
-    fields = {**USUAL, "ElapsedRaw": "3600"}
+    fields = {**USUAL, "ElapsedRaw": "3600", "Cluster": "c1"}
     row = "|".join(fields[name] for name in header.split("|"))
     assert lines(header, row, strict=True).processing_time.tolist() == [HOUR]
 

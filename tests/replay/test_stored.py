@@ -146,7 +146,7 @@ def test_what_the_daemon_saw_is_what_is_read(url: str, store: Store) -> None:
     running = slurm.submit("biology", processors=1, processing_time=10**6)
     slurm.wait(1)
     service.run()
-    log = read_log(url, cluster=NAME)
+    log = read_log(url, clusters=[NAME])
     assert log.job.tolist() == [wide, later]
     assert running not in log.job
     assert log.left_out == {"unknown_processing_time": 1}
@@ -170,11 +170,11 @@ def test_reading_changes_nothing(url: str, store: Store, tmp_path: Path) -> None
 def test_of_several_clusters_one_must_be_named(url: str, store: Store) -> None:
     put(store, placed_run(1, end=BEGIN + 1), cluster="east")
     put(store, placed_run(2, end=BEGIN + 1), cluster="west")
-    assert read_log(url, cluster="west").job.tolist() == [2]
+    assert read_log(url, clusters=["west"]).job.tolist() == [2]
     with pytest.raises(LogError, match="the store holds east, west; name the cluster"):
         read_log(url)
     with pytest.raises(LogError, match="the store holds east, west; north is not among them"):
-        read_log(url, cluster="north")
+        read_log(url, clusters=["north"])
 
 
 def test_a_store_that_no_daemon_has_filled_says_so(url: str, store: Store) -> None:
