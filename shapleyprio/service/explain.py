@@ -32,6 +32,7 @@ from shapleyprio.store import (
     StandingRow,
     View,
 )
+from shapleyprio.wording import names_shown
 
 PUSHES_SHOWN = 10
 
@@ -82,13 +83,19 @@ def explain_job(
             organization = pushes[0].organization
             job = None
         else:
-            job = next(
-                (item for item in queue.jobs if label in {item.label, str(item.job_id)}), None
+            job = next((item for item in queue.jobs if label in _names_of(item)), None)
+            sibling, cluster = next(
+                (pair for pair in queue.elsewhere if label in _names_of(pair[0])), (None, "")
             )
-            if asker is not None and not _is_shown(job, asker):
+            if asker is not None and not _is_shown(job or sibling, asker):
                 raise NothingToExplainError(
                     f"no job {label} of user {asker.user} waits (others' jobs are shown to their "
                     f"users, coordinators and operators alone); see `squeue -j {label}`"
+                )
+            if job is None and sibling is not None:
+                raise NothingToExplainError(
+                    f"job {label} is the federation's: it may run here, but counts at {cluster}, "
+                    "and that cluster's daemon gives it its priority; ask there"
                 )
             if job is None:
                 unreadable = UNREADABLE if queue.incomplete else ""
@@ -110,6 +117,10 @@ def explain_job(
         pushes=pushes[:PUSHES_SHOWN],
         given=next((one for one in pushes if one.state is PushState.AT_SUBMISSION), None),
     )
+
+
+def _names_of(job: PendingJob) -> tuple[str, str]:
+    return job.label, str(job.job_id)
 
 
 def _is_shown(job: PendingJob | None, asker: Asker) -> bool:
@@ -150,8 +161,11 @@ def explain_user(
     if not jobs:
         if queue.failure is not None:
             raise queue.failure
+        elsewhere = {cluster for job, cluster in queue.elsewhere if job.user == user}
+        counts = f" here, and those that wait count at {names_shown(elsewhere)}: ask there"
         raise NothingToExplainError(
-            f"no job of user {user} waits or runs; see `squeue -u {user}` and `sacct -u {user}`"
+            f"no job of user {user} waits or runs{counts if elsewhere else ''}; "
+            f"see `squeue -u {user}` and `sacct -u {user}`"
         )
     return JobsExplanation(basis=scene.basis, whose="user", name=user, organizations=jobs)
 
@@ -195,11 +209,13 @@ class _Queue:
         jobs: those whose lines could be read.
         incomplete: whether there are others.
         failure: why Slurm did not show them.
+        elsewhere: jobs that are listed and count at another cluster, and that one.
     """
 
     jobs: Sequence[PendingJob]
     incomplete: bool
     failure: SlurmError | None
+    elsewhere: Sequence[tuple[PendingJob, str]] = ()
 
     @classmethod
     def asked_of(cls, slurm: QueueSource) -> _Queue:
@@ -207,7 +223,7 @@ class _Queue:
             queue = slurm.pending()
         except SlurmError as failure:
             return cls((), incomplete=False, failure=failure)
-        return cls(queue.jobs, incomplete=bool(queue.malformed), failure=None)
+        return cls(queue.jobs, bool(queue.malformed), failure=None, elsewhere=queue.elsewhere)
 
 
 @dataclass(slots=True)

@@ -198,10 +198,16 @@ class CommandLineSlurm:
                 factors[found[0]] = found[1]
         queue = records.queue(factors)
         self._known_waiting = records.known
+        elsewhere = self._counted_elsewhere(queue.jobs)
+        if not elsewhere:
+            return replace(queue, malformed=[*queue.malformed, *malformed])
         return replace(
             queue,
-            jobs=self._counted_here(queue.jobs),
+            jobs=[job for job in queue.jobs if job.job_id not in elsewhere],
             malformed=[*queue.malformed, *malformed],
+            elsewhere=[
+                (job, elsewhere[job.job_id]) for job in queue.jobs if job.job_id in elsewhere
+            ],
         )
 
     def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
@@ -227,12 +233,11 @@ class CommandLineSlurm:
         found = shown(self._commands, text_config.node_line, "scontrol", "show", "node", "-a", "-o")
         return {node.name: node for node in found}
 
-    def _counted_here(self, jobs: Sequence[PendingJob]) -> Sequence[PendingJob]:
-        """Leaves out jobs of a federation that count at another of its clusters."""
+    def _counted_elsewhere(self, jobs: Sequence[PendingJob]) -> Mapping[int, str]:
+        """Reads which jobs of a federation count at another of its clusters, and at which."""
         if all(job.job_id < FIRST_FEDERATED for job in jobs):
-            return jobs
-        elsewhere = counted_elsewhere(self._commands.lines("squeue", *SQUEUE, "-O", SIBLING_FIELDS))
-        return [job for job in jobs if job.job_id not in elsewhere]
+            return {}
+        return counted_elsewhere(self._commands.lines("squeue", *SQUEUE, "-O", SIBLING_FIELDS))
 
     def _waiting(self, option: str | None, fields: Iterable[str], delimiter: str) -> Iterator[str]:
         options = (*SQUEUE, option) if option else SQUEUE

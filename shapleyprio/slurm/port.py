@@ -114,11 +114,14 @@ class PendingQueue:
         jobs: one for each record that Slurm keeps.
         malformed: lines that could not be read. Jobs may be missing in `jobs` because of them.
         more_malformed: how many such lines there are beside these.
+        elsewhere: jobs of a federation that may run here as well, but count at another cluster, and
+            that cluster.
     """
 
     jobs: Sequence[PendingJob] = ()
     malformed: Sequence[Malformed] = ()
     more_malformed: int = 0
+    elsewhere: Sequence[tuple[PendingJob, str]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ SIBLING_FIELDS = "JobID:21,Cluster:256,Origin:256,SiblingsViable:4096"
 """Fields that squeue prints of a waiting job, none of which can hold a user's text."""
 
 
-def counted_elsewhere(lines: Iterable[str]) -> set[int]:
-    """Returns the jobs that count at another cluster than the one that lists them.
+def counted_elsewhere(lines: Iterable[str]) -> dict[int, str]:
+    """Returns the jobs that count at another cluster than the one that lists them, and which.
 
     A job counts at its origin, or where it may not run there, at the first of the clusters that it
     may run on.
@@ -24,16 +24,17 @@ def counted_elsewhere(lines: Iterable[str]) -> set[int]:
     Args:
         lines: of ``squeue -h -O`` with `SIBLING_FIELDS`.
 
-    >>> sorted(counted_elsewhere(["67108867 c2 c1 c1,c2", "67108868 c2 c1 c2,c3", "9 c2 NA NA"]))
-    [67108867]
+    >>> counted_elsewhere(["67108867 c2 c1 c1,c2", "67108868 c2 c1 c2,c3", "9 c2 NA NA"])
+    {67108867: 'c1'}
     """
-    elsewhere = set()
+    elsewhere = {}
     for line in lines:
         job, *names = line.split()
         if len(names) != 3 or not job.isdigit():
             continue
         here, origin, listed = names
         viable = listed.split(",")
-        if here in viable and here != (origin if origin in viable else min(viable)):
-            elsewhere.add(int(job))
+        counts_at = origin if origin in viable else min(viable)
+        if here in viable and here != counts_at:
+            elsewhere[int(job)] = counts_at
     return elsewhere

@@ -82,6 +82,7 @@ def test_everything_is_shown_in_this_order() -> None:
     assert json.dumps(answer, indent=1) == json.dumps(
         {
             "log": "some.swf",
+            "clusters": [],
             "window": {"start": 500, "length": LENGTH},
             "organizations": [
                 {"name": "physics", "processors": 2, "jobs": 2},

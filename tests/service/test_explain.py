@@ -14,7 +14,9 @@ from shapleyprio.service.explain import (
     explain_user,
 )
 from shapleyprio.service.explain_facts import JobExplanation, JobsExplanation
-from shapleyprio.slurm.port import Malformed, SlurmUnavailableError
+from shapleyprio.service.inquiries import Asker
+from shapleyprio.slurm.access import Rights
+from shapleyprio.slurm.port import Malformed, PendingQueue, SlurmUnavailableError
 from shapleyprio.store import Store
 from tests.service.consortium import FIRST, LAST, NAME, NOW, Cluster, Service, config
 
@@ -197,6 +199,29 @@ def test_a_job_as_json(steered: Service) -> None:
     nobodys = json.loads(json.dumps(job(steered, "4").as_json()))
     assert nobodys.keys() == output.keys()
     assert nobodys["organization"] is None
+
+
+class Federated:
+    """What a member of a federation lists: all that waits here counts at c2."""
+
+    def __init__(self, slurm: Cluster) -> None:
+        self._slurm = slurm
+
+    def pending(self) -> PendingQueue:
+        return PendingQueue(elsewhere=[(job, "c2") for job in self._slurm.pending().jobs])
+
+
+def test_of_a_federated_job_it_says_where_it_counts(steered: Service) -> None:
+    place, listed = steered.store.cluster(NAME), Federated(steered.slurm)
+    with pytest.raises(NothingToExplainError, match=r"job 6 is the federation's: .* counts at c2"):
+        explain_job(place, listed, "6")
+    ann, eve = (Asker(name, Rights) for name in ("ann", "eve"))
+    with pytest.raises(NothingToExplainError, match="counts at c2"):
+        explain_job(place, listed, "6", ann)
+    with pytest.raises(NothingToExplainError, match="no job 6 of user eve waits"):
+        explain_job(place, listed, "6", eve)
+    with pytest.raises(NothingToExplainError, match=r"waits or runs here, .* count at c2: ask"):
+        explain_user(place, listed, "ann")
 
 
 # -- all jobs of a user or an account

@@ -88,8 +88,11 @@ def test_a_waiting_job_counts_at_its_origin(
         "squeue", f'case "$*" in *SiblingsViable*) {say(siblings)};; *) {listed};; esac'
     )
     slurm = CommandLineSlurm(Connection(bin_directory=tmp_path, timeout_seconds=20))
-    found = {job.job_id for job in slurm.pending().jobs}
+    queue = slurm.pending()
+    found = {job.job_id for job in queue.jobs}
     assert found == (counted or {134217729, 134217730})
+    origins = {job.job_id: cluster for job, cluster in queue.elsewhere}
+    assert origins == ({134217729: "c2"} if cluster == "c1" else {67108871: "c1"})
 
 
 def test_without_a_federation_nobody_asks_for_siblings(tmp_path: Path) -> None:
