@@ -492,8 +492,8 @@ class OpenLedger:
         ledger.changed.clear()
 
     def _save_tenures(self, changed: Iterable[Tenure]) -> None:
-        for kind, name in {(tenure.kind, tenure.name) for tenure in changed}:
-            self._transaction.save_tenures(kind, name, self.tenures.of(kind, name))
+        names = dict.fromkeys((tenure.kind, tenure.name) for tenure in changed)
+        self._transaction.save_tenures({name: self.tenures.of(*name) for name in names})
 
     def _place_anew(self, second: int) -> None:
         for placed in batches(self._transaction.runs_alive_after(second), CHUNK):

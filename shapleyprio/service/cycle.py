@@ -21,6 +21,7 @@ from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.service.after_end import count_work_after_end, most_after_end
 from shapleyprio.service.capacities import note_capacities
 from shapleyprio.service.cluster_clock import AccountingError, ClockError
+from shapleyprio.service.collecting import collecting_afterwards
 from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.intake import Intake
 from shapleyprio.service.lease import LeaseHeldError
@@ -138,7 +139,8 @@ class Cycle:
             self._managed.forget()
         self._next = report.number + 1
         try:
-            self._steer(report, dry_run=dry_run)
+            with collecting_afterwards():
+                self._steer(report, dry_run=dry_run)
         except LeaseHeldError:  # it is for another process to write down what happens
             raise
         except Exception as failure:

@@ -78,10 +78,19 @@ class Ledgers(LedgersView):
             ],
         )
 
-    def save_tenures(self, kind: Kind, name: str, rows: Sequence[Tenure]) -> None:
-        """Makes these rows, oldest first, the whole history of a node or an account."""
-        self._delete(tenure, [{"kind": kind, "name": name}])
-        self._insert(tenure, [{**values_of(row), "number": n} for n, row in enumerate(rows)])
+    def save_tenures(self, histories: Mapping[tuple[Kind, str], Sequence[Tenure]]) -> None:
+        """Makes rows the whole history of a node, an account or a partition.
+
+        Args:
+            histories: (kind, name) -> rows, oldest first.
+        """
+        self._delete(tenure, [{"kind": kind, "name": name} for kind, name in histories])
+        rows = [
+            {**values_of(row), "number": number}
+            for history in histories.values()
+            for number, row in enumerate(history)
+        ]
+        self._insert(tenure, rows)
 
     def save_watermark(self, value: Watermark) -> None:
         """Stores how far the accounts have come."""

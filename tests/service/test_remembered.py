@@ -62,7 +62,7 @@ def a_later_round(rows: ClusterStore) -> None:
 
 def a_correction(rows: ClusterStore) -> None:
     with rows.transaction() as transaction:
-        transaction.save_tenures("node", "n1", [Tenure("node", "n1", "biology", None, None)])
+        transaction.save_tenures({("node", "n1"): [Tenure("node", "n1", "biology", None, None)]})
         row = CorrectionRow(number=1, kind="node", name="n1", at=0, user="", before=(), after=())
         transaction.save_corrections([row])
 

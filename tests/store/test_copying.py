@@ -51,7 +51,7 @@ def filled(original: str) -> Iterator[str]:
                 rows.observe_capacities({"a": 8}, BEGIN)
                 rows.keep_sampling_seed(len(cluster))
                 rows.save_watermark(watermark(horizon=None, accounted_to=BEGIN + 7))
-                rows.save_tenures("node", "a1", [])
+                rows.save_tenures({("node", "a1"): []})
                 rows.quarantine([Malformed("queue", "x", "y")], BEGIN)
                 for number in (1, 2, 3):
                     rows.save_cycle(cycle(number))

@@ -56,11 +56,11 @@ def test_tenures_come_back_and_one_history_is_replaced_as_a_whole(store: Store) 
     tenures.observe("node", {"n1": "physics", "n2": "biology", "N1": "biology"}, BEGIN)
     tenures.observe("account", {"n1": "chemistry"}, BEGIN)
     with store.cluster("c").transaction() as rows:
-        for kind, name in {(item.kind, item.name) for item in tenures}:
-            rows.save_tenures(kind, name, tenures.of(kind, name))
+        names = {(item.kind, item.name) for item in tenures}
+        rows.save_tenures({name: tenures.of(*name) for name in names})
     tenures.observe("node", {"n1": "biology"}, BEGIN + 9)
     with store.cluster("c").transaction() as rows:
-        rows.save_tenures("node", "n1", tenures.of("node", "n1"))
+        rows.save_tenures({("node", "n1"): tenures.of("node", "n1")})
         again = rows.tenures()
     assert set(again) == set(tenures)
     assert again.holder("node", "n1", BEGIN + 8) == "physics"
