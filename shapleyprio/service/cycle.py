@@ -37,6 +37,7 @@ from shapleyprio.service.report import (
     standing_rows,
 )
 from shapleyprio.service.rollback import plan_rollback
+from shapleyprio.service.settled import PlanBasis, SettledJobs
 from shapleyprio.service.urgency import Limits, most_urgent
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
@@ -117,6 +118,7 @@ class Cycle:
         self._unknown_accounts: frozenset[str] = frozenset()
         self._next: int | None = None
         self._managed = KnownValues(self._channel.name)
+        self._settled = SettledJobs()
 
     def run(self, *, dry_run: bool = False) -> CycleReport:
         """Runs one cycle, recorded in the store whether it succeeds or fails.
@@ -144,6 +146,7 @@ class Cycle:
         except LeaseHeldError:  # it is for another process to write down what happens
             raise
         except Exception as failure:
+            self._managed.forget()
             self._record(report, started, outcome_of(failure), str(failure) or repr(failure))
             raise
         self._record(report, started, "dry_run" if dry_run else "ok")
@@ -329,17 +332,23 @@ class Cycle:
         channel = self._channel
         holders = observation.holders(*self._intake.layout.accounts)
         claims = claims_of(self._config.organizations, holders, observation.left_out)
-        targets = channel.targets(self._slurm, observation.pending, claims)
         with self._store.reading() as view:
             managed = self._managed.read(view)
             published = view.published_points()
         given = submission.given_on(channel, published)
+        least = channel.least_asked(lambda: self._intake.layout.settings)
+        basis = PlanBasis(
+            points=wanted.points, claims=claims, given=given, least=least, managed=managed
+        )
+        unsettled = self._settled.others(observation.pending, basis)
+        looked_at = unsettled if channel.per_job else observation.pending
+        targets = channel.targets(self._slurm, looked_at, claims)
         new = submission.first_seen(targets, managed)
         report.at_submission = submission.found_at(new, given, stamp)
         foreign = push.foreign(channel, targets, managed)
         ours = [target for target in targets if target not in foreign]
-        least = channel.least_asked(lambda: self._intake.layout.settings)
         needed = push.plan(channel, ours, managed, wanted, stamp, given, least)
+        self._settled.settle(observation.pending, unsettled, {item.key for item in needed})
         others = [other for other in CHANNELS.values() if other is not channel]
         needed += plan_rollback(self._store, self._slurm, others, stamp)
         report.planned = most_urgent(needed, observation.pending, self._limits)
@@ -347,7 +356,7 @@ class Cycle:
         made = [item for item in report.planned if item.channel == channel.name]
         keys = {item.key for item in made}  # a job that is postponed is seen anew next time
         first = [one for one in new if one.key in keys]
-        report.missed = submission.count_missed(first, observation.pending, published, wanted)
+        report.missed = submission.count_missed(first, looked_at, published, wanted)
         strays = self._followers.await_values(
             channel, observation.pending, values_after(ours, made, wanted), managed
         )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from time import monotonic
 from typing import Self
 
@@ -151,12 +152,20 @@ class Observation:
         Args:
             others: more accounts.
         """
-        accounts = {job.account for job in self.pending}.union(others)
+        accounts = {account for account, _ in self._waiting}.union(others)
         return {name: self.tenures.holder("account", name, self.t) for name in accounts}
 
     def waiting_jobs(self) -> Mapping[str, int]:
         """Returns organization -> its jobs that wait."""
-        return Counter(self._claims.of(job) for job in self.pending)
+        found: Counter[str] = Counter()
+        for (account, partition), jobs in self._waiting.items():
+            found[self._claims.of_jobs_in(account, partition)] += jobs
+        return found
+
+    @cached_property
+    def _waiting(self) -> Mapping[tuple[str, str], int]:
+        """Account and partition -> the jobs that wait there."""
+        return Counter(map(attrgetter("account", "partition"), self.pending))
 
     @cached_property
     def _claims(self) -> Claims:

@@ -56,8 +56,9 @@ def plan_rollback(
         found = {channel: view.managed_values(channel.name) for channel in channels}
         published = view.published_points()
         given = {channel: given_on(channel, published) for channel in found}
-        running = view.unfinished_runs() if any([*found.values(), *given.values()]) else []
-        tenures = view.tenures()
+        if not any([*found.values(), *given.values()]):
+            return []
+        running, tenures = view.unfinished_runs(), view.tenures()
     nothing = Wanted(points={}, reasons={}, put_back=REASON)
     pushes: list[NewPush] = []
     for channel, managed in found.items():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapleyprio.slurm.channels import CHANNELS
@@ -41,7 +41,7 @@ class Limits:
 
 
 def most_urgent(
-    pushes: Sequence[NewPush], pending: Iterable[PendingJob], limits: Limits
+    pushes: Sequence[NewPush], pending: Collection[PendingJob], limits: Limits
 ) -> list[NewPush]:
     """Returns the writes to make in this cycle, the most urgent first.
 
@@ -53,9 +53,12 @@ def most_urgent(
         pending: the jobs that wait, with the priorities they have now.
         limits: how many.
     """
-    jobs = {str(job.job_id): job for job in pending}
     rises = {id(push): _rise(push) for push in pushes}
-    queues = _Queues(jobs, pushes, rises)
+    changes: Counter[str] = Counter()
+    for push in pushes:
+        changes[push.key] += rises[id(push)]
+    jobs = {key: job for job in pending if (key := str(job.job_id)) in changes}
+    queues = _Queues(pending, jobs, changes)
 
     def urgency(push: NewPush) -> tuple[int, int, bool, int, int]:
         rise, job = rises[id(push)], jobs.get(push.key)
@@ -86,28 +89,36 @@ class _Queues:
 
     def __init__(
         self,
-        jobs: Mapping[str, PendingJob],
-        pushes: Iterable[NewPush],
-        rises: Mapping[int, int],
+        pending: Collection[PendingJob],
+        written: Mapping[str, PendingJob],
+        changes: Mapping[str, int],
     ) -> None:
-        changes: Counter[str] = Counter()
-        for push in pushes:
-            changes[push.key] += rises[id(push)]
-        self._falling: dict[str, list[int]] = defaultdict(list)
-        for key, job in jobs.items():
+        """Sorts the jobs.
+
+        Args:
+            pending: all that wait.
+            written: those that are written to, by key.
+            changes: key -> by how much that changes its priority.
+        """
+        changed = set(map(id, written.values()))
+        together: dict[str, list[int]] = defaultdict(list)
+        for job in pending:
+            if job.release is not None and id(job) not in changed:
+                together[job.partition].append(-job.priority)
+        for key, job in written.items():
             if job.release is not None:
-                for partition in _partitions(job):
-                    self._falling[partition].append(-(job.priority + changes[key]))
+                together[job.partition].append(-(job.priority + changes[key]))
+        self._falling: dict[str, list[int]] = defaultdict(list)
+        for partitions, priorities in together.items():
+            for partition in partitions.split(","):
+                self._falling[partition] += priorities
         for priorities in self._falling.values():
             priorities.sort()
 
     def place(self, job: PendingJob, priority: int) -> int:
         """Returns before how many jobs a priority will not get the job, where it does best."""
-        return min(bisect_left(self._falling[name], -priority) for name in _partitions(job))
-
-
-def _partitions(job: PendingJob) -> Iterator[str]:
-    yield from job.partition.split(",")
+        names = job.partition.split(",")
+        return min(bisect_left(self._falling[name], -priority) for name in names)
 
 
 def _rise(push: NewPush) -> int:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -242,7 +243,7 @@ class Layout:
 
         Where accounts are not enforced, users make them up.
         """
-        jobs_of = Counter(job.account for job in jobs)
+        jobs_of = Counter(map(attrgetter("account"), jobs))
         return {
             account: number
             for account, number in jobs_of.items()

@@ -66,7 +66,7 @@ def write(key: int | str, rise: int, channel: str = "site_factor") -> NewPush:
 
 def chosen(
     pushes: Sequence[NewPush],
-    jobs: Iterable[PendingJob],
+    jobs: Sequence[PendingJob],
     *,
     writes: int = MANY,
     of_user: int = MANY,
@@ -142,7 +142,7 @@ def queues(draw: st.DrawFn, *, channels: Sequence[str] = ("site_factor",)) -> li
     return [jobs, pushes]
 
 
-def carried_out(jobs: Iterable[PendingJob], made: Iterable[NewPush]) -> list[PendingJob]:
+def carried_out(jobs: Sequence[PendingJob], made: Iterable[NewPush]) -> list[PendingJob]:
     rises = {push.key: CHANNELS[push.channel].value(0, 1) * push.new for push in made}
     return [replace(job, priority=job.priority + rises.get(str(job.job_id), 0)) for job in jobs]
 

@@ -72,9 +72,13 @@ class Claims:
 
     def of(self, job: PendingJob) -> str:
         """Returns the organization of a waiting job, NOBODY if it has none."""
-        if not takes_part(job.partition, self.left_out_partitions):
+        return self.of_jobs_in(job.account, job.partition)
+
+    def of_jobs_in(self, account: str, partition: str) -> str:
+        """Returns the organization of waiting jobs by account and partitions, as Slurm has them."""
+        if not takes_part(partition, self.left_out_partitions):
             return NOBODY
-        return self.accounts.get(job.account, NOBODY)
+        return self.accounts.get(account, NOBODY)
 
 
 class Channel(ABC):
