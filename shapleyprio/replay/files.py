@@ -21,8 +21,8 @@ from glob import glob
 from pathlib import Path
 
 from shapleyprio.databases import without_password
-from shapleyprio.errors import Remedy
 from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.memory import refuse_to_swap
 from shapleyprio.replay.progress import ProgressCallback
 
 PIECE = 1 << 23
@@ -36,9 +36,6 @@ HIGHEST_RATIO = 100
 
 UNSUSPICIOUS_TEXT = 1 << 26
 """Bytes of text that may come out of a file however small it is."""
-
-KEPT_FREE = 1 << 28
-"""Bytes of memory that reading leaves to others."""
 
 _BLOCK = 1 << 20
 _AHEAD = 16
@@ -144,48 +141,6 @@ def lines_of(source: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
         size += len(block) - end
     if size:
         yield b"".join(parts)
-
-
-def free_memory() -> int | None:
-    """Returns how many bytes this process may still take before the machine swaps or kills it.
-
-    Returns:
-        None where the machine does not say.
-    """
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvail"))
-    except (OSError, StopIteration, ValueError):
-        return None
-    group = Path("/sys/fs/cgroup")
-    try:
-        most = int((group / "memory.max").read_text())
-        return min(free, most - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):  # no limit
-        return free
-
-
-def refuse_to_swap(source: str, *, coming: int | None = None) -> None:
-    """Ends reading while there is still room for what comes after it.
-
-    Args:
-        source: what is read.
-        coming: bytes of memory that will be needed; None for those of a log read in pieces, whose
-            columns are joined one by one.
-
-    Raises:
-        LogError: the memory gets short.
-    """
-    free = free_memory()
-    if free is None:
-        return
-    taken = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    if free < (taken // 2 if coming is None else coming) + KEPT_FREE:
-        raise LogError(
-            f"{without_password(source)}: is larger than the memory that is free "
-            f"({taken >> 20} MiB are taken, {free >> 20} MiB left)",
-            Remedy.PART_OF_LOG,
-        )
 
 
 def _ahead(blocks: Iterator[tuple[int, bytes]]) -> Generator[tuple[int, bytes]]:

@@ -14,9 +14,10 @@ from zoneinfo import ZoneInfo
 from shapleyprio.replay.choices import DEFAULT_TIME_ZONE, Format
 from shapleyprio.replay.clusters import in_clusters
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.files import blocks_of, files_of, lines_of, refuse_to_swap
+from shapleyprio.replay.files import blocks_of, files_of, lines_of
 from shapleyprio.replay.filtering import released_in
 from shapleyprio.replay.log import Log
+from shapleyprio.replay.memory import refuse_to_swap
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.sacct import FIRST_LINE, XDMOD_FIELDS, Piece, SacctReader
 from shapleyprio.replay.sacct_json import BEGINS, JSON_SEPARATOR, text_of

@@ -24,7 +24,7 @@ from shapleyprio.config.load import MOST_PROBLEMS
 from shapleyprio.config.values import host_list
 from shapleyprio.errors import Remedy
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.replay import files
+from shapleyprio.replay import files, memory
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.reading import read_log
 from shapleyprio.service import accounting
@@ -208,7 +208,7 @@ def test_fill_the_memory_by_a_log_without_an_end(
 ) -> None:
     monkeypatch.setattr(files, "_BLOCK", 1 << 16)
     free = iter((1 << 40, 1 << 40, 1 << 28))
-    monkeypatch.setattr(files, "free_memory", lambda: next(free))  # no further than the third time
+    monkeypatch.setattr(memory, "free_memory", lambda: next(free))  # no further than the third time
     log = tmp_path / "log"
     log.write_bytes(begin + repeated * ((5 << 20) // len(repeated)))
     with pytest.raises(LogError, match="is larger than the memory that is free") as caught:

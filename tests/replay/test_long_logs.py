@@ -119,19 +119,6 @@ def test_since_and_until_take_releases_and_still_show_what_is_malformed(tmp_path
     assert caught.value.remedy is Remedy.SECONDS_OF_WINDOW
 
 
-def test_a_log_larger_than_the_memory_ends_before_the_machine_swaps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = written(tmp_path / "log", LINES)
-    monkeypatch.setattr(files, "PIECE", 500)
-    monkeypatch.setattr(files, "_BLOCK", 64)
-    assert (files.free_memory() or 0) > 0
-    monkeypatch.setattr(files, "free_memory", lambda: 1 << 20)
-    with pytest.raises(LogError, match="larger than the memory that is free") as caught:
-        read_log(path)
-    assert caught.value.remedy is Remedy.PART_OF_LOG
-
-
 def of_22_05(job: dict[str, Any]) -> dict[str, Any]:
     return job
 
