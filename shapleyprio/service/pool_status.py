@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay, parts_of
 from shapleyprio.store import View
-from shapleyprio.wording import clock_time, duration, names_shown
+from shapleyprio.wording import clock_time, duration, duration_in_words, listed, names_shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +20,16 @@ class PoolStatus:
         t: second at which its ledger stands.
         parts: what the other clusters add, by name; of a cluster's stays the newest comes first.
         strangers: organizations of other clusters that are none here.
+        horizon: of the cluster in seconds; None for never.
+        other_horizons: clusters of the pool that have another one -> theirs.
     """
 
     stay: Stay
     t: int
     parts: tuple[PoolPart, ...]
     strangers: tuple[str, ...]
+    horizon: int | None = None
+    other_horizons: Mapping[str, int | None] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
@@ -45,6 +49,7 @@ class PoolStatus:
                 for part in self.parts
             ],
             "strangers": list(self.strangers),
+            "other_horizons": dict(self.other_horizons),
         }
 
     def sentences(self) -> list[str]:
@@ -66,6 +71,8 @@ class PoolStatus:
                 "Other clusters of the pool have organizations that are none here: "
                 f"{names_shown(self.strangers)}."
             )
+        if self.other_horizons:
+            found.append(f"{horizons_in_words(self.other_horizons, self.horizon)}.")
         return found
 
     def _trouble_of(self, part: PoolPart) -> str:
@@ -102,4 +109,30 @@ def pool_status(view: View, t: int, organizations: Collection[str]) -> PoolStatu
         t=t,
         parts=tuple(parts),
         strangers=tuple(sorted(theirs - set(organizations))),
+        horizon=watermark.horizon,
+        other_horizons=other_horizons(view, stay.clusters, watermark.horizon),
     )
+
+
+def other_horizons(
+    view: View, clusters: Collection[str], horizon: int | None
+) -> Mapping[str, int | None]:
+    """Returns clusters that have another `fairness.horizon` -> theirs; None is never."""
+    return {name: own for name, own in view.horizons(clusters).items() if own != horizon}
+
+
+def horizons_in_words(others: Mapping[str, int | None], horizon: int | None) -> str:
+    """Says which clusters of a pool have another horizon; without a full stop.
+
+    >>> horizons_in_words({"c2": 864_000}, None)
+    'fairness.horizon is 10 days at c2, and unlimited here: a sum of such balances means little'
+    """
+    theirs = [f"{_horizon(own)} at {name}" for name, own in sorted(others.items())]
+    return (
+        f"fairness.horizon is {listed(theirs)}, and {_horizon(horizon)} here: a sum of such "
+        "balances means little"
+    )
+
+
+def _horizon(seconds: int | None) -> str:
+    return "unlimited" if seconds is None else duration_in_words(seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import groupby
 from operator import itemgetter
 
@@ -10,7 +11,7 @@ from sqlalchemy import delete, select
 from shapleyprio.fairness.pool import ClusterBalances, Stay
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.store.scope import Scope, columns, values_of
-from shapleyprio.store.tables import balance, earlier_ledger, stay
+from shapleyprio.store.tables import balance, earlier_ledger, stay, watermark
 
 _FOUND = ("cluster", "since", "t", "weight")
 _TRAJECTORY = ("value", "rate", "acceleration", "denominator")
@@ -27,7 +28,7 @@ class PoolsView(Scope):
     def pool_balances(self, pool: str) -> list[ClusterBalances]:
         """Returns what each cluster of a pool, this one among them, has found in each of its stays.
 
-        These are the only rows of other clusters that a cluster reads.
+        These and the horizons are the only rows of other clusters that a cluster reads.
         """
         rows = self._connection.execute(
             select(balance)
@@ -47,6 +48,15 @@ class PoolsView(Scope):
             )
             for (cluster, since, t, weight), found in groupby(rows, key=itemgetter(*_FOUND))
         ]
+
+    def horizons(self, clusters: Collection[str]) -> dict[str, int | None]:
+        """Returns clusters, as far as they have a ledger here -> age in seconds, None for never."""
+        found = self._connection.execute(
+            select(watermark.c.cluster, watermark.c.horizon).where(
+                watermark.c.cluster.in_(clusters)
+            )
+        )
+        return {row.cluster: row.horizon for row in found}
 
 
 class Pools(PoolsView):

@@ -298,6 +298,31 @@ def test_an_organization_under_another_name_is_shown(store: Store) -> None:
     assert "none here: biology, physics" in status.pool.sentences()[-1]
 
 
+def test_another_horizon_at_a_cluster_of_the_pool_is_shown(store: Store) -> None:
+    Site("c1", store, in_pool("c1", "c2", horizon="unlimited")).run()
+    site = Site("c2", store, in_pool("c1", "c2", horizon="10d"))
+    site.run()
+    line = (
+        "fairness.horizon is unlimited at c1, and 10 days here: a sum of such balances means little"
+    )
+    status = read_status(store.cluster("c2"))
+    assert status.pool is not None
+    assert status.pool.sentences()[-1] == f"{line}."
+    assert status.pool.as_json()["other_horizons"] == {"c1": None}
+
+    url = store._engine.url.render_as_string(hide_password=False)
+    stored = site.config.store.model_copy(update={"url": url})
+    found = site.findings(site.config.model_copy(update={"store": stored}))["pool"]
+    assert (found.severity, found.message) == (Severity.WARNING, line)
+
+    site.restart(in_pool("c1", "c2", horizon="unlimited").model_copy(update={"store": stored}))
+    assert "pool" not in site.findings(site.config)
+    site.run()
+    status = read_status(store.cluster("c2"))
+    assert status.pool is not None
+    assert status.pool.other_horizons == {}
+
+
 def test_a_cluster_of_the_pool_that_never_ran_is_named(store: Store) -> None:
     site = Site("c1", store, in_pool("c1", "c7"))
     site.run()
