@@ -82,7 +82,9 @@ class KnownPast:
         self._revised = False
         since = 0
         if before is not None and tenures == self._tenures:
-            since = before.observed_until - overlap - 1
+            since = (
+                min(before.observed_until, before.again_from or before.observed_until) - overlap - 1
+            )
         else:
             self.runs.clear()
             self._revised = True

@@ -18,10 +18,10 @@ from shapleyprio.fairness.tenure import NOBODY, Kind, Move, Tenure, Tenures, nam
 from shapleyprio.service.cluster_clock import (
     CLOCK_TOLERANCE_SECONDS,
     AccountingError,
-    sure_until,
+    after_look,
 )
 from shapleyprio.service.remembered import Remembered, Seal
-from shapleyprio.slurm.port import Malformed
+from shapleyprio.slurm.port import Controller, Malformed
 from shapleyprio.store import AllocatedRun, Transaction, Watermark, batches
 from shapleyprio.wording import clock_time
 
@@ -137,6 +137,10 @@ class OpenLedger:
         self._mentioned: set[RunKey] = set() if mentioned is None else mentioned
         self._uncounted: dict[RunKey, Run] = {}
         self._of_several: dict[tuple[str, ...], bool] = {}
+
+    def look(self, controller: Controller, *, overlap: int) -> None:
+        """Takes in what the cluster's clock shows; see `after_look`."""
+        self.watermark = after_look(self.watermark, controller, overlap)
 
     def enter(self, stay: Stay | None) -> None:
         """Takes in which pool the cluster is in.
@@ -357,7 +361,6 @@ class OpenLedger:
         self.watermark = replace(
             self.watermark,
             observed_until=max(observed_until, self.watermark.observed_until),
-            sure_until=sure_until(self.watermark, observed_until),
             accounted_to=t,
             folded_to=self.ledger.folded_to,
             horizon=self._horizon,
@@ -371,6 +374,8 @@ class OpenLedger:
     def prune(self, *, overlap: int) -> int:
         """Deletes runs that ended before the fold: their worth is a constant in the ledger.
 
+        Those stay that ended after a second that records still to come may bear.
+
         Args:
             overlap: runs that ended so shortly before the watermark stay, in seconds: they will
                 be read again.
@@ -380,7 +385,11 @@ class OpenLedger:
         """
         if self._horizon is None:
             return 0
-        before = min(self.ledger.folded_to, self.watermark.observed_until - overlap - 1)
+        mark = self.watermark
+        known = [mark.observed_until, mark.sure_until]
+        if mark.again_from is not None:
+            known.append(mark.again_from)
+        before = min(self.ledger.folded_to, min(known) - overlap - 1)
         pruned = self._transaction.prune_runs(before)
         self.watermark = replace(
             self.watermark, pruned_until=max(before, self.watermark.pruned_until)

@@ -1,17 +1,25 @@
-"""The cluster's clock, by which all is accounted: it may step, ahead and back again."""
+"""The cluster's clock, by which all is accounted: it may step, ahead and back again.
+
+Each cycle looks at it and at a clock that nobody sets, that of the daemon's machine. Where both
+have gone on by as much, nobody has set it. The look is stored, so that it does not matter whether
+one process runs all cycles or each has its own.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from shapleyprio.slurm.port import Controller
 from shapleyprio.store import Watermark
 
 CLOCK_TOLERANCE_SECONDS = 300
 """Clocks of a cluster's hosts may differ by this much before a record is from the future."""
 
-LONGEST_CYCLE_SECONDS = 3600
-"""Where more than that lies between two cycles, the clock may have gone ahead."""
-
 LONGEST_STEP_SECONDS = 7 * 86_400
-"""A clock that has gone ahead by more than that is not waited for to come back."""
+"""A clock that is set by more than that is not reckoned with."""
+
+JITTER_SECONDS = 10
+"""Between two looks the clocks may differ by so much for other reasons, such as a slow answer."""
 
 
 class AccountingError(Exception):
@@ -40,14 +48,53 @@ def check_clock(watermark: Watermark, now: int) -> None:
         )
 
 
-def sure_until(watermark: Watermark, observed_until: int) -> int:
-    """Returns up to when accounting surely is complete, even if the clock comes back.
+def after_look(watermark: Watermark, controller: Controller, overlap: int) -> Watermark:
+    """Returns the watermark after a look at the clock; a second time the same changes nothing.
 
-    After a stretch that the clock may have jumped over it takes as long again to be sure, since
-    an outage looks the same.
+    Accounting is complete up to a second that no record of what happened since the last look
+    can bear. Where the clock has gone ahead, records that are late may still bear times of before:
+    these are read once more when the overlap is over.
+
+    Args:
+        watermark: of the last look.
+        controller: its clock, and when that was seen.
+        overlap: seconds by which records may be late.
     """
-    ahead = observed_until - watermark.observed_until
-    sure = watermark.sure_until
-    if 0 < ahead <= LONGEST_CYCLE_SECONDS:
-        sure = min(observed_until, sure + 2 * ahead)
-    return max(sure, observed_until - LONGEST_STEP_SECONDS)
+    now, moment = controller.time, controller.seen
+    if not watermark.shown:  # for the first time, so it is believed
+        return replace(watermark, boot=moment.boot, ran=moment.seconds, shown=now, sure_until=now)
+    shown, observed_until = watermark.shown, watermark.observed_until
+    again_from, again_at = watermark.again_from, watermark.again_at
+    ahead = max(0, shown - watermark.sure_until)
+    if moment.boot == watermark.boot:
+        passed = moment.seconds - watermark.ran
+        step, tolerance = now - shown - passed, JITTER_SECONDS
+        if step < -tolerance:
+            observed_until = min(observed_until, now - passed - 1)
+        if abs(step) > tolerance:
+            ahead += step
+        if again_from is not None and moment.seconds >= again_at:
+            observed_until, again_from = min(observed_until, again_from), None
+    else:
+        # Nobody knows for how long it was not looked at: all of that may be a step. An overlap
+        # covers one that is half as long, and what is late by as much.
+        step, tolerance = now - shown, overlap // 2
+        observed_until = min(observed_until, watermark.sure_until)
+        if step < 0:
+            observed_until = min(observed_until, now - LONGEST_STEP_SECONDS)
+        if abs(step) > tolerance:
+            ahead += step
+        again_at = moment.seconds + overlap + 1
+    if step > tolerance:
+        again_from = shown if again_from is None else min(shown, again_from)
+        again_at = moment.seconds + overlap + 1
+    return replace(
+        watermark,
+        boot=moment.boot,
+        ran=moment.seconds,
+        shown=now,
+        observed_until=max(observed_until, watermark.opened),
+        sure_until=now - min(max(0, ahead), LONGEST_STEP_SECONDS),
+        again_from=again_from,
+        again_at=again_at,
+    )

@@ -7,7 +7,7 @@ ledger that is right for the records it has: if the next one never comes, they a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
@@ -17,12 +17,12 @@ from shapleyprio.config.membership import configured_membership
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.service.accounting import CHUNK, OpenLedger
-from shapleyprio.service.cluster_clock import CLOCK_TOLERANCE_SECONDS, check_clock
+from shapleyprio.service.cluster_clock import after_look, check_clock
 from shapleyprio.service.moves import holds_nothing, sentences
 from shapleyprio.service.ownership import Holders, holders_in
 from shapleyprio.service.remembered import Remembered
 from shapleyprio.service.report import CycleReport, Opening
-from shapleyprio.slurm.port import Layout, Malformed, Slurm
+from shapleyprio.slurm.port import Controller, Layout, Malformed, Slurm
 from shapleyprio.store import ClusterStore, Transaction, Watermark, batches
 from shapleyprio.wording import clock_time
 
@@ -50,16 +50,21 @@ class _Round:
     """One question to accounting, and what has been written of the answer.
 
     Attributes:
-        asked_at: the controller's clock before the question.
+        controller: as it was before the question.
         mentioned: runs in the answer so far.
         uncounted: of these, see `OpenLedger.uncounted`.
         is_begun: whether something was written.
     """
 
-    asked_at: int
+    controller: Controller
     mentioned: set[RunKey] = field(default_factory=set)
     uncounted: list[Run] = field(default_factory=list)
     is_begun: bool = False
+
+    @property
+    def asked_at(self) -> int:
+        """The controller's clock before the question."""
+        return self.controller.time
 
 
 class Intake:
@@ -87,7 +92,6 @@ class Intake:
         self._layout_read = 0
         self._sizes: Mapping[str, int] = {}
         self._asked_to_count: set[RunKey] = set()
-        self._has_read = False
         self._without_any: list[str] = []
         self._stay: Stay | None = None
         self._remembered: Remembered | None = None
@@ -117,26 +121,23 @@ class Intake:
             AccountingError: the records or the clock are not as they must be.
             StoreError: so for the store.
         """
-        read_until = 0
         while True:
             before = self._slurm.controller()
             now = before.time
             complete = before.accounting_backlog == 0
             if self._layout is None or now - self._layout_read >= LAYOUT_SECONDS:
                 self._read_layout(now)
-            watermark = self._trusted_watermark(now)
+            watermark = self._trusted_watermark(before)
             opened_at = self._opens(now) if watermark is None else watermark.opened
-            read_until = max(read_until, self._read_until(watermark, opened_at))
+            read_until = opened_at if watermark is None else watermark.observed_until
             until = min(now, read_until + CATCH_UP_SECONDS) if complete else now
             caught_up = until == now
             records = self._slurm.records(max(opened_at, read_until - self._overlap), until)
             reached = until if complete else None
-            opened = self._take_in(records, report, _Round(now), reached, last=caught_up)
+            opened = self._take_in(records, report, _Round(before), reached, last=caught_up)
             if caught_up:
                 opened.end_answer()
-                self._has_read = True
                 return opened
-            read_until = until
 
     def open(
         self,
@@ -175,17 +176,8 @@ class Intake:
     def _overlap(self) -> int:
         return self._config.service.overlap
 
-    def _read_until(self, watermark: Watermark | None, opened_at: int) -> int:
-        """Returns up to when nothing has to be read again, but for the overlap.
-
-        What was sure before this process was started still is; it did not see the clock since.
-        """
-        if watermark is None:
-            return opened_at
-        return watermark.observed_until if self._has_read else watermark.sure_until
-
-    def _trusted_watermark(self, now: int) -> Watermark | None:
-        """Returns the watermark, set back if the clock has gone ahead and has come back since.
+    def _trusted_watermark(self, controller: Controller) -> Watermark | None:
+        """Returns the watermark, set back where records may bear earlier times.
 
         Raises:
             ClockError: the clock has come back by more than clocks may differ.
@@ -194,13 +186,12 @@ class Intake:
             watermark = view.watermark()
         if watermark is None:
             return None
-        if now < watermark.observed_until - CLOCK_TOLERANCE_SECONDS:
-            sure = max(watermark.opened, min(watermark.sure_until, now))
-            watermark = replace(watermark, observed_until=sure, sure_until=sure)
+        looked = after_look(watermark, controller, self._overlap)
+        if looked.observed_until < watermark.observed_until:
             with self._store.transaction() as transaction:
-                transaction.save_watermark(watermark)
-        check_clock(watermark, now)
-        return watermark
+                transaction.save_watermark(looked)
+        check_clock(looked, controller.time)
+        return looked
 
     def _take_in(
         self,
@@ -302,6 +293,7 @@ class Intake:
         remembered, self._remembered = self._remembered, None  # unless this is committed
         with self._store.transaction() as transaction:
             opened = self.open(transaction, this.asked_at, this.mentioned, remembered)
+            opened.look(this.controller, overlap=self._overlap)
             if not this.is_begun:
                 opened.begin_answer()
                 opened.enter(self._stay_in_pool(this.asked_at))

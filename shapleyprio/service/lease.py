@@ -19,6 +19,7 @@ from threading import Event, Lock, Thread
 
 import structlog
 
+from shapleyprio.slurm.running import running_seconds
 from shapleyprio.store import ClusterStore, LeaseRow, StoreBusyError, StoreError, Transaction
 
 BEATS = 5
@@ -28,11 +29,6 @@ WATCH_SECONDS = 1.0
 """At most so often is a lease looked at that another process has."""
 
 log = structlog.get_logger(__name__)
-
-
-def running_seconds() -> float:
-    """Returns seconds of a clock that nobody sets and that goes on while the machine sleeps."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class LeaseHeldError(StoreError):

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.slurm.associations import ROOT, AccountPriority, Association, Coordinators
+from shapleyprio.slurm.running import Moment
 
 
 class SlurmError(Exception):
@@ -51,12 +52,14 @@ class Controller:
         submitted: jobs submitted since it began to count; it begins anew now and then.
         changed: requests of others to change jobs since then, granted or not: another account or
             nice, a hold, a release, and the like. What we write is left out.
+        seen: when it answered, on a clock that nobody sets.
     """
 
     time: int
     accounting_backlog: int
     submitted: int
     changed: int = 0
+    seen: Moment = field(default_factory=Moment.now, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

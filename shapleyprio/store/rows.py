@@ -24,12 +24,18 @@ class Watermark:
         weight: what counts as a processor in all that is stored.
         opened: first second that counts.
         observed_until: second up to which accounting is known to be complete.
-        sure_until: second up to which it surely is: behind the other, for as long as a step of the
-            clock, where the clock may have gone ahead and come back yet.
+        sure_until: what the controller's clock would show if it had never gone ahead, at the last
+            look at it: if it comes back, records bear times from there on.
         accounted_to: time at which the stored ledger stands; no event in it is later.
         horizon: age in seconds from which a part gains nothing more, None for never.
         folded_to: the fold of the stored ledger.
         pruned_until: runs that ended up to then are no longer stored.
+        shown: what the controller's clock showed at the last look; 0 before the first.
+        boot: of the machine whose own clock was looked at then, which nobody sets.
+        ran: what that one showed.
+        again_from: second from which accounting is to be read once more, for late records; None
+            where that is not needed.
+        again_at: when, by the machine's own clock.
     """
 
     weight: str = "cpus"
@@ -40,6 +46,11 @@ class Watermark:
     horizon: int | None
     folded_to: int = 0
     pruned_until: int
+    shown: int = 0
+    boot: str = ""
+    ran: int = 0
+    again_from: int | None = None
+    again_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

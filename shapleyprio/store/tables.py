@@ -291,6 +291,10 @@ watermark = _table(
     _required("folded_to", _SECOND),
     _required("pruned_until", _SECOND),
     Column("sure_until", _SECOND, nullable=False, server_default="0"),
+    Column("boot", String(64), nullable=False, server_default=""),
+    *(Column(name, _SECOND, nullable=False, server_default="0") for name in ("ran", "shown")),
+    Column("again_at", _SECOND, nullable=False, server_default="0"),
+    _optional("again_from", _SECOND),
 )
 
 cycle = _table(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from shapleyprio.fairness.runs import JobRecord, Run, run_of
 from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.service.ownership import Correction
+from shapleyprio.slurm.port import Controller
+from shapleyprio.slurm.running import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -178,6 +180,7 @@ class StoredLedger:
             remembered, self.remembered = self.remembered, None
             with self.store.cluster(self.name).transaction() as transaction:
                 account = self.open(transaction, remembered)
+                account.look(controller_at(now), overlap=OVERLAP)
                 account.begin_answer()
                 for kind, holders in self._holders(now, refresh=False).items():
                     account.observe_holders(kind, holders, now)
@@ -282,6 +285,13 @@ def fed_once(
         stands_at = account.close(t, observed_until=t)
         assert stands_at == t
         return account.ledger.standings(t, NAMES)
+
+
+def controller_at(now: int) -> Controller:
+    """A controller whose clock nobody sets."""
+    return Controller(
+        time=now, accounting_backlog=0, submitted=0, seen=Moment(boot="steady", seconds=now)
+    )
 
 
 def runs_since(

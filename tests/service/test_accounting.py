@@ -21,6 +21,7 @@ from shapleyprio.service.cluster_clock import (
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Store, Transaction
 from tests.fairness.examples import job_record
+from tests.service.scripted_accounting import controller_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -82,6 +83,7 @@ class StoredLedger:
         """Standings after a cycle; if there is an answer, all unfinished runs were asked about."""
         with self.store.cluster(CLUSTER).transaction() as transaction:
             account = self.open(transaction)
+            account.look(controller_at(now), overlap=60)
             for kind, names in holders.items():
                 account.observe_holders(kind, names, now)
             account.ingest(records, now)

@@ -138,6 +138,7 @@ def test_renamed_tables_and_columns_keep_their_rows(database: str) -> None:
                 accounted_to=BEGIN + 2,
                 horizon=None,
                 pruned_until=BEGIN - 8,
+                shown=BEGIN + 1,
             )
             assert rows.managed_values("nice") == {"7": ManagedValue(100, (90, 80))}
             (push,) = rows.open_pushes()

@@ -51,7 +51,13 @@ class PyslurmClient:
     def controller(self) -> Controller:
         """Asks the controller for its state."""
         answer = self._ask(PyslurmRequest(question=Question.CONTROLLER))
-        return Controller(**answer.numbers)
+        numbers = answer.numbers
+        return Controller(
+            time=numbers["time"],
+            accounting_backlog=numbers["accounting_backlog"],
+            submitted=numbers["submitted"],
+            changed=numbers["changed"],
+        )
 
     def write(
         self, attribute: str, values: Mapping[str, int], *, until: float = math.inf

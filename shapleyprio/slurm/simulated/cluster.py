@@ -20,6 +20,7 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
     unchecked,
 )
+from shapleyprio.slurm.running import Moment
 from shapleyprio.slurm.simulated.accounting import Accounting
 from shapleyprio.slurm.simulated.associations import Associations
 from shapleyprio.slurm.simulated.engine import Engine
@@ -271,6 +272,7 @@ class SimulatedSlurm:
             accounting_backlog=self._accounting.backlog,
             submitted=self._engine.submitted,
             changed=self._engine.changed,
+            seen=Moment("simulated", self.now),
         )
 
     def cluster(self) -> str:

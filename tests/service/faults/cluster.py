@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Controller, Layout, Malformed, Node, PendingQueue, unchecked
+from shapleyprio.slurm.running import Moment
 from shapleyprio.slurm.simulated import SimulatedSlurm, SimulatedSpec
 from tests.service.consortium import NOW, QUIET
 
@@ -92,6 +93,7 @@ class FaultyCluster(SimulatedSlurm):
     Attributes:
         moments: of what it is asked.
         token: by which it is written to.
+        boot: of the machine on which the daemon runs.
         delay: as above.
         writes: what was written.
     """
@@ -111,6 +113,7 @@ class FaultyCluster(SimulatedSlurm):
         )
         self.moments = Moments()
         self.token = 0
+        self.boot = 0
         self.writes: list[Write] = []
         self._chance = chance
         self.delay = delay
@@ -133,11 +136,8 @@ class FaultyCluster(SimulatedSlurm):
         return max(end + offset for end, offset in zip(ends, self._offsets, strict=True))
 
     def step(self, seconds: int) -> None:
-        """Somebody sets the clock, when all records that are late have come.
-
-        Within a second that has just begun nothing has happened.
-        """
-        self.advance(self.now + 1 + self.delay)
+        """Somebody sets the clock; within a second that has just begun nothing has happened."""
+        self.advance(self.now + 1)
         self._stepped_at.append(self.now)
         self._offsets.append(self._offsets[-1] + seconds)
 
@@ -229,7 +229,8 @@ class FaultyCluster(SimulatedSlurm):
         behind = found.accounting_backlog and (
             "slurmdbd" in self._down or self.now < self._catching_up_until
         )
-        return replace(found, time=self.clock, accounting_backlog=behind and 1)
+        seen = Moment(f"boot {self.boot}", found.seen.seconds - 1000 * self.boot)
+        return replace(found, time=self.clock, accounting_backlog=behind and 1, seen=seen)
 
     def layout(self) -> Layout:
         self.moments.pass_("layout")
