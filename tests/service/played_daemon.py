@@ -12,13 +12,14 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from shapleyprio.cli import daemon, main
+from shapleyprio.cli import check, daemon, main
 from shapleyprio.service.lease import Lease
 from shapleyprio.slurm.port import unchecked
 from shapleyprio.store import ClusterStore, CycleRow, Transaction, engine
-from tests.service.consortium import Cluster
+from tests.service.consortium import NAME, NOW, Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +28,8 @@ JOBS = 25
 BATCH_SECONDS = 0.04
 IDLE_SECONDS = 4
 """For so long a server waits for a process that is silent within a transaction."""
+CLUSTER = "SHAPLEYPRIO_TEST_CLUSTER"
+"""Variable with the name of the cluster, if it is not that of the tests' cluster."""
 FREEZE = "SHAPLEYPRIO_TEST_FREEZE"
 """Variable that names a file: once it is there, the daemon freezes within a transaction."""
 
@@ -49,7 +52,7 @@ class DeafCluster(Cluster):
     """
 
     def __init__(self, record: Path) -> None:
-        super().__init__()
+        super().__init__(os.environ.get(CLUSTER, NAME))
         self._token = 0
         self._record = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self.fill("guest")
@@ -82,7 +85,9 @@ def freeze_within_a_transaction(trigger: Path) -> None:
 if __name__ == "__main__":
     record, *arguments = sys.argv[1:]
     cluster = DeafCluster(Path(record))
-    setattr(daemon, "connect", lambda _config: cluster)  # noqa: B010
+    for command in (daemon, check):
+        setattr(command, "connect", lambda _config: cluster)  # noqa: B010
+    setattr(check, "time", SimpleNamespace(time=lambda: NOW))  # noqa: B010
     setattr(daemon, "Lease", NotedLease)  # noqa: B010
     setattr(engine, "IDLE_SECONDS", IDLE_SECONDS)  # noqa: B010
     if FREEZE in os.environ:

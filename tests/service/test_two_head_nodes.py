@@ -37,14 +37,16 @@ def led(metrics: str) -> str:
 
 
 class Heads:
-    """Two head nodes, each with a folder for what is its own.
+    """Head nodes, each with a folder for what is its own.
 
     Args:
         folder: for these.
+        names: of the nodes.
     """
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, names: tuple[str, ...] = HEADS) -> None:
         self.folder = folder
+        self.names = names
         self.environment: dict[str, str] = {}
         programs = folder / "bin"
         programs.mkdir()
@@ -53,7 +55,7 @@ class Heads:
             words = f'"{sys.executable}" -S "{head_node.__file__}" {tool} "$@"'
             script.write_text(f"#!/bin/sh\nexec {words}\n")
             script.chmod(0o755)
-        for name in HEADS:
+        for name in names:
             (folder / name).mkdir()
             port = stack.enter_context(machine.reserved_ports(1))
             (folder / name / "address").write_text(f"127.0.0.1:{port}")
@@ -91,7 +93,8 @@ class Heads:
         return done.stdout
 
     def logs(self) -> str:
-        return "".join(file.read_text() for file in self.folder.glob("head*/log"))
+        files = [self.folder / name / "log" for name in self.names]
+        return "".join(file.read_text() for file in files if file.exists())
 
     def leaders(self) -> str:
         """Whether each of them steers, 1 or 0, as their metrics say."""
@@ -111,7 +114,7 @@ class Heads:
         return LEADERS[found[-1]]
 
     def kill_all(self) -> None:
-        for name in HEADS:
+        for name in self.names:
             with suppress(FileNotFoundError, ProcessLookupError):
                 os.kill(int((self.folder / name / "pid").read_text()), signal.SIGKILL)
 
