@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shapleyprio.fairness.split import split
 
@@ -52,8 +53,7 @@ class JobRecord:
     processors: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class RunKey:
+class RunKey(NamedTuple):
     """Identifies one execution on a cluster: a requeued job keeps its id."""
 
     job_id: int

@@ -230,11 +230,13 @@ class OpenLedger:
         latest_credible = now + CLOCK_TOLERANCE_SECONDS
         for chunk in batches(records, CHUNK):
             sizes = self._sizes()
-            self._records.hold_for(dict(sizes), now)
+            self._records.hold_for(sizes, now)
+            rest = self._records.not_waiting(chunk)
+            self.tally.seen += len(chunk)
+            self.tally.waiting += len(chunk) - len(rest)
             runs: dict[RunKey, tuple[JobRecord, Run]] = {}
             aside: list[Malformed] = []
-            for record in chunk:
-                self.tally.seen += 1
+            for record in rest:
                 if self._is_accounted(record, runs):
                     continue
                 if isinstance(record, Malformed):
@@ -243,7 +245,7 @@ class OpenLedger:
                 run = run_of(record, sizes)
                 if run is None:
                     self.tally.waiting += 1
-                    self._records.add(record, None, None)
+                    self._records.add_waiting(record)
                 elif _last_event(run) > latest_credible:
                     aside.append(_from_the_future(record, now))
                 else:
@@ -266,9 +268,6 @@ class OpenLedger:
         if found is None:
             return False
         _, key, placed = found
-        if key is None:
-            self.tally.waiting += 1
-            return True
         if self._runs.get(key) is not placed:
             return False
         self._mentioned.add(key)

@@ -6,7 +6,7 @@ ledger that is right for the records it has: if the next one never comes, they a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,7 +23,7 @@ from shapleyprio.service.ownership import Holders, holders_in
 from shapleyprio.service.remembered import Remembered
 from shapleyprio.service.report import CycleReport, Opening
 from shapleyprio.slurm.port import Controller, Layout, Malformed, Slurm
-from shapleyprio.store import ClusterStore, Transaction, Watermark, batches
+from shapleyprio.store import ClusterStore, Transaction, Watermark
 from shapleyprio.wording import clock_time
 
 CATCH_UP_SECONDS = 86_400
@@ -202,7 +202,7 @@ class Intake:
         *,
         last: bool,
     ) -> OpenLedger:
-        """Writes records, some thousands in a transaction, and what has become of missing runs.
+        """Writes records, some thousand new ones a transaction, and what became of missing runs.
 
         Args:
             records: as Slurm gives them.
@@ -211,7 +211,7 @@ class Intake:
             reached: second up to which they are complete; None if they are not.
             last: whether they are all there are up to now.
         """
-        chunks = batches(records, CHUNK)
+        chunks = self._chunks(records)
         chunk = next(chunks, [])
         while (following := next(chunks, None)) is not None:  # read before the lock is taken
             self._write(report, this, partial(OpenLedger.ingest, records=chunk, now=this.asked_at))
@@ -235,6 +235,24 @@ class Intake:
                 lambda: reached,
             )
         return self._count_processors(report, this, opened, now) if last else opened
+
+    def _chunks(
+        self, records: Iterable[JobRecord | Malformed]
+    ) -> Iterator[list[JobRecord | Malformed]]:
+        """Cuts records into lists of as many as are worth a transaction.
+
+        Those that were accounted before cost next to nothing, so they do not count.
+        """
+        chunk: list[JobRecord | Malformed] = []
+        new = 0
+        for record in records:
+            chunk.append(record)
+            new += self._remembered is None or not self._remembered.records.knows(record)
+            if new == CHUNK:
+                yield chunk
+                chunk, new = [], 0
+        if chunk:
+            yield chunk
 
     def _count_processors(
         self, report: CycleReport, this: _Round, opened: OpenLedger, now: int

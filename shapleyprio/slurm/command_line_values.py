@@ -58,8 +58,10 @@ class CommandLineValues:
     ) -> dict[int, int | None]:
         if len(job_ids) <= MOST_NAMED[program]:
             options = (*options, "-j", ",".join(map(str, sorted(job_ids))))
-        read = map(value_line, self._lines(program, options))
-        return {found[0]: found[1] for found in read if found is not None and found[0] in job_ids}
+        names = set(map(str, job_ids))  # of all lines that are printed, few are asked for
+        lines = (line for line in self._lines(program, options) if _first(line) in names)
+        read = map(value_line, lines)
+        return {found[0]: found[1] for found in read if found is not None}
 
     def _lines(self, program: str, options: tuple[str, ...]) -> Iterator[str]:
         try:
@@ -67,3 +69,7 @@ class CommandLineValues:
         except SlurmRefusedError as error:
             if UNKNOWN not in str(error):  # of the only job that was named
                 raise
+
+
+def _first(line: str) -> str:
+    return line.lstrip().partition(" ")[0]

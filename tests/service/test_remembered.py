@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from shapleyprio.fairness.tenure import Tenure
 from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.service.lease import Lease
-from shapleyprio.service.remembered import KnownRuns, KnownValues
+from shapleyprio.service.remembered import AccountedRecords, KnownRuns, KnownValues
 from shapleyprio.store import CorrectionRow, Store
 from tests.fairness.examples import job_record
 from tests.store.examples import new_push, placed_run
@@ -135,3 +136,27 @@ def test_values_that_were_pushed_since_are_read_anew(rows: ClusterStore) -> None
     agrees()
     another_daemon(rows)
     agrees()
+
+
+def test_a_record_of_a_waiting_job_is_known_while_answers_bring_it() -> None:
+    records, waiting = AccountedRecords(), job_record(1, start=None, state="PENDING")
+    records.begin()
+    records.add_waiting(waiting)
+    same = replace(waiting)
+    for _ in range(3):
+        records.begin()
+        assert records.knows(waiting)
+        assert records.not_waiting([waiting, same]) == [same]
+        assert not records.knows(same)
+    records.begin()
+    records.begin()
+    assert records.not_waiting([waiting]) == [waiting]
+
+
+def test_records_are_forgotten_when_they_would_be_accounted_otherwise() -> None:
+    records, waiting = AccountedRecords(), job_record(1, start=None, state="PENDING")
+    for sizes, at in (({"n1": 4}, 9), ({"n1": 4}, 8)):
+        records.hold_for({}, 9)
+        records.add_waiting(waiting)
+        records.hold_for(sizes, at)
+        assert not records.knows(waiting)

@@ -392,7 +392,7 @@ def test_the_controller_knows_what_a_job_that_runs_holds_on_each_node(harness: H
     task = next(run for run in window_of_running(harness) if run.key.job_id != job)
     assert run is not None
     assert task.label == f"{array}_0"
-    requeued = replace(run, key=replace(run.key, start=run.key.start - 1))
+    requeued = replace(run, key=run.key._replace(start=run.key.start - 1))
     assert harness.slurm.processors_of([run, task, requeued]) == {
         run.key: {"b1": 4, "b2": 2},
         task.key: {"a1": 4, "a2": 2},
