@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.store import LeaseRow, Store
 from tests.leases import another_steers, nobody_steers, take_away
+from tests.service.consortium import Cluster, config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,6 +90,27 @@ def test_a_holder_without_a_sign_of_life_is_succeeded_after_its_length(
     with pytest.raises(LeaseHeldError):
         write(frozen)
     assert (frozen.is_ours, frozen.leads, ours.leads) == (False, False, True)
+
+
+def test_who_freezes_with_its_writes_on_record_makes_none_of_them_later(
+    store: Store, clock: Clock
+) -> None:
+    slurm, frozen = Cluster("c1"), lease(store, clock)
+    frozen.take()
+    theirs = lease(store, clock)
+    slurm.fill("biology")
+    slurm.submit("physics", processing_time=9)
+
+    def freeze() -> None:
+        assert not theirs.try_to_take()
+        clock.now += LENGTH + 0.1
+        assert theirs.try_to_take()
+
+    slurm.before_write = freeze
+    with pytest.raises(LeaseHeldError):
+        Cycle(config(), slurm, frozen.store, clock=lambda: slurm.now).run()
+    assert slurm.writes, "it was to write"
+    assert {job.site_factor for job in slurm.jobs()} == {0}
 
 
 def test_every_transaction_is_a_sign_of_life(store: Store, clock: Clock) -> None:

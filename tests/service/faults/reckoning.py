@@ -27,6 +27,7 @@ def check_everything(life: Life) -> None:
         check_tenures(life, view.tenures())
         check_runs_and_standings(life, view)
         check_books(life, view)
+    check_no_value_twice(life)
     life.roll_back()
     with store.cluster(life.name).reading() as view:
         check_books(life, view)
@@ -113,6 +114,17 @@ def check_books(life: Life, view: View) -> None:
     assert applied <= written, f"not written, but noted as applied: {applied - written}"
     tokens = [write.token for write in life.slurm.writes]
     assert tokens == sorted(tokens), "one wrote that had not the lease any more"
+
+
+def check_no_value_twice(life: Life) -> None:
+    """No cycle wrote what stood there already, not even after one that was killed.
+
+    Jobs that wait are touched by what stands there, to make them take their association's priority.
+    """
+    twice = [
+        write for write in life.slurm.writes if write.channel == life.channel and not write.needed
+    ]
+    assert not twice, f"written, though it stood there: {twice}"
 
 
 def check_way_back(life: Life) -> None:
