@@ -119,7 +119,7 @@ def copy(url: str) -> None:
     store = Store.open_existing(url)
     assert store is not None
     with store, TemporaryDirectory() as folder:
-        store.cluster(CLUSTER).copy(Path(folder, "copy.db"))
+        store.cluster(CLUSTER).copy(Path(folder, "copy.db"), [CLUSTER])
 
 
 if __name__ == "__main__":

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rich.console import Console
 
+from shapleyprio.cli.common import alone
 from shapleyprio.cli.explaining import sentences_on_job, sentences_on_jobs
 from shapleyprio.cli.status import STALE, render
 from shapleyprio.cli.steered import sentences_on_steering
 from shapleyprio.config import Config
+from shapleyprio.config.segments import Segment, segment_of, segments_of
 from shapleyprio.service.explain import (
+    NothingToExplainError,
     QueueSource,
     explain_account,
     explain_job,
@@ -22,23 +25,75 @@ from shapleyprio.service.explain_facts import JobExplanation, JobsExplanation
 from shapleyprio.service.inquiries import Asker, Inquiry, InquiryAnswer, RecentQueue
 from shapleyprio.service.status import read_status
 from shapleyprio.service.steering import read_steering
-from shapleyprio.slurm.port import Slurm
+from shapleyprio.slurm.port import PendingQueue, Slurm
 from shapleyprio.store import ClusterStore
 
 
 def explained(
     config: Config,
-    store: ClusterStore,
+    ledgers: Sequence[ClusterStore],
     slurm: QueueSource,
     inquiry: Inquiry,
     asker: Asker | None = None,
 ) -> InquiryAnswer:
-    """Answers `explain`.
+    """Answers `explain`, by each of the cluster's ledgers that has such jobs.
 
     Args:
         config: in force.
-        store: of the cluster.
+        ledgers: of the cluster.
         slurm: where the jobs are.
+        inquiry: which ones are meant.
+        asker: as for `explain_job`.
+
+    Raises:
+        NothingToExplainError, SlurmError, StoreError: there is no answer.
+    """
+    if len(ledgers) > 1:
+        slurm.pending()  # it alone says which pool's a job is
+    answers: list[tuple[str, InquiryAnswer]] = []
+    for store in ledgers:
+        segment = segment_of(config, store.cluster)
+        try:
+            found = _explained(config, store, _QueueOf(segment, slurm), inquiry, asker)
+        except NothingToExplainError:
+            if not answers and store is ledgers[-1]:
+                raise
+        else:
+            answers.append((segment.name, found))
+    lines = tuple(
+        line
+        for pool, found in answers
+        for line in ([f"Pool {pool}:"] if len(ledgers) > 1 else []) + list(found.lines)
+    )
+    value = alone([found.value for _, found in answers])
+    return InquiryAnswer(value, lines, max(found.code for _, found in answers))
+
+
+class _QueueOf:
+    """The jobs that wait in one segment of a cluster."""
+
+    def __init__(self, segment: Segment, slurm: QueueSource) -> None:
+        self._segment = segment
+        self._slurm = slurm
+
+    def pending(self) -> PendingQueue:
+        """Reads them; raises SlurmError."""
+        return self._segment.queue(self._slurm.pending())
+
+
+def _explained(
+    config: Config,
+    store: ClusterStore,
+    slurm: QueueSource,
+    inquiry: Inquiry,
+    asker: Asker | None,
+) -> InquiryAnswer:
+    """Answers `explain` by one ledger.
+
+    Args:
+        config: in force.
+        store: with the ledger.
+        slurm: where its jobs are.
         inquiry: which ones are meant.
         asker: as for `explain_job`.
 
@@ -65,30 +120,34 @@ def explained(
     return InquiryAnswer(value, tuple(sentences), STALE if steering.is_stale else 0)
 
 
-def status_of(config: Config, store: ClusterStore, columns: int, asker: Asker) -> InquiryAnswer:
+def status_of(
+    config: Config, ledgers: Sequence[ClusterStore], columns: int, asker: Asker
+) -> InquiryAnswer:
     """Answers `status` for somebody who cannot read the store.
 
     Lines that Slurm printed and that could not be read may name jobs: operators alone see them.
 
     Args:
         config: in force.
-        store: of the cluster.
+        ledgers: of the cluster.
         columns: width of the asker's terminal.
         asker: who asks.
 
     Raises:
         SlurmError, StoreError: there is no answer.
     """
-    status = read_status(store)
-    if status.quarantined and not asker.rights().operator:
-        status = replace(status, quarantined=())
     printed = io.StringIO()
     console = Console(file=printed, width=columns)
-    steering = read_steering(store, config.service.poll_interval)
-    render(console, status, steering, config.fairness.rule, config.slurm.adapter)
-    lines = tuple(printed.getvalue().splitlines())
-    value = {**status.as_json(), **steering.as_json()}
-    return InquiryAnswer(value, lines, STALE if steering.is_stale else 0)
+    values, code = [], 0
+    for store in ledgers:
+        status = read_status(store)
+        if status.quarantined and not asker.rights().operator:
+            status = replace(status, quarantined=())
+        steering = read_steering(store, config.service.poll_interval)
+        render(console, status, steering, config.fairness.rule, config.slurm.adapter)
+        values.append({**status.as_json(), **steering.as_json()})
+        code = STALE if steering.is_stale else code
+    return InquiryAnswer(alone(values), tuple(printed.getvalue().splitlines()), code)
 
 
 class Answers:
@@ -119,7 +178,11 @@ class Answers:
         """
         config = self._current()
         if inquiry.command == "status":
-            return status_of(config, self._store, int(inquiry.value), asker)
+            return status_of(config, self._ledgers(config), int(inquiry.value), asker)
         if self._queue is None or self._queue[0] is not config:
             self._queue = config, RecentQueue(self._connect(config))
-        return explained(config, self._store, self._queue[1], inquiry, asker)
+        return explained(config, self._ledgers(config), self._queue[1], inquiry, asker)
+
+    def _ledgers(self, config: Config) -> list[ClusterStore]:
+        segments = segments_of(config, self._store.cluster)
+        return [self._store.ledger(segment.ledger) for segment in segments]

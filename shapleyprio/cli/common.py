@@ -5,20 +5,24 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from shapleyprio.client import DaemonError
 from shapleyprio.config import Config, ConfigError, load_config
+from shapleyprio.config.segments import Segment, segments_of
 from shapleyprio.errors import OutputError, ReplayError
+from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.service.accounting import CorrectionError
 from shapleyprio.service.cluster_clock import AccountingError
 from shapleyprio.service.explain import NothingToExplainError
 from shapleyprio.service.lease import LeaseHeldError
 from shapleyprio.slurm.port import Slurm, SlurmError
 from shapleyprio.store import ClusterStore, Store, StoreError
+from shapleyprio.wording import listed
 
 EXIT_CODES: dict[type[Exception], int] = {
     ConfigError: 2,
@@ -40,6 +44,11 @@ def exit_code_of(error: Exception) -> int | None:
     if isinstance(error, DaemonError):
         return error.code
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), None)
+
+
+def alone(values: list[Any]) -> Any:
+    """Returns as JSON what each ledger of a cluster has: of one alone without a list."""
+    return values[0] if len(values) == 1 else {"pools": values}
 
 
 def load(config_path: Path) -> Config:
@@ -65,15 +74,66 @@ def cluster_of(config: Config, slurm: Slurm) -> str:
     return cluster
 
 
-def stored_cluster(config: Config, store: Store) -> ClusterStore:
-    """Returns the cluster whose rows to read, without asking Slurm.
+def stored_cluster(config: Config, store: Store, pool: str | None = None) -> ClusterStore:
+    """Returns the ledger whose rows to read, without asking Slurm.
+
+    Args:
+        config: in force.
+        store: that holds it.
+        pool: which one is meant where pools split the cluster; None for the only one.
 
     Raises:
-        StoreError: the store holds none, or several and the configuration names none.
+        ConfigError: as for `segment_meant`.
+        StoreError: as for `stored_ledgers`.
     """
-    clusters = store.clusters()
+    cluster = _stored_cluster_name(config, store)
+    return store.cluster(segment_meant(config, cluster, pool).ledger)
+
+
+def stored_ledgers(config: Config, store: Store, pool: str | None = None) -> list[ClusterStore]:
+    """Returns the ledgers of the cluster whose rows to read, in the order of the pools.
+
+    Args:
+        config: in force.
+        store: that holds them.
+        pool: whose ledger alone is meant; None for all.
+
+    Raises:
+        ConfigError: the cluster has no such pool.
+        StoreError: the store holds no cluster, or several and the configuration names none.
+    """
+    cluster = _stored_cluster_name(config, store)
+    segments: Sequence[Segment] = segments_of(config, cluster)
+    if pool is not None:
+        segments = [segment_meant(config, cluster, pool)]
+    return [store.cluster(segment.ledger) for segment in segments]
+
+
+def segment_meant(config: Config, cluster: str, pool: str | None) -> Segment:
+    """Returns what the pool of that name has of a cluster.
+
+    Args:
+        config: in force.
+        cluster: its name.
+        pool: None for the only one.
+
+    Raises:
+        ConfigError: the cluster has no such pool, or several and none is given.
+    """
+    segments = segments_of(config, cluster)
+    found = [segment for segment in segments if pool in {None, segment.name}]
+    names = listed([segment.name for segment in segments if segment.pool]) or "none"
+    if not found:
+        raise ConfigError([f"--pool: {cluster} is in no pool {pool!r}; it is in {names}"])
+    if len(found) > 1:
+        raise ConfigError([f"--pool: {cluster} is in {names}; name the one that is meant"])
+    return found[0]
+
+
+def _stored_cluster_name(config: Config, store: Store) -> str:
+    clusters = sorted({cluster_behind(name) for name in store.clusters()})
     if config.slurm.cluster in clusters:
-        return store.cluster(config.slurm.cluster)
+        return config.slurm.cluster
     if len(clusters) > 1 and config.slurm.cluster is None:
         raise StoreError(
             f"the store holds {', '.join(clusters)}, not one of them alone; "
@@ -85,7 +145,7 @@ def stored_cluster(config: Config, store: Store) -> ClusterStore:
             f"the store holds {', '.join(clusters) or 'no cluster yet'}{wanted}; "
             "has the daemon run? `shapleyprio daemon --once` makes a first cycle"
         )
-    return store.cluster(clusters[0])
+    return clusters[0]
 
 
 @contextmanager

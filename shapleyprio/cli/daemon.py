@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -22,6 +22,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fix
 from shapleyprio.cli.answering import Answers
 from shapleyprio.cli.common import (
     EXIT_CODES,
+    alone,
     cluster_of,
     load,
     termination_unwinds,
@@ -31,15 +32,17 @@ from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.cli.tables import standard_output
 from shapleyprio.config import Config, connect
+from shapleyprio.config.segments import segments_of
 from shapleyprio.drift.live import LiveDrift
 from shapleyprio.estimation.live import PATIENCE_SECONDS, LiveEstimates
 from shapleyprio.estimation.worker import WORKER, EstimationWorker
+from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.service.check import check
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.daemon import Daemon, DaemonParts
 from shapleyprio.service.dry_run import DryRun, Forecast, rehearse
-from shapleyprio.service.estimate_metrics import EstimateMetrics
+from shapleyprio.service.estimate_metrics import EstimateGauges, EstimateMetrics
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.moves import called
@@ -102,15 +105,17 @@ def command(
     slurm = connect(config)
     cluster = cluster_of(config, slurm) if once else _await_cluster(config, slurm)
 
-    def show(forecast: Forecast) -> None:
-        if write_json(json_file, forecast.as_json(verbose=verbose)):
-            render(standard_output(), forecast, verbose=verbose)
+    def show(forecasts: Sequence[Forecast]) -> None:
+        if write_json(json_file, alone([one.as_json(verbose=verbose) for one in forecasts])):
+            for forecast in forecasts:
+                render(standard_output(), forecast, verbose=verbose)
 
+    ledgers = [segment.ledger for segment in segments_of(config, cluster)]
     with ExitStack() as stack:
         dry: DryRun | None = None
         if dry_run:
             stack.enter_context(termination_unwinds())
-            dry = stack.enter_context(rehearse(config.store.url, cluster, show))
+            dry = stack.enter_context(rehearse(config.store.url, ledgers, show))
             store, url = dry.store, dry.url
         else:
             opened = stack.enter_context(Store.open(config.store.url, create=True))
@@ -118,24 +123,11 @@ def command(
             url = config.store.url
 
         lease = Lease(store, seconds=config.service.lease)
-        metrics = Metrics(cluster)
-        estimates = LiveEstimates(
-            lease.store,
-            EstimationWorker(url, cluster, WORKER),
-            EstimateMetrics(cluster, metrics.registry),
-            # who runs no second cycle waits for the estimate of the first
-            patience=config.estimation.time_limit if once else PATIENCE_SECONDS,
-        )
-        stack.callback(estimates.stop)
-
-        def make_cycle(new: Config) -> Cycle:
-            adapter = connect(new)
-            if new is not config:  # whose cluster has been asked for above
-                cluster_of(new, adapter)
-            if dry_run:
-                return Cycle(new, adapter, lease.store, estimates=estimates)
-            opening = partial(_log_opening, new)
-            return Cycle(new, adapter, lease.store, on_opening=opening, estimates=estimates)
+        metrics = Metrics(ledgers[0])
+        # who runs no second cycle waits for the estimate of the first
+        patience = config.estimation.time_limit if once else PATIENCE_SECONDS
+        cycles = _Cycles(config, lease.store, EstimateGauges(metrics.registry), url, patience)
+        stack.callback(cycles.stop)
 
         drift = LiveDrift(lease.store, url, metrics)
         site = Site(
@@ -151,7 +143,7 @@ def command(
             config,
             DaemonParts(
                 read_config=lambda: load(config_path),
-                make_cycle=make_cycle,
+                make_cycles=partial(cycles.make, quiet=dry_run),
                 metrics=metrics,
                 site=site,
                 lease=lease,
@@ -165,6 +157,60 @@ def command(
         elif not daemon.run():
             stack.close()
             os._exit(EXIT_CODES[StoreError])  # a thread waits for the store, and would keep us
+
+
+class _Cycles:
+    """Makes what runs the cycles, for each ledger of the cluster.
+
+    Args:
+        config: to begin with; its cluster is known.
+        store: of the cluster.
+        gauges: where estimates are shown.
+        url: of the store.
+        patience: seconds for which a cycle waits for an estimate.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        store: ClusterStore,
+        gauges: EstimateGauges,
+        url: str,
+        patience: float,
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._gauges = gauges
+        self._url = url
+        self._patience = patience
+        self._estimates: dict[str, LiveEstimates] = {}
+
+    def make(self, config: Config, *, quiet: bool) -> list[Cycle]:
+        """Makes them from a configuration; quiet ones do not say that a ledger is opened."""
+        if config is not self._config:
+            cluster_of(config, connect(config))
+        cycles = []
+        for segment in segments_of(config, cluster_behind(self._store.cluster)):
+            own, store = segment.configured(config), self._store.ledger(segment.ledger)
+            estimates = self._estimates_of(store)
+            opening = (lambda _: None) if quiet else partial(_log_opening, own)
+            cycles.append(Cycle(own, connect(own), store, on_opening=opening, estimates=estimates))
+        return cycles
+
+    def stop(self) -> None:
+        """Ends estimates that are going on."""
+        for estimates in self._estimates.values():
+            estimates.stop()
+
+    def _estimates_of(self, store: ClusterStore) -> LiveEstimates:
+        if store.cluster not in self._estimates:
+            self._estimates[store.cluster] = LiveEstimates(
+                store,
+                EstimationWorker(self._url, store.cluster, WORKER),
+                EstimateMetrics(store.cluster, self._gauges),
+                patience=self._patience,
+            )
+        return self._estimates[store.cluster]
 
 
 def _refuse(*, once: bool, standby: bool, dry_run: bool, shows: bool) -> None:

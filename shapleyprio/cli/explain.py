@@ -8,7 +8,7 @@ import click
 
 from shapleyprio.cli.answering import explained
 from shapleyprio.cli.asking import ask, daemon_to_ask, url_option
-from shapleyprio.cli.common import load, stored_cluster
+from shapleyprio.cli.common import load, stored_ledgers
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.config import connect
@@ -60,7 +60,7 @@ def command(
     else:
         config = load(config_path)
         with Store.open(config.store.url) as store:
-            answer = explained(config, stored_cluster(config, store), connect(config), inquiry)
+            answer = explained(config, stored_ledgers(config, store), connect(config), inquiry)
     if write_json(json_file, answer.value):
         for sentence in answer.lines:
             click.echo(visible(sentence))

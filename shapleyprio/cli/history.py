@@ -11,7 +11,7 @@ import click
 from shapleyprio.cli.after_end_table import after_end_table
 from shapleyprio.cli.common import load, stored_cluster
 from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import config_option
+from shapleyprio.cli.options import config_option, pool_option
 from shapleyprio.cli.refusals import refuse
 from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, plan_table, standard_output
 from shapleyprio.drift.figures import SCHEDULES, drift_history
@@ -29,6 +29,7 @@ Shown = tuple[list[dict[str, Any]], FittingTable]
 
 @click.command
 @config_option
+@pool_option
 @json_option
 @click.option("--organization", help="Only this organization's standings or drifts.")
 @click.option(
@@ -47,6 +48,7 @@ Shown = tuple[list[dict[str, Any]], FittingTable]
 def command(
     config_path: Path,
     *,
+    pool: str | None,
     organization: str | None,
     limit: int,
     job_id: int | None,
@@ -78,7 +80,7 @@ def command(
     config = load(config_path)
     with (
         Store.open(config.store.url) as store,
-        stored_cluster(config, store).reading() as view,
+        stored_cluster(config, store, pool).reading() as view,
     ):
         if writes:
             shown = _pushes(view, key, limit, _no_writes(CHANNELS[config.push.channel], job_id))

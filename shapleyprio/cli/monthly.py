@@ -12,7 +12,7 @@ from shapleyprio.audit.auditing import Audit, audit
 from shapleyprio.audit.findings import verdict
 from shapleyprio.audit.results import audit_as_json
 from shapleyprio.cli.after_end_table import MOST_USERS
-from shapleyprio.cli.common import stored_cluster
+from shapleyprio.cli.common import stored_ledgers
 from shapleyprio.cli.months import Month
 from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.config import Config, Organization
@@ -47,17 +47,26 @@ class StoredMonth:
     after_end: list[UserAfterEnd]
 
 
-def write_report(
+def write_reports(
     config: Config, config_path: Path, month: Month, directory: Path, *, cores: int
 ) -> None:
-    """Writes the files of a month, and prints the result and their names.
+    """Writes the files of a month, one set for each of the cluster's ledgers; prints their names.
 
     Raises:
         ReplayError: nothing of the month is stored, or no report can be made of it.
         StoreError: the store cannot be read.
         OutputError: a file cannot be written.
     """
-    stored = read_month(config, month)
+    with Store.open(config.store.url) as store:
+        ledgers = [ledger.cluster for ledger in stored_ledgers(config, store)]
+    for ledger in ledgers:
+        _write_report(config, config_path, month, directory, cores=cores, ledger=ledger)
+
+
+def _write_report(
+    config: Config, config_path: Path, month: Month, directory: Path, *, cores: int, ledger: str
+) -> None:
+    stored = read_month(config, month, ledger)
     with progress_bars() as bar:
         found = audit_of(config, stored.past, cores, bar=bar)
         earlier = earlier_audit(config, stored.before, cores, bar=bar)
@@ -73,7 +82,9 @@ def write_report(
         lacks=stored.lacks,
         after_end=stored.after_end,
     )
-    files = write_files(page, stored, found, directory, f"{stored.cluster}-{month}")
+    files = write_files(
+        page, stored, found, directory, f"{stored.cluster.replace('/', '-')}-{month}"
+    )
     click.echo(verdict(found))
     if stored.lacks:
         click.echo(stored.lacks)
@@ -81,36 +92,32 @@ def write_report(
         click.echo(file)
 
 
-def read_month(config: Config, month: Month) -> StoredMonth:
+def read_month(config: Config, month: Month, ledger: str) -> StoredMonth:
     """Reads a month, and the one before, out of the store.
 
     Raises:
         ReplayError: nothing of the month is stored.
         StoreError: the store cannot be read.
     """
-    with Store.open(config.store.url) as store:
-        cluster = stored_cluster(config, store)
-        with cluster.reading() as view:
-            known, until = known_span(view)
-            begin, end = max(month.begin, known), min(month.end, until)
-            if begin >= end:
-                raise ReplayError(
-                    f"{store.name}: holds nothing of {month}; it holds what was executed from "
-                    f"{dates(known, until)}"
-                )
-            past = past_between(view, store.name, begin, end)
-            after_end = view.users_after_end(begin, end, MOST_USERS)
-            earlier = month.previous
-            before = (
-                past_between(view, store.name, earlier.begin, earlier.end)
-                if earlier.begin >= known
-                else None
+    with Store.open(config.store.url) as store, store.cluster(ledger).reading() as view:
+        known, until = known_span(view)
+        begin, end = max(month.begin, known), min(month.end, until)
+        if begin >= end:
+            raise ReplayError(
+                f"{store.name}: holds nothing of {month}; it holds what was executed from "
+                f"{dates(known, until)}"
             )
+        past = past_between(view, store.name, begin, end)
+        after_end = view.users_after_end(begin, end, MOST_USERS)
+        earlier = month.previous
+        before = (
+            past_between(view, store.name, earlier.begin, earlier.end)
+            if earlier.begin >= known
+            else None
+        )
     whole = (begin, end) == (month.begin, month.end)
     lacks = "" if whole else f"Of this month the store holds but {dates(begin, end)}."
-    return StoredMonth(
-        cluster=cluster.cluster, past=past, before=before, lacks=lacks, after_end=after_end
-    )
+    return StoredMonth(cluster=ledger, past=past, before=before, lacks=lacks, after_end=after_end)
 
 
 def earlier_audit(

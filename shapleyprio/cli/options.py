@@ -70,6 +70,13 @@ def output_option(
     )
 
 
+def pool_option(command: AnyCommand) -> AnyCommand:
+    """Adds --pool; the command gets `pool`, None where it is not given."""
+    return click.option(
+        "--pool", metavar="NAME", help="Which of the pools that split the cluster is meant."
+    )(command)
+
+
 def config_option(command: AnyCommand) -> AnyCommand:
     """Adds --config; the command gets `config_path`."""
     return click.option(

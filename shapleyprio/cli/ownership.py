@@ -10,11 +10,17 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.common import cluster_of, load, stored_cluster, termination_unwinds
+from shapleyprio.cli.common import (
+    cluster_of,
+    load,
+    segment_meant,
+    stored_cluster,
+    termination_unwinds,
+)
 from shapleyprio.cli.groups import GroupOfCommands
 from shapleyprio.cli.instants import ALWAYS, INSTANT
 from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import config_option, together
+from shapleyprio.cli.options import config_option, pool_option, together
 from shapleyprio.cli.ownership_tables import (
     listing_as_json,
     objections,
@@ -61,6 +67,7 @@ correction_options = together(
         click.option("--yes", is_flag=True, help="Do it; else it is only shown."),
         click.option("--verbose", is_flag=True, help="Show every line of what changes."),
         config_option,
+        pool_option,
         json_option,
     ]
 )
@@ -68,9 +75,12 @@ correction_options = together(
 
 @click.group(cls=GroupOfCommands, invoke_without_command=True)
 @config_option
+@pool_option
 @json_option
 @click.pass_context
-def command(context: click.Context, config_path: Path, *, json_file: Path | None) -> None:
+def command(
+    context: click.Context, config_path: Path, pool: str | None, *, json_file: Path | None
+) -> None:
     """Show who owned which account and node since when, or correct it.
 
     Without a command it lists every account and node that was heard of with all its holders, the
@@ -80,7 +90,7 @@ def command(context: click.Context, config_path: Path, *, json_file: Path | None
         return
     config = load(config_path)
     with Store.open(config.store.url) as store:
-        ownership = read_ownership(stored_cluster(config, store))
+        ownership = read_ownership(stored_cluster(config, store, pool))
     names = [organization.name for organization in config.organizations]
     without_any = ownership.tenures.without_any(names)
     if write_json(json_file, listing_as_json(ownership, without_any)):
@@ -132,15 +142,17 @@ def _correct(
     config_path: Path,
     choose: Choice,
     *,
+    pool: str | None,
     since: int,
     yes: bool,
     verbose: bool,
     json_file: Path | None,
 ) -> None:
-    config = load(config_path)
-    slurm = connect(config)
-    cluster = cluster_of(config, slurm)
-    layout, at = slurm.layout(), slurm.controller().time
+    whole = load(config_path)
+    slurm = connect(whole)
+    segment = segment_meant(whole, cluster_of(whole, slurm), pool)
+    config, ledger = segment.configured(whole), segment.ledger
+    layout, at = segment.layout(slurm.layout()), slurm.controller().time
     members = configured_membership(config, layout)
 
     def run(store: ClusterStore) -> tuple[Holders, CorrectedOwnership]:
@@ -159,11 +171,11 @@ def _correct(
     if yes:
         with (
             Store.open(config.store.url) as opened,
-            Lease(opened.cluster(cluster), seconds=config.service.lease).held() as ours,
+            Lease(opened.cluster(ledger), seconds=config.service.lease).held() as ours,
         ):
             holders, found = run(ours)
     else:
-        with termination_unwinds(), private_copy(config.store.url, cluster) as (copy, _):
+        with termination_unwinds(), private_copy(config.store.url, [ledger]) as (copy, _):
             holders, found = run(copy)
     if write_json(json_file, outcome_as_json(found, done=yes)):
         render_outcome(standard_output(), found, done=yes, verbose=verbose)

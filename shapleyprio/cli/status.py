@@ -8,9 +8,9 @@ import click
 from rich.console import Console
 
 from shapleyprio.cli.asking import ask, daemon_to_ask, url_option
-from shapleyprio.cli.common import load, stored_cluster
+from shapleyprio.cli.common import alone, load, stored_ledgers
 from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import config_option
+from shapleyprio.cli.options import config_option, pool_option
 from shapleyprio.cli.steered import sentences_on_steering
 from shapleyprio.cli.tables import standard_output, standings_table
 from shapleyprio.fairness.directcontr import DirectContr
@@ -28,10 +28,16 @@ STALE = 1
 @click.command
 @config_option
 @url_option
+@pool_option
 @json_option
 @click.pass_context
 def command(
-    context: click.Context, config_path: Path, url: str | None, *, json_file: Path | None
+    context: click.Context,
+    config_path: Path,
+    url: str | None,
+    pool: str | None,
+    *,
+    json_file: Path | None,
 ) -> None:
     """Show every organization's standing after the last cycle.
 
@@ -39,7 +45,8 @@ def command(
     of what all got (ψ); by how much later (late) or sooner (ahead) it was served than it earned, on
     average over all work done; the priority points that its jobs get; and how many wait and run.
     The ranking rule's score, which orders them, is shown where it is not the balance φ − ψ. The
-    exact numbers are in --json.
+    exact numbers are in --json. Where pools split the cluster, all of them are shown, or the one
+    that --pool names.
 
     Exit code 1 means that this does not hold any more: no cycle has succeeded for three times
     service.poll_interval and at least a minute, or priorities have been put back since.
@@ -58,12 +65,15 @@ def command(
         context.exit(answer.code)
     config = load(config_path)
     with Store.open(config.store.url) as store:
-        cluster = stored_cluster(config, store)
-        status = read_status(cluster)
-        steering = read_steering(cluster, config.service.poll_interval)
-    if write_json(json_file, {**status.as_json(), **steering.as_json()}):
-        render(console, status, steering, config.fairness.rule, config.slurm.adapter)
-    context.exit(STALE if steering.is_stale else 0)
+        found = [
+            (read_status(ledger), read_steering(ledger, config.service.poll_interval))
+            for ledger in stored_ledgers(config, store, pool)
+        ]
+    values = [{**status.as_json(), **steering.as_json()} for status, steering in found]
+    if write_json(json_file, alone(values)):
+        for status, steering in found:
+            render(console, status, steering, config.fairness.rule, config.slurm.adapter)
+    context.exit(STALE if any(steering.is_stale for _, steering in found) else 0)
 
 
 def render(console: Console, status: Status, steering: Steering, rule: str, adapter: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pydantic import Field, model_validator
 
 from shapleyprio.config.organization import Organization
-from shapleyprio.config.pool import Pool
+from shapleyprio.config.pool import Pool, alike_in_pools, split_twice
 from shapleyprio.config.section import ConfigSection, key, section
 from shapleyprio.config.toml import Path
 from shapleyprio.config.values import (
@@ -371,10 +371,10 @@ class Config(ConfigSection):
     pools: tuple[Pool, ...] = Field(
         (),
         alias="pool",
-        description="Clusters whose processors are interchangeable, one table for each pool. In a "
-        "pool the balances of an organization at all clusters are added, and each cluster serves "
-        "its jobs by the sum. The daemons need one store (docs/operations.md). A cluster in no "
-        "pool goes by its own balances alone.",
+        description="Processors that are interchangeable, one table for each pool: clusters, or "
+        "partitions of them. In a pool the balances of an organization at all clusters are added, "
+        "and its jobs are served by the sum. The daemons need one store (docs/operations.md). A "
+        "cluster in no pool goes by its own balances alone.",
     )
     organizations: tuple[Organization, ...] = Field(
         (),
@@ -389,7 +389,7 @@ class Config(ConfigSection):
             *_no_organization(self.organizations),
             *_claimed_twice("name", [(member.name,) for member in self.organizations]),
             *_claimed_twice("name", [(pool.name,) for pool in self.pools], "pool"),
-            *_claimed_twice("clusters", [pool.clusters for pool in self.pools], "pool"),
+            *split_twice(self.pools),
             *_claimed_twice("accounts", [member.accounts for member in self.organizations]),
             *_left_out_and_claimed(self.fairness.leave_out_accounts, self.organizations),
             *_claimed_twice("qos", [(member.qos,) for member in self.organizations]),
@@ -399,15 +399,12 @@ class Config(ConfigSection):
         ]
         problems += _half_given(self.metrics)
         problems += _table_of_another_channel(self.push)
+        problems += alike_in_pools(self.pools, self.push.channel, table=self.push.table is not None)
         if CHANNELS[self.push.channel].needs_qos:
             problems += _no_qos(self.organizations, self.push.channel)
         if problems:
             raise ContradictionError(problems)
         return self
-
-    def pool_of(self, cluster: str) -> Pool | None:
-        """Returns the pool of a cluster; None if it is in none."""
-        return next((pool for pool in self.pools if cluster in pool.clusters), None)
 
 
 def _no_organization(organizations: tuple[Organization, ...]) -> Iterator[tuple[Path, str]]:

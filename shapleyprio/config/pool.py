@@ -1,9 +1,14 @@
-"""The keys of a pool of clusters in the configuration file."""
+"""The keys of a pool in the configuration file, and which of them contradict each other."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from shapleyprio.config.section import ConfigSection, key
-from shapleyprio.config.values import Names, OrganizationName
+from shapleyprio.config.toml import Path
+from shapleyprio.config.values import LONGEST_LEDGER_NAME, Names, OptionalWeight, OrganizationName
+from shapleyprio.fairness.pool import ledger_of
+from shapleyprio.slurm.channels import CHANNELS
 
 
 class Pool(ConfigSection):
@@ -21,3 +26,66 @@ class Pool(ConfigSection):
         "on; of one that is taken out what was earned in the pool counts as it stood then.",
         ["c1", "c2"],
     )
+    partitions: Names = key(
+        (),
+        "Partitions whose jobs and nodes it has of each of its clusters, which can be in several "
+        "such pools. Without this key it has all partitions that no other pool names.",
+        ["gpu"],
+    )
+    weight: OptionalWeight = key(
+        None,
+        "Unit of a processor in this pool. fairness.weight if left out.",
+        "gres/gpu",
+    )
+
+
+def split_twice(pools: tuple[Pool, ...]) -> Iterator[tuple[Path, str]]:
+    """Yields what several pools have of one cluster: what is left over, or a partition."""
+    first: dict[tuple[str, str], int] = {}
+    for index, pool in enumerate(pools):
+        for cluster in pool.clusters:
+            for partition in pool.partitions or ("",):
+                other = first.setdefault((cluster, partition), index)
+                if other != index and partition:
+                    yield (
+                        ("pool", index, "partitions"),
+                        f"{partition!r} of {cluster} is pool[{other + 1}]'s already; "
+                        "leave it to one of them",
+                    )
+                elif other != index:
+                    yield (
+                        ("pool", index, "clusters"),
+                        f"{cluster!r} is taken by pool[{other + 1}] already; "
+                        "leave it to one of them, or name the `partitions` of one",
+                    )
+            if pool.partitions and len(ledger_of(cluster, pool.name)) > LONGEST_LEDGER_NAME:
+                yield (
+                    ("pool", index, "name"),
+                    f"is too long with that of {cluster} before it: "
+                    f"{LONGEST_LEDGER_NAME} characters together with a slash",
+                )
+
+
+def alike_in_pools(
+    pools: tuple[Pool, ...], channel: str, *, table: bool
+) -> Iterator[tuple[Path, str]]:
+    """Yields why the jobs of an account cannot have other points in each pool.
+
+    Args:
+        pools: of the configuration.
+        channel: name of the one that is written to.
+        table: whether new jobs have their points from a table.
+    """
+    for index, pool in enumerate(pools):
+        if pool.partitions and not CHANNELS[channel].per_job:
+            yield (
+                ("pool", index, "partitions"),
+                f'splits a cluster, but push.channel is "{channel}", which gives one priority to '
+                f'all jobs of a {CHANNELS[channel].carrier}; set push.channel to "site_factor"',
+            )
+        elif pool.partitions and table:
+            yield (
+                ("pool", index, "partitions"),
+                "splits a cluster, but push.table gives all new jobs of an account the same "
+                "points; leave push.table out",
+            )

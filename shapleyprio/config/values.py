@@ -31,6 +31,7 @@ MOST_HOSTS = 100_000
 
 LONGEST_NAME = 255
 LONGEST_ORGANIZATION_NAME = 64
+LONGEST_LEDGER_NAME = 64
 """Characters that the store has room for, on every database."""
 
 LARGEST_INFLUENCE = 1_000_000_000
@@ -179,6 +180,10 @@ def _weight(value: object) -> str:
     if text not in {"cpus", "billing"} and not re.fullmatch(r"gres/[\w.-]+(:[\w.-]+)?", text):
         raise ValueError
     return text
+
+
+def _optional_weight(value: object) -> str | None:
+    return None if value is None else _weight(value)
 
 
 def _influence(value: object) -> int | None:
@@ -331,9 +336,9 @@ Memory = Annotated[int, BeforeValidator(_memory), Kind("a size in M, G or T, at 
 Instant = Annotated[
     int | None, BeforeValidator(_instant), Kind("a date, or a date and time with its zone")
 ]
-Weight = Annotated[
-    str, BeforeValidator(_weight), Kind('"cpus", "billing" or a generic resource like "gres/gpu"')
-]
+_WEIGHT = Kind('"cpus", "billing" or a generic resource like "gres/gpu"')
+Weight = Annotated[str, BeforeValidator(_weight), _WEIGHT]
+OptionalWeight = Annotated[str | None, BeforeValidator(_optional_weight), _WEIGHT]
 Influence = Annotated[
     int | None, BeforeValidator(_influence), Kind('"strict" or a positive whole number')
 ]

@@ -17,7 +17,7 @@ from shapleyprio.estimation.live import LiveEstimates
 from shapleyprio.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.service.cycle import Cycle
-from shapleyprio.service.estimate_metrics import EstimateMetrics
+from shapleyprio.service.estimate_metrics import EstimateGauges, EstimateMetrics
 from shapleyprio.slurm.port import PrioritySettings
 from shapleyprio.slurm.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.store import ClusterStore
@@ -59,7 +59,7 @@ class SimulatedStage:
         self._estimates = LiveEstimates(
             store,
             EstimationWorker(config.store.url, CLUSTER, WORKER),
-            EstimateMetrics(CLUSTER, CollectorRegistry()),
+            EstimateMetrics(CLUSTER, EstimateGauges(CollectorRegistry())),
             # an hour of this cluster passes while a worker starts
             patience=config.estimation.time_limit,
         )

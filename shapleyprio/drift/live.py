@@ -12,9 +12,11 @@ from time import monotonic
 import structlog
 
 from shapleyprio.config import Config
+from shapleyprio.config.segments import segments_of
 from shapleyprio.drift.figures import unfairness_of
 from shapleyprio.drift.messages import SMALLER, DriftAnswer, DriftRequest, DriftResult
 from shapleyprio.drift.publishing import DriftPublisher
+from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.store import ClusterStore, StoreError
 from shapleyprio.workers import last_words, lifeline, start_worker, starved
 
@@ -53,12 +55,23 @@ class LiveDrift:
         self._stopped = False
 
     def replay(self, config: Config) -> None:
-        """Replays the last window; whatever goes wrong is counted, logged, and left at that."""
+        """Replays the last window of each of the cluster's ledgers, one after the other.
+
+        Whatever goes wrong is counted, logged, and left at that.
+        """
+        troubles = [
+            self._replay(config, self._store.ledger(segment.ledger))
+            for segment in segments_of(config, cluster_behind(self._store.cluster))
+        ]
+        self.trouble = "; ".join(trouble for trouble in troubles if trouble)
+
+    def _replay(self, config: Config, store: ClusterStore) -> str:
+        """Replays the last window of a ledger; returns why that was not done, if it was not."""
         began = monotonic()
         try:
-            answer = self._ask(config)
+            answer = self._ask(config, store.cluster)
             if answer.rows:
-                with self._store.transaction() as transaction:
+                with store.transaction() as transaction:
                     transaction.save_drifts(answer.rows)
         except (OSError, StoreError) as error:
             answer = DriftAnswer(result=DriftResult.FAILED, why=str(error))
@@ -66,7 +79,8 @@ class LiveDrift:
             log.exception("defect in a replay of the last window")
             answer = DriftAnswer(result=DriftResult.FAILED, why=repr(defect))
         if not self._stopped:
-            self._publish(answer, monotonic() - began)
+            self._publish(answer, monotonic() - began, store.cluster)
+        return answer.why
 
     def stop(self) -> None:
         """Ends a replay that is going on, and lets none begin."""
@@ -75,18 +89,18 @@ class LiveDrift:
             if self._process is not None:
                 self._process.kill()
 
-    def _publish(self, answer: DriftAnswer, seconds: float) -> None:
-        self.trouble = answer.why
+    def _publish(self, answer: DriftAnswer, seconds: float, ledger: str) -> None:
+        publisher = self._publisher.of(ledger)
         if answer.result is DriftResult.OK:
-            self._publisher.publish_drifts(answer.rows, seconds)
+            publisher.publish_drifts(answer.rows, seconds)
             sums = {name: float(drift) for name, drift in unfairness_of(answer.rows).items()}
             log.info("drift", t=answer.rows[0].t, unfairness=sums, seconds=round(seconds, 3))
         else:
-            self._publisher.publish_drift_failure(answer.result.value)
+            publisher.publish_drift_failure(answer.result.value)
             write = log.info if answer.result is DriftResult.NO_JOBS else log.warning
             write("drift not replayed", result=answer.result.value, why=answer.why)
 
-    def _ask(self, config: Config) -> DriftAnswer:
+    def _ask(self, config: Config, ledger: str) -> DriftAnswer:
         limit = config.drift.time_limit
         with lifeline() as line:
             process = self._start(line)
@@ -95,7 +109,7 @@ class LiveDrift:
             with process:
                 try:
                     output, complaints = process.communicate(
-                        self._request(config, line).as_json() + "\n", timeout=limit
+                        self._request(config, line, ledger).as_json() + "\n", timeout=limit
                     )
                 except subprocess.TimeoutExpired:
                     return DriftAnswer(
@@ -113,10 +127,10 @@ class LiveDrift:
             self._process = start_worker(self._worker, line)
             return self._process
 
-    def _request(self, config: Config, line: int) -> DriftRequest:
+    def _request(self, config: Config, line: int, ledger: str) -> DriftRequest:
         return DriftRequest(
             url=self._url,
-            cluster=self._store.cluster,
+            cluster=ledger,
             organizations=tuple(organization.name for organization in config.organizations),
             window=config.drift.window,
             most_organizations=config.drift.most_organizations,

@@ -11,6 +11,9 @@ from shapleyprio.store import DriftRow
 class DriftPublisher(Protocol):
     """Publishes the results of replays, as the daemon's metrics do."""
 
+    def of(self, ledger: str) -> DriftPublisher:
+        """Returns what publishes the results of one ledger of the cluster."""
+
     def publish_drifts(self, rows: Sequence[DriftRow], seconds: float) -> None:
         """Publishes the rows of a successful replay.
 

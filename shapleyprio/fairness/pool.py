@@ -18,6 +18,24 @@ from shapleyprio.fairness.tenure import Allocation
 from shapleyprio.fairness.trajectory import NOTHING, Trajectory
 
 
+def ledger_of(cluster: str, pool: str = "") -> str:
+    """Names a ledger: that of a whole cluster, or that of the partitions which a pool has of it.
+
+    >>> ledger_of("c1"), ledger_of("c1", "gpu")
+    ('c1', 'c1/gpu')
+    """
+    return f"{cluster}/{pool}" if pool else cluster
+
+
+def cluster_behind(ledger: str) -> str:
+    """Returns the name of the cluster of a ledger; Slurm allows no slash in it.
+
+    >>> cluster_behind("c1/gpu")
+    'c1'
+    """
+    return ledger.partition("/")[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stay:
     """Time during which a cluster is in a pool; it lasts.
@@ -47,15 +65,20 @@ class StayLedger(Ledger):
 
     earlier: Ledger | None = None
 
-    def begin_stay(self, since: int) -> None:
-        """Keeps apart from now on what was executed by then; no event may be later."""
+    def begin_stay(self, since: int, *, with_all: bool = False) -> None:
+        """Keeps apart from now on what was executed by then; no event may be later.
+
+        Args:
+            since: its first second.
+            with_all: whether nothing was executed before, for it is when the ledger was opened.
+        """
         self.earlier = Ledger(
             self.horizon,
             folded_to=self.folded_to,
-            entries=deepcopy(self.entries),
+            entries={} if with_all else deepcopy(self.entries),
             until=since,
         )
-        self.earlier.changed |= self.entries.keys()
+        self.earlier.changed |= self.earlier.entries.keys()
 
     def add(self, allocations: Iterable[Allocation]) -> None:
         """Counts allocations in."""

@@ -146,8 +146,9 @@ class OpenLedger:
         """Takes in which pool the cluster is in.
 
         Args:
-            stay: as the configuration has it now, beginning now; None for no pool. If it is the
-                pool that the cluster is in already, that stay goes on.
+            stay: as the configuration has it now, beginning now, or when the ledger was opened if
+                all of that is to count; None for no pool. If it is the pool that the cluster is in
+                already, that stay goes on.
         """
         before = self.stay
         if stay is None:
@@ -159,8 +160,11 @@ class OpenLedger:
             if stay != before:
                 self._transaction.change_stay(stay)
         else:
-            stay = replace(stay, since=max(stay.since, self.latest))
-            self.ledger.begin_stay(stay.since)
+            if stay.since <= self.watermark.opened:
+                self.ledger.begin_stay(stay.since, with_all=True)
+            else:
+                stay = replace(stay, since=max(stay.since, self.latest))
+                self.ledger.begin_stay(stay.since)
             self._transaction.end_stay()
             self._transaction.change_stay(stay)
         self.stay = stay

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from shapleyprio.config.membership import (
     configured_membership,
     host_list_of,
 )
+from shapleyprio.config.segments import segments_of
 from shapleyprio.estimation.packages import REMEDY, missing_packages
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.scale import scale
@@ -57,7 +58,7 @@ def check(config: Config, slurm: Slurm, now: int) -> list[Finding]:
 
 
 def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
-    yield from _rule(config)
+    yield from _packages(config)
     controller = _ask(slurm.controller, "the controller")
     if isinstance(controller, Finding):
         yield controller
@@ -71,14 +72,25 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     members = configured_membership(config, layout)
     claims = claims_of(config.organizations, members.accounts, config.fairness.leave_out_partitions)
     yield from _cluster(config, layout)
-    yield from check_pool(config, layout.cluster)
+    segments = segments_of(config, layout.cluster)
+    yield from check_pool(config, layout, segments)
     yield from _release(layout)
     yield from check_addresses(config, layout)
     yield from _enforcement(config, layout)
     yield from _claims(members, layout)
-    yield from _organizations(config, members)
-    yield from check_ownership(config, layout.cluster, members, controller.time)
-    yield from _processors(config, members, layout)
+    owners: set[str] = set()
+    for segment in segments:
+        own, part = segment.configured(config), segment.layout(layout)
+        shape = configured_membership(own, part)
+        owners |= set(shape.nodes.values())
+        for finding in (
+            *_weight(own),
+            *_nodes(shape),
+            *check_ownership(own, segment.ledger, shape, controller.time),
+            *_processors(own, shape, part),
+        ):
+            yield finding if segment.is_whole else finding.of(f"pool {segment.name}")
+    yield from _organizations(config, members, owners)
     yield from _weights(config, layout)
     yield from _channel(config, claims, layout)
     yield from _left_out_partitions(config)
@@ -94,10 +106,8 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
         yield from check_table(config.push.table, layout, claims, queue.jobs, controller.time)
 
 
-def _rule(config: Config) -> Iterator[Finding]:
-    if not RULES[config.fairness.rule]().estimates:
-        return
-    if missing := missing_packages():
+def _packages(config: Config) -> Iterator[Finding]:
+    if RULES[config.fairness.rule]().estimates and (missing := missing_packages()):
         yield Finding(
             Severity.WARNING,
             "fairness.rule",
@@ -105,7 +115,10 @@ def _rule(config: Config) -> Iterator[Finding]:
             f"missing here ({', '.join(missing)}): directcontr ranks in its place",
             REMEDY,
         )
-    if config.fairness.tres != "cpu":
+
+
+def _weight(config: Config) -> Iterator[Finding]:
+    if RULES[config.fairness.rule]().estimates and config.fairness.tres != "cpu":
         yield Finding(
             Severity.NOTICE,
             "fairness.weight",
@@ -199,6 +212,17 @@ def _enforcement(config: Config, layout: Layout) -> Iterator[Finding]:
 def _claims(members: Membership, layout: Layout) -> Iterator[Finding]:
     for unknown in members.unknown:
         yield _not_in_slurm(unknown, layout)
+    if orphans := [account for account, name in members.accounts.items() if name == NOBODY]:
+        yield Finding(
+            Severity.WARNING,
+            f"accounts {listed(orphans)}",
+            "belong to no organization: their jobs get no priority, queue behind all others and "
+            "earn the owners of the nodes nothing",
+            "add them to the `accounts` of an organization, or to fairness.leave_out_accounts",
+        )
+
+
+def _nodes(members: Membership) -> Iterator[Finding]:
     by_claimants: dict[tuple[str, ...], list[str]] = {}
     for node, claimants in members.contested.items():
         by_claimants.setdefault(claimants, []).append(node)
@@ -216,14 +240,6 @@ def _claims(members: Membership, layout: Layout) -> Iterator[Finding]:
             f"nodes {host_list_of(orphans)}",
             "owned by nobody: work done there is counted as contribution of no organization",
             "add them to the `nodes` or `partitions` of their owner",
-        )
-    if orphans := [account for account, name in members.accounts.items() if name == NOBODY]:
-        yield Finding(
-            Severity.WARNING,
-            f"accounts {listed(orphans)}",
-            "belong to no organization: their jobs get no priority, queue behind all others and "
-            "earn the owners of the nodes nothing",
-            "add them to the `accounts` of an organization, or to fairness.leave_out_accounts",
         )
 
 
@@ -258,8 +274,9 @@ def _left_out_partitions(config: Config) -> Iterator[Finding]:
         )
 
 
-def _organizations(config: Config, members: Membership) -> Iterator[Finding]:
-    owners = set(members.nodes.values())
+def _organizations(
+    config: Config, members: Membership, owners: Collection[str]
+) -> Iterator[Finding]:
     for organization in config.organizations:
         subject = f"organization {organization.name}"
         if organization.name not in {*owners, *members.accounts.values()}:

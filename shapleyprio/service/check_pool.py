@@ -1,30 +1,46 @@
-"""Checks that the pools of the configuration mean this cluster."""
+"""Checks that the pools of the configuration mean this cluster, and what they have of it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from itertools import combinations
 
 from shapleyprio.config import Config
+from shapleyprio.config.membership import host_list_of
+from shapleyprio.config.segments import Segment
 from shapleyprio.service.pool_status import horizons_in_words, other_horizons
 from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.slurm.port import Layout
 from shapleyprio.store import Store, StoreError
+from shapleyprio.wording import listed
 
 
-def check_pool(config: Config, cluster: str) -> Iterator[Finding]:
-    """Yields a finding if there are pools and the cluster is in none.
+def check_pool(config: Config, layout: Layout, segments: Sequence[Segment]) -> Iterator[Finding]:
+    """Yields findings about the pools.
 
-    Likewise if other clusters of its pool have another horizon, as far as the store can be read.
+    Args:
+        config: the configuration.
+        layout: the cluster.
+        segments: what the pools have of it.
     """
-    pool = config.pool_of(cluster)
-    if pool is not None:
-        yield from _horizons(config, cluster, pool.clusters)
-    if not config.pools or pool is not None:
+    if config.pools and segments[0].pool is None:
+        yield _in_none(config, layout.cluster)
+    for segment in segments:
+        yield from _horizons(config, segment)
+    split = [segment for segment in segments if not segment.is_whole]
+    if not split:
         return
+    yield from _partitions(split, layout)
+    for one, other in combinations(split, 2):
+        yield from _counted_twice(config, one, other, layout)
+
+
+def _in_none(config: Config, cluster: str) -> Finding:
     named = [name for pool in config.pools for name in pool.clusters]
     near = get_close_matches(cluster, named, n=1)
     meant = f"; is {near[0]!r} meant to be it?" if near else ""
-    yield Finding(
+    return Finding(
         Severity.WARNING,
         "pool",
         f"this cluster, {cluster!r}, is in none: it goes by its own balances alone{meant}",
@@ -32,20 +48,73 @@ def check_pool(config: Config, cluster: str) -> Iterator[Finding]:
     )
 
 
-def _horizons(config: Config, cluster: str, clusters: Collection[str]) -> Iterator[Finding]:
+def _horizons(config: Config, segment: Segment) -> Iterator[Finding]:
+    """Yields other horizons of its pool at other clusters, as far as the store can be read."""
     ours = config.fairness.horizon
     try:
         store = Store.open_existing(config.store.url)
         if store is None:
             return
-        with store, store.cluster(cluster).reading() as view:
-            others = other_horizons(view, set(clusters) - {cluster}, ours)
+        with store, store.cluster(segment.ledger).reading() as view:
+            others = other_horizons(view, set(segment.together) - {segment.ledger}, ours)
     except StoreError:
         return
     if others:
         yield Finding(
             Severity.WARNING,
-            "pool",
+            "pool" if segment.is_whole else f"pool {segment.name}",
             horizons_in_words(others, ours),
             "set the same fairness.horizon at all clusters of the pool",
+        )
+
+
+def _partitions(split: Sequence[Segment], layout: Layout) -> Iterator[Finding]:
+    for segment in split:
+        assert segment.pool is not None, "what is split is split by pools"
+        here = segment.layout(layout).partitions
+        missing = [name for name in segment.pool.partitions if name not in layout.partitions]
+        near = [
+            found for name in missing for found in get_close_matches(name, layout.partitions, n=1)
+        ]
+        # a partition may be there at another cluster of the pool
+        if missing and (not here or len(segment.pool.clusters) == 1):
+            yield Finding(
+                Severity.ERROR,
+                f"pool {segment.name}",
+                f"Slurm knows no partition {listed(missing)}",
+                f"did you mean {near[0]!r}?"
+                if near
+                else "correct the name; `scontrol show partition` lists them",
+            )
+        elif not here:
+            yield Finding(
+                Severity.WARNING,
+                f"pool {segment.name}",
+                "has no partition of this cluster: other pools name all of them",
+                "leave this pool out, or some of their `partitions`",
+            )
+    nowhere = [name for name in layout.partitions if not any(one.has(name) for one in split)]
+    if nowhere:
+        yield Finding(
+            Severity.WARNING,
+            f"partitions {listed(nowhere)}",
+            "are in no pool: their jobs get no priority, and nobody earns or gets anything by them",
+            "add them to the `partitions` of a pool, or add a [[pool]] of this cluster without "
+            "`partitions`, which has all that are left",
+        )
+
+
+def _counted_twice(
+    config: Config, one: Segment, other: Segment, layout: Layout
+) -> Iterator[Finding]:
+    """Yields nodes of two pools of which the same is a processor in both."""
+    weight = one.configured(config).fairness.weight
+    shared = sorted(one.layout(layout).nodes.keys() & other.layout(layout).nodes.keys())
+    if shared and weight == other.configured(config).fairness.weight:
+        yield Finding(
+            Severity.ERROR,
+            f"pools {one.name} and {other.name}",
+            f"both count the {weight} of nodes {host_list_of(shared)}: an organization would lend "
+            "the same processors in both",
+            "give one of them another `weight`, or put their partitions into one pool",
         )

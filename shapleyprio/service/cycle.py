@@ -9,6 +9,7 @@ import structlog
 
 from shapleyprio.config import Config
 from shapleyprio.config.membership import claims_of
+from shapleyprio.config.segments import segment_of
 from shapleyprio.estimation.live import LiveEstimates
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.rule import Contributions, Ranking
@@ -78,15 +79,18 @@ log = structlog.get_logger(__name__)
 
 
 class Cycle:
-    """Runs cycles on one cluster.
+    """Runs cycles on one cluster, or on what a pool has of it.
 
     Args:
         config: whose accounts and nodes are whose, and how to rank and push.
         slurm: the cluster.
-        store: of the cluster, where everything is kept.
+        store: of the cluster or of one of its ledgers, where everything is kept.
         clock: seconds since the epoch, for the record; what is accounted follows Slurm's clock.
         on_opening: called when the store has got a ledger that it did not have before.
         estimates: of contributions, for a rule that asks for them; None for none.
+
+    Attributes:
+        ledger: its name.
     """
 
     def __init__(
@@ -102,7 +106,9 @@ class Cycle:
         self._slurm = slurm
         self._store = store
         self._clock = clock
-        self._intake = Intake(config, slurm, store, on_opening)
+        self.ledger = store.cluster
+        self._segment = segment_of(config, store.cluster)
+        self._intake = Intake(config, slurm, store, on_opening, self._segment)
         self._estimates = estimates
         self._channel = CHANNELS[config.push.channel]
         self._table = submission.TableKeeper(
@@ -275,10 +281,10 @@ class Cycle:
         log.warning("without --dry-run nothing would be written into Slurm", why=NOT_ENFORCED)
 
     def _observe(self, report: CycleReport, opened: OpenLedger) -> Observation:
-        queue = self._slurm.pending()
-        nodes = self._slurm.nodes()
-        if nodes.keys() != self._intake.layout.nodes.keys():
-            self._intake.forget_layout()  # the next cycle finds out whose the new ones are
+        queue = self._segment.queue(self._slurm.pending())
+        in_cluster = self._slurm.nodes()
+        self._intake.note_nodes(in_cluster.keys())  # the next cycle finds out whose new ones are
+        nodes = self._segment.nodes(in_cluster, self._intake.layout)
         self._count_unknown_accounts(report, queue.jobs)
         report.tally.quarantined += len(queue.malformed) + queue.more_malformed
         with self._store.transaction() as transaction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -55,7 +55,8 @@ class DaemonParts:
 
     Attributes:
         read_config: reads the configuration anew, for SIGHUP.
-        make_cycle: builds what runs the cycles from a configuration.
+        make_cycles: builds from a configuration what runs the cycles, for each of the cluster's
+            ledgers.
         metrics: updated after every cycle.
         site: where metrics and status are served.
         lease: keeps a second daemon away from the same cluster. Cycles work on its `store`.
@@ -66,7 +67,7 @@ class DaemonParts:
     """
 
     read_config: Callable[[], Config]
-    make_cycle: Callable[[Config], Cycle]
+    make_cycles: Callable[[Config], Sequence[Cycle]]
     metrics: Metrics
     site: StatusServer
     lease: Lease
@@ -86,8 +87,8 @@ class Daemon:
     def __init__(self, config: Config, parts: DaemonParts) -> None:
         self._config = config
         self._read_config = parts.read_config
-        self._make_cycle = parts.make_cycle
-        self._cycle = parts.make_cycle(config)
+        self._make_cycles = parts.make_cycles
+        self._cycles = parts.make_cycles(config)
         self._metrics = parts.metrics
         self._site = parts.site
         self._lease = parts.lease
@@ -178,7 +179,8 @@ class Daemon:
 
     def _stand_by(self, lost: LeaseHeldError) -> None:
         """Steers no more, as another process has taken the lease."""
-        self._fail("lease_lost", lost)
+        for cycle in self._cycles:
+            self._fail(lost, cycle.ledger)
         log.info("standing by", cluster=self._lease.store.cluster)
 
     def _change_schedule(self, change: Callable[[], object]) -> None:
@@ -191,17 +193,18 @@ class Daemon:
             if not self._stopping:
                 change()
 
-    def run_once(self) -> CycleReport:
-        """Runs one cycle, and prunes the store.
+    def run_once(self) -> None:
+        """Runs one cycle of each ledger, and prunes the store.
 
         Raises:
-            SlurmError, StoreError, AccountingError, LeaseHeldError: it failed; nothing was lost.
+            SlurmError, StoreError, AccountingError, LeaseHeldError: one failed; nothing was lost.
         """
         with self._lease.held():
-            report = self._run_cycle()
+            _, failed = self._run_cycles()
+            for failure in failed.values():
+                raise failure
             if self._dry_run is None:
                 self._prune()
-            return report
 
     def _cycle_or_log(self) -> None:
         """Runs one cycle; what fails in it is logged and counted, and the next one goes on."""
@@ -210,17 +213,19 @@ class Daemon:
         began = datetime.now(UTC)
         try:
             if self._took_over:  # what was found out before another daemon steered may not hold
-                self._cycle = self._make_cycle(self._config)
+                self._cycles = self._make_cycles(self._config)
                 self._took_over = False
             self._look_first()
-            self._hasten(began, self._run_cycle().seconds_until_reorder)
+            reorder, failed = self._run_cycles()
         except LeaseHeldError as lost:
             log.warning("cycle given up", why=str(lost))  # the lease's own thread counts the loss
-        except tuple(FAILURES) as failure:
-            self._fail(outcome_of(failure), failure)
-        except Exception as failure:
-            log.exception("cycle failed", outcome=outcome_of(failure))
-            self._metrics.publish_failure(outcome_of(failure))
+        except Exception as failure:  # noqa: BLE001  # `_fail` logs it
+            for cycle in self._cycles:
+                self._fail(failure, cycle.ledger)
+        else:
+            for ledger, why in failed.items():
+                self._fail(why, ledger)
+            self._hasten(began, reorder)
 
     def _hasten(self, began: datetime, reorder: int | None) -> None:
         """Brings the next cycle forward to when the order changes, if that is sooner.
@@ -236,22 +241,60 @@ class Daemon:
         if due < self._scheduler.get_job("cycle").next_run_time:
             self._scheduler.modify_job("cycle", next_run_time=due)
 
-    def _fail(self, outcome: str, failure: Exception) -> None:
-        log.error("cycle failed", outcome=outcome, why=str(failure))
-        self._metrics.publish_failure(outcome)
-        self._notifier.notify(f"STATUS=cycle failed: {visible(str(failure))}")
+    def _fail(self, failure: Exception, ledger: str) -> None:
+        outcome = outcome_of(failure)
+        foreseen = isinstance(failure, tuple(FAILURES))
+        log.error(
+            "cycle failed",
+            **self._naming(ledger),
+            outcome=outcome,
+            **({"why": str(failure)} if foreseen else {"exc_info": failure}),
+        )
+        self._metrics.of(ledger).publish_failure(outcome)
+        if foreseen:
+            self._notifier.notify(f"STATUS=cycle failed: {visible(str(failure))}")
 
-    def _run_cycle(self) -> CycleReport:
-        dry_run = self._dry_run is not None
+    def _naming(self, ledger: str) -> dict[str, str]:
+        """Returns what to log of a ledger: nothing where there is one alone."""
+        return {"ledger": ledger} if len(self._cycles) > 1 else {}
+
+    def _run_cycles(self) -> tuple[int | None, dict[str, Exception]]:
+        """Runs one cycle of each ledger, whatever becomes of the others.
+
+        Returns:
+            seconds until the order changes in one of them, None if in none; and ledger -> why its
+            cycle failed.
+
+        Raises:
+            LeaseHeldError: another process steers the cluster.
+        """
         if self._dry_run is not None:
-            self._dry_run.begin()
-        report = self._cycle.run(dry_run=dry_run)
+            self._dry_run.begin([cycle.ledger for cycle in self._cycles])
+        reorders: list[int] = []
+        failed: dict[str, Exception] = {}
+        for cycle in self._cycles:
+            try:
+                report = self._run_cycle(cycle)
+            except LeaseHeldError:
+                raise
+            except Exception as failure:  # noqa: BLE001  # who called logs it, or raises it
+                failed[cycle.ledger] = failure
+            else:
+                reorders += [s for s in [report.seconds_until_reorder] if s is not None]
+        if self._dry_run is not None:
+            self._dry_run.show()
+        return min(reorders, default=None), failed
+
+    def _run_cycle(self, cycle: Cycle) -> CycleReport:
+        dry_run = self._dry_run is not None
+        report = cycle.run(dry_run=dry_run)
         self._log_version(report.slurm_version)
         self._log_adapter(report.adapter)
-        self._metrics.publish(report, dry_run=dry_run)
+        self._metrics.of(cycle.ledger).publish(report, dry_run=dry_run)
         self._notifier.notify(f"STATUS=cycle {report.number}: {report.pushed.applied} written")
         log.info(
             "cycle",
+            **self._naming(cycle.ledger),
             number=report.number,
             t=report.t,
             seen=report.tally.seen,
@@ -264,7 +307,7 @@ class Daemon:
             seconds=round(sum(report.seconds.values()), 3),
         )
         if self._dry_run is not None:
-            self._dry_run.end(report)
+            self._dry_run.end(cycle.ledger, report)
         return report
 
     def _log_version(self, version: str) -> None:
@@ -315,7 +358,7 @@ class Daemon:
         """
         if self._activity is None:
             with suppress(SlurmError):  # the cycle finds out
-                self._activity = self._cycle.activity()
+                self._activity = self._cycles[0].activity()
 
     def _poll_new_jobs(self) -> None:
         """Starts a cycle at once for jobs that came or were changed, and one more at the next poll.
@@ -325,7 +368,7 @@ class Daemon:
         if not self._lease.is_ours:
             return
         try:
-            activity = self._cycle.activity()
+            activity = self._cycles[0].activity()
         except SlurmError:
             return  # the next cycle finds out
         came = activity != self._activity and self._activity is not None
@@ -359,7 +402,7 @@ class Daemon:
         if not self._lease.is_ours:
             return
         try:
-            pruned = self._cycle.prune()
+            pruned = sum(cycle.prune() for cycle in self._cycles)
         except tuple(FAILURES) as failure:
             log.error("pruning failed", why=str(failure))
         else:
@@ -379,9 +422,10 @@ class Daemon:
             ):
                 if old != new:
                     log.warning("takes effect at the next start only", key=key)
-            cycle = self._make_cycle(config)
+            cycles = self._make_cycles(config)
             self._site.renew(config)
-            self._cycle = cycle
+            self._cycles = cycles
+            self._metrics.withdraw_others({cycle.ledger for cycle in cycles})
         except REFUSALS as failure:
             log.error("the new configuration is refused, the old one stays", why=str(failure))
         else:

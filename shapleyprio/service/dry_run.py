@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.rule import by_score
 from shapleyprio.fairness.tenure import Move, Tenures
 from shapleyprio.service.report import CycleReport
@@ -97,6 +98,15 @@ class Forecast:
         return shown | ({"pushes": [asdict(push) for push in self.pushes]} if verbose else {})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Before:
+    """What the store has of a ledger: whether it is new to it, its last standings and tenures."""
+
+    is_new: bool = True
+    standings: Sequence[StandingRow] = ()
+    tenures: Tenures = field(default_factory=Tenures)
+
+
 class DryRun:
     """A daemon's cycles on a copy of its store.
 
@@ -110,18 +120,20 @@ class DryRun:
         original: str,
         store: ClusterStore,
         url: str,
-        show: Callable[[Forecast], None],
+        show: Callable[[Sequence[Forecast]], None],
     ) -> None:
         self.store = store
         self.url = url
         self._original = original
         self._show = show
-        self._is_new = True
-        self._last: Sequence[StandingRow] = ()
-        self._tenures = Tenures()
+        self._before: dict[str, _Before] = {}
+        self._forecasts: list[Forecast] = []
 
-    def begin(self) -> None:
+    def begin(self, ledgers: Iterable[str]) -> None:
         """Takes over what a daemon beside has written into Slurm since, and how it ranked.
+
+        Args:
+            ledgers: of the cluster, a cycle of each of which follows.
 
         Raises:
             StoreError: the store cannot be read.
@@ -130,68 +142,80 @@ class DryRun:
         original = Store.open_existing(self._original)
         if original is None:
             return
-        with original, original.cluster(self.store.cluster).reading() as view:
-            self._is_new = view.watermark() is None
-            self._last = view.latest_standings()
-            self._tenures = view.tenures()
-            managed = {channel: view.managed_values(channel) for channel in CHANNELS}
-            published = view.published_points()
+        with original:
+            for ledger in ledgers:
+                with original.cluster(ledger).reading() as view:
+                    self._before[ledger] = _Before(
+                        is_new=view.watermark() is None,
+                        standings=view.latest_standings(),
+                        tenures=view.tenures(),
+                    )
+            with original.cluster(self.store.cluster).reading() as view:
+                managed = {channel: view.managed_values(channel) for channel in CHANNELS}
+                published = view.published_points()
         with self.store.transaction() as transaction:
             for channel, found in managed.items():
                 transaction.save_managed_values(channel, found)
             transaction.save_published_points(published)
 
-    def end(self, report: CycleReport) -> None:
-        """Shows what the cycle found."""
-        with self.store.reading() as view:
+    def end(self, ledger: str, report: CycleReport) -> None:
+        """Takes in what the cycle of a ledger found."""
+        with self.store.ledger(ledger).reading() as view:
             watermark, tenures = view.watermark(), view.tenures()
         assert watermark is not None, "a cycle saves how far it came"
-        self._show(
+        before = self._before.get(ledger, _Before())
+        self._forecasts.append(
             Forecast(
-                cluster=self.store.cluster,
+                cluster=ledger,
                 store=Store.name_of(self._original),
                 t=report.t,
                 opened=watermark.opened,
-                is_new=self._is_new,
-                since=self._last[0].t if self._last else None,
+                is_new=before.is_new,
+                since=before.standings[0].t if before.standings else None,
                 standings=_standings(report.standings),
-                before={
-                    standing.status.organization: standing for standing in _standings(self._last)
-                },
-                moves=list(_moves(self._tenures, tenures, report.t)),
+                before={one.status.organization: one for one in _standings(before.standings)},
+                moves=list(_moves(before.tenures, tenures, report.t)),
                 without_any=tenures.without_any(row.organization for row in report.standings),
                 pushes=report.planned,
                 postponed=report.postponed,
             )
         )
 
+    def show(self) -> None:
+        """Shows what the cycles found since the last time."""
+        found, self._forecasts = self._forecasts, []
+        if found:
+            self._show(found)
+
 
 @contextmanager
-def rehearse(url: str, cluster: str, show: Callable[[Forecast], None]) -> Iterator[DryRun]:
+def rehearse(
+    url: str, ledgers: Sequence[str], show: Callable[[Sequence[Forecast]], None]
+) -> Iterator[DryRun]:
     """Copies the store for cycles that change nothing; the copy is deleted at the end.
 
     Args:
         url: of the store, which need not exist yet, and of which only reading is asked.
-        cluster: whose cycles.
-        show: called after every cycle with what it would have done.
+        ledgers: of the cluster whose cycles they are.
+        show: called after every cycle with what it would have done, ledger by ledger.
 
     Raises:
         StoreError: the store cannot be read, or not be copied.
     """
-    with private_copy(url, cluster) as (store, copy_url):
+    with private_copy(url, ledgers) as (store, copy_url):
         yield DryRun(url, store, copy_url, show)
 
 
 @contextmanager
-def private_copy(url: str, cluster: str) -> Iterator[tuple[ClusterStore, str]]:
+def private_copy(url: str, ledgers: Sequence[str]) -> Iterator[tuple[ClusterStore, str]]:
     """Copies a store to try something on it; the copy is deleted at the end.
 
     Args:
         url: of the store, of which only reading is asked; if there is none, the copy is empty.
-        cluster: whose rows are wanted.
+        ledgers: of one cluster, whose rows are wanted.
 
     Yields:
-        the cluster's rows in the copy, and the copy's URL.
+        the rows of the cluster or of the only ledger in the copy, and the copy's URL.
 
     Raises:
         StoreError: the store cannot be read, or not be copied.
@@ -203,12 +227,13 @@ def private_copy(url: str, cluster: str) -> Iterator[tuple[ClusterStore, str]]:
             f"no copy of the store can be made: {error.filename or error}: {error.strerror}; "
             "TMPDIR says where it is made"
         ) from error
+    cluster = ledgers[0] if len(ledgers) == 1 else cluster_behind(ledgers[0])
     with temporary as directory:
         file = Path(directory, "store.db")
         original = Store.open_existing(url)
         if original is not None:
             with original:
-                original.cluster(cluster).copy(file)
+                original.cluster(cluster).copy(file, ledgers)
         copy_url = f"sqlite:///{file}"
         with Store.open(copy_url, create=True) as store:
             yield store.cluster(cluster), copy_url

@@ -6,7 +6,7 @@ ledger that is right for the records it has: if the next one never comes, they a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,6 +14,7 @@ import structlog
 
 from shapleyprio.config import Config
 from shapleyprio.config.membership import configured_membership
+from shapleyprio.config.segments import Segment
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.service.accounting import CHUNK, OpenLedger
@@ -75,6 +76,7 @@ class Intake:
         slurm: the cluster.
         store: of the cluster.
         on_opening: called when the store has got a ledger that it did not have before.
+        segment: of the cluster, whose jobs and nodes alone it accounts.
     """
 
     def __init__(
@@ -83,12 +85,15 @@ class Intake:
         slurm: Slurm,
         store: ClusterStore,
         on_opening: Callable[[Opening], None],
+        segment: Segment,
     ) -> None:
         self._config = config
+        self._segment = segment
         self._slurm = slurm
         self._store = store
         self._on_opening = on_opening
         self._layout: Layout | None = None
+        self._cluster_nodes: Collection[str] = ()
         self._layout_read = 0
         self._sizes: Mapping[str, int] = {}
         self._asked_to_count: set[RunKey] = set()
@@ -98,9 +103,18 @@ class Intake:
 
     @property
     def layout(self) -> Layout:
-        """Slurm's nodes, partitions, accounts and weights, as last read."""
+        """Slurm's nodes, partitions, accounts and weights, as last read, the segment's alone."""
         assert self._layout is not None, "the layout is read before records are accounted"
         return self._layout
+
+    def note_nodes(self, names: Collection[str]) -> None:
+        """Has the layout read anew by the next cycle if the cluster has other nodes than it says.
+
+        Args:
+            names: of all nodes of the cluster, as they are now.
+        """
+        if names != self._cluster_nodes:
+            self.forget_layout()
 
     def forget(self) -> None:
         """Has the ledger read anew from the store."""
@@ -132,7 +146,9 @@ class Intake:
             read_until = opened_at if watermark is None else watermark.observed_until
             until = min(now, read_until + CATCH_UP_SECONDS) if complete else now
             caught_up = until == now
-            records = self._slurm.records(max(opened_at, read_until - self._overlap), until)
+            records = self._segment.records(
+                self._slurm.records(max(opened_at, read_until - self._overlap), until)
+            )
             reached = until if complete else None
             opened = self._take_in(records, report, _Round(before), reached, last=caught_up)
             if caught_up:
@@ -225,7 +241,8 @@ class Intake:
 
         opened = self._write(report, this, write_rest, now, lambda: None if missing else reached)
         if missing:
-            answer = list(self._slurm.records_of(sorted({key.job_id for key in missing})))
+            asked = sorted({key.job_id for key in missing})
+            answer = list(self._segment.records(self._slurm.records_of(asked)))
             now = self._slurm.controller().time
             opened = self._write(
                 report,
@@ -314,7 +331,7 @@ class Intake:
             opened.look(this.controller, overlap=self._overlap)
             if not this.is_begun:
                 opened.begin_answer()
-                opened.enter(self._stay_in_pool(this.asked_at))
+                opened.enter(self._stay_in_pool(this.asked_at, opened))
                 for kind, names in self._holders().items():
                     opened.observe_holders(kind, names, this.asked_at)
             work(opened)
@@ -322,16 +339,20 @@ class Intake:
         self._remembered = opened.remember()
         return opened
 
-    def _stay_in_pool(self, now: int) -> Stay | None:
-        """Returns a stay that begins now, in the pool that the configuration has for us."""
-        pool = self._config.pool_of(self._store.cluster)
+    def _stay_in_pool(self, now: int, opened: OpenLedger) -> Stay | None:
+        """Returns a stay that begins now, in the pool that the configuration has for us.
+
+        Where no other cluster is in it, it begins with the ledger, whose past is the pool's.
+        """
+        pool = self._segment.pool
         if pool is None:
             return None
         consortium = self._config.consortium
+        alone = len(pool.clusters) == 1
         return Stay(
             pool=pool.name,
-            since=now,
-            clusters=pool.clusters,
+            since=opened.watermark.opened if alone else now,
+            clusters=self._segment.together,
             stale_after=consortium.stale_after,
             consortium=consortium.name or "",
         )
@@ -342,7 +363,9 @@ class Intake:
         return self._holders()
 
     def _read_layout(self, now: int) -> None:
-        self._layout = self._slurm.layout()
+        layout = self._slurm.layout()
+        self._cluster_nodes = layout.nodes.keys()
+        self._layout = self._segment.layout(layout)
         self._layout_read = now
         tres = self._config.fairness.tres
         self._sizes = {name: node.tres.get(tres, 0) for name, node in self._layout.nodes.items()}

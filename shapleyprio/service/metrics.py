@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from importlib.metadata import version
 
@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from shapleyprio.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.drift.messages import DriftResult
-from shapleyprio.fairness.pool import PartState
+from shapleyprio.fairness.pool import PartState, cluster_behind
 from shapleyprio.service.cycle import FAILURES
 from shapleyprio.service.report import CycleReport
 from shapleyprio.store import DriftRow, StandingRow
@@ -111,130 +111,164 @@ Found = Mapping[str, Iterable[tuple[tuple[str, ...], float | Fraction]]]
 """Metric without prefix -> values of its labels but for cluster, and what it is there."""
 
 
+class _Counters:
+    """What is counted from the daemon's start on, for all ledgers of the cluster."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.records = Counter(
+            "shapleyprio_records",
+            "Accounting records by what became of them.",
+            ["cluster", "result"],
+            registry=registry,
+        )
+        self.pushes = Counter(
+            "shapleyprio_pushes",
+            "Writes into Slurm by what became of them.",
+            ["cluster", "state"],
+            registry=registry,
+        )
+        self.cycles = Counter(
+            "shapleyprio_cycles",
+            "Cycles by outcome.",
+            ["cluster", "outcome"],
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "shapleyprio_cycle_phase_duration_seconds",
+            "How long the phases of a cycle took.",
+            ["cluster", "phase"],
+            registry=registry,
+        )
+        self.success = Gauge(
+            "shapleyprio_last_success_timestamp_seconds",
+            "When a cycle last succeeded, by the cluster's clock.",
+            ["cluster"],
+            registry=registry,
+        )
+        self.submissions = Counter(
+            "shapleyprio_submissions",
+            "Waiting jobs, when first seen, by whether the table of points had given them theirs.",
+            ["cluster", "result"],
+            registry=registry,
+        )
+        self.table = Gauge(
+            "shapleyprio_table_timestamp_seconds",
+            "When the table of points was last written, by the cluster's clock.",
+            ["cluster"],
+            registry=registry,
+        )
+        self.after_end = Counter(
+            "shapleyprio_work_after_end_processor_seconds",
+            "Processor-seconds that its jobs went on after their ends; they do not count.",
+            ["cluster", "organization"],
+            registry=registry,
+        )
+        self.drift_runs = Counter(
+            "shapleyprio_drift_runs",
+            "Replays of the last window by result.",
+            ["cluster", "result"],
+            registry=registry,
+        )
+        self.drift_until = Gauge(
+            "shapleyprio_drift_timestamp_seconds",
+            "End of the last window that was replayed, by the cluster's clock.",
+            ["cluster"],
+            registry=registry,
+        )
+        build = Info("shapleyprio_build", "The version that runs.", registry=registry)
+        build.info({"version": version("shapleyprio")})
+
+    def begin(self, ledger: str) -> None:
+        """Has all counters of a ledger there: one that is not looks as if there were no daemon."""
+        for counter, values in (
+            (self.records, RECORDS),
+            (self.pushes, PUSHES),
+            (self.cycles, OUTCOMES),
+            (self.submissions, SUBMISSIONS),
+            (self.drift_runs, [result.value for result in DriftResult]),
+        ):
+            for value in values:
+                counter.labels(ledger, value)
+
+
 class Metrics(Collector):
     """Counters of the daemon's life, and what the last cycle and the last replay found.
 
     Standings are there if the last cycle succeeded, drifts if the last replay did.
+
+    Args:
+        cluster: its name, or that of one of its ledgers if pools split it; `of` has the others.
+        beside: those that were there before, of other ledgers of the cluster.
 
     Attributes:
         leads: asked at each scrape whether this process has the lease; None for one that asks for
             none.
     """
 
-    def __init__(self, cluster: str) -> None:
+    def __init__(self, cluster: str, beside: Metrics | None = None) -> None:
         self._cluster = cluster
         self.leads: Callable[[], bool] | None = None
         self._last: CycleReport | None = None
         self._drift: tuple[Sequence[DriftRow], float] | None = None
-        self.registry = CollectorRegistry()
-        self.registry.register(self)
-        self._records = Counter(
-            "shapleyprio_records",
-            "Accounting records by what became of them.",
-            ["cluster", "result"],
-            registry=self.registry,
-        )
-        self._pushes = Counter(
-            "shapleyprio_pushes",
-            "Writes into Slurm by what became of them.",
-            ["cluster", "state"],
-            registry=self.registry,
-        )
-        self._cycles = Counter(
-            "shapleyprio_cycles",
-            "Cycles by outcome.",
-            ["cluster", "outcome"],
-            registry=self.registry,
-        )
-        self._seconds = Histogram(
-            "shapleyprio_cycle_phase_duration_seconds",
-            "How long the phases of a cycle took.",
-            ["cluster", "phase"],
-            registry=self.registry,
-        )
-        self._success = Gauge(
-            "shapleyprio_last_success_timestamp_seconds",
-            "When a cycle last succeeded, by the cluster's clock.",
-            ["cluster"],
-            registry=self.registry,
-        )
-        self._submissions = Counter(
-            "shapleyprio_submissions",
-            "Waiting jobs, when first seen, by whether the table of points had given them theirs.",
-            ["cluster", "result"],
-            registry=self.registry,
-        )
-        self._table = Gauge(
-            "shapleyprio_table_timestamp_seconds",
-            "When the table of points was last written, by the cluster's clock.",
-            ["cluster"],
-            registry=self.registry,
-        )
-        self._after_end = Counter(
-            "shapleyprio_work_after_end_processor_seconds",
-            "Processor-seconds that its jobs went on after their ends; they do not count.",
-            ["cluster", "organization"],
-            registry=self.registry,
-        )
-        self._drift_runs = Counter(
-            "shapleyprio_drift_runs",
-            "Replays of the last window by result.",
-            ["cluster", "result"],
-            registry=self.registry,
-        )
-        self._drift_until = Gauge(
-            "shapleyprio_drift_timestamp_seconds",
-            "End of the last window that was replayed, by the cluster's clock.",
-            ["cluster"],
-            registry=self.registry,
-        )
-        # a counter that is not there cannot be distinguished from a daemon that is not
-        for counter, values in (
-            (self._records, RECORDS),
-            (self._pushes, PUSHES),
-            (self._cycles, OUTCOMES),
-            (self._submissions, SUBMISSIONS),
-            (self._drift_runs, [result.value for result in DriftResult]),
-        ):
-            for value in values:
-                counter.labels(cluster, value)
-        build = Info("shapleyprio_build", "The version that runs.", registry=self.registry)
-        build.info({"version": version("shapleyprio")})
+        self._by_ledger: dict[str, Metrics] = {cluster: self}
+        if beside is None:
+            self.registry = CollectorRegistry()
+            self.registry.register(self)
+            self.counters = _Counters(self.registry)
+        else:
+            self.registry, self.counters = beside.registry, beside.counters
+        self.counters.begin(cluster)
+
+    def of(self, ledger: str) -> Metrics:
+        """Returns the metrics of a ledger of the cluster, which are collected with these."""
+        if ledger not in self._by_ledger:
+            self._by_ledger[ledger] = Metrics(ledger, beside=self)
+        return self._by_ledger[ledger]
+
+    def withdraw(self) -> None:
+        """Withdraws what the last cycle and the last replay found."""
+        self._last = self._drift = None
+
+    def withdraw_others(self, ledgers: Collection[str]) -> None:
+        """Withdraws it of all but these ledgers of the cluster."""
+        for ledger, one in self._by_ledger.items():
+            if ledger not in ledgers:
+                one.withdraw()
 
     def publish(self, report: CycleReport, *, dry_run: bool = False) -> None:
         """Takes over what a cycle found and did, or in a dry run would have done."""
         self._last = report
-        self._cycles.labels(self._cluster, "dry_run" if dry_run else "ok").inc()
+        self.counters.cycles.labels(self._cluster, "dry_run" if dry_run else "ok").inc()
         for result in RECORDS:
-            self._records.labels(self._cluster, result).inc(getattr(report.tally, result))
+            self.counters.records.labels(self._cluster, result).inc(getattr(report.tally, result))
         for state in PUSHES:
-            self._pushes.labels(self._cluster, state).inc(getattr(report.pushed, state))
-        self._submissions.labels(self._cluster, "given").inc(len(report.at_submission))
-        self._submissions.labels(self._cluster, "missed").inc(report.missed)
+            self.counters.pushes.labels(self._cluster, state).inc(getattr(report.pushed, state))
+        self.counters.submissions.labels(self._cluster, "given").inc(len(report.at_submission))
+        self.counters.submissions.labels(self._cluster, "missed").inc(report.missed)
         for row in report.standings:
             found = report.after_end.get(row.organization, 0)
-            self._after_end.labels(self._cluster, row.organization).inc(found)
+            self.counters.after_end.labels(self._cluster, row.organization).inc(found)
         for phase, seconds in report.seconds.items():
-            self._seconds.labels(self._cluster, phase).observe(seconds)
-        self._success.labels(self._cluster).set(report.t)
+            self.counters.seconds.labels(self._cluster, phase).observe(seconds)
+        self.counters.success.labels(self._cluster).set(report.t)
         if report.table_written is not None:
-            self._table.labels(self._cluster).set(report.table_written)
+            self.counters.table.labels(self._cluster).set(report.table_written)
 
     def publish_failure(self, outcome: str) -> None:
         """Withdraws what the cycle before published, and counts a failed cycle."""
         self._last = None
-        self._cycles.labels(self._cluster, outcome).inc()
+        self.counters.cycles.labels(self._cluster, outcome).inc()
 
     def publish_drifts(self, rows: Sequence[DriftRow], seconds: float) -> None:
         """Takes over what a replay found, and how long it took."""
         self._drift = rows, seconds
-        self._drift_runs.labels(self._cluster, "ok").inc()
-        self._drift_until.labels(self._cluster).set(rows[0].t)
+        self.counters.drift_runs.labels(self._cluster, "ok").inc()
+        self.counters.drift_until.labels(self._cluster).set(rows[0].t)
 
     def publish_drift_failure(self, result: str) -> None:
         """Withdraws the rows published before, and counts a failed replay."""
         self._drift = None
-        self._drift_runs.labels(self._cluster, result).inc()
+        self.counters.drift_runs.labels(self._cluster, result).inc()
 
     def collect(self) -> Iterator[Metric]:
         """Yields whether we lead, and what the last cycle and replay found, if they succeeded."""
@@ -244,16 +278,18 @@ class Metrics(Collector):
                 "Whether this daemon has the lease and steers the cluster: 1; a standby has 0.",
                 labels=["cluster"],
             )
-            leader.add_metric([self._cluster], float(self.leads()))
+            leader.add_metric([cluster_behind(self._cluster)], float(self.leads()))
             yield leader
-        yield from self._standings()
-        yield from self._drifts()
+        ledgers = dict(self._by_ledger)
+        yield from _families(OF_CYCLE, {name: one.of_cycle() for name, one in ledgers.items()})
+        yield from _families(OF_DRIFT, {name: one.of_drift() for name, one in ledgers.items()})
 
-    def _drifts(self) -> Iterator[Metric]:
+    def of_drift(self) -> Found:
+        """Returns what the last replay found, if it succeeded."""
         if self._drift is None:
-            return
+            return {}
         rows, seconds = self._drift
-        found: Found = {
+        return {
             "organization_drift_seconds": drifts_of(rows).items(),
             "unfairness_seconds": [((name,), sum_) for name, sum_ in unfairness_of(rows).items()],
             "organization_alone_gain_ratio": [
@@ -263,12 +299,12 @@ class Metrics(Collector):
             "drift_window_seconds": [((), rows[0].t - rows[0].begin)],
             "drift_duration_seconds": [((), seconds)],
         }
-        yield from self._families(OF_DRIFT, found)
 
-    def _standings(self) -> Iterator[Metric]:
+    def of_cycle(self) -> Found:
+        """Returns what the last cycle found, if it succeeded."""
         last = self._last
         if last is None:
-            return
+            return {}
         rows = {row.organization: _values_of(row) for row in last.standings}
         found: Found = {
             "ledger_lag_seconds": [((), last.lag_seconds)],
@@ -289,17 +325,21 @@ class Metrics(Collector):
                 for name in BY_ORGANIZATION
             },
         }
-        yield from self._families(OF_CYCLE, {**found, **_of_pool(last)})
+        return {**found, **_of_pool(last)}
 
-    def _families(self, described: Described, found: Found) -> Iterator[Metric]:
-        for name, values in found.items():
-            documentation, labels = described[name]
-            family = GaugeMetricFamily(
-                f"shapleyprio_{name}", documentation, labels=["cluster", *labels]
-            )
-            for key, value in values:
-                family.add_metric([self._cluster, *key], float(value))
-            yield family
+
+def _families(described: Described, found: Mapping[str, Found]) -> Iterator[Metric]:
+    """Yields the metrics that some ledger has; ledger -> what was found of it."""
+    for name, (documentation, labels) in described.items():
+        if not any(name in of_ledger for of_ledger in found.values()):
+            continue
+        family = GaugeMetricFamily(
+            f"shapleyprio_{name}", documentation, labels=["cluster", *labels]
+        )
+        for ledger, of_ledger in found.items():
+            for key, value in of_ledger.get(name, ()):
+                family.add_metric([ledger, *key], float(value))
+        yield family
 
 
 def _of_pool(report: CycleReport) -> Found:

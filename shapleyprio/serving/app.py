@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
 import structlog
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -54,7 +55,7 @@ class App:
 
     Args:
         registry: metrics at ``/metrics``.
-        overview: contents of the page and of ``/api/status``.
+        overview: contents of the page and of ``/api/status`` for a pool, empty for the first.
         admits: whether a request with that Authorization header may read.
         names: by which clients may call the server, beside those of this host.
         questions: answers below ``/ask/``, where users prove who they are; None for nowhere.
@@ -63,7 +64,7 @@ class App:
     def __init__(
         self,
         registry: CollectorRegistry,
-        overview: Callable[[], Overview],
+        overview: Callable[[str], Overview],
         admits: Callable[[str], bool],
         names: Callable[[], Collection[str]],
         questions: Questions | None = None,
@@ -133,14 +134,20 @@ class App:
             del asked["HTTP_ACCEPT"]
         return answer_of(self._metrics, asked)
 
-    def _page(self, _environ: WSGIEnvironment) -> Answer:
-        overview = self._overview()
+    def _page(self, environ: WSGIEnvironment) -> Answer:
+        overview = self._overview(_pool(environ))
         return _status_of(overview), [("Content-Type", HTML)], render(overview).encode()
 
-    def _status(self, _environ: WSGIEnvironment) -> Answer:
-        overview = self._overview()
+    def _status(self, environ: WSGIEnvironment) -> Answer:
+        overview = self._overview(_pool(environ))
         text = visible_json(overview.as_json())
         return _status_of(overview), [("Content-Type", JSON)], text.encode()
+
+
+def _pool(environ: WSGIEnvironment) -> str:
+    """Returns the pool that a request names; empty if it names none."""
+    pools: list[str] = parse_qs(environ.get("QUERY_STRING", "")).get("pool", [""])
+    return pools[0]
 
 
 def _status_of(overview: Overview) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from threading import Lock
 from typing import Any
 
+from shapleyprio.fairness.pool import ledger_of
 from shapleyprio.service.status import Status, read_status
 from shapleyprio.service.steering import patience_of
 from shapleyprio.serving.checks import Checked
@@ -27,7 +28,8 @@ class Overview:
     """Everything that the page shows of a cluster.
 
     Attributes:
-        cluster: its name.
+        cluster: its name; where pools split it, that of one of its ledgers.
+        others: names of its other ledgers.
         at: when this was read, seconds since the epoch.
         poll_seconds: time from one cycle to the next.
         status: after the last cycle with standings; None if there is none.
@@ -38,6 +40,7 @@ class Overview:
     """
 
     cluster: str
+    others: Sequence[str]
     at: int
     poll_seconds: int
     status: Status | None
@@ -64,6 +67,7 @@ class Overview:
         status = {"cluster": self.cluster} if self.status is None else self.status.as_json()
         return {
             **status,
+            "other_ledgers": list(self.others),
             "error": self.why or None,
             "version": version("shapleyprio"),
             "at": self.at,
@@ -85,6 +89,10 @@ class Overviews:
         checked: what `check` found last.
         drift_trouble: why the last window was not replayed; empty if it was.
         clock: seconds since the epoch.
+
+    Attributes:
+        poll_seconds: from one cycle to the next.
+        ledgers: of the cluster; several where pools split it.
     """
 
     def __init__(
@@ -99,36 +107,50 @@ class Overviews:
         self._drift_trouble = drift_trouble
         self._clock = clock
         self._reading = Lock()
-        self._last: Overview | None = None
-        self._until = 0.0
+        self._last: dict[str, tuple[float, Overview]] = {}
         self.poll_seconds = 0
+        self.ledgers = [store.cluster]
 
-    def latest(self) -> Overview:
-        """Returns an overview that is at most two seconds old."""
+    def latest(self, pool: str = "") -> Overview:
+        """Returns an overview that is at most two seconds old.
+
+        Args:
+            pool: which one is meant where pools split the cluster; the first one if there is none
+                of that name.
+        """
+        wanted = ledger_of(self._store.cluster, pool)
+        ledger = wanted if wanted in self.ledgers else self.ledgers[0]
+        store = self._store.ledger(ledger)
         if not self._reading.acquire(timeout=PATIENCE_SECONDS):
-            return self._overview(None, "the store takes too long to answer")
+            return self._overview(store, None, "the store takes too long to answer")
         try:
-            if self._last is None or time.monotonic() >= self._until:
-                self._last = self._read()
-                self._until = time.monotonic() + KEPT_SECONDS
-            return self._last
+            until, found = self._last.get(ledger, (0.0, None))
+            if found is None or time.monotonic() >= until:
+                found = self._read(store)
+                self._last[ledger] = time.monotonic() + KEPT_SECONDS, found
+            return found
         finally:
             self._reading.release()
 
-    def _read(self) -> Overview:
+    def _read(self, store: ClusterStore) -> Overview:
         try:
-            status = read_status(self._store)
-            with self._store.reading() as view:
+            status = read_status(store)
+            with store.reading() as view:
                 drift = drift_of_last_day(view, status.cycle.t)
         except StoreError as error:
-            return self._overview(None, str(error))
-        return self._overview(status, drift=drift)
+            return self._overview(store, None, str(error))
+        return self._overview(store, status, drift=drift)
 
     def _overview(
-        self, status: Status | None, why: str = "", drift: Drift | None = None
+        self,
+        store: ClusterStore,
+        status: Status | None,
+        why: str = "",
+        drift: Drift | None = None,
     ) -> Overview:
         return Overview(
-            cluster=self._store.cluster,
+            cluster=store.cluster,
+            others=[name for name in self.ledgers if name != store.cluster],
             at=int(self._clock()),
             poll_seconds=self.poll_seconds,
             status=status,

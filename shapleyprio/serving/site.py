@@ -10,6 +10,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from shapleyprio.config import Config, MetricsSection, socket_path
+from shapleyprio.config.segments import segments_of
 from shapleyprio.serving.app import App
 from shapleyprio.serving.checks import Checks
 from shapleyprio.serving.overview import Overviews
@@ -53,6 +54,7 @@ class Site:
         self._registry = registry
         self._config: Config | None = None
         self._check = check
+        self._cluster = store.cluster
         self._checks = Checks(self._findings)
         self._overviews = Overviews(store, lambda: self._checks.last, drift_trouble)
         self._questions = questions and questions(self._current)
@@ -102,6 +104,8 @@ class Site:
     def _take(self, config: Config) -> None:
         self._config = config
         self._overviews.poll_seconds = config.service.poll_interval
+        segments = segments_of(config, self._cluster)
+        self._overviews.ledgers = [segment.ledger for segment in segments]
         if remedy := _exposure(config.metrics):
             log.warning("anybody on the network may read the metrics and the page", mend=remedy)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -33,3 +33,7 @@ class Finding:
     subject: str
     message: str
     remedy: str
+
+    def of(self, whose: str) -> Finding:
+        """Returns the same about a part of the cluster."""
+        return replace(self, subject=f"{whose}: {self.subject}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, type_coerce
 from sqlalchemy.types import NullType
 
+from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.store import migrations, tables
 from shapleyprio.store.engine import make_engine
 from shapleyprio.store.errors import store_errors
@@ -21,12 +22,12 @@ PAGES_AT_ONCE = 4096
 """Pages of a file that are copied before signals are answered."""
 
 
-def copy(source: Connection, cluster: str, file: Path, name: str) -> None:
+def copy(source: Connection, ledgers: Collection[str], file: Path, name: str) -> None:
     """Makes a SQLite store; see `Store.copy` for what is in it.
 
     Args:
         source: in a transaction that reads, whose moment the copy shows.
-        cluster: its name.
+        ledgers: names of those that are wanted, all of one cluster.
         file: to be made.
         name: what to call the copy in messages.
 
@@ -44,7 +45,7 @@ def copy(source: Connection, cluster: str, file: Path, name: str) -> None:
         else:
             with store_errors(name), engine.begin() as connection:
                 migrations.upgrade(connection)
-            for table, rows in _rows(source, cluster):
+            for table, rows in _rows(source, ledgers):
                 with store_errors(name), engine.begin() as connection:
                     statement = insert(table).compile(dialect=connection.dialect)
                     connection.exec_driver_sql(str(statement), rows)
@@ -52,19 +53,20 @@ def copy(source: Connection, cluster: str, file: Path, name: str) -> None:
         engine.dispose()
 
 
-def _rows(source: Connection, cluster: str) -> Iterator[tuple[Table, list[tuple[Any, ...]]]]:
+def _rows(
+    source: Connection, ledgers: Collection[str]
+) -> Iterator[tuple[Table, list[tuple[Any, ...]]]]:
     """Yields tables and some of their rows; rows that others refer to come before these.
 
     The values are those of the database, which all have the same types: to make Python's of them
     and back would take three times as long.
     """
-    wanted = dict(_wanted(cluster))
+    cluster = cluster_behind(next(iter(ledgers)))
+    wanted = [dict(_wanted(cluster)), *(dict(_wanted_of(ledger)) for ledger in ledgers)]
     for table in tables.metadata.sorted_tables:
-        if table in wanted:
+        for conditions in (each[table] for each in wanted if table in each):
             rows = source.execution_options(yield_per=ROWS_AT_ONCE).execute(
-                select(*(type_coerce(column, NullType()) for column in table.c)).where(
-                    *wanted[table]
-                )
+                select(*(type_coerce(column, NullType()) for column in table.c)).where(*conditions)
             )
             for some in rows.partitions():
                 yield table, [tuple(row) for row in some]
@@ -72,25 +74,26 @@ def _rows(source: Connection, cluster: str) -> Iterator[tuple[Table, list[tuple[
 
 def _wanted(cluster: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
     """Yields tables, and the conditions of a cluster's rows and those of pools."""
-    standing, cycle, push = tables.standing, tables.cycle, tables.push
-    ranked = select(func.max(standing.c.cycle)).where(standing.c.cluster == cluster)
-    last = select(func.max(cycle.c.number)).where(cycle.c.cluster == cluster)
+    push = tables.push
+    for table in (tables.managed_value, tables.published_points):
+        yield table, [table.c.cluster == cluster]
+    yield tables.balance, []
+    yield push, [push.c.cluster == cluster, push.c.state == PushState.PLANNED]
+
+
+def _wanted_of(ledger: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
+    """Yields tables, and the conditions of a ledger's rows."""
+    standing, cycle = tables.standing, tables.cycle
+    ranked = select(func.max(standing.c.cycle)).where(standing.c.cluster == ledger)
+    last = select(func.max(cycle.c.number)).where(cycle.c.cluster == ledger)
     newest_standings, newest = ranked.scalar_subquery(), last.scalar_subquery()
     accounted = (tables.run, tables.allocation, tables.ledger, tables.tenure, tables.watermark)
     in_pool = (tables.stay, tables.earlier_ledger)
     estimated_from = (tables.capacity, tables.sampling)
-    for table in (
-        *accounted,
-        *in_pool,
-        *estimated_from,
-        tables.managed_value,
-        tables.published_points,
-    ):
-        yield table, [table.c.cluster == cluster]
-    yield tables.balance, []
-    yield push, [push.c.cluster == cluster, push.c.state == PushState.PLANNED]
-    yield standing, [standing.c.cluster == cluster, standing.c.cycle == newest_standings]
+    for table in (*accounted, *in_pool, *estimated_from):
+        yield table, [table.c.cluster == ledger]
+    yield standing, [standing.c.cluster == ledger, standing.c.cycle == newest_standings]
     yield (
         cycle,
-        [cycle.c.cluster == cluster, cycle.c.number.in_([newest_standings, newest])],
+        [cycle.c.cluster == ledger, cycle.c.number.in_([newest_standings, newest])],
     )

@@ -88,7 +88,7 @@ class Leases(LeaseView):
         }
         if instead_of is None:
             try:
-                self._connection.execute(insert(lease).values(cluster=self.cluster, **ours))
+                self._connection.execute(insert(lease).values(cluster=self._key(lease), **ours))
             except IntegrityError as error:
                 raise StoreBusyError("another process takes the lease at this moment") from error
             return 1

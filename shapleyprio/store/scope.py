@@ -17,6 +17,9 @@ from sqlalchemy import (
     insert,
 )
 
+from shapleyprio.fairness.pool import cluster_behind
+from shapleyprio.store import tables
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -24,6 +27,10 @@ T = TypeVar("T")
 
 KEYS_AT_ONCE = 500  # well below any database's limit of variables
 ROWS_AT_ONCE = 5000
+
+OF_CLUSTERS = frozenset((tables.lease, tables.push, tables.managed_value, tables.published_points))
+"""Tables with one set of rows for all ledgers of a cluster: who may write into its Slurm, and what
+stands there, whichever ledger the job counts in."""
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -44,14 +51,22 @@ def values_of(row: DataclassInstance) -> dict[str, Any]:
 
 
 class Scope:
-    """One cluster's rows, inside one transaction."""
+    """The rows of one ledger and its cluster, inside one transaction.
+
+    Attributes:
+        cluster: name of the ledger, which is the cluster's unless it is split.
+    """
 
     def __init__(self, connection: Connection, cluster: str) -> None:
         self.cluster = cluster
         self._connection = connection
 
     def _here(self, table: Table) -> ColumnElement[bool]:
-        return table.c.cluster == self.cluster
+        return table.c.cluster == self._key(table)
+
+    def _key(self, table: Table) -> str:
+        """Returns the name under which a table has the rows: what stands in Slurm is not split."""
+        return cluster_behind(self.cluster) if table in OF_CLUSTERS else self.cluster
 
     def _read(self, kind: Callable[..., T], query: Select[Any]) -> list[T]:
         """Returns one record for each row, its fields named as the columns."""
@@ -59,8 +74,9 @@ class Scope:
 
     def _insert(self, table: Table, rows: list[dict[str, Any]]) -> None:
         """Inserts rows, without their cluster."""
+        key = self._key(table)
         for row in rows:
-            row["cluster"] = self.cluster
+            row["cluster"] = key
         if rows:
             self._connection.execute(insert(table), rows)
 

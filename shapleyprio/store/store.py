@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, Self
 
-from sqlalchemy import Connection, Engine, func, inspect, select, union
+from sqlalchemy import Connection, Engine, func, inspect, select
 
 from shapleyprio.databases import secrets_of
+from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.store import copying, migrations, tables
 from shapleyprio.store.after_end import AfterEnd, AfterEndView
 from shapleyprio.store.capacities import Capacities, CapacitiesView
@@ -121,7 +122,7 @@ class ClusterStore:
     """One cluster's rows in a store, as `Store.cluster` binds them. Threads may share it.
 
     Attributes:
-        cluster: its name.
+        cluster: its name; of a cluster that pools split, that of one of its ledgers.
     """
 
     def __init__(
@@ -135,6 +136,10 @@ class ClusterStore:
     def fenced(self, fence: Fence) -> ClusterStore:
         """Returns the same rows, with a fence before each transaction."""
         return ClusterStore(self._begin, self._store_name, self.cluster, fence)
+
+    def ledger(self, name: str) -> ClusterStore:
+        """Returns the rows of one of the cluster's ledgers, behind the same fence."""
+        return ClusterStore(self._begin, self._store_name, name, self._fence)
 
     def check(self) -> float:
         """Returns for how many seconds only we may write for the cluster, here or in Slurm.
@@ -165,7 +170,7 @@ class ClusterStore:
         with self._begin(reading=True) as connection:
             yield View(connection, self.cluster)
 
-    def copy(self, file: Path) -> None:
+    def copy(self, file: Path, ledgers: Collection[str]) -> None:
         """Makes a SQLite store of what steering the cluster goes on from; nobody waits for it.
 
         A SQLite store is copied as a whole but for leases. Of a server's are copied the cluster's
@@ -174,13 +179,14 @@ class ClusterStore:
 
         Args:
             file: to be made.
+            ledgers: names of those of the cluster that are wanted.
 
         Raises:
             StoreError: either cannot be used, or the file's disk is full.
         """
         name = f"{file}, a copy of {self._store_name} (TMPDIR says where it is made)"
         with self._begin(reading=True) as connection:
-            copying.copy(connection, self.cluster, file, name)
+            copying.copy(connection, ledgers, file, name)
 
 
 class Store:
@@ -281,10 +287,14 @@ class Store:
             return Revision(migrations.current(connection), migrations.head())
 
     def clusters(self) -> list[str]:
-        """Returns the names of the clusters that have been observed or have a leader."""
-        query = union(select(tables.watermark.c.cluster), select(tables.lease.c.cluster))
+        """Returns the names of the clusters that have been observed or have a leader.
+
+        Of one that pools split, those of its ledgers instead, such as ``c1/gpu``.
+        """
         with self._begin(reading=True) as connection:
-            return sorted(connection.execute(query).scalars())
+            observed = set(connection.execute(select(tables.watermark.c.cluster)).scalars())
+            led = set(connection.execute(select(tables.lease.c.cluster)).scalars())
+        return sorted(observed | led - set(map(cluster_behind, observed)))
 
     def sizes(self) -> Mapping[str, int]:
         """Returns table -> rows, of all clusters together."""
@@ -295,7 +305,7 @@ class Store:
             }
 
     def cluster(self, name: str) -> ClusterStore:
-        """Returns one cluster's rows, which need not be there yet."""
+        """Returns the rows of a cluster or of one of its ledgers; they need not be there yet."""
         return ClusterStore(self._begin, self._name, name)
 
     @contextmanager

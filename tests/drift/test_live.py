@@ -139,7 +139,7 @@ def test_what_nobody_foresaw_is_counted_and_logged_too(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = Live(store, url)
-    monkeypatch.setattr(live.drift, "_ask", lambda _: 1 / 0)
+    monkeypatch.setattr(live.drift, "_ask", lambda *_: 1 / 0)
     defect, line = live.replay()
     assert (defect["log_level"], defect["exc_info"]) == ("error", True)
     assert (line["result"], line["why"]) == ("failed", "ZeroDivisionError('division by zero')")

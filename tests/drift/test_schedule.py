@@ -55,7 +55,7 @@ class Stage:
             file,
             DaemonParts(
                 read_config=lambda: self.file,
-                make_cycle=lambda new: Cycle(new, slurm, lease.store),
+                make_cycles=lambda new: [Cycle(new, slurm, lease.store)],
                 metrics=Metrics(NAME),
                 site=Site(),
                 lease=lease,

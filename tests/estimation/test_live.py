@@ -24,7 +24,7 @@ from shapleyprio.estimation.messages import EstimateRequest, WaitingJob
 from shapleyprio.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.replay.shapley.options import EXACT_ORGANIZATIONS
 from shapleyprio.service.cycle import Cycle
-from shapleyprio.service.estimate_metrics import EstimateMetrics
+from shapleyprio.service.estimate_metrics import EstimateGauges, EstimateMetrics
 from shapleyprio.store import Store
 from tests.drift.conftest import run
 from tests.service.consortium import FIRST, LAST, NAME, Cluster, config
@@ -72,7 +72,7 @@ class Daemon:
         self.estimates = LiveEstimates(
             self.store.cluster(NAME),
             self.worker,
-            EstimateMetrics(NAME, self.registry),
+            EstimateMetrics(NAME, EstimateGauges(self.registry)),
             self.patience,
         )
         self.read(self.config)
@@ -222,7 +222,10 @@ def test_estimates_that_come_late_do_not_make_the_rule_go_back_and_forth(daemon:
     daemon.estimates.stop()
     worker = SlowWorker(daemon)
     daemon.estimates = LiveEstimates(
-        daemon.store.cluster(NAME), worker, EstimateMetrics(NAME, CollectorRegistry()), 0.0
+        daemon.store.cluster(NAME),
+        worker,
+        EstimateMetrics(NAME, EstimateGauges(CollectorRegistry())),
+        0.0,
     )
     daemon.read(daemon.config)
 
@@ -284,7 +287,7 @@ def estimate_of_many(url: str, drawn: int) -> list[EstimateRow]:
         estimates = LiveEstimates(
             store.cluster(NAME),
             EstimationWorker(url, NAME, WORKER),
-            EstimateMetrics(NAME, CollectorRegistry()),
+            EstimateMetrics(NAME, EstimateGauges(CollectorRegistry())),
             PATIENCE_SECONDS,
             draw_seed=lambda: drawn,
         )

@@ -6,7 +6,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from shapleyprio.fairness.pool import PartState, PoolPart
-from shapleyprio.service.estimate_metrics import EstimateMetrics
+from shapleyprio.service.estimate_metrics import EstimateGauges, EstimateMetrics
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import CycleReport
 from shapleyprio.store import DriftRow, EstimateRow, StandingRow, UserAfterEnd
@@ -47,7 +47,7 @@ def everything() -> str:
         )
     )
     metrics.publish_drifts(drifts, seconds=1.5)
-    EstimateMetrics("c", metrics.registry).publish_estimate([estimate], seconds=1.5)
+    EstimateMetrics("c", EstimateGauges(metrics.registry)).publish_estimate([estimate], seconds=1.5)
     return generate_latest(metrics.registry).decode()
 
 

@@ -87,7 +87,7 @@ def busy(slurm: Cluster) -> Cluster:
 def dry_run(url: str, slurm: Cluster, config: Config, cycles: int = 1) -> list[Forecast]:
     """What the cycles of one dry run show."""
     output: list[Forecast] = []
-    with rehearse(url, NAME, output.append) as rehearsal:
+    with rehearse(url, [NAME], output.extend) as rehearsal:
         daemon = make_daemon(slurm, config, rehearsal.store, dry_run=rehearsal)
         for _ in range(cycles):
             daemon.run_once()
@@ -100,7 +100,7 @@ def make_daemon(slurm: Cluster, config: Config, store: ClusterStore, **more: Any
         config,
         DaemonParts(
             read_config=lambda: config,
-            make_cycle=lambda new: Cycle(new, slurm, lease.store, clock=lambda: slurm.now),
+            make_cycles=lambda new: [Cycle(new, slurm, lease.store, clock=lambda: slurm.now)],
             metrics=Metrics(NAME),
             site=more.pop("site", Site()),
             lease=lease,
@@ -240,7 +240,7 @@ def test_the_copy_is_deleted_and_was_for_nobody_elses_eyes(
     url: str, busy: Cluster, temporary: Path
 ) -> None:
     steer(url, busy, config())
-    with rehearse(url, NAME, lambda _: None) as rehearsal:
+    with rehearse(url, [NAME], lambda _: None) as rehearsal:
         (place,) = temporary.iterdir()
         assert place.stat().st_mode & 0o777 == 0o700
         assert rehearsal.url.startswith(f"sqlite:///{place}/")
@@ -390,7 +390,7 @@ def test_a_dry_run_neither_takes_nor_needs_the_lease_of_the_daemon_that_steers(
     with Store.open(url, create=True) as store:
         steers = make_daemon(busy, config(), store.cluster(NAME))
         steers._lease.take()
-        steers._run_cycle()
+        steers._run_cycles()
         before = content(url)
         (output,) = dry_run(url, busy, config(BIOLOGY, PHYSICS))
         assert [one.status.organization for one in output.standings] == ["physics", "biology"]
@@ -421,7 +421,7 @@ def test_a_dry_run_reads_while_the_daemon_writes_and_the_daemon_does_not_wait(
 def test_a_long_dry_run_follows_what_the_daemon_beside_writes(url: str, busy: Cluster) -> None:
     on_nice = config(push={"channel": "nice"})
     output: list[Forecast] = []
-    with Store.open(url, create=True) as store, rehearse(url, NAME, output.append) as rehearsal:
+    with Store.open(url, create=True) as store, rehearse(url, [NAME], output.extend) as rehearsal:
         dry = make_daemon(busy, on_nice, rehearsal.store, dry_run=rehearsal)
         dry.run_once()
         make_daemon(busy, on_nice, store.cluster(NAME)).run_once()

@@ -258,7 +258,7 @@ def test_on_a_server_it_is_the_same(busy: Cluster, databases: Databases, kind: s
         service = Service(busy, store, config(EMPTY, BIOLOGY))
         service.run(dry_run=True)
         service.restart(config())
-        with private_copy(url, NAME) as (_, copy_url), Store.open(copy_url) as copy:
+        with private_copy(url, [NAME]) as (_, copy_url), Store.open(copy_url) as copy:
             tried = recount(Service(busy, copy, config()))
         assert read_ownership(store.cluster(NAME)).corrections == []
         found = recount(service)

@@ -281,7 +281,7 @@ def test_a_copy_for_a_dry_run_has_the_whole_pool(sites: list[Site], tmp_path: Pa
     pass_time(sites, 200)
     one.run()
     other.run()
-    other.store.cluster("c2").copy(tmp_path / "copy.db")
+    other.store.cluster("c2").copy(tmp_path / "copy.db", ["c2"])
     with Store.open(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
         rehearsed = Service(other.slurm, copy, other.config, "c2")
         rehearsed.run(dry_run=True)

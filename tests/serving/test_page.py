@@ -24,6 +24,7 @@ def overview(steered: Service) -> Overview:
     """Just after a good cycle."""
     return Overview(
         cluster=NAME,
+        others=[],
         at=NOW + 11,
         poll_seconds=30,
         status=read_status(steered.store.cluster(NAME)),

@@ -106,7 +106,7 @@ def test_a_copy_has_what_a_cycle_goes_on_from_and_no_lease(filled: str, tmp_path
     store = Store.open_existing(filled)
     assert store is not None
     with store:
-        store.cluster(OURS).copy(tmp_path / "copy.db")
+        store.cluster(OURS).copy(tmp_path / "copy.db", [OURS])
         with (
             Store.open(f"sqlite:///{tmp_path / 'copy.db'}") as copy,
             copy.cluster(OURS).reading() as view,
@@ -148,7 +148,7 @@ def test_on_a_server_the_right_to_select_is_enough(filled: str, tmp_path: Path) 
         store = Store.open_existing(url)
         assert store is not None
         with store:
-            store.cluster(OURS).copy(tmp_path / "copy.db")
+            store.cluster(OURS).copy(tmp_path / "copy.db", [OURS])
         with (
             Store.open(f"sqlite:///{tmp_path / 'copy.db'}") as copy,
             copy.cluster(OURS).reading() as view,
