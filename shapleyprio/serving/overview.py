@@ -67,7 +67,7 @@ class Overview:
         status = {"cluster": self.cluster} if self.status is None else self.status.as_json()
         return {
             **status,
-            "other_ledgers": list(self.others),
+            "other_ledgers": list(self.others) or None,
             "error": self.why or None,
             "version": version("shapleyprio"),
             "at": self.at,

@@ -17,6 +17,10 @@ ACCOUNTING_DATABASE = "slurm_acct_db"
 LONGEST_GUARD = 60_000  # seconds; Slurm keeps most of them in 16 bits
 
 
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
+"""They stand for a node's generic resources, of each of which it can have so many."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """What a private cluster shall look like.
@@ -26,6 +30,7 @@ class ClusterSpec:
         partitions: partition -> its nodes; a default partition "all" is always added.
         cpus_per_node: of every node that cpus does not name.
         cpus: node -> its CPUs.
+        gres: node -> its generic resources, such as ``gpu:2``, at most four.
         speed: cluster seconds per real second.
         epoch: second at which the accelerated clock starts; None means now.
         extra: slurm.conf settings that replace or add to ours.
@@ -37,6 +42,7 @@ class ClusterSpec:
     )
     cpus_per_node: int = 4
     cpus: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    gres: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     speed: int = 1
     epoch: int | None = None
     extra: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -131,6 +137,9 @@ def steps_script(slurmstepd: str) -> str:
 def slurm_conf(spec: ClusterSpec, paths: ClusterPaths) -> str:
     """Returns the text of slurm.conf."""
     settings = _slurm_settings(spec, paths) | _slurm_guards(spec.speed)
+    if kinds := {resource.partition(":")[0] for resource in spec.gres.values()}:
+        settings["GresTypes"] = ",".join(sorted(kinds))
+        settings["AccountingStorageTRES"] = ",".join(f"gres/{kind}" for kind in sorted(kinds))
     ours = {name.lower(): name for name in settings}
     for name, value in spec.extra.items():
         settings[ours.get(name.lower(), name)] = value
@@ -141,12 +150,23 @@ def slurm_conf(spec: ClusterSpec, paths: ClusterPaths) -> str:
             f"NodeName={node} NodeHostname={paths.host} NodeAddr=127.0.0.1"
             f" Port={paths.controller_port + 1 + number} CPUs={cpus} Sockets=1"
             f" CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN"
+            + (f" Gres={spec.gres[node]}" if node in spec.gres else "")
         )
     limits = "State=UP MaxTime=INFINITE DefaultTime=60"
     for partition, nodes in spec.partitions.items():
         lines.append(f"PartitionName={partition} Nodes={','.join(nodes)} {limits}")
     lines.append(f"PartitionName={EVERYTHING} Nodes={','.join(spec.nodes)} Default=YES {limits}")
     return "\n".join(lines) + "\n"
+
+
+def gres_conf(spec: ClusterSpec) -> str:
+    """Returns the text of gres.conf: a GPU needs a device, and these are everywhere."""
+    return "".join(
+        f"NodeName={node} Name={kind} File={device}\n"
+        for node, resource in spec.gres.items()
+        for kind, _, count in [resource.partition(":")]
+        for device in DEVICES[: int(count)]
+    )
 
 
 def slurmdbd_conf(spec: ClusterSpec, paths: ClusterPaths) -> str:

@@ -9,6 +9,7 @@ from shapleyprio.testbed.configuration import (
     ClusterPaths,
     ClusterSpec,
     cgroup_conf,
+    gres_conf,
     slurm_conf,
     slurmdbd_conf,
     steps_script,
@@ -26,6 +27,8 @@ def write_files(spec: ClusterSpec, paths: ClusterPaths) -> None:
     paths.directory.chmod(0o755)
     _write(paths.slurm_conf, slurm_conf(spec, paths).encode(), 0o644)
     _write(paths.slurmdbd_conf, slurmdbd_conf(spec, paths).encode(), 0o600)
+    if spec.gres:
+        _write(paths.slurm_conf.with_name("gres.conf"), gres_conf(spec).encode(), 0o644)
     cgroups = cgroup_conf(slurm_release())
     _write(paths.slurm_conf.with_name("cgroup.conf"), cgroups.encode(), 0o644)
     _write(paths.steps, steps_script(program("slurmstepd")).encode(), 0o755)

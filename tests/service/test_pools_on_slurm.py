@@ -1,4 +1,4 @@
-"""A pool of two real clusters with one slurmdbd and one PostgreSQL: lend, cut, heal, kill."""
+"""A pool of two real clusters with one slurmdbd and a PostgreSQL: lend, cut, heal, kill, split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import make_url
 
-from shapleyprio.fairness.pool import PartState
+from shapleyprio.fairness.pool import PartState, ledger_of
 from shapleyprio.fairness.utility import worth
 from shapleyprio.service.status import Status, read_status
 from shapleyprio.store import Store, StoreError
@@ -29,7 +29,7 @@ from shapleyprio.testbed.processes import wait_until
 from tests.service.several_daemons import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import ExitStack
 
     from tests.store.servers import Databases
@@ -39,12 +39,15 @@ MEMBERS = ("beta", "alpha")
 
 GUESTS = "guests"
 CPUS = 2
+GPUS = 2
+ON_GPUS = (f"--gres=gpu:{GPUS}",)
 PATIENCE_SECONDS = 120.0
 STALE_SECONDS = 5
 SPEC = ClusterSpec(
     name="north",
     partitions={"alpha": ("a1",), "beta": ("b1",)},
     cpus_per_node=CPUS,
+    gres={"b1": f"gpu:{GPUS}"},
     extra={
         "PriorityWeightAge": "0",
         "PriorityWeightPartition": "1000000",
@@ -83,6 +86,20 @@ class SlurmBeside(PrivateSlurm):
         self._environment = base | guard.clock
 
 
+TOGETHER = '[[pool]]\nname = "all"\nclusters = ["north", "south"]'
+SPLIT = """
+[[pool]]
+name = "cpu"
+clusters = ["north"]
+
+[[pool]]
+name = "gpu"
+clusters = ["north"]
+partitions = ["beta"]
+weight = "gres/gpu"
+"""
+
+
 @dataclass
 class Site:
     """A cluster with its daemon, which reaches the database by a wire of its own."""
@@ -102,7 +119,7 @@ class Site:
     def log(self) -> Path:
         return self.slurm.directory / "daemon.log"
 
-    def start(self) -> None:
+    def start(self, pools: str = TOGETHER) -> None:
         config = self.slurm.directory / "shapleyprio.toml"
         lines = [
             f'[fairness]\nrule = "directcontr"\nsince = "{_instant(self.since)}"',
@@ -110,7 +127,7 @@ class Site:
             '[service]\npoll_interval = "1s"\nlease = "4s"',
             '[metrics]\naddress = "off"\n[drift]\ninterval = "off"',
             f'[consortium]\nname = "North and South"\nstale_after = "{STALE_SECONDS}s"',
-            '[[pool]]\nname = "all"\nclusters = ["north", "south"]',
+            pools,
         ]
         for name in MEMBERS:
             lines += [f'[[organization]]\nname = "{name}"\naccounts = ["{name}"]']
@@ -134,9 +151,9 @@ class Site:
                 os.killpg(daemon.pid, signal.SIGKILL)
             daemon.wait()
 
-    def status(self) -> Status:
+    def status(self, pool: str = "") -> Status:
         with Store.open(self.url) as store:
-            return read_status(store.cluster(self.name))
+            return read_status(store.cluster(ledger_of(self.name, pool)))
 
     def states(self) -> list[PartState]:
         """How the other cluster counts; empty before the first cycle."""
@@ -146,19 +163,21 @@ class Site:
             return []
         return [] if pool is None else [part.state for part in pool.parts]
 
-    def first(self) -> str:
-        """Whose waiting job is the first; nobody's while there is no first."""
-        lines = self.slurm.run("squeue", "-h", "-t", "PD", "-o", "%Q %a").splitlines()
+    def first(self, partition: str = "all") -> str:
+        """Whose job that waits for a partition is the first; nobody's while there is no first."""
+        asked = ("squeue", "-h", "-t", "PD", "-p", partition, "-o", "%Q %a")
+        lines = self.slurm.run(*asked).splitlines()
         found = sorted((int(priority), account) for priority, account in map(str.split, lines))
         return found[-1][1] if len({priority for priority, _ in found}) > 1 else ""
 
-    def work(self, account: str, partition: str, seconds: int) -> None:
-        """Runs a job on one organization's node to its end."""
-        job = self.slurm.submit(account, seconds, processors=CPUS, partition=partition)
+    def work(self, account: str, partition: str, seconds: int, extra: Sequence[str] = ()) -> int:
+        """Runs a job on one organization's node to its end; returns its number."""
+        job = self.slurm.submit(account, seconds, processors=CPUS, partition=partition, extra=extra)
         self.until(
             lambda: not self.slurm.run("squeue", "-h", "-j", str(job), check=False).strip(),
             what=f"job {job} to end",
         )
+        return job
 
     def runs(self) -> list[tuple[str, str, int, int | None]]:
         """Account, node, start and end of what accounting knows of members' jobs."""
@@ -274,6 +293,42 @@ def test_who_lends_at_one_cluster_is_served_first_at_the_other_whatever_fails(
         north.start()
         north.until(exact, what="the exact sums after the kill")
         south.until(lambda: south.first() == "alpha", what="alpha to be first again")
+
+        south.kill()
+        north.kill()
+        north.start(SPLIT)
+        lent = north.work("alpha", "beta", 3, extra=ON_GPUS)
+
+        def credited() -> bool:
+            """Whether beta is owed its GPUs, and nothing for its CPUs."""
+            printed = north.slurm.run(
+                *("env", "SLURM_TIME_FORMAT=%s", "sacct", "-nPX"),
+                *("-j", str(lent), "-o", "Start,End"),
+            )
+            start, end = printed.strip().split("|")
+            if not _has_cycle(north, "gpu") or not end.isdigit():
+                return False
+            status = north.status("gpu")
+            owed_in_gpus = GPUS * worth(int(start), int(end), status.cycle.t)
+            scores = {row.organization: row.score for row in status.rows}
+            return scores == {"alpha": -owed_in_gpus, "beta": owed_in_gpus}
+
+        north.until(credited, what="beta to be owed its GPUs exactly")
+        for account in (GUESTS, *MEMBERS):
+            north.slurm.submit(account, 3600, processors=CPUS, partition="alpha")
+            north.slurm.submit(account, 3600, processors=CPUS, partition="beta", extra=ON_GPUS)
+        north.until(
+            lambda: (north.first("alpha"), north.first("beta")) == ("alpha", "beta"),
+            what="who lent CPUs to be first for CPUs, and who lent GPUs for GPUs",
+        )
+
+
+def _has_cycle(site: Site, pool: str) -> bool:
+    try:
+        site.status(pool)
+    except StoreError:
+        return False
+    return True
 
 
 def _sentences(site: Site) -> list[str]:

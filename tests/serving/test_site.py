@@ -58,6 +58,7 @@ def test_the_status_is_what_the_command_prints_and_more(opened: Served, steered:
     assert output.keys() - printed.keys() == {
         *("error", "version", "at", "silent_seconds", "last_cycle"),
         *("drift", "drift_trouble", "check"),
+        "other_ledgers",
     }
     assert (output["last_cycle"]["number"], output["last_cycle"]["outcome"]) == (1, "ok")
 
