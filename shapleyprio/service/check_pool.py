@@ -50,6 +50,8 @@ def _in_none(config: Config, cluster: str) -> Finding:
 
 def _horizons(config: Config, segment: Segment) -> Iterator[Finding]:
     """Yields other horizons of its pool at other clusters, as far as the store can be read."""
+    if len(segment.together) == 1:
+        return
     ours = config.fairness.horizon
     try:
         store = Store.open_existing(config.store.url)
