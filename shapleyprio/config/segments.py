@@ -94,11 +94,12 @@ class Segment:
 
     def records(self, records: Iterable[JobRecord | Malformed]) -> Iterator[JobRecord | Malformed]:
         """Yields the records of the segment's jobs, and lines that may be of any."""
-        whole = self.is_whole
+        if self.is_whole:
+            return iter(records)
         return (
             record
             for record in records
-            if whole or isinstance(record, Malformed) or self.has(record.partition)
+            if isinstance(record, Malformed) or self.has(record.partition)
         )
 
     def queue(self, queue: PendingQueue) -> PendingQueue:
