@@ -119,7 +119,7 @@ def ref_block(workload: Workload) -> Block:
             "--respect-partitions out"
         )
     weight = factorial(k - 1) * sum((Fraction(1, size) for size in range(1, k)), Fraction(1))
-    wanted = max(2**20 >> k, 128)
+    wanted = max(2**22 >> k, 128)
     return _block(workload, weight, terms=k * (k + 2), wanted=wanted)
 
 

@@ -21,7 +21,7 @@ from shapleyprio.replay.kernel.state import Block, Coalitions, Jobs, Record, Wor
 FEWEST_ORGANIZATIONS = 11
 """With fewer, sharing out the work costs more than it saves."""
 
-SHORT_STRETCH, LONG_STRETCH = 8, 64
+SHORT_STRETCH, LONG_STRETCH = 2, 32
 """Blocks until the way of working is chosen anew, for one core and for all of them."""
 
 BLOCKS_KEPT = 4
