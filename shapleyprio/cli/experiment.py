@@ -22,6 +22,7 @@ from shapleyprio.cli.options import (
     backfill_option,
     cores_option,
     count_option,
+    dask_options,
     keep_option,
     output_option,
     processor_shares_option,
@@ -29,12 +30,13 @@ from shapleyprio.cli.options import (
     seed_option,
     wide_option,
 )
-from shapleyprio.cli.parameters import SLURM_WORKERS, ExperimentParameters
+from shapleyprio.cli.parameters import ExperimentParameters
 from shapleyprio.cli.refusals import (
     is_given,
     refuse,
     refuse_missing_directories,
     refuse_the_same_file,
+    workers_without_slurm,
 )
 from shapleyprio.cli.reporting import check_report_packages, report_options, report_parameters
 from shapleyprio.cli.workloads import backfill_without_rigid
@@ -120,14 +122,8 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
 @estimation_options
 @seed_option
 @cores_option(help="Cores of this machine to compute on.")
-@click.option(
-    "--dask",
-    metavar="ADDRESS",
+@dask_options(
     help="Compute on the workers of that Dask scheduler instead; slurm: start some on Slurm.",
-)
-@count_option(
-    "--workers",
-    help=f"With --dask slurm: jobs to start.  [default: {SLURM_WORKERS}]",
 )
 @keep_option("cells")
 @output_option(
@@ -200,7 +196,7 @@ def refuse_contradictions(parameters: ExperimentParameters) -> None:
         (parameters.exhibits and parameters.preset is None, "--exhibit goes with --preset"),
         backfill_without_rigid(parameters.general.wide, parameters.general.backfill),
         (parameters.dask is not None and is_given("cores"), "--cores does not go with --dask"),
-        (parameters.workers and parameters.dask != "slurm", "--workers goes with --dask slurm"),
+        workers_without_slurm(parameters.dask, parameters.workers),
         (
             parameters.keep is not None and any("://" in log for log in parameters.logs),
             "--keep goes with files only: a store grows, and cells kept would be of another log",

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from shapleyprio.cli.durations import WINDOW, duration
+from shapleyprio.cli.parameters import SLURM_WORKERS
 from shapleyprio.replay.choices import BACKFILLS, DEFAULT_SEED, SHARES, WIDE
 
 DEFAULT_CONFIG = Path("/etc/shapleyprio/shapleyprio.toml")
@@ -188,6 +189,23 @@ def cores_option(*, help: str = "Cores to compute on.") -> Option[Any]:  # noqa:
         default=lambda: len(os.sched_getaffinity(0)),
         metavar="N",
         help=f"{help}  [default: all]",
+    )
+
+
+def dask_options(*, help: str) -> Option[Any]:  # noqa: A002
+    """Returns --dask and --workers; `refusals_of_dask` says what goes with them.
+
+    Args:
+        help: what is computed where.
+    """
+    return together(
+        (
+            click.option("--dask", metavar="ADDRESS", help=help),
+            count_option(
+                "--workers",
+                help=f"With --dask slurm: jobs to start.  [default: {SLURM_WORKERS}]",
+            ),
+        )
     )
 
 

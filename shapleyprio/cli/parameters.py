@@ -81,6 +81,8 @@ class ReplayParameters:
         horizon: age in seconds from which a part gains no more worth.
         respect_partitions: whether jobs only get processors of their partitions' nodes.
         cores: to compute on.
+        dask: address of a scheduler for ref, or "slurm".
+        workers: jobs of Slurm to start.
         json_file, schedule_file, report: what to write.
     """
 
@@ -96,6 +98,8 @@ class ReplayParameters:
     horizon: int | None
     respect_partitions: bool
     cores: int
+    dask: str | None
+    workers: int | None
     json_file: Path | None
     schedule_file: Path | None
     report: ReportParameters

@@ -6,14 +6,20 @@ from typing import Any
 
 import click
 
+from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.durations import duration
 from shapleyprio.cli.estimation import estimation_options, estimation_parameters
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
-from shapleyprio.cli.options import choice_option, count_option, output_option
+from shapleyprio.cli.options import choice_option, count_option, dask_options, output_option
 from shapleyprio.cli.parameters import ReplayParameters
 from shapleyprio.cli.policies import CommandOfPolicies
-from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_the_same_file
+from shapleyprio.cli.refusals import (
+    refuse,
+    refuse_missing_directories,
+    refuse_the_same_file,
+    workers_without_slurm,
+)
 from shapleyprio.cli.reporting import check_report_packages, report_options, report_parameters
 from shapleyprio.cli.workloads import (
     backfill_without_rigid,
@@ -77,6 +83,9 @@ from shapleyprio.replay.policies import (
     help="Give jobs processors of their partitions' nodes only, where the log names both.",
 )
 @scheduling_options
+@dask_options(
+    help="Compute ref on the workers of that Dask scheduler; slurm: start some on Slurm.",
+)
 @json_option
 @output_option("--schedule", "schedule_file", help="Write every start there as CSV.")
 @report_options
@@ -108,7 +117,8 @@ def command(**options: Any) -> None:
     with packages_needed("replay"):
         from shapleyprio.cli.replaying import replay
     check_report_packages(parameters.report)
-    replay(parameters)
+    with termination_unwinds():
+        replay(parameters)
 
 
 def refuse_contradictions(parameters: ReplayParameters) -> None:
@@ -123,6 +133,13 @@ def refuse_contradictions(parameters: ReplayParameters) -> None:
             "--epsilon and --confidence set the number of orderings; leave --orderings out",
         ),
         backfill_without_rigid(parameters.wide, parameters.backfill),
+        workers_without_slurm(parameters.dask, parameters.workers),
+        (
+            parameters.dask is not None
+            and (parameters.horizon is not None or parameters.respect_partitions),
+            "--horizon and --respect-partitions do not go with --dask: ref computes on one core "
+            "with them",
+        ),
     )
     refuse_the_same_file(
         *log_files(parameters.workload),

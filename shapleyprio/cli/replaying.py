@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
 from shapleyprio.cli.json_output import write_json
-from shapleyprio.cli.parameters import ReplayParameters
+from shapleyprio.cli.parameters import SLURM_WORKERS, ReplayParameters
 from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.reporting import publish
 from shapleyprio.cli.tables import FittingTable, standard_output, table_of
 from shapleyprio.cli.workload_reading import complain, workload_before, workload_for
 from shapleyprio.cli.workload_tables import LEGEND, announce, organizations_table, where_jobs_ran
 from shapleyprio.output import whole_file
+from shapleyprio.replay.dask_cluster import SLURM, check_dask_packages, connected
 from shapleyprio.replay.defaults import default_policies, orderings_for
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.partitions import kept_to_partitions
 from shapleyprio.replay.policies import (
     ORDERINGS,
+    REFERENCE,
     policy_named,
     run_policy,
 )
@@ -42,7 +45,7 @@ def replay(parameters: ReplayParameters) -> None:
     """Replays a log, and shows and writes the results."""
     refuse_unknown_policies(parameters.policies)
     confine = kept_to_partitions if parameters.respect_partitions else None
-    with progress_bars() as bar:
+    with dask_client(parameters) as dask, progress_bars() as bar:
         log, workload = workload_for(
             parameters.workload,
             bar,
@@ -52,22 +55,36 @@ def replay(parameters: ReplayParameters) -> None:
             horizon=parameters.horizon,
             confine=confine,
         )
-        workload, results = replayed(parameters, log, workload, bar)
+        workload, results = replayed(parameters, log, workload, bar, dask)
         earlier = None
         if parameters.report.wanted:
             before = workload_before(parameters.workload, log, workload, confine)
-            earlier = None if before is None else replayed(parameters, log, before, bar)
+            earlier = None if before is None else replayed(parameters, log, before, bar, dask)
     publish(parameters.report, lambda: page_of(parameters, log, workload, results, earlier))
     write_and_show(parameters, log, workload, results)
 
 
+@contextmanager
+def dask_client(parameters: ReplayParameters) -> Iterator[Any]:
+    """Yields a client of the Dask cluster with all its workers; None if none is asked for."""
+    if parameters.dask is None:
+        yield None
+        return
+    check_dask_packages(parameters.dask)
+    workers = parameters.workers or SLURM_WORKERS
+    with connected(parameters.dask, workers) as client:
+        if parameters.dask == SLURM:
+            client.wait_for_workers(workers)  # ref deals its work out once, to those that are there
+        yield client
+
+
 def replayed(
-    parameters: ReplayParameters, log: Log, workload: Workload, bar: ProgressBar
+    parameters: ReplayParameters, log: Log, workload: Workload, bar: ProgressBar, dask: Any
 ) -> tuple[Workload, Sequence[Result]]:
     """Returns the workload as the policies knew it, and what came of each."""
     if any(policy_named(policy).uses_history for policy in parameters.policies):
         workload = with_history(workload, log)
-    return workload, results_of(workload, run(parameters, workload, bar))
+    return workload, results_of(workload, run(parameters, workload, bar, dask))
 
 
 def refuse_unknown_policies(policies: Sequence[str]) -> None:
@@ -76,11 +93,15 @@ def refuse_unknown_policies(policies: Sequence[str]) -> None:
         policy_named(policy)
 
 
-def run(parameters: ReplayParameters, workload: Workload, bar: ProgressBar) -> list[Schedule]:
+def run(
+    parameters: ReplayParameters, workload: Workload, bar: ProgressBar, dask: Any
+) -> list[Schedule]:
     """Runs the policies, each once."""
     policies = list(dict.fromkeys(parameters.policies)) or default_policies(workload)
     if "rand" not in policies and (parameters.orderings or parameters.epsilon) is not None:
         raise click.UsageError("the number of orderings is for rand; add --policy rand")
+    if dask is not None and REFERENCE not in policies:
+        raise click.UsageError(f"--dask is for {REFERENCE}; add --policy {REFERENCE}")
     orderings = orderings_of(parameters, workload)
     return [
         run_policy(
@@ -89,6 +110,7 @@ def run(parameters: ReplayParameters, workload: Workload, bar: ProgressBar) -> l
             seed=parameters.workload.seed,
             orderings=orderings,
             cores=parameters.cores,
+            dask=dask,
             estimation=parameters.estimation,
             progress=bar(policy, workload.window.length),
         )

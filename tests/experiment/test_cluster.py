@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.errors import ReplayError
-from shapleyprio.experiment import cluster
-from shapleyprio.experiment.cells import ExperimentError
 from shapleyprio.experiment.cluster import on_dask
 from shapleyprio.experiment.running import on_cores, run
+from shapleyprio.replay import dask_cluster
+from shapleyprio.replay.errors import DaskError
 from tests.experiment.examples import Failing, experiment_of, runs_in, squares
 
 distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
@@ -66,17 +66,17 @@ def test_what_slurm_refuses_is_reported_in_one_line(
     refusing.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     expected = r"Dask on Slurm: a worker's job is refused \(allocation failure: Invalid account\)"
-    with pytest.raises(ExperimentError, match=expected):
+    with pytest.raises(DaskError, match=expected):
         run(squares(tmp_path / "trail", 3), on_dask("slurm", workers=1))
     refusing.unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ExperimentError, match="sbatch cannot be run"):
+    with pytest.raises(DaskError, match="sbatch cannot be run"):
         run(squares(tmp_path / "trail", 3), on_dask("slurm", workers=1))
 
 
 def test_without_a_scheduler_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
-    with pytest.raises(ExperimentError, match=r"answers at tcp://127\.0\.0\.1:9 "):
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 1)
+    with pytest.raises(DaskError, match=r"answers at tcp://127\.0\.0\.1:9 "):
         run(experiment_of([Failing()]), on_dask("tcp://127.0.0.1:9", workers=1))
 
 
@@ -84,6 +84,6 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(cluster, "import_module", missing)
-    with pytest.raises(ExperimentError, match=r"pip install 'shapleyprio\[cluster\]'"):
+    monkeypatch.setattr(dask_cluster, "import_module", missing)
+    with pytest.raises(DaskError, match=r"pip install 'shapleyprio\[cluster\]'"):
         on_dask("slurm", workers=1)

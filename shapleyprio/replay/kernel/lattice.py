@@ -94,19 +94,32 @@ def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int)
     for block in range(first, last):
         if not has_room(state, seconds):
             return choices, block
-        until = min((block + 1) * seconds, length)
         keys.begin[0] = block * seconds
-        valued = any_of(1)
-        for c in range(1, len(state.free)):
-            keys.begin[1] = valued == c
-            if not _advance(world, c, arriving[block], until):
-                while valued < c:
-                    _value(state, keys, valued)
-                    valued += 1
-                keys.begin[1] = 1
-                _advance(world, c, arriving[block], until)
-        choices += valued > 1
+        until = min((block + 1) * seconds, length)
+        choices += run_lazily(world, 1, len(state.free), arriving[block], until)
     return choices, last
+
+
+@kernel
+def run_lazily(world: World, first: int, last: int, arriving: int, until: int) -> bool:
+    """Brings coalitions `first` to before `last` through the block of the keys.
+
+    Values are made only if one of them has to choose, and then of smaller numbers only.
+
+    Returns:
+        Whether there was a choice.
+    """
+    state, keys = world.state, world.keys
+    valued = any_of(1)
+    for c in range(first, last):
+        keys.begin[1] = valued == c
+        if not _advance(world, c, arriving, until):
+            while valued < c:
+                _value(state, keys, valued)
+                valued += 1
+            keys.begin[1] = 1
+            _advance(world, c, arriving, until)
+    return valued > 1
 
 
 @kernel

@@ -13,7 +13,9 @@ from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel import coalitions_in_bays, lattice, pipeline, sampling
 from shapleyprio.replay.kernel.bay_state import confined
 from shapleyprio.replay.kernel.state import (
+    Coalitions,
     Ints,
+    Record,
     World,
     coalitions_in,
     jobs_of,
@@ -52,11 +54,18 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
     else:
         steps = lattice.on_one_core(jobs, state, record, block, length)
     seconds = timed(steps, options.progress)
-    values = values_at(state, length)
+    return schedule_of_ref(workload, options.seed, state, record, seconds)
+
+
+def schedule_of_ref(
+    workload: Workload, seed: int, state: Coalitions, record: Record, seconds: float
+) -> Schedule:
+    """Returns what came of all coalitions at the window's end."""
+    values = values_at(state, workload.window.length)
     return replace(
-        schedule_of(workload, "ref", options.seed, state, record, seconds),
+        schedule_of(workload, "ref", seed, state, record, seconds),
         contribution=shapley(values.tolist()),
-        coalitions=CoalitionValues(np.arange(1, 2**k), values[1:]),
+        coalitions=CoalitionValues(np.arange(1, len(values)), values[1:]),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shapleyprio.replay.choices import DEFAULT_SEED
 from shapleyprio.replay.progress import ProgressCallback
@@ -30,6 +30,7 @@ class RunOptions:
         seed: of all random draws.
         orderings: random orderings that rand samples.
         cores: processors that ref, shapley and live may compute on.
+        dask: client (`distributed.Client`) of workers on which ref computes instead; None without.
         estimation: of contributions by shapley and live.
         progress: called with the second of the window that was reached.
     """
@@ -37,6 +38,7 @@ class RunOptions:
     seed: int = DEFAULT_SEED
     orderings: int = ORDERINGS
     cores: int = 1
+    dask: Any = None
     estimation: Estimation = DEFAULT_ESTIMATION
     progress: ProgressCallback = no_progress
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shapleyprio.replay.choices import DEFAULT_SEED
 from shapleyprio.replay.errors import PolicyError
@@ -59,6 +59,10 @@ EXPERIMENT_POLICIES = (
 
 
 def _ref(workload: Workload, options: RunOptions) -> Schedule:
+    if options.dask is not None:
+        from shapleyprio.replay.policies.on_dask import ref_on_dask
+
+        return ref_on_dask(workload, options)
     from shapleyprio.replay.policies.coalitions import ref
 
     return ref(workload, options)
@@ -210,6 +214,7 @@ def run_policy(
     seed: int = DEFAULT_SEED,
     orderings: int = ORDERINGS,
     cores: int = 1,
+    dask: Any = None,
     estimation: Estimation = DEFAULT_ESTIMATION,
     progress: ProgressCallback | None = None,
 ) -> Schedule:
@@ -222,6 +227,7 @@ def run_policy(
         seed: of all random draws.
         orderings: random orderings that rand samples.
         cores: processors that ref, shapley and live may compute on.
+        dask: client (`distributed.Client`) of workers on which ref computes instead.
         estimation: of contributions by shapley and live.
         progress: called with the second of the window that was reached.
 
@@ -229,11 +235,13 @@ def run_policy(
         PolicyError: there is no such policy, it needs what the log does not have, or numbers may
             get larger than can be compared exactly.
         UtilityError: there is no such utility, or it cannot be used for this workload.
+        DaskError: the workers cannot do it, or one is gone.
     """
     options = RunOptions(
         seed=seed,
         orderings=orderings,
         cores=cores,
+        dask=dask,
         estimation=estimation,
         progress=progress or no_progress,
     )
