@@ -44,7 +44,7 @@ CHECK_SECONDS = 5
 """Between looks whether all workers are still there."""
 
 PART_OF_MEMORY = 0.7
-"""Of what a worker may use, for its spans; Dask stops giving work to workers that use 80 %."""
+"""What of its limit a worker's spans may take; Dask gives no work to workers that use 80 %."""
 
 
 def ref_on_dask(workload: Workload, options: RunOptions) -> Schedule:
@@ -56,7 +56,9 @@ def ref_on_dask(workload: Workload, options: RunOptions) -> Schedule:
         DaskError: there are no workers, they cannot do this, or one is gone.
     """
     if workload.saturation is not None or workload.bays is not None:
-        raise PolicyError("ref with a horizon or partitions computes on one core, not on Dask")
+        raise PolicyError(
+            "ref with a horizon, partitions or several clusters computes on one core, not on Dask"
+        )
     seconds = ref_block(workload).seconds
     length, organizations = workload.window.length, len(workload.organizations)
     blocks = -(-length // seconds)
