@@ -138,7 +138,8 @@ class _Spans:
     def close(self) -> None:
         """Ends what is under way, and lets go of the spans."""
         under_way = [future for _, chunk in self._chunks for future in chunk]
-        self._client.cancel([*self._spans, *under_way])
+        for future in reversed([*self._spans, *under_way]):  # Client.cancel would stumble over
+            future.release()  # tasks that depend on a span and were let go
 
     def _submit(self, place: str, function: Any, *arguments: Any) -> Any:
         return self._client.submit(function, *arguments, workers=[place], pure=False)
