@@ -218,12 +218,13 @@ def _places(client: Any) -> list[str]:
 @contextmanager
 def _in_words() -> Iterator[None]:
     distributed = import_module("distributed")
-    cancelled = import_module("distributed.client").FutureCancelledError
+    client = import_module("distributed.client")
+    cancelled = (client.FutureCancelledError, client.FuturesCancelledError)
     try:
         yield
     except ModuleNotFoundError as error:
         raise DaskError(
             f"a worker of Dask's lacks {error.name}; install shapleyprio[cluster] there"
         ) from None
-    except (distributed.KilledWorker, cancelled, OSError) as error:
+    except (distributed.KilledWorker, *cancelled, OSError) as error:
         raise DaskError(f"the Dask cluster failed: {error}; begin anew") from None
