@@ -29,6 +29,9 @@ from shapleyprio.wording import three_digits
 ON_LOGS = ("estimators", "predictors", "manipulations", "splitting", "organizations")
 """Parts that are measured on real logs alone."""
 
+OF_REPLAY = ("peers", "recompute", "dask")
+"""Other parts of the offline replay."""
+
 PARTS = (
     "cycle",
     "ingest",
@@ -38,8 +41,7 @@ PARTS = (
     "scale",
     "pool",
     *ON_LOGS,
-    "peers",
-    "recompute",
+    *OF_REPLAY,
     "slurm",
 )
 MOST_ORGANIZATIONS = 16
@@ -122,6 +124,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             for that: jobs in a second, memory, and whether they start at the same seconds
     recompute  Shapley values of a month of 100,000 jobs, from scratch and again when an
             hour was added; seconds of one core, some minutes
+    dask    ref of 14 and 16 organizations on one core and by two workers of a Dask cluster
+            on this machine; needs the packages of shapleyprio[cluster], some minutes
     organizations  how fair policies are among 20 organizations, on contended windows of
             --logs, against shapley with many more coalitions; some minutes
     slurm   what the daemon costs a private real Slurm, which is booted for that: its
@@ -178,16 +182,8 @@ def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
         if parameters.part in ON_LOGS:
             yield from measure_on_logs(parameters.part, parameters.logs, bar)
             return
-        if parameters.part == "peers":
-            logs = needed_logs(parameters.part, parameters.logs)
-            with packages_needed("bench", "replay"):
-                from shapleyprio.bench.peers import measure_peers
-            yield from measure_peers(logs, folder, bar)
-            return
-        if parameters.part == "recompute":
-            with packages_needed("bench", "replay"):
-                from shapleyprio.bench.recompute import measure_recompute
-            yield from measure_recompute(bar)
+        if parameters.part in OF_REPLAY:
+            yield from measure_replays(parameters, folder, bar)
             return
         if parameters.part == "scale":
             yield from scale.scale(folder, bar("cycles", scale.cycles_in_all()))
@@ -244,6 +240,26 @@ def measure_on_logs(part: str, logs: Path | None, bar: ProgressBar) -> Iterator[
         "organizations": organizations.measure_organizations,
     }
     yield from parts[part](real_logs, bar)
+
+
+def measure_replays(
+    parameters: BenchParameters, folder: Path, bar: ProgressBar
+) -> Iterator[Measurement]:
+    """Measures a part of OF_REPLAY.
+
+    Raises:
+        click.UsageError: the logs were not named.
+        ReplayError: packages are missing.
+    """
+    with packages_needed("bench", "replay"):
+        from shapleyprio.bench import peers, recompute, spread
+    if parameters.part == "peers":
+        logs = needed_logs(parameters.part, parameters.logs)
+        yield from peers.measure_peers(logs, folder, bar)
+    elif parameters.part == "recompute":
+        yield from recompute.measure_recompute(bar)
+    else:
+        yield from spread.measure_dask(bar)
 
 
 def needed_logs(part: str, logs: Path | None) -> Path:

@@ -30,6 +30,7 @@ from shapleyprio.bench import (
     replay_workloads,
     scale,
     splitting,
+    spread,
     steady,
 )
 from shapleyprio.bench.measure import Machine, Measurement, Ran, of_runs, run_apart
@@ -212,6 +213,14 @@ def test_logs_that_are_not_there_are_named(tmp_path: Path) -> None:
     (line,) = [line for line in result.stderr.splitlines() if "left out" in line]
     assert line == f"shapleyprio: left out: RICC's whole log ({replay.RICC}): not in {tmp_path}"
     assert not [row for row in json.loads(result.stdout)["measurements"] if "RICC" in row["what"]]
+
+
+def test_ref_is_measured_on_one_core_and_on_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "ORGANIZATIONS", (spread.FEW_ORGANIZATIONS,))
+    alone, faster = measure("dask")
+    assert (alone["what"], alone["unit"]) == ("ref, 3 organizations, one core", "s")
+    assert (faster["what"], faster["unit"]) == ("ref, 3 organizations, 2 workers: so fast", "times")
+    assert alone["value"] > 0 < faster["value"]
 
 
 def write_contended_log(folder: Path) -> None:
