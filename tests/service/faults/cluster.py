@@ -285,11 +285,16 @@ class FaultyCluster(SimulatedSlurm):
         for target, value in values.items():
             self.moments.pass_("write")
             check()
-            needed = value not in self.standing(channel, target)
-            refused |= super().write(channel, {target: value})
-            if target not in refused:
-                self.writes.append(Write(self.token, channel, target, value, needed))
+            refused |= self.put(channel, target, value)
             self.moments.pass_("written")
+        return refused
+
+    def put(self, channel: str, target: str, value: int) -> Mapping[str, str]:
+        """Does one write, of a daemon that has just checked that it may."""
+        needed = value not in self.standing(channel, target)
+        refused = super().write(channel, {target: value})
+        if target not in refused:
+            self.writes.append(Write(self.token, channel, target, value, needed))
         return refused
 
     def standing(self, channel: str, target: str) -> set[int]:

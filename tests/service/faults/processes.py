@@ -138,8 +138,10 @@ class _FarSlurm:
     ) -> Mapping[str, str]:
         refused: dict[str, str] = {}
         for target, value in values.items():
+            self.ask("moment", "write")
             check()
-            refused |= self.ask("slurm", "write", (channel, {target: value}))
+            refused |= self.ask("slurm", "put", (channel, target, value))
+            self.ask("moment", "written")
         return refused
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
