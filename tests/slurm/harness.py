@@ -250,7 +250,7 @@ class RealHarness:
                 ("sdiag",),
                 ("sacct", "--allusers", "-X"),
             )
-            shown = [self._cluster.run(*words, check=False)[-2000:] for words in asked]
+            shown = [self._cluster.run(*words, check=False)[-4000:] for words in asked]
             raise TestbedError("\n".join((str(error), *shown))) from error
 
     def hold(self, job_id: int) -> None:
