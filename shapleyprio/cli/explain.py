@@ -12,7 +12,7 @@ from shapleyprio.cli.common import load, stored_ledgers
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.config import connect
-from shapleyprio.service.inquiries import Inquiry
+from shapleyprio.service.inquiries import Inquiry, RecentQueue
 from shapleyprio.store import Store
 from shapleyprio.wording import visible
 
@@ -59,8 +59,9 @@ def command(
         answer = ask(daemon, inquiry)
     else:
         config = load(config_path)
+        queue = RecentQueue(connect(config))  # each of the cluster's ledgers looks into it
         with Store.open(config.store.url) as store:
-            answer = explained(config, stored_ledgers(config, store), connect(config), inquiry)
+            answer = explained(config, stored_ledgers(config, store), queue, inquiry)
     if write_json(json_file, answer.value):
         for sentence in answer.lines:
             click.echo(visible(sentence))

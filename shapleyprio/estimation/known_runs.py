@@ -82,9 +82,7 @@ class KnownPast:
         self._revised = False
         since = 0
         if before is not None and tenures == self._tenures:
-            since = (
-                min(before.observed_until, before.again_from or before.observed_until) - overlap - 1
-            )
+            since = before.complete_until - overlap - 1
         else:
             self.runs.clear()
             self._revised = True

@@ -388,11 +388,8 @@ class OpenLedger:
         """
         if self._horizon is None:
             return 0
-        mark = self.watermark
-        known = [mark.observed_until, mark.sure_until]
-        if mark.again_from is not None:
-            known.append(mark.again_from)
-        before = min(self.ledger.folded_to, min(known) - overlap - 1)
+        known = min(self.watermark.complete_until, self.watermark.sure_until)
+        before = min(self.ledger.folded_to, known - overlap - 1)
         pruned = self._transaction.prune_runs(before)
         self.watermark = replace(
             self.watermark, pruned_until=max(before, self.watermark.pruned_until)

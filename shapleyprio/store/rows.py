@@ -52,6 +52,12 @@ class Watermark:
     again_from: int | None = None
     again_at: int = 0
 
+    @property
+    def complete_until(self) -> int:
+        """Second up to which accounting is complete, with the records that may still be late."""
+        known = (self.observed_until, self.again_from)
+        return min(second for second in known if second is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionRow:
