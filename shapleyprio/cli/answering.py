@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from shapleyprio.cli.common import alone
+from shapleyprio.cli.common import alone, segments_meant
 from shapleyprio.cli.explaining import sentences_on_job, sentences_on_jobs
 from shapleyprio.cli.status import STALE, render
 from shapleyprio.cli.steered import sentences_on_steering
 from shapleyprio.config import Config
-from shapleyprio.config.segments import Segment, segment_of, segments_of
+from shapleyprio.config.segments import Segment, segment_of
 from shapleyprio.service.explain import (
     NothingToExplainError,
     QueueSource,
@@ -25,7 +25,7 @@ from shapleyprio.service.explain_facts import JobExplanation, JobsExplanation
 from shapleyprio.service.inquiries import Asker, Inquiry, InquiryAnswer, RecentQueue
 from shapleyprio.service.status import read_status
 from shapleyprio.service.steering import read_steering
-from shapleyprio.slurm.port import PendingQueue, Slurm
+from shapleyprio.slurm.port import PendingQueue, Slurm, SlurmError
 from shapleyprio.store import ClusterStore
 
 
@@ -38,6 +38,8 @@ def explained(
 ) -> InquiryAnswer:
     """Answers `explain`, by each of the cluster's ledgers that has such jobs.
 
+    While Slurm is away, whose pool a job that waits is nobody knows: it is explained by all.
+
     Args:
         config: in force.
         ledgers: of the cluster.
@@ -48,25 +50,30 @@ def explained(
     Raises:
         NothingToExplainError, SlurmError, StoreError: there is no answer.
     """
-    if len(ledgers) > 1:
-        slurm.pending()  # it alone says which pool's a job is
-    answers: list[tuple[str, InquiryAnswer]] = []
+    if len(ledgers) == 1:
+        segment = segment_of(config, ledgers[0].cluster)
+        return _explained(config, ledgers[0], _QueueOf(segment, slurm), inquiry, asker)
+    answers: list[InquiryAnswer] = []
+    nothing: Exception | None = None
     for store in ledgers:
         segment = segment_of(config, store.cluster)
         try:
             found = _explained(config, store, _QueueOf(segment, slurm), inquiry, asker)
-        except NothingToExplainError:
-            if not answers and store is ledgers[-1]:
-                raise
+        except (NothingToExplainError, SlurmError) as failure:  # of another pool more is known
+            nothing = failure
         else:
-            answers.append((segment.name, found))
-    lines = tuple(
-        line
-        for pool, found in answers
-        for line in ([f"Pool {pool}:"] if len(ledgers) > 1 else []) + list(found.lines)
-    )
-    value = alone([found.value for _, found in answers])
-    return InquiryAnswer(value, lines, max(found.code for _, found in answers))
+            value = {"pool": segment.name, **found.value}
+            answers.append(
+                replace(found, value=value, lines=(f"Pool {segment.name}:", *found.lines))
+            )
+    if not answers:
+        assert nothing is not None
+        raise nothing
+    lines = [line for found in answers for line in found.lines]
+    if inquiry.key == "job" and len(answers) > 1:
+        lines.insert(0, f"In which pool job {inquiry.value} waits is not known.")
+    value = alone([found.value for found in answers])
+    return InquiryAnswer(value, tuple(lines), max(found.code for found in answers))
 
 
 class _QueueOf:
@@ -175,14 +182,16 @@ class Answers:
 
         Raises:
             NothingToExplainError, SlurmError, StoreError: there is no answer.
+            ConfigError: the cluster has no such pool.
         """
         config = self._current()
         if inquiry.command == "status":
-            return status_of(config, self._ledgers(config), int(inquiry.value), asker)
+            ledgers = self._ledgers(config, inquiry.pool)
+            return status_of(config, ledgers, int(inquiry.value), asker)
         if self._queue is None or self._queue[0] is not config:
             self._queue = config, RecentQueue(self._connect(config))
         return explained(config, self._ledgers(config), self._queue[1], inquiry, asker)
 
-    def _ledgers(self, config: Config) -> list[ClusterStore]:
-        segments = segments_of(config, self._store.cluster)
+    def _ledgers(self, config: Config, pool: str | None = None) -> list[ClusterStore]:
+        segments = segments_meant(config, self._store.cluster, pool)
         return [self._store.ledger(segment.ledger) for segment in segments]

@@ -103,10 +103,21 @@ def stored_ledgers(config: Config, store: Store, pool: str | None = None) -> lis
         StoreError: the store holds no cluster, or several and the configuration names none.
     """
     cluster = _stored_cluster_name(config, store)
-    segments: Sequence[Segment] = segments_of(config, cluster)
-    if pool is not None:
-        segments = [segment_meant(config, cluster, pool)]
-    return [store.cluster(segment.ledger) for segment in segments]
+    return [store.cluster(one.ledger) for one in segments_meant(config, cluster, pool)]
+
+
+def segments_meant(config: Config, cluster: str, pool: str | None) -> Sequence[Segment]:
+    """Returns what the pools have of a cluster, in their order.
+
+    Args:
+        config: in force.
+        cluster: its name.
+        pool: whose segment alone is meant; None for all.
+
+    Raises:
+        ConfigError: the cluster has no such pool.
+    """
+    return segments_of(config, cluster) if pool is None else [segment_meant(config, cluster, pool)]
 
 
 def segment_meant(config: Config, cluster: str, pool: str | None) -> Segment:

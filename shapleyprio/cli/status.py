@@ -58,7 +58,7 @@ def command(
     daemon = daemon_to_ask(context, config_path, url)
     if daemon is not None:
         columns = min(max(console.width, 1), MOST_COLUMNS)
-        answer = ask(daemon, Inquiry("status", "columns", str(columns)))
+        answer = ask(daemon, Inquiry("status", "columns", str(columns), pool))
         if write_json(json_file, answer.value):
             for line in answer.lines:
                 click.echo(visible(line))

@@ -36,16 +36,19 @@ class Inquiry:
         command: of shapleyprio, whose answer is wanted.
         key: what it is about, one of `COMMANDS`.
         value: of the key, such as a job's number.
+        pool: for `status`, which of the pools that split the cluster is meant; None for all.
     """
 
     command: str
     key: str
     value: str
+    pool: str | None = None
 
     @property
     def target(self) -> str:
         """The path and query of the request."""
-        return f"{FOLDER}{self.command}?{urlencode({self.key: self.value})}"
+        pool = {} if self.pool is None else {"pool": self.pool}
+        return f"{FOLDER}{self.command}?{urlencode({self.key: self.value, **pool})}"
 
     @classmethod
     def read(cls, path: str, query: str) -> Inquiry:
@@ -57,15 +60,18 @@ class Inquiry:
         command = path.removeprefix(FOLDER)
         if command not in COMMANDS:
             raise ValueError(f"there is {', '.join(FOLDER + name for name in COMMANDS)}")
-        pairs = parse_qsl(query, max_num_fields=1)
-        if len(pairs) != 1 or pairs[0][0] not in COMMANDS[command]:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=2)
+        pools = [value for key, value in pairs if key == "pool" and command == "status"]
+        rest = [pair for pair in pairs if pair[0] in COMMANDS[command] and pair[1]]
+        if len(rest) != 1 or len(pools) > 1 or len(rest) + len(pools) != len(pairs):
             raise ValueError(f"one of {', '.join(COMMANDS[command])} is wanted")
-        ((key, value),) = pairs
-        if len(value) > LONGEST_VALUE:
-            raise ValueError(f"{key} is longer than {LONGEST_VALUE} characters")
+        ((key, value),) = rest
+        for name, said in (*rest, *(("pool", pool) for pool in pools)):
+            if len(said) > LONGEST_VALUE:
+                raise ValueError(f"{name} is longer than {LONGEST_VALUE} characters")
         if key == "columns" and not (value.isdecimal() and 0 < int(value) <= MOST_COLUMNS):
             raise ValueError(f"columns is a number from 1 to {MOST_COLUMNS}")
-        return cls(command, key, value)
+        return cls(command, key, value, *pools)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from shapleyprio.config import ConfigError
 from shapleyprio.service.explain import NothingToExplainError
 from shapleyprio.service.inquiries import Asker, Inquiry, InquiryAnswer
 from shapleyprio.serving.answer import failure, line
@@ -43,7 +44,8 @@ class Questions:
 
     Args:
         askers: finds out who asks.
-        answer: a question of somebody; raises SlurmError, StoreError and NothingToExplainError.
+        answer: a question of somebody; raises SlurmError, StoreError, NothingToExplainError, and
+            ConfigError where it names a pool that there is not.
     """
 
     def __init__(self, askers: Askers, answer: Callable[[Inquiry, Asker], InquiryAnswer]) -> None:
@@ -83,7 +85,7 @@ class Questions:
             answer = self._answer(inquiry, asker)
         except UnprovenError as error:
             return HTTPStatus.UNAUTHORIZED, failure(str(error), 3)
-        except NothingToExplainError as error:
+        except (NothingToExplainError, ConfigError) as error:
             return HTTPStatus.NOT_FOUND, failure(str(error), 2)
         except SlurmError as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, failure(str(error), 3)

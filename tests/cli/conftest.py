@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from shapleyprio.store import Store
 from tests.service.consortium import BIOLOGY, PHYSICS, Cluster, by_directcontr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from shapleyprio.config import Config
@@ -42,17 +43,23 @@ class CommandLine:
     def url(self) -> str:
         return f"sqlite:///{self.folder / 'store.db'}"
 
-    def configure(self, **sections: Mapping[str, Any]) -> None:
+    def configure(self, **sections: Any) -> None:
         """Writes the configuration."""
         self.write(self.file, PHYSICS, BIOLOGY, **sections)
 
     def write(
-        self, file: Path, *organizations: Mapping[str, Any], **sections: Mapping[str, Any]
+        self,
+        file: Path,
+        *organizations: Mapping[str, Any],
+        pool: Sequence[Mapping[str, Any]] = (),
+        **sections: Mapping[str, Any],
     ) -> None:
-        """Writes a configuration of these organizations."""
+        """Writes a configuration of these organizations and pools."""
         tables = {"store": {"url": self.url}, **by_directcontr(sections)}
         text = "".join(f"[{name}]\n{_lines(keys)}\n" for name, keys in tables.items()) + "".join(
-            f"[[organization]]\n{_lines(one)}\n" for one in organizations
+            f"[[{name}]]\n{_lines(one)}\n"
+            for name, several in (("organization", organizations), ("pool", pool))
+            for one in several
         )
         file.write_text(text, encoding="utf-8")
 
@@ -76,15 +83,21 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLi
     slurm.submit("physics", nice=3, processing_time=9)
     slurm.wait(10)
 
-    def connect(config: Config) -> Slurm:
-        return slurm
+    shell = CommandLine(tmp_path, slurm)
+    shell.configure()
+    with speaking_to(lambda _: slurm, monkeypatch):
+        yield shell
 
+
+@contextmanager
+def speaking_to(
+    connect: Callable[[Config], Slurm], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Has commands speak to what `connect` returns."""
     for module in (daemon, explain, ownership, rollback):
         monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setenv("COLUMNS", "200")
-    shell = CommandLine(tmp_path, slurm)
-    shell.configure()
-    yield shell
+    yield
     structlog.reset_defaults()
 
 

@@ -2,46 +2,111 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import re
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from click.testing import CliRunner
 from prometheus_client import generate_latest
 
-from shapleyprio.cli.answering import explained
+from shapleyprio.cli import main
+from shapleyprio.cli.answering import Answers, explained
 from shapleyprio.cli.common import segment_meant, stored_cluster, stored_ledgers
 from shapleyprio.config import ConfigError
 from shapleyprio.service.inquiries import Inquiry
 from shapleyprio.service.metrics import Metrics
+from shapleyprio.serving import Site
+from shapleyprio.serving.askers import Askers
 from shapleyprio.serving.overview import Overviews
 from shapleyprio.serving.page import render
+from shapleyprio.serving.questions import Questions
+from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.store import Store
-from tests.service.test_split_clusters import Steered, both, split
+from tests.cli.conftest import CommandLine, speaking_to
+from tests.service.test_split_clusters import (
+    CPU_NODES,
+    CPU_OF,
+    CPU_POOL,
+    GPU_NODES,
+    GPU_OF,
+    GPU_POOL,
+    MEMBERS,
+    Cluster,
+    Steered,
+    both,
+    split,
+)
+from tests.serving.sites import HOST, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from click.testing import Result
+
+    from shapleyprio.slurm.port import Slurm
+
 LEDGERS = ["c1/cpu", "c1/gpu"]
+
+
+def work(slurm: Cluster) -> None:
+    """A job of physics waits for GPUs, one of biology for CPUs and one for GPUs."""
+    for account, processors, partition in (
+        ("biology", 8, "cpu"),
+        ("physics", 32, "gpu"),
+        ("biology", 1, "cpu"),
+        ("physics", 1, "gpu"),
+        ("biology", 1, "gpu"),
+    ):
+        slurm.submit(account, processors=processors, processing_time=10**5, partition=partition)
+    slurm.advance(slurm.now + 50)
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Steered]:
-    """After a cycle; a job of physics waits for GPUs, one of biology for CPUs and one for GPUs."""
+    """After a cycle."""
     with Store.open(f"sqlite:///{tmp_path / 'store.db'}", create=True) as store:
         cluster = both(store)
-        for account, processors, partition in (
-            ("biology", 8, "cpu"),
-            ("physics", 32, "gpu"),
-            ("biology", 1, "cpu"),
-            ("physics", 1, "gpu"),
-            ("biology", 1, "gpu"),
-        ):
-            cluster.slurm.submit(
-                account, processors=processors, processing_time=10**5, partition=partition
-            )
-        cluster.wait(50)
+        work(cluster.slurm)
         cluster.run()
         yield cluster
+
+
+@pytest.fixture
+def steered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    """The command line of that cluster, after a cycle of the daemon."""
+    slurm = Cluster("c1", {**CPU_NODES, **GPU_NODES}, {**CPU_OF, **GPU_OF})
+    work(slurm)
+    shell = CommandLine(tmp_path, cast("Any", slurm))
+    shell.write(shell.file, *MEMBERS, pool=[CPU_POOL, GPU_POOL])
+    with speaking_to(lambda config: slurm.asked_in(config.fairness.weight), monkeypatch):
+        result = shell.run("daemon", "--once")
+        assert result.exit_code == 0, result.output
+        yield shell
+
+
+@pytest.fixture
+def asked(steered: CommandLine) -> Iterator[str]:
+    """Where a daemon of that cluster can be asked."""
+    url = f"unix:{steered.folder / 'socket'}"
+    address = f"{HOST}:{free_port()}"
+    metrics, service = {"address": address}, {"socket": str(steered.folder / "socket")}
+    configured = split(metrics=metrics, service=service)
+    access = CommandLineAccess(timeout_seconds=5)
+    with steered.store() as store:
+        answers = Answers(
+            store.cluster("c1"), lambda _: cast("Slurm", steered.slurm), lambda: configured
+        )
+        site = Site(
+            Metrics("c1/cpu").registry,
+            store.cluster("c1"),
+            lambda _: [],
+            lambda _: Questions(Askers(access), answers),
+        )
+        site.open(configured)
+        yield url
+        site.close()
 
 
 def test_commands_read_each_pool_or_the_one_that_is_meant(cluster: Steered) -> None:
@@ -67,6 +132,56 @@ def test_explain_goes_by_the_pool_of_the_job(cluster: Steered) -> None:
     of_user = Inquiry("explain", "account", "biology")
     lines = explained(split(), ledgers, cluster.slurm, of_user).lines
     assert [line for line in lines if line.startswith("Pool ")] == ["Pool cpu:", "Pool gpu:"]
+
+
+@pytest.mark.parametrize("way", ["store", "daemon"])
+def test_status_shows_all_pools_or_the_one_that_is_meant(
+    steered: CommandLine, asked: str, way: str
+) -> None:
+    def run(*arguments: str) -> Result:
+        if way == "store":
+            return steered.run("status", *arguments)
+        return CliRunner().invoke(main, ["status", *arguments, "--url", asked])
+
+    def shown(*arguments: str) -> list[str]:
+        result = run(*arguments)
+        assert result.exit_code == 0, result.output
+        return re.findall("^c1[^,]*", result.stdout, flags=re.MULTILINE)
+
+    assert shown() == LEDGERS
+    assert shown("--pool", "gpu") == ["c1/gpu"]
+    assert json.loads(run("--pool", "cpu", "--json").stdout)["cluster"] == "c1/cpu"
+    refused = run("--pool", "tape")
+    assert refused.exit_code == 2
+    (line,) = refused.stderr.splitlines()
+    assert line.endswith("--pool: c1 is in no pool 'tape'; it is in cpu, gpu")
+
+
+def test_without_slurm_a_job_is_explained_by_each_pool(steered: CommandLine) -> None:
+    of_one = json.loads(steered.run("explain", "4", "--json").stdout)
+    assert (of_one["pool"], of_one["rank"]) == ("gpu", 2)
+    steered.slurm.take_down("slurmctld")
+    result = steered.run("explain", "4")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == "In which pool job 4 waits is not known."
+    assert [line for line in lines if line.startswith("Pool ")] == ["Pool cpu:", "Pool gpu:"]
+    assert (
+        "That is rank 1 of 2 and gives its jobs 200000 points." in lines[: lines.index("Pool gpu:")]
+    )
+    assert (
+        "That is rank 2 of 2 and gives its jobs 100000 points." in lines[lines.index("Pool gpu:") :]
+    )
+    found = json.loads(steered.run("explain", "4", "--json").stdout)["pools"]
+    assert [(one["pool"], one["rank"], one["slurm_away"]) for one in found] == [
+        ("cpu", 1, "slurmctld does not answer"),
+        ("gpu", 2, "slurmctld does not answer"),
+    ]
+    of_account = steered.run("explain", "--account", "biology")
+    assert "Account biology had 1 job running; who waits is not known." in of_account.stdout
+    strange = steered.run("explain", "99")
+    assert (strange.exit_code, len(strange.stderr.splitlines())) == (3, 1)
+    assert "slurmctld does not answer" in strange.stderr
 
 
 def test_metrics_have_each_ledger_as_a_cluster_of_its_own(cluster: Steered) -> None:
