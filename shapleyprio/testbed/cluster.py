@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Restartable = Literal["slurmctld", "slurmdbd"]
 
 PATIENCE = 60.0  # real seconds for a daemon to answer, on a busy machine
+LONGEST_ANSWER = 4000  # characters of a picture
+LOG_LINES = 60
 # a caller's own Slurm or clock must not leak in
 FOREIGN = ("SLURM", "SBATCH_", "SACCT_", "SQUEUE_", "SINFO_", "SALLOC_", "FAKETIME", "LD_PRELOAD")
 
@@ -139,8 +141,30 @@ class PrivateSlurm:
         return int(self.run("date", "+%s"))
 
     def wait_until(self, predicate: Callable[[], bool], *, real_seconds: float, what: str) -> None:
-        """Waits until something is true, else raises TestbedError naming what was awaited."""
-        wait_until(predicate, real_seconds=real_seconds, what=what)
+        """Waits until something is true.
+
+        Raises:
+            TestbedError: it was awaited in vain; the message also shows the cluster.
+        """
+        try:
+            wait_until(predicate, real_seconds=real_seconds, what=what)
+        except TestbedError as error:
+            raise TestbedError(f"{error}; the cluster then:\n{self.picture()}") from error
+
+    def picture(self) -> str:
+        """Returns every node and job, why it stands still, and the last lines of the logs."""
+        commands = (
+            ("sinfo", "-N", "-o", "%N %T %C %E"),
+            ("squeue", "--all", "-o", "%i %a %T %Q %S %r %N"),
+            ("sacct", "--allusers", "-X"),
+            ("sdiag",),
+        )
+        shown = [self.run(*command, check=False)[-LONGEST_ANSWER:] for command in commands]
+        for name in ("slurmdbd", "slurmctld"):
+            log = self.directory / "log" / f"{name}.log"
+            lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+            shown.append("\n".join([f"{name}:", *lines[-LOG_LINES:]]))
+        return "\n".join(shown)
 
     def add_accounts(
         self, accounts: Mapping[str, str | None], *, shares: Mapping[str, int] | None = None

@@ -13,9 +13,11 @@ from shapleyprio.testbed.errors import SlurmUnavailableHere, TestbedError
 from shapleyprio.testbed.packages import faketime_library, program
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 CLEARING_SECONDS = 60  # real ones, on a busy machine with thousands of job steps
+ATTEMPTS = 5
+"""To start a guard, whose clock may bear the name of one that was left behind."""
 
 
 class Guard:
@@ -45,23 +47,33 @@ class Guard:
             # the wrapper owns the shared memory, env is the first to read the clock
             argv = [program("faketime"), "-m", "-f", begin, "env", "-u", "LD_PRELOAD", *argv]
         imports = os.pathsep.join(path for path in sys.path if path)
-        log = directory / "log" / "guard.output"
-        with log.open("wb") as errors:
-            self._process = subprocess.Popen(
-                argv,
-                env={**base, "FAKETIME_DONT_RESET": "1", "PYTHONPATH": imports},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,
-            )
-        answer = self._process.stdout.readline() if self._process.stdout is not None else ""
-        if not answer:
-            raise TestbedError(f"the guard did not start: {log.read_text(errors='replace')}")
-        self._shared = answer.strip()
+        self._start(argv, {**base, "FAKETIME_DONT_RESET": "1", "PYTHONPATH": imports}, directory)
         if self.clock:
             self.clock["FAKETIME_SHARED"] = self._shared
+
+    def _start(self, argv: Sequence[str], environment: Mapping[str, str], directory: Path) -> None:
+        log = directory / "log" / "guard.output"
+        for _ in range(ATTEMPTS):
+            with log.open("wb") as errors:
+                self._process = subprocess.Popen(
+                    argv,
+                    env=environment,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    text=True,
+                    start_new_session=True,
+                )
+            answer = self._process.stdout.readline() if self._process.stdout is not None else ""
+            if answer:
+                self._shared = answer.strip()
+                return
+            self._process.communicate()
+            complaint = log.read_text(errors="replace")
+            # a clock is named after its process; one of that number was killed and left its own
+            if "File exists" not in complaint:
+                break
+        raise TestbedError(f"the guard did not start: {complaint}")
 
     def end(self) -> None:
         """Makes it clear up, which it does when its input closes, and removes the clock."""

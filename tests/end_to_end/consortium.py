@@ -26,7 +26,6 @@ from shapleyprio.testbed import machine
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.testbed.errors import TestbedError
-from shapleyprio.testbed.processes import wait_until
 from tests.end_to_end import forked
 
 CLUSTER = "e2e"
@@ -307,19 +306,7 @@ class Consortium:
         self.until(settled, what="accounting to know all ends")
 
     def until(self, predicate: Callable[[], bool], *, what: str) -> None:
-        try:
-            wait_until(predicate, real_seconds=PATIENCE_SECONDS, what=what)
-        except TestbedError as error:
-            raise TestbedError(f"{error}; the cluster then:\n{self.picture()}") from error
-
-    def picture(self) -> str:
-        """Every node and job with why it stands still, for the message of a failed wait."""
-        commands = (
-            ("sinfo", "-N", "-o", "%N %T %C %E"),
-            ("squeue", "-o", "%i %a %T %Q %S %r %N"),
-            ("sdiag",),
-        )
-        return "\n".join(self.cluster.run(*command, check=False) for command in commands)
+        self.cluster.wait_until(predicate, real_seconds=PATIENCE_SECONDS, what=what)
 
     def wait(self, seconds: float) -> None:
         """Let cluster seconds pass."""
@@ -409,4 +396,4 @@ def clear(cluster: PrivateSlurm) -> None:
             return not cluster.run("squeue", "-h").strip()
         return False
 
-    wait_until(empty, real_seconds=PATIENCE_SECONDS, what="an empty cluster")
+    cluster.wait_until(empty, real_seconds=PATIENCE_SECONDS, what="an empty cluster")

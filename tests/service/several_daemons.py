@@ -7,7 +7,6 @@ first one by a newer token is the one that a frozen daemon may have had in its h
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,6 +23,7 @@ import psutil
 import pytest
 
 from shapleyprio.store import Store
+from shapleyprio.testbed.packages import faketime_library
 from tests.leases import is_locked
 
 if TYPE_CHECKING:
@@ -87,10 +87,16 @@ class Daemons:
 
     def start_with_clock(self, offset: str) -> subprocess.Popen[bytes]:
         """One that stands by and whose clock is wrong by so much; skips without libfaketime."""
-        if shutil.which("faketime") is None:
-            pytest.skip("there is no faketime")
-        wrong = ("faketime", "-f", offset)
-        return self.start("--standby", before=wrong, FAKETIME_DONT_FAKE_MONOTONIC="1")
+        library = faketime_library()
+        if library is None:
+            pytest.skip("there is no libfaketime")
+        # not through the program faketime, which leaves shared memory behind when it is killed
+        return self.start(
+            "--standby",
+            LD_PRELOAD=str(library),
+            FAKETIME=offset,
+            FAKETIME_DONT_FAKE_MONOTONIC="1",
+        )
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError):

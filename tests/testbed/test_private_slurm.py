@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
 from shapleyprio.testbed.errors import TestbedError
+from shapleyprio.testbed.guarding import Guard
 from shapleyprio.testbed.processes import wait_until
 
 if TYPE_CHECKING:
@@ -117,6 +119,22 @@ def test_stop_leaves_no_process(boot_slurm: Boot) -> None:
     assert processes_of(slurm.directory) == []
     assert not any(file.exists() for file in clock)
     slurm.stop()
+
+
+def test_a_clock_that_was_left_behind_is_not_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    last = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
+    names = [f"/dev/shm/sem.faketime_sem_{int(last.stdout) + more}" for more in (1, 2, 3)]
+    left = [Path(name) for name in names if not Path(name).exists()]
+    for file in left:
+        file.write_bytes(bytes(32))
+    try:
+        guard = Guard(tmp_path, os.environ, speed=60, epoch=None)
+        guard.end()
+        assert guard.clock["FAKETIME_SHARED"]
+    finally:
+        for file in left:
+            file.unlink(missing_ok=True)
 
 
 def test_nothing_is_left_when_its_owner_is_killed(
