@@ -120,9 +120,13 @@ class Roots:
         self._processes = processes
         self._mirror = mirror
 
+    def log_file(self, name: str) -> Path:
+        """The file with what a step has printed."""
+        return self._logs / f"{self.suite.release}-{name}.log"
+
     def log(self, name: str) -> Path:
         """An empty file for what a step prints."""
-        file = self._logs / f"{self.suite.release}-{name}.log"
+        file = self.log_file(name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"")
         return file

@@ -30,7 +30,7 @@ def table(results: Mapping[str, list[Done]]) -> str:
     for suite in SUITES:
         found = {done.stage: done.found for done in results[suite.release]}
         slurm, python, _ = found["versions"].split(", ")
-        passed = re.match(r"[0-9]+ passed", found["tests"])
+        passed = re.search(r"[0-9]+ passed", found["tests"])
         assert passed is not None
         lines.append(
             f"| {slurm} | {suite.debian}, {suite.name} | {python} | yes | {passed[0]} | yes | yes |"

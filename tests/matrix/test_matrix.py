@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from tests.matrix.roots import (
     require_roots,
 )
 from tests.matrix.sources import Sources
-from tests.matrix.stages import Done
+from tests.matrix.stages import Done, failed_tests
 from tests.matrix.suites import SUITES
 from tests.matrix.table import BEGIN, END, README, table, write
 
@@ -193,6 +194,32 @@ RESULTS = {
     ]
     for suite in SUITES
 }
+
+
+def test_what_pytest_calls_failed_is_run_once_more(tmp_path: Path) -> None:
+    file = tmp_path / "tests" / "test_some.py"
+    file.parent.mkdir()
+    file.write_text(
+        "import pytest\n"
+        "@pytest.fixture\ndef broken(): raise OSError('one\\ntwo - three')\n"
+        "def test_error(broken): pass\n"
+        "def test_passes(): print('FAILED tests/test_some.py')\n"
+        "@pytest.mark.parametrize('name', ['a', 'b-c'])\n"
+        "class TestOf:\n"
+        "    def test_fails(self, name): raise KeyError(f'x - {name}')\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-r", "fEs", "-q", "tests"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert sorted(failed_tests(ran.stdout)) == [
+        "tests/test_some.py::TestOf::test_fails[a]",
+        "tests/test_some.py::TestOf::test_fails[b-c]",
+        "tests/test_some.py::test_error",
+    ]
 
 
 def test_the_table_has_a_line_for_each_release() -> None:
