@@ -120,8 +120,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             padding its jobs, and by wrong time limits; some minutes
     splitting  how long jobs wait if an organization of --logs becomes two members, one of
             which brings nothing and has its urgent jobs; some minutes
-    peers   the first jobs of two of --logs by the replay and by AccaSim, which pip installs
-            for that: jobs in a second, memory, and whether they start at the same seconds
+    peers   the first jobs of two of --logs by the replay, AccaSim and Lapis, which pip
+            installs for that: jobs in a second, memory, and whether they start at the same seconds
     recompute  Shapley values of a month of 100,000 jobs, from scratch and again when an
             hour was added; seconds of one core, some minutes
     dask    ref of 14 and 16 organizations on one core and by two workers of a Dask cluster

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -346,19 +347,24 @@ Path(folder, f"sched-{Path(log).name}").write_text("".join(starts))
 def test_a_peer_is_measured_with_the_same_jobs(
     contended_logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def install(_: peers.Peer, place: Path) -> Path:
+        place.mkdir()
+        return Path(sys.executable)
+
     driver = contended_logs / "driver.py"
     driver.write_text(LITERAL)
-    monkeypatch.setattr(peers, "DRIVER", driver)
-    monkeypatch.setattr(peers, "_install", lambda place: Path(sys.executable))
+    monkeypatch.setattr(peers, "PEERS", [replace(peer, driver=driver) for peer in peers.PEERS])
+    monkeypatch.setattr(peers, "_install", install)
     monkeypatch.setattr(peers, "JOBS", 30)
     monkeypatch.setattr(peers, "RUNS", 1)
     measured = measure("peers", "--logs", str(contended_logs))
-    per_case = ["jobs/s", "MB", "jobs/s", "MB", "jobs"]
-    assert [row["unit"] for row in measured] == per_case * len(peers.BACKFILL)
+    each = ["jobs/s", "MB"]
+    assert [row["unit"] for row in measured] == each * 3 + ["jobs"] * 2 + each * 2 + ["jobs"]
     different = {row["what"].split(":")[0]: row for row in measured if row["unit"] == "jobs"}
-    assert different["HPC2N, fcfs"]["value"] == 0
-    assert different["HPC2N, fcfs"]["met"]
-    assert different["HPC2N, easy"]["value"] > 20
+    for peer in ("AccaSim", "Lapis"):
+        assert different[f"HPC2N, fcfs, {peer}"]["value"] == 0
+        assert different[f"HPC2N, fcfs, {peer}"]["met"]
+    assert different["HPC2N, easy, AccaSim"]["value"] > 20
 
 
 def test_where_pip_cannot_install_a_peer_it_is_said(tmp_path: Path) -> None:
