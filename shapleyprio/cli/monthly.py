@@ -15,17 +15,16 @@ from shapleyprio.cli.after_end_table import MOST_USERS
 from shapleyprio.cli.common import stored_ledgers
 from shapleyprio.cli.months import Month
 from shapleyprio.cli.progress import ProgressBar, progress_bars
-from shapleyprio.config import Config, Organization
-from shapleyprio.drift.window import Past, known_span, past_between
+from shapleyprio.config import Config
+from shapleyprio.drift.window import KnownSpan, Past, known_span, past_between
 from shapleyprio.errors import OutputError, ReplayError
 from shapleyprio.output import write_json
 from shapleyprio.replay.errors import WorkloadError
-from shapleyprio.replay.organizations import consortium_of
-from shapleyprio.replay.workload import workload_of
+from shapleyprio.replay.stored import users_after_end
 from shapleyprio.report import Page, ReportError, find_browser, write_page, write_pdf
 from shapleyprio.report.audit_page import audit_page
 from shapleyprio.store import Store, UserAfterEnd
-from shapleyprio.wording import dates
+from shapleyprio.wording import dates, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +32,14 @@ class StoredMonth:
     """What a store knows of a month.
 
     Attributes:
-        cluster: whose it is.
+        whose: name of the ledger, or of the pool if that is over several clusters.
         past: what was executed in the month, as far as the store holds it.
         before: the same of the month before; None where the store does not hold all of it.
         lacks: what of the month is missing, in words; empty if nothing is.
         after_end: whose jobs went on after their ends in it most.
     """
 
-    cluster: str
+    whose: str
     past: Past
     before: Past | None
     lacks: str
@@ -58,15 +57,20 @@ def write_reports(
         OutputError: a file cannot be written.
     """
     with Store.open(config.store.url) as store:
-        ledgers = [ledger.cluster for ledger in stored_ledgers(config, store)]
-    for ledger in ledgers:
-        _write_report(config, config_path, month, directory, cores=cores, ledger=ledger)
+        for ledger in stored_ledgers(config, store):
+            stored = read_month(store, month, ledger.cluster)
+            _write_report(config, config_path, month, directory, stored, cores=cores)
 
 
 def _write_report(
-    config: Config, config_path: Path, month: Month, directory: Path, *, cores: int, ledger: str
+    config: Config,
+    config_path: Path,
+    month: Month,
+    directory: Path,
+    stored: StoredMonth,
+    *,
+    cores: int,
 ) -> None:
-    stored = read_month(config, month, ledger)
     with progress_bars() as bar:
         found = audit_of(config, stored.past, cores, bar=bar)
         earlier = earlier_audit(config, stored.before, cores, bar=bar)
@@ -74,17 +78,15 @@ def _write_report(
     page = audit_page(
         stored.past.log,
         found,
-        options={"month": str(month), "cluster": stored.cluster},
+        options={"month": str(month), "cluster": stored.whose},
         command=shlex.join(map(str, (*words, "--output", directory))),
-        title=f"How fair was {month.in_words}? {stored.cluster}",
+        title=f"How fair was {month.in_words}? {stored.whose}",
         earlier=earlier,
         continued=True,
         lacks=stored.lacks,
         after_end=stored.after_end,
     )
-    files = write_files(
-        page, stored, found, directory, f"{stored.cluster.replace('/', '-')}-{month}"
-    )
+    files = write_files(page, stored, found, directory, f"{stored.whose.replace('/', '-')}-{month}")
     click.echo(verdict(found))
     if stored.lacks:
         click.echo(stored.lacks)
@@ -92,32 +94,46 @@ def _write_report(
         click.echo(file)
 
 
-def read_month(config: Config, month: Month, ledger: str) -> StoredMonth:
-    """Reads a month, and the one before, out of the store.
+def read_month(store: Store, month: Month, ledger: str) -> StoredMonth:
+    """Reads a month of a ledger, or of its whole pool, and the one before, out of the store.
 
     Raises:
         ReplayError: nothing of the month is stored.
         StoreError: the store cannot be read.
     """
-    with Store.open(config.store.url) as store, store.cluster(ledger).reading() as view:
-        known, until = known_span(view)
-        begin, end = max(month.begin, known), min(month.end, until)
-        if begin >= end:
-            raise ReplayError(
-                f"{store.name}: holds nothing of {month}; it holds what was executed from "
-                f"{dates(known, until)}"
-            )
-        past = past_between(view, store.name, begin, end)
-        after_end = view.users_after_end(begin, end, MOST_USERS)
-        earlier = month.previous
-        before = (
-            past_between(view, store.name, earlier.begin, earlier.end)
-            if earlier.begin >= known
-            else None
+    known = known_span(store, ledger, until=month.end)
+    begin, end = max(month.begin, known.begin), known.end
+    if begin >= end:
+        all_of_it = known_span(store, ledger)
+        raise ReplayError(
+            f"{store.name}: holds nothing of {month}; it holds what was executed from "
+            f"{dates(all_of_it.begin, all_of_it.end)}"
         )
-    whole = (begin, end) == (month.begin, month.end)
-    lacks = "" if whole else f"Of this month the store holds but {dates(begin, end)}."
-    return StoredMonth(cluster=ledger, past=past, before=before, lacks=lacks, after_end=after_end)
+    earlier = month.previous
+    before = (
+        past_between(store, known.ledgers, earlier.begin, earlier.end)
+        if earlier.begin >= known.begin
+        else None
+    )
+    ledgers = [store.cluster(name) for name in known.ledgers]
+    return StoredMonth(
+        whose=known.pool or ledger,
+        past=past_between(store, known.ledgers, begin, end),
+        before=before,
+        lacks=_lacks(known, month, begin),
+        after_end=users_after_end(ledgers, begin, end, MOST_USERS),
+    )
+
+
+def _lacks(known: KnownSpan, month: Month, begin: int) -> str:
+    """Says what of a month is missing; empty if nothing is."""
+    found = []
+    if known.without:
+        found.append(f"It is without {listed(known.without)}, of which the store holds too little.")
+    if (begin, known.end) != (month.begin, month.end):
+        of_all = f" of {listed(known.ledgers)}" if known.pool else ""
+        found.append(f"Of this month the store holds but {dates(begin, known.end)}{of_all}.")
+    return " ".join(found)
 
 
 def earlier_audit(
@@ -138,9 +154,7 @@ def audit_of(config: Config, past: Past, cores: int, *, bar: ProgressBar) -> Aud
     Raises:
         ReplayError: that was nothing of any organization, or numbers get too large.
     """
-    # the store knows best whose jobs and how many processors they are: only names count
-    members = [Organization(name=one.name) for one in config.organizations]
-    workload = workload_of(past.log, consortium_of(past.log, members), window=past.window)
+    workload = past.workload(past.consortium(one.name for one in config.organizations))
     return audit(workload, cores=cores, bar=lambda policy: bar(policy, workload.window.length))
 
 

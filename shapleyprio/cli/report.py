@@ -34,7 +34,8 @@ def command(config_path: Path, month: Month | None, directory: Path, cores: int)
     Written are CLUSTER-MONTH.html, CLUSTER-MONTH.json, and CLUSTER-MONTH.pdf where Chromium is
     installed. The first page is for those who decide: how fair the month was, whose work came too
     late, what to do, and the same figures of the month before. Where pools split the cluster, each
-    has files of its own, CLUSTER-POOL-MONTH.
+    has files of its own, CLUSTER-POOL-MONTH; a pool over several clusters is one game, and has
+    POOL-MONTH.
 
     Counted is what was executed in the month, by the time of this machine. The store keeps runs
     for the time that the key service.keep_runs sets.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shapleyprio.config import Organization
 from shapleyprio.drift.figures import ALONE, SCHEDULES
 from shapleyprio.drift.messages import DriftAnswer, DriftRequest, DriftResult
 from shapleyprio.drift.window import read_past
@@ -10,10 +9,9 @@ from shapleyprio.errors import Remedy, ReplayError
 from shapleyprio.replay.alone import with_singles
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.measures import measure
-from shapleyprio.replay.organizations import consortium_of
 from shapleyprio.replay.policies import reference_for, run_policy
 from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload, workload_of
+from shapleyprio.replay.workload import Workload
 from shapleyprio.store import DriftRow
 
 REMEDIES = {
@@ -33,14 +31,12 @@ def replay_window(request: DriftRequest) -> DriftAnswer:
     past = read_past(request.url, request.cluster, request.window)
     if len(past.log.job) == 0:
         return DriftAnswer(result=DriftResult.NO_JOBS, why="no job was executed in the window")
-    # the store knows best whose jobs and how many processors they are: only names count
-    members = [Organization(name=name) for name in request.organizations]
     try:
-        consortium = consortium_of(past.log, members)
+        consortium = past.consortium(request.organizations)
         if not consortium.owned.any():
             why = "no organization brings processors; see `shapleyprio check`"
             return DriftAnswer(result=DriftResult.FAILED, why=why)
-        workload = workload_of(past.log, consortium, window=past.window)
+        workload = past.workload(consortium)
     except WorkloadError:
         why = "no job of an organization was executed in the window"
         return DriftAnswer(result=DriftResult.NO_JOBS, why=why)

@@ -59,6 +59,8 @@ def consortium_of(
     log: Log,
     organizations: Sequence[Organization],
     left_out: Mapping[str, Collection[str]] | None = None,
+    *,
+    may_be_idle: bool = False,
 ) -> Consortium:
     """Applies the organizations' claims to a log.
 
@@ -79,14 +81,15 @@ def consortium_of(
         organizations: in the order of the configuration.
         left_out: "account" and "partition" -> those whose jobs are nobody's. A log that names
             organizations lacks such jobs already.
+        may_be_idle: whether it is right that no job belongs to any of them.
 
     Raises:
-        WorkloadError: no job belongs to any of them, or the log does not say how many processors
-            some of them bring.
+        WorkloadError: no job belongs to any of them though one has to, or the log does not say how
+            many processors some of them bring.
         LogError: a list of nodes cannot be read.
     """
     names = tuple(organization.name for organization in organizations)
-    organization = _organization_of_jobs(log, organizations)
+    organization = _organization_of_jobs(log, organizations, may_be_idle=may_be_idle)
     if "organization" not in log.labels:
         organization[_left_out(log, left_out or {})] = UNKNOWN
     placed, in_use, nodes = None, None, None
@@ -143,7 +146,9 @@ def most_in_use(log: Log, held: RecordedProcessors) -> NDArray[np.int64]:
     return most
 
 
-def _organization_of_jobs(log: Log, organizations: Sequence[Organization]) -> NDArray[np.int32]:
+def _organization_of_jobs(
+    log: Log, organizations: Sequence[Organization], *, may_be_idle: bool
+) -> NDArray[np.int32]:
     claims = _claims(log, organizations)
     found = np.full(len(log.job), UNKNOWN, dtype=np.int32)
     for kind, names in claims.items():
@@ -151,7 +156,7 @@ def _organization_of_jobs(log: Log, organizations: Sequence[Organization]) -> ND
             column = log.labels[kind]
             claimed = _first_claims(column.names, names)[column.codes]
             found = np.where(found == UNKNOWN, claimed, found)
-    if len(found) and (found == UNKNOWN).all():
+    if len(found) and (found == UNKNOWN).all() and not may_be_idle:
         known = " and ".join(f"{kind}s" for kind in claims if _knows(log, kind)) or "nothing"
         raise WorkloadError(
             f"{log.source}: none of its jobs belongs to an organization, and of what organizations "

@@ -76,13 +76,20 @@ def stored_after_end(
     """
     try:
         with Store.open(url) as store:
-            found: list[UserAfterEnd] = []
-            for cluster in _clusters(store, clusters):
-                with cluster.reading() as view:
-                    found += view.users_after_end(begin, end, most)
-            return sorted(found, key=lambda one: (-one.processor_seconds, one.user))[:most]
+            return users_after_end(_clusters(store, clusters), begin, end, most)
     except StoreError as error:
         raise LogError(str(error)) from error
+
+
+def users_after_end(
+    ledgers: Iterable[ClusterStore], begin: int, end: int, most: int
+) -> list[UserAfterEnd]:
+    """Returns the same as `stored_after_end`, from ledgers of an open store."""
+    found: list[UserAfterEnd] = []
+    for ledger in ledgers:
+        with ledger.reading() as view:
+            found += view.users_after_end(begin, end, most)
+    return sorted(found, key=lambda one: (-one.processor_seconds, one.user))[:most]
 
 
 def _log(source: str, cluster: ClusterStore, progress: ProgressCallback | None) -> Log:

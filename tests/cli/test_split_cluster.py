@@ -184,6 +184,59 @@ def test_without_slurm_a_job_is_explained_by_each_pool(steered: CommandLine) -> 
     assert "slurmctld does not answer" in strange.stderr
 
 
+def test_history_and_ownership_are_of_the_pool_that_is_meant(steered: CommandLine) -> None:
+    def rows(*arguments: str) -> Any:
+        result = steered.run(*arguments, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    for pool, waiting, nodes in (("cpu", 0, {"a1", "b1"}), ("gpu", 1, {"g1", "g2"})):
+        standings = rows("history", "--pool", pool)
+        pending = {row["organization"]: row["pending"] for row in standings}
+        assert pending == {"physics": waiting, "biology": 1}
+        assert [row["number"] for row in rows("history", "--pool", pool, "--cycles")] == [1]
+        assert len(rows("history", "--pool", pool, "--pushes")) == 3  # in Slurm there is one queue
+        assert rows("history", "--pool", pool, "--drift") == []
+        listed = rows("ownership", "--pool", pool)
+        assert listed["cluster"] == f"c1/{pool}"
+        assert {one["name"] for one in listed["tenures"] if one["kind"] == "node"} == nodes
+    for command in (["history"], ["ownership"], ["ownership", "recount", "--since", "always"]):
+        result = steered.run(*command)
+        assert result.exit_code == 2
+        (line,) = result.stderr.splitlines()
+        assert line.endswith("--pool: c1 is in cpu, gpu; name the one that is meant")
+
+
+def test_ownership_is_corrected_in_one_pool_alone(steered: CommandLine) -> None:
+    def balances(pool: str) -> dict[str, int]:
+        found = json.loads(steered.run("history", "--pool", pool, "--json").stdout)
+        last = max(row["cycle"] for row in found)
+        return {row["organization"]: row["score"] for row in found if row["cycle"] == last}
+
+    before = {pool: balances(pool) for pool in ("cpu", "gpu")}
+    set_ = ["ownership", "set", "g2", "physics", "--since", "always", "--pool"]
+    assert steered.run(*set_, "cpu").exit_code == 2
+    for arguments in ([], ["--yes"]):
+        result = steered.run(*set_, "gpu", *arguments)
+        assert result.exit_code == 0, result.output
+    steered.run("daemon", "--once")
+    assert balances("cpu") == before["cpu"]
+    assert set(balances("gpu").values()) == {0} != set(before["gpu"].values())
+
+
+def test_each_pool_has_a_report_of_its_own(
+    steered: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapleyprio.report.pdf.BROWSERS", ())
+    directory = steered.folder / "reports"
+    result = steered.run("report", "--month", "2027-01", "--output", str(directory))
+    assert result.exit_code == 0, result.output
+    names = sorted(file.name for file in directory.iterdir())
+    assert names == [
+        f"c1-{pool}-2027-01.{ending}" for pool in ("cpu", "gpu") for ending in ("html", "json")
+    ]
+
+
 def test_metrics_have_each_ledger_as_a_cluster_of_its_own(cluster: Steered) -> None:
     metrics = Metrics("c1/cpu")
     metrics.leads = lambda: True

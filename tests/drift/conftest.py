@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import Allocation
 from shapleyprio.store import AllocatedRun, Store
@@ -65,12 +66,22 @@ FLOOD = (
 
 
 def remember(
-    store: Store, *runs: AllocatedRun, opened: int = 0, until: int = 300, pruned: int = 0
+    store: Store,
+    *runs: AllocatedRun,
+    opened: int = 0,
+    until: int = 300,
+    pruned: int = 0,
+    cluster: str = NAME,
+    weight: str = "cpus",
+    stay: Stay | None = None,
 ) -> None:
     """Puts runs into the store, whose accounting is complete up to then."""
-    with store.cluster(NAME).transaction() as rows:
+    with store.cluster(cluster).transaction() as rows:
+        if stay is not None:
+            rows.change_stay(stay)
         rows.save_watermark(
             watermark(
+                weight=weight,
                 opened=BEGIN + opened,
                 pruned_until=BEGIN + pruned,
                 observed_until=BEGIN + until,
