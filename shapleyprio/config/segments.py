@@ -8,14 +8,14 @@ waits in several, that of the first of them in Slurm's list.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shapleyprio.config.model import Config
 from shapleyprio.config.pool import Pool
 from shapleyprio.fairness.pool import cluster_behind, ledger_of
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.port import Layout, Malformed, Node, PendingQueue
+from shapleyprio.slurm.port import Layout, Malformed, Node, PendingJob, PendingQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +26,13 @@ class Segment:
         ledger: the name under which the store has it.
         pool: None for a cluster in no pool.
         elsewhere: partitions that are other segments'.
+        puts_back: whether it looks after jobs of partitions that are in no pool; one segment does.
     """
 
     ledger: str
     pool: Pool | None = None
     elsewhere: frozenset[str] = field(default_factory=frozenset)
+    puts_back: bool = False
 
     @property
     def name(self) -> str:
@@ -108,12 +110,26 @@ class Segment:
             return queue
         return replace(queue, jobs=[job for job in queue.jobs if self.has(job.partition)])
 
+    def stranded(self, queue: PendingQueue) -> Sequence[PendingJob]:
+        """Returns the jobs of no pool that wait, if the segment looks after them.
+
+        A pool that they were in may have been taken out of the configuration.
+        """
+        if not self.puts_back:
+            return ()
+        return [
+            job
+            for job in queue.jobs
+            if not self.has(job.partition) and job.partition.partition(",")[0] not in self.elsewhere
+        ]
+
 
 def segments_of(config: Config, cluster: str) -> tuple[Segment, ...]:
     """Returns the segments of a cluster, in the order of the configuration's pools."""
     pools = [pool for pool in config.pools if cluster in pool.clusters]
     if not pools:
         return (Segment(ledger=cluster),)
+    has_rest = any(not pool.partitions for pool in pools)
     return tuple(
         Segment(
             ledger=ledger_of(cluster, pool.name if pool.partitions else ""),
@@ -121,6 +137,7 @@ def segments_of(config: Config, cluster: str) -> tuple[Segment, ...]:
             elsewhere=frozenset(
                 name for other in pools if other is not pool for name in other.partitions
             ),
+            puts_back=pool is pools[0] and not has_rest,
         )
         for pool in pools
     )

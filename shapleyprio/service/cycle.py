@@ -281,7 +281,8 @@ class Cycle:
         log.warning("without --dry-run nothing would be written into Slurm", why=NOT_ENFORCED)
 
     def _observe(self, report: CycleReport, opened: OpenLedger) -> Observation:
-        queue = self._segment.queue(self._slurm.pending())
+        in_slurm = self._slurm.pending()
+        queue = self._segment.queue(in_slurm)
         in_cluster = self._slurm.nodes()
         self._intake.note_nodes(in_cluster.keys())  # the next cycle finds out whose new ones are
         nodes = self._segment.nodes(in_cluster, self._intake.layout)
@@ -296,6 +297,7 @@ class Cycle:
                 tres=self._config.fairness.tres,
                 tenures=opened.tenures,
                 t=report.t,
+                stranded=self._segment.stranded(in_slurm),
             )
             names = [item.name for item in self._config.organizations]
             note_capacities(transaction, observation, names, opened.watermark.opened)
@@ -357,6 +359,9 @@ class Cycle:
         self._settled.settle(observation.pending, unsettled, {item.key for item in needed})
         others = [other for other in CHANNELS.values() if other is not channel]
         needed += plan_rollback(self._store, self._slurm, others, stamp)
+        needed += push.put_back(
+            channel, self._slurm, observation.stranded, managed, stamp, given, least
+        )
         report.planned = most_urgent(needed, observation.pending, self._limits)
         report.postponed = len(needed) - len(report.planned)
         made = [item for item in report.planned if item.channel == channel.name]

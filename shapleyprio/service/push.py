@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shapleyprio.slurm.channels import CHANNELS, Channel, PriorityTarget
+from shapleyprio.slurm.channels import CHANNELS, Channel, Claims, PriorityTarget
 from shapleyprio.slurm.port import PendingJob, Slurm
 from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PushState
 
@@ -95,6 +95,36 @@ def foreign(
         and not explains(ours, target.value)
         and channel.is_foreign(target.value)
     ]
+
+
+def put_back(
+    channel: Channel,
+    slurm: Slurm,
+    jobs: Iterable[PendingJob],
+    managed: Mapping[str, ManagedValue],
+    stamp: Stamp,
+    given: Collection[int],
+    least: int | None,
+) -> list[NewPush]:
+    """Returns the writes that put back what was found at jobs that are in no pool any more.
+
+    Args:
+        channel: where we write, to each job.
+        slurm: where the jobs are.
+        jobs: that wait.
+        managed: as `plan` has it, as all that follows.
+        stamp: likewise.
+        given: likewise.
+        least: likewise.
+    """
+    ours = [job for job in jobs if not live_keys([job]).isdisjoint(managed)]
+    if not ours:
+        return []
+    targets = channel.targets(slurm, ours, Claims.of_nobody(managed))
+    others = foreign(channel, targets, managed)
+    nothing = Wanted(points={}, reasons={}, put_back="put back: its partition is in no pool")
+    left = [target for target in targets if target not in others]
+    return plan(channel, left, managed, nothing, stamp, given, least)
 
 
 def plan(

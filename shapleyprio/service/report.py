@@ -132,6 +132,7 @@ class Observation:
         tres: name under which a node offers its processors.
         tenures: who holds which node, account and partition.
         t: second for which all this counts.
+        stranded: jobs that wait and are in no pool any more, of which nothing else counts.
     """
 
     pending: Sequence[PendingJob]
@@ -140,6 +141,7 @@ class Observation:
     tres: str
     tenures: Tenures
     t: int
+    stranded: Sequence[PendingJob] = ()
 
     @cached_property
     def left_out(self) -> frozenset[str]:

@@ -1,0 +1,159 @@
+"""The daemon takes over other pools: nothing is lost, and no points stay where no pool is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shapleyprio.cli import daemon as command
+from shapleyprio.service.daemon import Daemon, DaemonParts
+from shapleyprio.service.estimate_metrics import EstimateGauges
+from shapleyprio.service.lease import Lease
+from shapleyprio.service.metrics import Metrics
+from shapleyprio.service.rollback import roll_back
+from shapleyprio.store import Store
+from tests.service.consortium import FIRST, LAST
+from tests.service.test_daemon import Site
+from tests.service.test_split_clusters import (
+    CPU_NODES,
+    CPU_OF,
+    CPU_POOL,
+    GPU_NODES,
+    Cluster,
+    split,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from shapleyprio.config import Config
+
+SIZES = {"cpu": 8, "old": 16, "fast": 16}
+"""Processors of each partition."""
+
+PARTITIONS = {**CPU_OF, "old": ["g1"], "fast": ["g2"]}
+GPUS = {"name": "gpu", "clusters": ["c1"], "partitions": ["old", "fast"], "weight": "gres/gpu"}
+OLD_GPUS = {**GPUS, "partitions": ["old"]}
+FAST_GPUS = {**GPUS, "name": "fast", "partitions": ["fast"]}
+BOTH = {FIRST, LAST}
+
+
+class Changing:
+    """A daemon whose schedule stands still, on a cluster where jobs wait in each partition."""
+
+    def __init__(self, url: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.store = store
+        self.slurm = Cluster("c1", {**CPU_NODES, **GPU_NODES}, PARTITIONS)
+        monkeypatch.setattr(
+            command, "connect", lambda config: self.slurm.asked_in(config.fairness.weight)
+        )
+        self.file = split(CPU_POOL, GPUS)
+        self.lease = Lease(store.cluster("c1"), seconds=300)
+        self.lease.take()
+        metrics = Metrics("c1/cpu")
+        cycles = command._Cycles(
+            self.file, self.lease.store, EstimateGauges(metrics.registry), url, 0
+        )
+        self.daemon = Daemon(
+            self.file,
+            DaemonParts(
+                read_config=lambda: self.file,
+                make_cycles=lambda config: cycles.make(config, quiet=False),
+                metrics=metrics,
+                site=Site(),
+                lease=self.lease,
+            ),
+        )
+        scheduler = self.daemon._scheduler
+        scheduler.start(paused=True)
+        scheduler.add_job(self.daemon._cycle_or_log, "interval", seconds=30, id="cycle")
+        self.slurm.submit("physics", processors=8, processing_time=100, partition="fast")
+        self.waiting: dict[str, list[int]] = {}
+        for partition in PARTITIONS:
+            self.slurm.submit("biology", processors=1, processing_time=10**6, partition=partition)
+            self.waiting[partition] = [
+                self.slurm.submit(
+                    account, processors=SIZES[partition], processing_time=60, partition=partition
+                )
+                for account in ("physics", "biology")
+            ]
+
+    def cycle(self) -> None:
+        self.slurm.advance(self.slurm.now + 30)
+        self.daemon._cycle_or_log()
+
+    def change(self, *pools: Mapping[str, Any]) -> None:
+        """Other pools in the file, SIGHUP, and a cycle."""
+        self.file = split(*pools) if pools else split_no_more()
+        self.daemon._reload()
+        self.cycle()
+
+    def points(self, partition: str) -> set[int | None]:
+        found = {job.job_id: job.site_factor for job in self.slurm.pending().jobs}
+        return {found[job] for job in self.waiting[partition]}
+
+    def cycles(self, ledger: str) -> list[str]:
+        """Outcomes, the oldest first."""
+        with self.store.cluster(ledger).reading() as view:
+            return [row.outcome for row in view.cycles(limit=100)][::-1]
+
+    def parts(self, ledger: str) -> int:
+        """Processor-seconds of what physics has executed and ended."""
+        with self.store.cluster(ledger).reading() as view:
+            return sum(
+                (run.end - run.begin) * sum(run.processors.values())
+                for run, _ in view.runs_alive_after(0)
+                if run.account == "physics" and run.end is not None
+            )
+
+
+def split_no_more() -> Config:
+    return split().model_copy(update={"pools": ()})
+
+
+@pytest.fixture
+def changing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Changing]:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with Store.open(url, create=True) as store:
+        changing = Changing(url, store, monkeypatch)
+        yield changing
+        changing.daemon._scheduler.shutdown()
+
+
+def test_pools_come_move_and_go_while_the_daemon_runs(changing: Changing) -> None:
+    changing.cycle()
+    assert [changing.points(name) for name in PARTITIONS] == [BOTH, BOTH, BOTH]
+
+    changing.change(CPU_POOL, OLD_GPUS, FAST_GPUS)  # one more pool, to which a partition moves
+    assert changing.store.clusters() == ["c1/cpu", "c1/fast", "c1/gpu"]
+    assert [changing.points(name) for name in PARTITIONS] == [BOTH, BOTH, BOTH]
+    assert changing.cycles("c1/gpu") == ["ok", "ok"]
+
+    changing.change(CPU_POOL, OLD_GPUS)  # it goes, and its partition is in no pool
+    assert [changing.points(name) for name in PARTITIONS] == [BOTH, BOTH, {0}]
+    assert changing.cycles("c1/fast") == ["ok"]  # its history stays
+    changing.cycle()
+    changing.cycle()
+
+    changing.change(CPU_POOL, OLD_GPUS, FAST_GPUS)  # it comes back, and catches up
+    assert [changing.points(name) for name in PARTITIONS] == [BOTH, BOTH, BOTH]
+    assert changing.cycles("c1/fast") == ["ok", "ok"]
+    assert changing.parts("c1/fast") == 100  # a GPU, until after the pool had gone
+
+    changing.change()  # no pools any more
+    assert changing.cycles("c1") == ["ok"]
+    assert [changing.points(name) for name in PARTITIONS] == [BOTH, BOTH, BOTH]
+    assert changing.parts("c1") == 8 * 100
+    roll_back(changing.lease.store, changing.slurm)
+    assert [changing.points(name) for name in PARTITIONS] == [{0}, {0}, {0}]
+
+
+def test_what_others_have_set_at_a_job_of_no_pool_stays(changing: Changing) -> None:
+    changing.cycle()
+    job = changing.waiting["fast"][0]
+    changing.slurm.write("site_factor", {str(job): 7})
+    changing.change(CPU_POOL, OLD_GPUS)
+    found = {one.job_id: one.site_factor for one in changing.slurm.pending().jobs}
+    assert [found[one] for one in changing.waiting["fast"]] == [7, 0]
