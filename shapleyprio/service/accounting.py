@@ -15,6 +15,7 @@ from shapleyprio.fairness.pool import Stay, StayLedger
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
 from shapleyprio.fairness.split import split
 from shapleyprio.fairness.tenure import NOBODY, Kind, Move, Tenure, Tenures, names_of
+from shapleyprio.service.accounted import Accounted
 from shapleyprio.service.cluster_clock import (
     CLOCK_TOLERANCE_SECONDS,
     AccountingError,
@@ -235,13 +236,14 @@ class OpenLedger:
         for chunk in batches(records, CHUNK):
             sizes = self._sizes()
             self._records.hold_for(sizes, now)
-            rest = self._records.not_waiting(chunk)
             self.tally.seen += len(chunk)
-            self.tally.waiting += len(chunk) - len(rest)
             runs: dict[RunKey, tuple[JobRecord, Run]] = {}
             aside: list[Malformed] = []
-            for record in rest:
-                if self._is_accounted(record, runs):
+            for record, known in self._records.find(chunk):
+                if isinstance(known, JobRecord):
+                    self.tally.waiting += 1
+                    continue
+                if known is not None and self._is_stored(known, runs):
                     continue
                 if isinstance(record, Malformed):
                     aside.append(record)
@@ -259,19 +261,14 @@ class OpenLedger:
                 self.tally.quarantined += len(aside)
             self._merge(runs, now)
 
-    def _is_accounted(
-        self, record: JobRecord | Malformed, runs: dict[RunKey, tuple[JobRecord, Run]]
-    ) -> bool:
-        """Returns whether what is stored is what the record says, for it is the same as before.
+    def _is_stored(self, accounted: Accounted, runs: dict[RunKey, tuple[JobRecord, Run]]) -> bool:
+        """Returns whether what is stored is still what a record says that was accounted.
 
         Args:
-            record: of accounting.
+            accounted: what became of it then.
             runs: of records before it, of which one of the same run does not count.
         """
-        found = self._records.find(record)
-        if found is None:
-            return False
-        _, key, placed = found
+        _, key, placed = accounted
         if self._runs.get(key) is not placed:
             return False
         self._mentioned.add(key)
@@ -308,7 +305,8 @@ class OpenLedger:
                 nothing changes.
         """
         changed = []
-        for key, (run, old) in self._runs.known(self._transaction, held.keys()).items():
+        known = self._runs.known(self._transaction, held.keys())
+        for key, (run, old) in known.items():
             if run.processors.keys() != held[key].keys():
                 continue
             total = sum(run.processors.values())
@@ -319,7 +317,7 @@ class OpenLedger:
             self.ledger.add(allocations)
             changed.append((counted, allocations))
             self._uncounted.pop(key, None)
-        self._runs.put(self._transaction, changed)
+        self._runs.put(self._transaction, changed, known)
 
     def unmentioned(self) -> list[RunKey]:
         """Returns the unfinished runs that no record of the answer has mentioned so far."""
@@ -426,7 +424,7 @@ class OpenLedger:
             if not is_open:
                 final.append((record, placed))
         self.tally.kept += len(changed)
-        self._runs.put(self._transaction, changed)
+        self._runs.put(self._transaction, changed, known)
         for record, placed in final:
             self._records.add(record, placed[0].key, placed)
 
@@ -513,7 +511,7 @@ class OpenLedger:
                     self.ledger.subtract(old)
                     self.ledger.add(allocations)
                     changed.append((run, allocations))
-            self._runs.put(self._transaction, changed)
+            self._runs.put(self._transaction, changed, [run.key for run, _ in placed])
 
     def _withdraw(self, keys: list[RunKey]) -> None:
         for _, allocations in self._runs.known(self._transaction, keys).values():

@@ -24,7 +24,7 @@ from shapleyprio.service.ownership import Holders, holders_in
 from shapleyprio.service.remembered import Remembered
 from shapleyprio.service.report import CycleReport, Opening
 from shapleyprio.slurm.port import Controller, Layout, Malformed, Slurm
-from shapleyprio.store import ClusterStore, Transaction, Watermark
+from shapleyprio.store import ClusterStore, Transaction, Watermark, batches
 from shapleyprio.wording import clock_time
 
 CATCH_UP_SECONDS = 86_400
@@ -258,14 +258,17 @@ class Intake:
     ) -> Iterator[list[JobRecord | Malformed]]:
         """Cuts records into lists of as many as are worth a transaction.
 
-        Those that were accounted before cost next to nothing, so they do not count.
+        Those that were accounted before cost next to nothing, and those of jobs that wait write
+        nothing, so they do not count.
         """
         chunk: list[JobRecord | Malformed] = []
         new = 0
-        for record in records:
-            chunk.append(record)
-            new += self._remembered is None or not self._remembered.records.knows(record)
-            if new == CHUNK:
+        for some in batches(records, CHUNK // 10):
+            chunk += some
+            remembered = self._remembered
+            unknown = some if remembered is None else remembered.records.new_among(some)
+            new += sum(isinstance(one, Malformed) or one.start is not None for one in unknown)
+            if new >= CHUNK:
                 yield chunk
                 chunk, new = [], 0
         if chunk:

@@ -15,9 +15,9 @@ from typing import Self
 
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import Stay, StayLedger
-from shapleyprio.fairness.runs import JobRecord, RunKey
+from shapleyprio.fairness.runs import RunKey
 from shapleyprio.fairness.tenure import NOBODY, Tenures
-from shapleyprio.slurm.port import Malformed
+from shapleyprio.service.accounted import AccountedRecords
 from shapleyprio.store import AllocatedRun, ManagedValue, Transaction, View, Watermark
 
 FORGOTTEN_FROM = 1.25
@@ -77,9 +77,20 @@ class KnownRuns:
             self._set(placed, stored)
         return {key: found for key in keys if (found := placed.get(key)) is not None}
 
-    def put(self, transaction: Transaction, changed: Sequence[AllocatedRun]) -> None:
-        """Stores runs in place of those with the same keys."""
-        transaction.put_runs(changed)
+    def put(
+        self,
+        transaction: Transaction,
+        changed: Sequence[AllocatedRun],
+        stored: Collection[RunKey],
+    ) -> None:
+        """Stores runs in place of those with the same keys.
+
+        Args:
+            transaction: in which.
+            changed: the runs.
+            stored: keys among which are those that are stored, of these runs.
+        """
+        transaction.put_runs(changed, stored)
         if self._placed is not None:
             for found in changed:
                 self._set(self._placed, found)
@@ -160,75 +171,6 @@ class KnownValues:
             self._values |= view.managed_values(self._channel, keys)
         self._token, self._last = token, last
         return self._values
-
-
-Accounted = tuple[JobRecord, RunKey, AllocatedRun]
-"""A record, its run, and what was stored of that."""
-
-
-@dataclass(slots=True)
-class AccountedRecords:
-    """Records that need not be looked at again, for they are the very same objects.
-
-    Each is kept, so no other has its identity.
-
-    Attributes:
-        sizes: node -> processors, by which they were accounted.
-        at: the cluster's clock when the last ones were asked for.
-    """
-
-    sizes: dict[str, int] = field(default_factory=dict)
-    at: int = 0
-    _before: dict[int, Accounted] = field(default_factory=dict)
-    _now: dict[int, Accounted] = field(default_factory=dict)
-    _waited: dict[int, JobRecord] = field(default_factory=dict)
-    _waiting: dict[int, JobRecord] = field(default_factory=dict)
-
-    def begin(self) -> None:
-        """Begins a new answer: what it lacks is forgotten when the next one begins."""
-        self._before, self._now = self._now, {}
-        self._waited, self._waiting = self._waiting, {}
-
-    def hold_for(self, sizes: Mapping[str, int], at: int) -> None:
-        """Forgets all records if they would have to be accounted otherwise now."""
-        if sizes != self.sizes or at < self.at:
-            for known in (self._before, self._now, self._waited, self._waiting):
-                known.clear()
-            self.sizes = dict(sizes)
-        self.at = at
-
-    def knows(self, record: object) -> bool:
-        """Returns whether it was accounted, or found to be of a job that waits."""
-        identity = id(record)
-        found = (self._waiting, self._now, self._waited, self._before)
-        return any(identity in known for known in found)
-
-    def not_waiting(self, records: Sequence[JobRecord | Malformed]) -> list[JobRecord | Malformed]:
-        """Returns the records but for those of which it is known that their jobs wait."""
-        rest: list[JobRecord | Malformed] = []
-        for record in records:
-            identity = id(record)
-            known = self._waited.get(identity) or self._waiting.get(identity)
-            if known is None:
-                rest.append(record)
-            else:
-                self._waiting[identity] = known
-        return rest
-
-    def find(self, record: object) -> Accounted | None:
-        """Returns what became of the very same record."""
-        found = self._before.get(id(record)) or self._now.get(id(record))
-        if found is not None:
-            self._now[id(record)] = found
-        return found
-
-    def add(self, record: JobRecord, key: RunKey, placed: AllocatedRun) -> None:
-        """Notes a record that is accounted for good."""
-        self._now[id(record)] = (record, key, placed)
-
-    def add_waiting(self, record: JobRecord) -> None:
-        """Notes a record of a job that waits."""
-        self._waiting[id(record)] = record
 
 
 @dataclass(slots=True, kw_only=True)

@@ -41,9 +41,7 @@ from shapleyprio.slurm.text_federation import (
 )
 from shapleyprio.slurm.text_queue import (
     FACTORS_FORMAT,
-    NOBODY_WAITS,
-    Factors,
-    factors_line,
+    factors_in,
 )
 from shapleyprio.slurm.text_squeue import (
     ARRAY_FIELDS,
@@ -147,7 +145,9 @@ class CommandLineSlurm:
         """Yields accounting records of jobs that existed at some time in [since, until]."""
         delimiter = new_delimiter()
         which = (*RECORDS, "-S", _time(since), "-E", _time(until + 1))
-        return self._known_records.read(self._sacct_lines(delimiter, *which), delimiter)
+        return self._known_records.read(
+            self._commands.texts(*self._listing(delimiter, *which)), delimiter
+        )
 
     def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
         """Yields all accounting records of the jobs with these ids; unknown ids are passed over."""
@@ -156,7 +156,7 @@ class CommandLineSlurm:
             wanted = set(some)
             delimiter = new_delimiter()
             which = (*RECORDS, "-j", ",".join(map(str, some)))
-            for line in self._sacct_lines(delimiter, *which):
+            for line in self._commands.lines(*self._listing(delimiter, *which)):
                 record = accounting_line(line, self._weight, delimiter)
                 # an array's own number brings all its tasks
                 if isinstance(record, Malformed) or record.job_id in wanted:
@@ -173,7 +173,8 @@ class CommandLineSlurm:
         found: dict[RunKey, int] = {}
         for some in _in_parts(ids):
             delimiter = new_delimiter()
-            lines = self._sacct_lines(delimiter, *STEPS, "-j", ",".join(map(str, some)))
+            which = (*STEPS, "-j", ",".join(map(str, some)))
+            lines = self._commands.lines(*self._listing(delimiter, *which))
             found |= last_ends(lines, delimiter)
         return {key: end for key, end in found.items() if key in wanted}
 
@@ -186,16 +187,7 @@ class CommandLineSlurm:
         if records.may_lack_tasks():
             delimiter = new_delimiter()
             records.complete(self._waiting(None, ARRAY_FIELDS, delimiter), delimiter)
-        factors: dict[int, Factors] = {}
-        malformed: list[Malformed] = []
-        for line in self._commands.lines("sprio", *SPRIO):
-            if not line or line.startswith(NOBODY_WAITS):
-                continue
-            found = factors_line(line)
-            if isinstance(found, Malformed):
-                malformed.append(found)
-            else:
-                factors[found[0]] = found[1]
+        factors, malformed = factors_in(self._commands.texts("sprio", *SPRIO))
         queue = records.queue(factors)
         self._known_waiting = records.known
         elsewhere = self._counted_elsewhere(queue.jobs)
@@ -241,10 +233,10 @@ class CommandLineSlurm:
 
     def _waiting(self, option: str | None, fields: Iterable[str], delimiter: str) -> Iterator[str]:
         options = (*SQUEUE, option) if option else SQUEUE
-        return self._commands.lines("squeue", *options, "-o", format_of(fields, delimiter))
+        return self._commands.texts("squeue", *options, "-o", format_of(fields, delimiter))
 
-    def _sacct_lines(self, delimiter: str, *options: str) -> Iterator[str]:
-        return self._commands.lines("sacct", *self._sacct, f"--delimiter={delimiter}", *options)
+    def _listing(self, delimiter: str, *options: str) -> tuple[str, ...]:
+        return "sacct", *self._sacct, f"--delimiter={delimiter}", *options
 
 
 def _in_parts(job_ids: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -164,8 +164,14 @@ class SlurmCommands:
         return answer.output
 
     def lines(self, program: str, *arguments: str) -> Iterator[str]:
-        """Runs a command that must succeed and yields its lines as they come.
+        """Runs a command that must succeed and yields its lines as they come; see `texts`."""
+        for text in self.texts(program, *arguments):
+            yield from text.split("\n")
 
+    def texts(self, program: str, *arguments: str) -> Iterator[str]:
+        """Runs a command that must succeed and yields what it prints as it comes, in whole lines.
+
+        Of each piece the last line end is left out.
         The time limit counts the time spent waiting for the command, not the reader's own.
 
         Raises:
@@ -176,7 +182,7 @@ class SlurmCommands:
         for chunk in self._chunks([program, *arguments], ended):
             complete, newline, chunk_rest = chunk.rpartition(b"\n")
             if newline:
-                yield from _text(rest + complete).split("\n")
+                yield _text(rest + complete)
                 rest = chunk_rest
             else:
                 rest += chunk

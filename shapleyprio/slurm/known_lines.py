@@ -1,7 +1,7 @@
 """Lines of sacct that were printed before, and what they said: they need not be read again.
 
-A line is the same if all its fields are, whatever the delimiter was; it is remembered as long as it
-is printed. Of a job that runs, the seconds that it has run are left out: they change all the time.
+A line is the same if all its fields are, whatever the delimiter was. Of a job that runs, the
+seconds that it has run are left out: they change all the time.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from collections.abc import Iterable, Iterator
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.slurm.text import SEPARATOR
+from shapleyprio.slurm.text import SEPARATOR, plain_lines
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
 
 ELAPSED = FIELDS.index("ElapsedRaw")
 RUNNING = "RUNNING"
+
+FORGOTTEN_FROM = 1.1
+"""Lines that are not printed any more are forgotten when there are so many times those that are."""
 
 
 class KnownRecords:
@@ -28,36 +31,37 @@ class KnownRecords:
         self._weight = weight
         self._known: dict[str, JobRecord] = {}
 
-    def read(self, lines: Iterable[str], delimiter: str) -> Iterator[JobRecord | Malformed]:
+    def read(self, texts: Iterable[str], delimiter: str) -> Iterator[JobRecord | Malformed]:
         """Yields what each line says: the same object as before, if the line is the same.
 
         Args:
-            lines: of ``sacct -npX`` with `FIELDS`; those of other answers are forgotten.
+            texts: of ``sacct -npX`` with `FIELDS`, each some whole lines.
             delimiter: what stands after each field.
         """
-        before, self._known = self._known, {}
-        known = self._known
-        for line in lines:
-            if SEPARATOR in line:  # it would not be known where its fields end
-                yield accounting_line(line, self._weight, delimiter)
+        printed: list[JobRecord] = []
+        for lines, between in plain_lines(texts, delimiter):
+            if between != SEPARATOR:
+                yield accounting_line(lines[0], self._weight, between)
                 continue
-            text = line.replace(delimiter, SEPARATOR)
-            record = before.get(text)
-            if record is None:
-                timeless = _timeless(text)
-                record = before.get(timeless)
-                if record is not None:
-                    text = timeless
-                else:
-                    found = accounting_line(line, self._weight, delimiter)
-                    if isinstance(found, Malformed):
-                        yield found
-                        continue
-                    record = found
-                    if record.state == RUNNING and record.nodes:
-                        text = timeless
-            known[text] = record
-            yield record
+            known = list(map(self._known.get, lines))
+            found = [record or self._read(line) for line, record in zip(lines, known, strict=True)]
+            printed += (record for record in found if isinstance(record, JobRecord))
+            yield from found
+        if len(self._known) > FORGOTTEN_FROM * len(printed):
+            kept = set(map(id, printed))
+            self._known = {text: one for text, one in self._known.items() if id(one) in kept}
+
+    def _read(self, line: str) -> JobRecord | Malformed:
+        """Reads a line that was not printed before, unless only the executed seconds are new."""
+        timeless = _timeless(line)
+        record = self._known.get(timeless)
+        if record is not None:
+            return record
+        found = accounting_line(line, self._weight, SEPARATOR)
+        if not isinstance(found, Malformed):
+            is_running = found.state == RUNNING and found.nodes
+            self._known[timeless if is_running else line] = found
+        return found
 
 
 def _timeless(text: str) -> str:

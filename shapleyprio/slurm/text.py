@@ -7,7 +7,7 @@ the readers of whole lines (`text_accounting`, `text_queue`, `text_config`) turn
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import prod
 from secrets import token_hex
@@ -63,6 +63,33 @@ def fields_of(line: str, delimiter: str, count: int) -> list[str]:
     if rest:
         raise UnreadableError(f"{rest[:80]!r} after the last field")
     return fields
+
+
+def plain_lines(texts: Iterable[str], delimiter: str) -> Iterator[tuple[list[str], str]]:
+    r"""Yields lines, and what stands after each of their fields: `SEPARATOR`, where it can.
+
+    It stays the delimiter where `SEPARATOR` is in a line: it would not be known where fields end.
+
+    Args:
+        texts: each some whole lines.
+        delimiter: what stands after each field there.
+
+    >>> list(plain_lines(["1#a#", "2#b#\n3#c#"], "#")) == [
+    ...     (["1\x1fa\x1f"], SEPARATOR), (["2\x1fb\x1f", "3\x1fc\x1f"], SEPARATOR)
+    ... ]
+    True
+    >>> list(plain_lines(["1#\x1f#"], "#"))
+    [(['1#\x1f#'], '#')]
+    """
+    for text in texts:
+        if SEPARATOR not in text:  # nearly always, and far sooner done for many lines at once
+            yield text.replace(delimiter, SEPARATOR).split("\n"), SEPARATOR
+            continue
+        for line in text.split("\n"):
+            if SEPARATOR in line:
+                yield [line], delimiter
+            else:
+                yield [line.replace(delimiter, SEPARATOR)], SEPARATOR
 
 
 def malformed_line(source: str, line: str, delimiter: str, reason: str) -> Malformed:

@@ -34,6 +34,9 @@ class Factors(NamedTuple):
     association: int
 
 
+_PLAIN_FACTORS = re.compile(r"(?:[1-9][0-9]{0,8} -?[0-9]{1,9} [0-9]{1,9}(?:\n|\Z))*+")
+"""Lines of which every number is within its bounds."""
+
 _LABEL = re.compile(
     r"(?P<base>[0-9]{1,10})(?:_[0-9]{1,7}|_\[(?P<tasks>[0-9,:\-]+)(?:%[0-9]+)?\]|\+[0-9]{1,5})?"
 )
@@ -52,14 +55,46 @@ def factors_line(line: str) -> tuple[int, Factors] | Malformed:
         return Malformed("sprio", line, str(error))
 
 
-@lru_cache(maxsize=4096)
+def factors_in(texts: Iterable[str]) -> tuple[dict[int, Factors], list[Malformed]]:
+    r"""Reads what ``sprio -h`` prints with `FACTORS_FORMAT`: job id -> factors, and other lines.
+
+    Args:
+        texts: each some whole lines.
+
+    >>> factors_in(["33 -5 0\n34 7 0", "35 x 0"])[0]
+    {33: Factors(site_factor=-5, association=0), 34: Factors(site_factor=7, association=0)}
+    """
+    found: dict[int, Factors] = {}
+    malformed: list[Malformed] = []
+    for text in texts:
+        if _PLAIN_FACTORS.fullmatch(text):  # many lines at once are read far sooner
+            numbers = text.split()
+            factors = map(_factors, numbers[1::3], numbers[2::3])
+            found.update(zip(map(int, numbers[::3]), factors, strict=True))
+            continue
+        for line in text.split("\n"):
+            if not line or line.startswith(NOBODY_WAITS):
+                continue
+            read = factors_line(line)
+            if isinstance(read, Malformed):
+                malformed.append(read)
+            else:
+                found[read[0]] = read[1]
+    return found, malformed
+
+
 def _factors_of(text: str) -> Factors:
     fields = text.split()
     if len(fields) != 2:
         raise UnreadableError(f"{len(fields) + 1} fields instead of 3")
+    return _factors(*fields)
+
+
+@lru_cache(maxsize=4096)
+def _factors(site_factor: str, association: str) -> Factors:
     return Factors(
-        site_factor=whole("site factor", fields[0], -LARGEST_FACTOR, LARGEST_FACTOR),
-        association=whole("association", fields[1], 0),
+        site_factor=whole("site factor", site_factor, -LARGEST_FACTOR, LARGEST_FACTOR),
+        association=whole("association", association, 0),
     )
 
 
@@ -88,6 +123,8 @@ def target_of(label: str) -> str:
     Raises:
         UnreadableError: this is no job's name, or its tasks were cut short.
     """
+    if len(label) < 10 and label.isascii() and label.isdigit():
+        return label
     match = _LABEL.fullmatch(label)
     if match is None:
         raise UnreadableError(f"job name: {label[:80]!r} names no job or array")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from sys import intern
 from types import MappingProxyType
 
 from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
@@ -23,6 +24,7 @@ from shapleyprio.slurm.text import (
     duration,
     known_moment,
     malformed_line,
+    plain_lines,
     whole,
 )
 from shapleyprio.slurm.text_queue import (
@@ -45,6 +47,9 @@ BEFORE_RELEASE = frozenset(
 )
 """Reasons of jobs that are not eligible, beside those of held jobs, whose priority is 0."""
 
+NOT_SHOWN = (None, None)
+"""Factors of a job of which sprio shows none."""
+
 NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET"})
 
 MOST_ASIDE = 1000
@@ -66,7 +71,7 @@ class WaitingRecords:
     A record that is listed twice, or in two ways, is not believed: its lines are malformed.
 
     Args:
-        lines: of ``squeue -h --array`` in the format of `TASK_FIELDS`, without their line ends.
+        texts: of ``squeue -h --array`` in the format of `TASK_FIELDS`, each some whole lines.
         delimiter: what stands after each field.
         before: what was `known` of an earlier answer, so that it need not be read again.
 
@@ -77,7 +82,7 @@ class WaitingRecords:
 
     def __init__(
         self,
-        lines: Iterable[str],
+        texts: Iterable[str],
         delimiter: str,
         before: Mapping[str, KnownRecord] = MappingProxyType({}),
     ) -> None:
@@ -85,52 +90,53 @@ class WaitingRecords:
         self._records: dict[str, _Record | KnownRecord] = {}
         self._torn: list[Malformed] = []
         self._more_torn = 0
-        for line in lines:
-            is_plain = SEPARATOR not in line  # else it would not be known where its fields end
-            text = line.replace(delimiter, SEPARATOR) if is_plain else line
-            same_as = before.get(text) if is_plain else None
-            if same_as is not None and same_as.number not in self._records:
-                self._records[same_as.number] = same_as
-                continue
-            # what a text with a line end in it has torn must not spoil a record that it names
-            if line.count(delimiter) != len(TASK_FIELDS) or not line.endswith(delimiter):
-                if len(self._torn) < MOST_ASIDE:
-                    self._torn.append(_torn(line, delimiter, TASK_FIELDS))
+        records = self._records
+        for lines, between in plain_lines(texts, delimiter):
+            known = before if between == SEPARATOR else {}
+            for line, same_as in zip(lines, map(known.get, lines), strict=True):
+                if same_as is not None and same_as.number not in records:
+                    records[same_as.number] = same_as
                 else:
-                    self._more_torn += 1
-                continue
-            between = SEPARATOR if is_plain else delimiter
-            number, label, same = text.split(between, 2)
-            known = self._records.get(number)
-            if known is None:
-                self._records[number] = _Record(number, label, same, between)
-                continue
-            if isinstance(known, KnownRecord):
-                known = self._records[number] = known.unread()
-            known.add(label, same)
+                    self._read(line, between)
+
+    def _read(self, line: str, between: str) -> None:
+        # what a text with a line end in it has torn must not spoil a record that it names
+        if line.count(between) != len(TASK_FIELDS) or not line.endswith(between):
+            if len(self._torn) < MOST_ASIDE:
+                self._torn.append(_torn(line, between, TASK_FIELDS))
+            else:
+                self._more_torn += 1
+            return
+        number, label, same = line.split(between, 2)
+        known = self._records.get(number)
+        if known is None:
+            self._records[number] = _Record(number, label, same, between)
+            return
+        if isinstance(known, KnownRecord):
+            known = self._records[number] = known.unread()
+        known.add(label, same)
 
     def may_lack_tasks(self) -> bool:
         """Returns whether there are records whose last task squeue may have forgotten."""
-        return any(record.next_task() is not None for record in self._records.values())
+        return any(record.next_task() is not None for record in self._of_several_lines())
 
-    def complete(self, lines: Iterable[str], delimiter: str) -> None:
+    def complete(self, texts: Iterable[str], delimiter: str) -> None:
         """Adds the tasks that were forgotten.
 
         Args:
-            lines: of ``squeue -h`` in the format of `ARRAY_FIELDS`.
+            texts: of ``squeue -h`` in the format of `ARRAY_FIELDS`, each some whole lines.
             delimiter: what stands after each field there.
         """
-        listed = {record.base: set[int]() for record in self._records.values()}
+        listed = {record.base: set[int]() for record in self._of_several_lines()}
         for record in self._records.values():
-            listed[record.base].update(record.tasks)
+            if (known := listed.get(record.base)) is not None:
+                known.update(record.tasks)
         missing: dict[str, list[_Record]] = {}
-        for record in self._records.values():
-            if isinstance(record, KnownRecord):
-                continue
+        for record in self._of_several_lines():
             task = record.next_task()
             if task is not None and task not in listed[record.base]:
                 missing.setdefault(record.base, []).append(record)
-        for line in lines:
+        for line in (line for text in texts for line in text.split("\n")):
             if line.count(delimiter) != len(ARRAY_FIELDS) or not line.endswith(delimiter):
                 continue  # quarantined already, from the other listing
             base, label, _ = line.split(delimiter)
@@ -151,12 +157,17 @@ class WaitingRecords:
         malformed: list[Malformed] = []
         for record in self._records.values():
             if isinstance(record, KnownRecord):
-                record.job = _with_factors(record.job, factors)
+                job = record.job
+                shown = factors.get(job.job_id, NOT_SHOWN)
+                if (job.site_factor, job.association) != shown:
+                    site_factor, association = shown
+                    job = replace(job, site_factor=site_factor, association=association)
+                    record.job = job
                 self.known[record.text] = record
-                jobs.append(record.job)
+                jobs.append(job)
                 continue
             try:
-                job = _with_factors(record.job(), factors)
+                job = record.job(factors)
             except UnreadableError as error:
                 malformed += [
                     malformed_line("squeue", line, record.between, str(error))
@@ -170,13 +181,9 @@ class WaitingRecords:
         kept = malformed[:MOST_ASIDE]
         return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)
 
-
-def _with_factors(job: PendingJob, factors: Mapping[int, Factors]) -> PendingJob:
-    """Returns the job with the factors that Slurm shows now, None where it shows none."""
-    site_factor, association = factors.get(job.job_id, (None, None))
-    if job.site_factor == site_factor and job.association == association:
-        return job
-    return replace(job, site_factor=site_factor, association=association)
+    def _of_several_lines(self) -> Iterator[_Record]:
+        """Yields the records of more than one line, and those that were not read before."""
+        return (one for one in self._records.values() if isinstance(one, _Record))
 
 
 class KnownRecord:
@@ -201,10 +208,7 @@ class KnownRecord:
     @property
     def tasks(self) -> list[int]:
         """The task of the array; empty if it is none."""
-        return self.unread().tasks
-
-    def next_task(self) -> None:
-        """Returns None: one task is no distance apart from others."""
+        return self.unread().tasks if "_" in self.job.label else []
 
     def unread(self) -> _Record:
         """Returns the record as if it were read for the first time."""
@@ -225,7 +229,8 @@ class _Record:
     __slots__ = ("_label", "_same", "_strange", "base", "between", "number", "tasks")
 
     def __init__(self, number: str, label: str, same: str, between: str) -> None:
-        self.number, self._label, self._same, self.between = number, label, same, between
+        self.number = label if label == number else number  # kept once
+        self._label, self._same, self.between = label, same, between
         self.base, _, task = label.partition("_")
         self.tasks = [int(task)] if is_task(task) else []
         self._strange: list[tuple[str, str]] = []
@@ -251,8 +256,11 @@ class _Record:
             return None
         return tasks[-1] + step
 
-    def job(self) -> PendingJob:
+    def job(self, factors: Mapping[int, Factors]) -> PendingJob:
         """Returns the waiting job.
+
+        Args:
+            factors: job id -> what sprio shows of the job.
 
         Raises:
             UnreadableError: its lines contradict each other, or a field cannot be read.
@@ -271,24 +279,25 @@ class _Record:
         can_start = points > 0 and reason not in BEFORE_RELEASE
         job_id = whole("job id", self.number, 1, LARGEST_ID)
         target = target_of(label)  # from here on the label is known to be one
+        site_factor, association = factors.get(job_id, NOT_SHOWN)
         return PendingJob(
             job_id=job_id,
             array_job_id=int(self.base) if self.base.isdigit() else job_id,
             target=target,
             label=label,
-            account=account,
-            user=user,
-            partition=partition,
-            qos=qos,
-            reason=reason,
+            account=intern(account),
+            user=intern(user),
+            partition=intern(partition),
+            qos=intern(qos),
+            reason=intern(reason),
             submit=submitted,
             release=submitted if can_start else None,
             limit=None if limit in NO_LIMIT else duration("time limit", limit),
             tasks=max(len(self.tasks), 1),
             priority=points,
             nice=whole("nice", nice, -LARGEST_FACTOR, LARGEST_FACTOR),
-            site_factor=None,
-            association=None,
+            site_factor=site_factor,
+            association=association,
             processors=amount("CPUs", cpus),
         )
 

@@ -136,11 +136,20 @@ class RunsView(Scope):
 class Runs(RunsView):
     """Writes runs and allocations."""
 
-    def put_runs(self, runs: Iterable[AllocatedRun]) -> None:
-        """Stores runs; one with a known key is replaced, with its allocations as a whole."""
+    def put_runs(
+        self, runs: Iterable[AllocatedRun], stored: Collection[RunKey] | None = None
+    ) -> None:
+        """Stores runs; one with a known key is replaced, with its allocations as a whole.
+
+        Args:
+            runs: to store.
+            stored: keys among which are those of these runs that are known; None if the store is
+                to look for them.
+        """
         for batch in batches(runs, ROWS_AT_ONCE):
             placed = {item[0].key: item for item in batch}
-            self._delete(run, [_key_values(key) for key in self._stored(placed)])
+            known = self._stored(placed) if stored is None else placed.keys() & set(stored)
+            self._delete(run, [_key_values(key) for key in known])
             self._insert(run, [_run_values(item) for item, _ in placed.values()])
             self._insert(
                 allocation,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shapleyprio.fairness.tenure import Tenure
+from shapleyprio.service.accounted import AccountedRecords
 from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.service.lease import Lease
-from shapleyprio.service.remembered import AccountedRecords, KnownRuns, KnownValues
+from shapleyprio.service.remembered import KnownRuns, KnownValues
 from shapleyprio.store import CorrectionRow, Store
 from tests.fairness.examples import job_record
 from tests.store.examples import new_push, placed_run
@@ -103,8 +104,9 @@ def test_an_unfinished_run_counts_once_for_its_organization(rows: ClusterStore) 
         transaction.put_runs(first)
         runs = KnownRuns()
         assert runs.running(transaction) == {"physics": 2}
-        runs.put(transaction, [placed_run(4, organization="chemistry")])
-        runs.put(transaction, [placed_run(2, end=placed_run(2)[0].begin + 1)])
+        runs.put(transaction, [placed_run(4, organization="chemistry")], [])
+        ended = placed_run(2, end=placed_run(2)[0].begin + 1)
+        runs.put(transaction, [ended], [ended[0].key])
         assert runs.running(transaction) == {"physics": 1, "chemistry": 1}
         runs.remove(transaction, [first[0][0].key])
         assert runs.running(transaction) == {"chemistry": 1}
@@ -145,12 +147,11 @@ def test_a_record_of_a_waiting_job_is_known_while_answers_bring_it() -> None:
     same = replace(waiting)
     for _ in range(3):
         records.begin()
-        assert records.knows(waiting)
-        assert records.not_waiting([waiting, same]) == [same]
-        assert not records.knows(same)
+        assert list(records.new_among([waiting, same])) == [same]
+        assert list(records.find([waiting, same])) == [(waiting, waiting), (same, None)]
     records.begin()
     records.begin()
-    assert records.not_waiting([waiting]) == [waiting]
+    assert list(records.find([waiting])) == [(waiting, None)]
 
 
 def test_records_are_forgotten_when_they_would_be_accounted_otherwise() -> None:
@@ -159,4 +160,4 @@ def test_records_are_forgotten_when_they_would_be_accounted_otherwise() -> None:
         records.hold_for({}, 9)
         records.add_waiting(waiting)
         records.hold_for(sizes, at)
-        assert not records.knows(waiting)
+        assert list(records.new_among([waiting])) == [waiting]

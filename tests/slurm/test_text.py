@@ -747,7 +747,8 @@ def broken(draw: st.DrawFn, lines: list[str]) -> str:
             case "swap":
                 pieces[i], pieces[j] = pieces[j], pieces[i]
             case "noise":
-                pieces[i] = draw(st.binary(max_size=12)).decode(errors="replace")
+                noise = draw(st.binary(max_size=12)).decode(errors="replace")
+                pieces[i] = noise.replace("\n", "")  # it is one line
             case _:
                 pieces[i] = draw(
                     st.from_regex(r"-?[0-9]{1,22}|[a-z]\[[0-9,:%-]+\]", fullmatch=True)
