@@ -66,13 +66,17 @@ class LiveEstimates:
         self._failure: EstimateAnswer | None = None
 
     def contributions(
-        self, config: Config, waiting: Sequence[WaitingJob], t: int, since: int = 0
+        self,
+        config: Config,
+        waiting: Callable[[], Sequence[WaitingJob]],
+        t: int,
+        since: int = 0,
     ) -> Contributions | None:
         """Returns the newest contributions that can be relied on; None if there are none.
 
         Args:
             config: whose organizations, and how to estimate.
-            waiting: the jobs that wait.
+            waiting: returns the jobs that wait; called only when it may be time for an estimate.
             t: second at which the store's ledger stands.
             since: first second that counts; an estimate whose coalitions were simulated from an
                 earlier one on is not relied on.
@@ -86,8 +90,8 @@ class LiveEstimates:
         self._take()
         if self._rows and self._rows[0].begin < since:
             self._rows, self._asked = (), None
-        if self._running is None and self._is_due(config, waiting, t):
-            self._ask(config, waiting, t)
+        if self._running is None and self._may_be_due(config, t):
+            self._ask_if_due(config, waiting(), t)
         if self._running is not None:
             wait([self._running], self._patience)
             self._take()
@@ -99,16 +103,21 @@ class LiveEstimates:
         self._thread.shutdown(wait=True)
         self._worker.close()
 
-    def _is_due(self, config: Config, waiting: Sequence[WaitingJob], t: int) -> bool:
-        """Returns whether to ask: often while several organizations wait, else to stay young."""
-        if self._asked is None or self._asked[1] != _names(config):
-            return True
-        settings = config.estimation
+    def _may_be_due(self, config: Config, t: int) -> bool:
+        """Returns whether to ask, if several organizations wait."""
+        return not self._has_asked(config, t, within=config.estimation.recompute)
+
+    def _ask_if_due(self, config: Config, waiting: Sequence[WaitingJob], t: int) -> None:
+        """Asks; while fewer than two organizations wait, only for the estimate to stay young."""
         several = len({job.organization for job in waiting}) > 1
-        rest = settings.recompute
-        if not several:
-            rest = max(rest, settings.longest_age // 3)
-        return t - self._asked[0] >= rest or t < self._asked[0]
+        if several or not self._has_asked(config, t, within=config.estimation.longest_age // 3):
+            self._ask(config, waiting, t)
+
+    def _has_asked(self, config: Config, t: int, *, within: int) -> bool:
+        """Returns whether an estimate for these organizations was asked for so shortly ago."""
+        if self._asked is None or self._asked[1] != _names(config):
+            return False
+        return 0 <= t - self._asked[0] < within
 
     def _ask(self, config: Config, waiting: Sequence[WaitingJob], t: int) -> None:
         if self._seed is None:

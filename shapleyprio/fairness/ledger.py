@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from shapleyprio.fairness.tenure import NOBODY, Allocation
-from shapleyprio.fairness.trajectory import NOTHING, Trajectory
+from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.fairness.utility import Moments
 
 
@@ -147,15 +147,18 @@ class Ledger:
         see `pairs` for what t may be.
         """
         names = list(organizations)
-        contribution, utility = (dict.fromkeys(names, NOTHING) for _ in range(2))
-        for organization, owner, *path in self.pairs(t):
+        contribution, utility = ({name: [0, 0, 0] for name in names} for _ in range(2))
+        for organization, owner, worth, parts, growth in self.pairs(t):
             if organization == NOBODY:
                 continue
-            if owner in contribution:
-                contribution[owner] += Trajectory(*path)
-            if organization in utility:
-                utility[organization] += Trajectory(*path)
-        return {name: (contribution[name], utility[name]) for name in names}
+            for total in (contribution.get(owner), utility.get(organization)):
+                if total is not None:
+                    total[0] += worth
+                    total[1] += parts
+                    total[2] += growth
+        return {
+            name: (Trajectory(*contribution[name]), Trajectory(*utility[name])) for name in names
+        }
 
     def standings(self, t: int, organizations: Iterable[str]) -> dict[str, Standing]:
         """Returns the standing at t of the named organizations; see `pairs` for what t may be."""

@@ -325,7 +325,7 @@ class Cycle:
             return None
         return self._estimates.contributions(
             self._config,
-            observation.startable_jobs(),
+            observation.startable_jobs,
             observation.t,
             since=0 if stay is None else stay.since,
         )

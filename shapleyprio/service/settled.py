@@ -81,6 +81,7 @@ class SettledJobs:
             planned: those that had to be planned.
             open_keys: job ids at which something is to be written.
         """
+        self._settled = {}  # the old ones are gone before as many are there anew
         self._settled = dict(zip(map(id, pending), pending, strict=True))
         for job in planned:
             if job.array_job_id != job.job_id or str(job.job_id) in open_keys:

@@ -53,11 +53,14 @@ def most_urgent(
         pending: the jobs that wait, with the priorities they have now.
         limits: how many.
     """
+    if not pushes:
+        return []
     rises = {id(push): _rise(push) for push in pushes}
     changes: Counter[str] = Counter()
     for push in pushes:
         changes[push.key] += rises[id(push)]
-    jobs = {key: job for job in pending if (key := str(job.job_id)) in changes}
+    numbers = {int(key) for key in changes if key.isdecimal()}
+    jobs = {str(job.job_id): job for job in pending if job.job_id in numbers}
     queues = _Queues(pending, jobs, changes)
 
     def urgency(push: NewPush) -> tuple[int, int, bool, int, int]:

@@ -82,7 +82,7 @@ class CommandLineSlurm:
         self._values = CommandLineValues(self._commands)
         self._details = CommandLineDetails(self._commands, self._weight)
         self._known_records = KnownRecords(self._weight)
-        self._known_waiting: Mapping[str, KnownRecord] = {}
+        self._known_waiting: dict[str, KnownRecord] = {}
 
     def adapter(self) -> AdapterInUse:
         """Names the command line."""

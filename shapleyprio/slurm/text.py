@@ -131,6 +131,7 @@ def duration(field: str, text: str) -> int:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
+@lru_cache(maxsize=4096)
 def amount(field: str, text: str, *, mebibytes: bool = False) -> int:
     """Reads an amount such as ``4``, ``4.5`` or ``16G``, rounded down.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from sys import intern
 
 from shapleyprio.fairness.runs import JobRecord, RunKey
@@ -95,10 +96,7 @@ def _record(fields: list[str], weight: str) -> JobRecord:
     eligible, limit = fields[14:]
     if not label:
         raise UnreadableError("JobID: empty")
-    match = _STATE.fullmatch(state_text)
-    if match is None:
-        raise UnreadableError(f"State: {state_text[:80]!r} is not a state")
-    state = intern(match.group(1))
+    state = _state(state_text)
     start, end = moment("Start", start_text), moment("End", end_text)
     if state == "PENDING":
         start = end = None
@@ -117,14 +115,15 @@ def _record(fields: list[str], weight: str) -> JobRecord:
             nodes = hosts("NodeList", node_list)
         elif elapsed and total:
             raise UnreadableError("NodeList: empty, though the job ran")
+    submitted = known_moment("Submit", submit)
     return JobRecord(
         job_id=whole("JobIDRaw", job_id, 1, LARGEST_ID),
         label=label,
         account=_name("Account", account),
         user=_name("User", user),
         partition=_name("Partition", partition),
-        submit=known_moment("Submit", submit),
-        eligible=moment("Eligible", eligible),
+        submit=submitted,
+        eligible=submitted if eligible == submit else moment("Eligible", eligible),
         start=start,
         end=end,
         limit=_limit(limit),
@@ -136,12 +135,21 @@ def _record(fields: list[str], weight: str) -> JobRecord:
     )
 
 
+@lru_cache(maxsize=4096)
+def _state(text: str) -> str:
+    match = _STATE.fullmatch(text)
+    if match is None:
+        raise UnreadableError(f"State: {text[:80]!r} is not a state")
+    return intern(match.group(1))
+
+
 def _name(field: str, text: str) -> str:
     if len(text) > LONGEST_NAME:
         raise UnreadableError(f"{field}: longer than {LONGEST_NAME} characters")
     return intern(text)
 
 
+@lru_cache(maxsize=4096)
 def _limit(text: str) -> int | None:
     """Reads a time limit in minutes; a job without one of its own has its partition's."""
     return None if text in NO_LIMIT else MINUTE * whole("TimelimitRaw", text, 0, LONGEST)

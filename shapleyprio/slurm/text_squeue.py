@@ -52,6 +52,9 @@ NOT_SHOWN = (None, None)
 
 NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET"})
 
+FORGOTTEN_FROM = 1.1
+"""Lines that are not printed any more are forgotten when there are so many times those that are."""
+
 MOST_ASIDE = 1000
 """Lines that cannot be read and are quarantined; more are counted. An account that any user may
 choose can have hundreds of line ends."""
@@ -73,7 +76,8 @@ class WaitingRecords:
     Args:
         texts: of ``squeue -h --array`` in the format of `TASK_FIELDS`, each some whole lines.
         delimiter: what stands after each field.
-        before: what was `known` of an earlier answer, so that it need not be read again.
+        before: what was `known` of an earlier answer, so that it need not be read again; it is
+            added to.
 
     Attributes:
         known: line, with `SEPARATOR` for the delimiter -> what it says, for the records of one
@@ -84,15 +88,15 @@ class WaitingRecords:
         self,
         texts: Iterable[str],
         delimiter: str,
-        before: Mapping[str, KnownRecord] = MappingProxyType({}),
+        before: dict[str, KnownRecord] | None = None,
     ) -> None:
-        self.known: dict[str, KnownRecord] = {}
+        self.known = {} if before is None else before
         self._records: dict[str, _Record | KnownRecord] = {}
         self._torn: list[Malformed] = []
         self._more_torn = 0
         records = self._records
         for lines, between in plain_lines(texts, delimiter):
-            known = before if between == SEPARATOR else {}
+            known = self.known if between == SEPARATOR else {}
             for line, same_as in zip(lines, map(known.get, lines), strict=True):
                 if same_as is not None and same_as.number not in records:
                     records[same_as.number] = same_as
@@ -163,7 +167,6 @@ class WaitingRecords:
                     site_factor, association = shown
                     job = replace(job, site_factor=site_factor, association=association)
                     record.job = job
-                self.known[record.text] = record
                 jobs.append(job)
                 continue
             try:
@@ -177,6 +180,9 @@ class WaitingRecords:
             jobs.append(job)
             if (text := record.only_line()) is not None:
                 self.known[text] = KnownRecord(text, record.number, job)
+        if len(self.known) > FORGOTTEN_FROM * len(jobs):
+            printed = set(map(id, jobs))
+            self.known = {text: one for text, one in self.known.items() if id(one.job) in printed}
         malformed += self._torn
         kept = malformed[:MOST_ASIDE]
         return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)

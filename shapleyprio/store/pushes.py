@@ -42,8 +42,9 @@ class PushesView(Scope):
                 query.where(managed_value.c.key.in_(some)) for some in batches(keys, KEYS_AT_ONCE)
             ]
         )
+        alike: dict[tuple[int, tuple[int, ...]], ManagedValue] = {}  # many jobs have the same
         return {
-            key: ManagedValue(original, written)
+            key: alike.setdefault((original, written), ManagedValue(original, written))
             for each in queries
             for key, original, written in self._connection.execute(each)
         }

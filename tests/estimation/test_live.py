@@ -292,7 +292,7 @@ def estimate_of_many(url: str, drawn: int) -> list[EstimateRow]:
             draw_seed=lambda: drawn,
         )
         try:
-            assert estimates.contributions(chosen, [WAITING], BEGIN + 300) is not None
+            assert estimates.contributions(chosen, lambda: [WAITING], BEGIN + 300) is not None
         finally:
             estimates.stop()
         with store.cluster(NAME).reading() as view:
