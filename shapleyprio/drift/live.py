@@ -71,8 +71,7 @@ class LiveDrift:
         try:
             answer = self._ask(config, store.cluster)
             if answer.rows:
-                with store.transaction() as transaction:
-                    transaction.save_drifts(answer.rows)
+                store.transact(lambda transaction: transaction.save_drifts(answer.rows))
         except (OSError, StoreError) as error:
             answer = DriftAnswer(result=DriftResult.FAILED, why=str(error))
         except Exception as defect:

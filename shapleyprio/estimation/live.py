@@ -121,8 +121,10 @@ class LiveEstimates:
 
     def _ask(self, config: Config, waiting: Sequence[WaitingJob], t: int) -> None:
         if self._seed is None:
-            with self._store.transaction() as transaction:
-                self._seed = transaction.keep_sampling_seed(self._draw_seed())
+            seed = self._draw_seed()
+            self._seed = self._store.transact(
+                lambda transaction: transaction.keep_sampling_seed(seed)
+            )
         self._asked = (t, _names(config))
         request = EstimateRequest(
             organizations=_names(config),
@@ -150,8 +152,7 @@ class LiveEstimates:
         answer, seconds = self._running.result()
         self._running = None
         if answer.result is EstimateResult.OK:
-            with self._store.transaction() as transaction:
-                transaction.save_estimate(answer.rows)
+            self._store.transact(lambda transaction: transaction.save_estimate(answer.rows))
             self._rows, self._failure = answer.rows, None
             self._publisher.publish_estimate(answer.rows, seconds)
             log.debug("contributions estimated", t=answer.rows[0].t, seconds=round(seconds, 3))

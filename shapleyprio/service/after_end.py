@@ -68,8 +68,9 @@ def count_work_after_end(
         for run in runs
         if run.key in ends and (row := _after_end(run, ends[run.key], tenures)) is not None
     ]
-    with store.transaction() as transaction:
-        transaction.save_work_after_end(rows, asked_until=asked_until)
+    store.transact(
+        lambda transaction: transaction.save_work_after_end(rows, asked_until=asked_until)
+    )
     found: Counter[str] = Counter()
     for row in rows:
         found[row.organization] += row.processor_seconds

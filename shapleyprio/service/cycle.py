@@ -50,7 +50,7 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
 )
 from shapleyprio.slurm.priority import others_can_add
-from shapleyprio.store import ClusterStore, CycleRow, StoreError
+from shapleyprio.store import ClusterStore, CycleRow, StoreError, Transaction
 from shapleyprio.wording import listed, names_shown
 
 
@@ -139,6 +139,7 @@ class Cycle:
             LeaseHeldError: another process steers the cluster; it goes on.
         """
         started = int(self._clock())
+        conflicts = self._store.conflicts
         with self._store.reading() as view:
             report = CycleReport(number=view.next_cycle())
         if report.number != self._next:  # what another cycle did is not what we remember
@@ -156,6 +157,7 @@ class Cycle:
             self._record(report, started, outcome_of(failure), str(failure) or repr(failure))
             raise
         self._record(report, started, "dry_run" if dry_run else "ok")
+        report.conflicts = self._store.conflicts - conflicts
         return report
 
     def _steer(self, report: CycleReport, *, dry_run: bool) -> None:
@@ -229,20 +231,22 @@ class Cycle:
         queue = self._slurm.pending()
         known = controller.accounting_backlog == 0 and not queue.malformed
         live = self._live_keys(push.live_keys(queue.jobs)) if known else None
-        with self._store.transaction() as transaction:
+        service = self._config.service
+
+        def prune(transaction: Transaction) -> int:
             for channel in CHANNELS.values():
                 if live is not None and channel.per_job:
                     transaction.prune_managed_values(channel.name, live)
             if known:
                 submission.forget(transaction, queue.jobs)
             transaction.prune_history(
-                now - self._config.service.keep_history,
-                pushes_before=now - self._config.service.keep_pushes,
+                now - service.keep_history, pushes_before=now - service.keep_pushes
             )
-            service = self._config.service
             return self._intake.open(transaction, now).prune(
                 overlap=max(service.overlap, service.keep_runs)
             )
+
+        return self._store.transact(prune)
 
     def _live_keys(self, waiting: set[str]) -> set[str] | None:
         """Returns the keys of jobs that have not ended, None if a line of them cannot be read.
@@ -288,7 +292,9 @@ class Cycle:
         nodes = self._segment.nodes(in_cluster, self._intake.layout)
         self._count_unknown_accounts(report, queue.jobs)
         report.tally.quarantined += len(queue.malformed) + queue.more_malformed
-        with self._store.transaction() as transaction:
+        names = [item.name for item in self._config.organizations]
+
+        def note(transaction: Transaction) -> Observation:
             transaction.quarantine(queue.malformed, report.t, more=queue.more_malformed)
             observation = Observation(
                 pending=queue.jobs,
@@ -299,9 +305,10 @@ class Cycle:
                 t=report.t,
                 stranded=self._segment.stranded(in_slurm),
             )
-            names = [item.name for item in self._config.organizations]
             note_capacities(transaction, observation, names, opened.watermark.opened)
-        return observation
+            return observation
+
+        return self._store.transact(note)
 
     def _count_unknown_accounts(self, report: CycleReport, pending: Sequence[PendingJob]) -> None:
         """Counts jobs of accounts that are nobody's, for accounting does not know them.
@@ -432,11 +439,14 @@ class Cycle:
             postponed=report.postponed,
             of_unknown_accounts=report.of_unknown_accounts,
         )
+
+        def save(transaction: Transaction) -> None:
+            transaction.save_cycle(row)
+            if not message:
+                transaction.save_standings(report.standings)
+
         try:
-            with self._store.transaction() as transaction:
-                transaction.save_cycle(row)
-                if not message:
-                    transaction.save_standings(report.standings)
+            self._store.transact(save)
         except StoreError:
             if not message:
                 raise

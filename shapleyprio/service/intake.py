@@ -204,8 +204,7 @@ class Intake:
             return None
         looked = after_look(watermark, controller, self._overlap)
         if looked.observed_until < watermark.observed_until:
-            with self._store.transaction() as transaction:
-                transaction.save_watermark(looked)
+            self._store.transact(lambda transaction: transaction.save_watermark(looked))
         check_clock(looked, controller.time)
         return looked
 
@@ -328,8 +327,8 @@ class Intake:
         now: int | None,
         reached: Callable[[], int | None],
     ) -> OpenLedger:
-        remembered, self._remembered = self._remembered, None  # unless this is committed
-        with self._store.transaction() as transaction:
+        def account(transaction: Transaction) -> OpenLedger:
+            remembered, self._remembered = self._remembered, None  # unless this is committed
             opened = self.open(transaction, this.asked_at, this.mentioned, remembered)
             opened.look(this.controller, overlap=self._overlap)
             if not this.is_begun:
@@ -339,6 +338,9 @@ class Intake:
                     opened.observe_holders(kind, names, this.asked_at)
             work(opened)
             opened.close(now or this.asked_at, observed_until=reached() or 0)
+            return opened
+
+        opened = self._store.transact(account)
         self._remembered = opened.remember()
         return opened
 

@@ -163,6 +163,12 @@ class _Counters:
             ["cluster", "organization"],
             registry=registry,
         )
+        self.conflicts = Counter(
+            "shapleyprio_store_conflicts",
+            "Transactions of cycles that the database undid for the sake of others, done anew.",
+            ["cluster"],
+            registry=registry,
+        )
         self.drift_runs = Counter(
             "shapleyprio_drift_runs",
             "Replays of the last window by result.",
@@ -189,6 +195,7 @@ class _Counters:
         ):
             for value in values:
                 counter.labels(ledger, value)
+        self.conflicts.labels(ledger)
 
 
 class Metrics(Collector):
@@ -251,6 +258,7 @@ class Metrics(Collector):
         for phase, seconds in report.seconds.items():
             self.counters.seconds.labels(self._cluster, phase).observe(seconds)
         self.counters.success.labels(self._cluster).set(report.t)
+        self.counters.conflicts.labels(self._cluster).inc(report.conflicts)
         if report.table_written is not None:
             self.counters.table.labels(self._cluster).set(report.table_written)
 

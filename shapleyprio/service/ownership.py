@@ -125,7 +125,8 @@ def correct(store: ClusterStore, correction: Correction) -> CorrectedOwnership:
             f"--since {clock_time(since)} lies in the future; what the configuration says counts "
             "from the daemon's next cycle on"
         )
-    with store.transaction() as transaction:
+
+    def correct_in(transaction: Transaction) -> CorrectedOwnership:
         watermark = transaction.watermark()
         if watermark is None:
             raise CorrectionError(_nothing_yet(store.cluster))
@@ -158,6 +159,8 @@ def correct(store: ClusterStore, correction: Correction) -> CorrectedOwnership:
             after=opened.ledger.standings(t, names),
             all_parts=opened.ledger.completed(t),
         )
+
+    return store.transact(correct_in)
 
 
 def holders_in(members: Membership) -> Holders:

@@ -53,8 +53,8 @@ class Pooling:
         )
         with self._store.reading() as view:
             found = view.pool_balances(opened.stay.pool)
-        with self._store.transaction() as transaction:
-            transaction.save_balances(opened.stay.pool, ours)
+        pool = opened.stay.pool
+        self._store.transact(lambda transaction: transaction.save_balances(pool, ours))
         parts = parts_of(
             found, opened.stay, cluster=ours.cluster, t=t, weight=opened.watermark.weight
         )

@@ -193,8 +193,7 @@ def carry_out(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> P
     """
     if not pushes:
         return PushCounts()
-    with store.transaction() as transaction:
-        numbers = transaction.plan_pushes(pushes)
+    numbers = store.transact(lambda transaction: transaction.plan_pushes(pushes))
     numbered = dict(zip(numbers, pushes, strict=True))
     states: dict[int, tuple[PushState, str]] = {}
     for name, channel in CHANNELS.items():
@@ -206,8 +205,7 @@ def carry_out(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> P
         found = channel.values(slurm, {push.key for push in ours.values()})
         for number, push in ours.items():
             states[number] = _state(push, found, refusals.get(push.target))
-    with store.transaction() as transaction:
-        transaction.settle_pushes(states)
+    store.transact(lambda transaction: transaction.settle_pushes(states))
     return _counts(states.values())
 
 
@@ -222,8 +220,7 @@ def settle_open(store: ClusterStore, slurm: Slurm) -> PushCounts:
         for name in {push.channel for push in left}
     }
     states = {push.number: _state(push, values[push.channel], None) for push in left}
-    with store.transaction() as transaction:
-        transaction.settle_pushes(states)
+    store.transact(lambda transaction: transaction.settle_pushes(states))
     return _counts(states.values())
 
 

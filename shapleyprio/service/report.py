@@ -80,6 +80,7 @@ class CycleReport:
         estimated_at: second for which the contributions that it ranked by were estimated; None
             if they are the ledger's.
         pool: what the other clusters of the pool add to the scores.
+        conflicts: how often a transaction was done anew, for the database had undone it.
     """
 
     number: int
@@ -105,6 +106,7 @@ class CycleReport:
     rule: str = ""
     estimated_at: int | None = None
     pool: Sequence[PoolPart] = ()
+    conflicts: int = 0
 
 
 class StopWatch:

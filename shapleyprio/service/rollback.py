@@ -95,8 +95,8 @@ def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
     stamp = Stamp(cycle=0, at=slurm.controller().time)
     plan = plan_rollback(store, slurm, CHANNELS.values(), stamp)
     counts = push.carry_out(store, slurm, plan)
-    with store.transaction() as transaction:
-        transaction.is_withdrawn(slurm.controller().time)
+    until = slurm.controller().time
+    store.transact(lambda transaction: transaction.is_withdrawn(until))
     return counts
 
 

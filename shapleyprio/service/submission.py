@@ -76,16 +76,16 @@ class TableKeeper:
                 remove_table(Path(published.path))
             if self._path is None:
                 return False
-            with self._store.transaction() as transaction:
-                transaction.will_publish(self._path, sorted(set(points.values())))
+            path, given = self._path, sorted(set(points.values()))
+            self._store.transact(lambda transaction: transaction.will_publish(path, given))
             table = PointsTable(written=now, lasts=self._lasts, points=points)
             write_table(self._path, table)
         except OutputError as error:
             log.error("the table of points is not as it should be", why=str(error))
             return False
         if published is None or published.since is None:
-            with self._store.transaction() as transaction:
-                transaction.is_published(ask_time())
+            since = ask_time()
+            self._store.transact(lambda transaction: transaction.is_published(since))
         return True
 
     def end(self, ask_time: Callable[[], int]) -> None:
@@ -100,8 +100,8 @@ class TableKeeper:
             published = view.published_points()
         if published is not None and published.until is None:
             lasts = self._lasts if Path(published.path).exists() else 0
-            with self._store.transaction() as transaction:
-                transaction.is_withdrawn(ask_time() + lasts)
+            until = ask_time() + lasts
+            self._store.transact(lambda transaction: transaction.is_withdrawn(until))
 
 
 def withdraw(store: ClusterStore) -> None:
@@ -136,8 +136,7 @@ def forget(transaction: Transaction, waiting: Iterable[PendingJob]) -> None:
 def note_found(store: ClusterStore, found: Sequence[NewPush]) -> None:
     """Keeps on record what jobs got at submission, to be put back and explained."""
     if found:
-        with store.transaction() as transaction:
-            transaction.plan_pushes(found, PushState.AT_SUBMISSION)
+        store.transact(lambda transaction: transaction.plan_pushes(found, PushState.AT_SUBMISSION))
 
 
 def first_seen(

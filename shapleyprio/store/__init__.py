@@ -2,6 +2,7 @@
 
 from shapleyprio.store.errors import (
     StoreBusyError,
+    StoreConflictError,
     StoreError,
     StoreFullError,
     StoreSchemaError,
@@ -49,6 +50,7 @@ __all__ = [
     "StandingRow",
     "Store",
     "StoreBusyError",
+    "StoreConflictError",
     "StoreError",
     "StoreFullError",
     "StoreSchemaError",

@@ -20,6 +20,10 @@ class StoreBusyError(StoreError):
     """Somebody else is writing to the store: nothing was changed, try again later."""
 
 
+class StoreConflictError(StoreBusyError):
+    """The database undid a transaction for the sake of another one: it can be done anew."""
+
+
 class StoreFullError(StoreError):
     """The store or its disk is full: nothing was changed."""
 
@@ -50,17 +54,17 @@ _BUSY, _FULL = "a concurrent transaction is in the way", "the server's disk is f
 _SLOW = "the server took too long"
 _IDLE = "the server ended a transaction in which nothing happened"
 _POSTGRESQL: dict[str, tuple[_Kind, str]] = {  # SQLSTATE
-    "40001": (StoreBusyError, _BUSY),
-    "40P01": (StoreBusyError, _BUSY),
+    "40001": (StoreConflictError, _BUSY),
+    "40P01": (StoreConflictError, _BUSY),
     "55P03": (StoreBusyError, _BUSY),
     "57014": (StoreBusyError, _SLOW),
     "25P03": (StoreBusyError, _IDLE),
     "53100": (StoreFullError, _FULL),
 }
 _MARIADB: dict[int, tuple[_Kind, str]] = {  # error number
-    1020: (StoreBusyError, _BUSY),
-    1205: (StoreBusyError, _BUSY),
-    1213: (StoreBusyError, _BUSY),
+    1020: (StoreConflictError, _BUSY),
+    1205: (StoreConflictError, _BUSY),
+    1213: (StoreConflictError, _BUSY),
     1969: (StoreBusyError, _SLOW),
     4031: (StoreBusyError, _IDLE),
     1021: (StoreFullError, _FULL),

@@ -6,9 +6,18 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
+import structlog
 from sqlalchemy import Connection, Engine, func, inspect, select
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_random,
+)
 
 from shapleyprio.databases import secrets_of
 from shapleyprio.fairness.pool import cluster_behind
@@ -18,6 +27,7 @@ from shapleyprio.store.capacities import Capacities, CapacitiesView
 from shapleyprio.store.corrections import Corrections, CorrectionsView
 from shapleyprio.store.drifts import Drifts, DriftsView
 from shapleyprio.store.engine import (
+    BUSY_SECONDS,
     check_place,
     connected,
     file_of,
@@ -26,7 +36,7 @@ from shapleyprio.store.engine import (
     make_engine,
     name_of,
 )
-from shapleyprio.store.errors import StoreSchemaError, store_errors
+from shapleyprio.store.errors import StoreConflictError, StoreSchemaError, store_errors
 from shapleyprio.store.estimates import Estimates, EstimatesView
 from shapleyprio.store.history import History, HistoryView
 from shapleyprio.store.leases import Leases, LeaseView
@@ -37,6 +47,19 @@ from shapleyprio.store.pushes import Pushes, PushesView
 from shapleyprio.store.quarantine import Quarantine, QuarantineView
 from shapleyprio.store.rows import Revision
 from shapleyprio.store.runs import Runs, RunsView
+
+MOST_TRIES = 5
+"""So often a transaction is begun that the database undoes for the sake of others."""
+
+TRIES_SECONDS = 2 * BUSY_SECONDS
+"""It is not begun anew when it was first begun so many seconds ago."""
+
+LONGEST_PAUSE_SECONDS = 0.2
+"""Chance lets clusters that were in each other's way wait for up to so long."""
+
+Result = TypeVar("Result")
+
+log = structlog.get_logger(__name__)
 
 
 class View(
@@ -123,6 +146,7 @@ class ClusterStore:
 
     Attributes:
         cluster: its name; of a cluster that pools split, that of one of its ledgers.
+        conflicts: how often `transact` has begun a transaction anew.
     """
 
     def __init__(
@@ -132,6 +156,7 @@ class ClusterStore:
         self._store_name = store_name
         self._fence = fence
         self.cluster = cluster
+        self.conflicts = 0
 
     def fenced(self, fence: Fence) -> ClusterStore:
         """Returns the same rows, with a fence before each transaction."""
@@ -148,12 +173,45 @@ class ClusterStore:
         """
         return math.inf if self._fence is None else self._fence.check()
 
+    def transact(self, work: Callable[[Transaction], Result]) -> Result:
+        """Does work in a transaction, anew while the database undoes it for the sake of others.
+
+        Args:
+            work: reads and changes the rows. What else it changes it must be able to change twice.
+
+        Returns:
+            what the work returns, once that is committed.
+
+        Raises:
+            StoreConflictError: others were in the way every time.
+            StoreError: as the class says; so what the fence and the work raise.
+        """
+
+        def once() -> Result:
+            with self.transaction() as transaction:
+                return work(transaction)
+
+        def count(state: RetryCallState) -> None:
+            self.conflicts += 1
+            why = state.outcome and state.outcome.exception()
+            log.info("a transaction is done anew", cluster=self.cluster, why=str(why))
+
+        retrying = Retrying(
+            retry=retry_if_exception_type(StoreConflictError),
+            stop=stop_after_attempt(MOST_TRIES) | stop_after_delay(TRIES_SECONDS),
+            wait=wait_random(0, LONGEST_PAUSE_SECONDS),
+            before_sleep=count,
+            reraise=True,
+        )
+        return retrying(once)
+
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Reads and changes the rows; commits at the end, undoes all on an exception.
 
-        Writers wait for each other at the start, at most 5 s. Database errors turn into
-        StoreErrors at the end, so catch them around the ``with``. What the fence raises passes.
+        Writers wait for each other at the start, at most 5 s; `transact` does more for them.
+        Database errors turn into StoreErrors at the end, so catch them around the ``with``. What
+        the fence raises passes.
         """
         committed: Callable[[], None] | None = None
         with self._begin() as connection:

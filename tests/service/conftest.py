@@ -1,4 +1,4 @@
-"""A store in a file, and the consortium's daemon on its cluster."""
+"""A store, and the consortium's daemon on its cluster."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.store import Store
 from tests.service.consortium import Cluster, Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from shapleyprio.store import Store
+    from tests.store.servers import Databases
 
 
 @pytest.fixture
@@ -20,8 +22,11 @@ def store_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(store_file: Path) -> Iterator[Store]:
-    with Store.open(f"sqlite:///{store_file}", create=True) as store:
+def store(
+    request: pytest.FixtureRequest, databases: Databases, store_file: Path
+) -> Iterator[Store]:
+    """In SQLite, or on the server that `on_each_database` and `on_each_server` ask for."""
+    with databases.store(getattr(request, "param", "sqlite"), store_file) as store:
         yield store
 
 

@@ -26,6 +26,7 @@ NAMES = {
     "shapleyprio_records": "counter",
     "shapleyprio_pushes": "counter",
     "shapleyprio_cycles": "counter",
+    "shapleyprio_store_conflicts": "counter",
     "shapleyprio_submissions": "counter",
     "shapleyprio_table_timestamp_seconds": "gauge",
     "shapleyprio_cycle_phase_duration_seconds": "histogram",
@@ -127,7 +128,7 @@ def test_nothing_but_that_nothing_was_done_is_claimed_before_the_first_cycle(
     assert {name for name, count in answer.items() if count} == {"shapleyprio_build_info"}
     assert answer.keys() - {"shapleyprio_build_info"} == {
         f"shapleyprio_{what}_total"
-        for what in ("records", "pushes", "cycles", "submissions", "drift_runs")
+        for what in ("records", "pushes", "cycles", "submissions", "store_conflicts", "drift_runs")
     }
 
 

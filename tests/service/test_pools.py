@@ -27,7 +27,7 @@ from tests.service.consortium import (
     Service,
     config,
 )
-from tests.store.servers import KINDS
+from tests.store.servers import on_each_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from shapleyprio.config import Config
-    from tests.store.servers import Databases
 
 STALE_SECONDS = 600
 
@@ -83,16 +82,6 @@ class Site(Service):
             raise StoreUnreachableError("store test: no route to host")
         with self.store._begin(reading=reading) as connection:
             yield connection
-
-
-@pytest.fixture
-def store(request: pytest.FixtureRequest, databases: Databases, tmp_path: Path) -> Iterator[Store]:
-    kind = getattr(request, "param", "sqlite")
-    with databases.store(kind, tmp_path / "store.db") as store:
-        yield store
-
-
-on_each_database = pytest.mark.parametrize("store", KINDS, indirect=True)
 
 
 @pytest.fixture

@@ -18,16 +18,14 @@ from shapleyprio.slurm.port import Malformed, Node
 from shapleyprio.slurm.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.store import Store
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NOW, PHYSICS, QUIET, config
-from tests.store.servers import KINDS
+from tests.store.servers import on_each_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from shapleyprio.config import Config
     from shapleyprio.fairness.runs import JobRecord
     from shapleyprio.service.report import CycleReport
-    from tests.store.servers import Databases
 
 CPU_NODES = {"a1": 4, "b1": 4}
 GPU_NODES = {"g1": 16, "g2": 16}
@@ -142,13 +140,6 @@ class Steered:
         return next(job.site_factor for job in self.slurm.pending().jobs if job.job_id == job_id)
 
 
-@pytest.fixture
-def store(request: pytest.FixtureRequest, databases: Databases, tmp_path: Path) -> Iterator[Store]:
-    kind = getattr(request, "param", "sqlite")
-    with databases.store(kind, tmp_path / "store.db") as store:
-        yield store
-
-
 def split(*pools: Mapping[str, Any], **sections: Any) -> Config:
     return config(*MEMBERS, pool=list(pools or (CPU_POOL, GPU_POOL)), **sections)
 
@@ -158,7 +149,7 @@ def both(store: Store, configured: Config | None = None) -> Steered:
     return Steered(slurm, store, configured or split())
 
 
-@pytest.mark.parametrize("store", KINDS, indirect=True)
+@on_each_database
 def test_two_pools_of_a_cluster_are_as_two_clusters(store: Store) -> None:
     cluster = both(store)
     alone = {

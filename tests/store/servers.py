@@ -33,6 +33,10 @@ SERVERS = [pytest.param(kind, marks=pytest.mark.real_server) for kind in ("postg
 KINDS = ["sqlite", *SERVERS]
 """Kinds of databases, as parameters of tests and fixtures."""
 
+on_each_server = pytest.mark.parametrize("store", SERVERS, indirect=True)
+on_each_database = pytest.mark.parametrize("store", KINDS, indirect=True)
+"""Of tests with a `store` that is in SQLite otherwise."""
+
 
 class Databases:
     """Databases on private servers, one of each kind, which are started when first asked for."""

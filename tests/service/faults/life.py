@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from shapleyprio.service.cluster_clock import AccountingError, ClockError
 from shapleyprio.service.lease import LeaseHeldError
 from shapleyprio.slurm.port import SlurmError
-from shapleyprio.store import StoreError
+from shapleyprio.store import StoreConflictError, StoreError
 from tests.service.consortium import NOW, config
 from tests.service.faults.cluster import ACCOUNTS, NODES, QOS, FaultyCluster
 from tests.service.faults.daemon import LEASE_SECONDS, Killed
+from tests.service.faults.stores import CHANGING, READING
 from tests.service.faults.world import DAY, HOUR, World
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ HORIZONS = {"unlimited": None, "10m": 600, "2h": 2 * HOUR, "3d": 3 * DAY}
 CHANNELS = ["site_factor", "site_factor", "nice", "qos", "association"]
 EVENTS = 16
 OVERLAP = 300
-STORE = "store"
 MOST_MOMENTS = 70
 """A cycle has about so many: statements, commits, questions and writes."""
 
@@ -94,6 +94,7 @@ class Life:
             self.restart: 1,
             self.fail_over: 2,
             self.break_the_store: 2,
+            self.be_undone: 3,
             self.kill_the_server: 2 if self.store.has_server else 0,
             self.move: 3,
             self.change_horizon: 1,
@@ -155,7 +156,8 @@ class Life:
         others: list[AnyDaemon | None] = []
 
         def happens(name: str) -> None:
-            if name == STORE:  # within a transaction the server would end it, see test_two_daemons
+            # within a transaction the server would end it, see test_two_daemons
+            if name in {READING, CHANGING}:
                 self.store.moments.arm(0, happens)
                 return
             token = self.slurm.token
@@ -205,6 +207,25 @@ class Life:
         with self.store.broken(fault):
             failures = [_shown(self._try(self._cycle)) for _ in range(2)]
         return f"runs two cycles while the store is {fault}{' and then'.join(failures)}"
+
+    def be_undone(self) -> str:
+        """The database undoes a transaction, and the next one too, for the sake of others."""
+        moment = self.chance.randrange(MOST_MOMENTS)
+        left = [CHANGING] * self.chance.randint(1, 3)
+
+        def happens(name: str) -> None:
+            if name != CHANGING:  # who only reads is in nobody's way
+                self.store.moments.arm(0, happens)
+                return
+            left.pop()
+            if left:
+                self.store.moments.arm(0, happens)
+            raise StoreConflictError(name)
+
+        self.store.moments.arm(moment, happens)
+        failure = self._try(self._cycle)
+        self.store.moments.disarm()
+        return f"runs a cycle while others undo it at moment {moment}{_shown(failure)}"
 
     def kill_the_server(self) -> str:
         """The database's server is killed within a cycle, and started again."""

@@ -36,6 +36,9 @@ _COMPILED: dict[str, Any] = {}
 
 BALLAST = "ballast"
 
+READING, CHANGING = "reading the store", "changing the store"
+"""Moments of transactions."""
+
 
 class FaultyStore:
     """A life's store, as one process after the other opens it.
@@ -129,15 +132,21 @@ class FaultyStore:
 
 
 def watch(store: Store, moment: Callable[[str], None]) -> None:
-    """Has each statement and each commit be a moment at which the daemon may die."""
+    """Has each statement and each commit be a moment at which something may happen."""
 
     @event.listens_for(store._engine, "before_cursor_execute")
-    def _execute(_connection: Connection, _cursor: object, *_: object) -> None:
-        moment("store")
+    def _execute(connection: Connection, _cursor: object, *_: object) -> None:
+        moment(_doing(connection))
 
     @event.listens_for(store._engine, "commit")
-    def _commit(_connection: Connection) -> None:
-        moment("store")
+    def _commit(connection: Connection) -> None:
+        moment(_doing(connection))
+
+
+def _doing(connection: Connection) -> str:
+    options = connection.get_execution_options()
+    reads = options.get("reading") or options.get("isolation_level") == "REPEATABLE READ"
+    return READING if reads else CHANGING
 
 
 @contextmanager
