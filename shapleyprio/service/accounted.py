@@ -9,7 +9,7 @@ from shapleyprio.fairness.runs import JobRecord, RunKey
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import AllocatedRun
 
-FORGOTTEN_FROM = 1.1
+FORGOTTEN_FROM = 1.02
 """Records that no answer brings any more are forgotten when there are so many times those that are
 brought."""
 
@@ -37,7 +37,8 @@ class AccountedRecords:
         """Begins a new answer: what the last one lacked is forgotten, if it is much."""
         if len(self._known) > FORGOTTEN_FROM * len(self._brought):
             kept = set(map(id, self._brought))
-            self._known = {one: each for one, each in self._known.items() if id(each) in kept}
+            for gone in [one for one, each in self._known.items() if id(each) not in kept]:
+                del self._known[gone]  # all others anew would take as much memory once more
         self._brought = []
 
     def hold_for(self, sizes: Mapping[str, int], at: int) -> None:

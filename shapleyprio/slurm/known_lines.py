@@ -16,7 +16,7 @@ from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
 ELAPSED = FIELDS.index("ElapsedRaw")
 RUNNING = "RUNNING"
 
-FORGOTTEN_FROM = 1.1
+FORGOTTEN_FROM = 1.02
 """Lines that are not printed any more are forgotten when there are so many times those that are."""
 
 
@@ -49,7 +49,8 @@ class KnownRecords:
             yield from found
         if len(self._known) > FORGOTTEN_FROM * len(printed):
             kept = set(map(id, printed))
-            self._known = {text: one for text, one in self._known.items() if id(one) in kept}
+            for gone in [text for text, one in self._known.items() if id(one) not in kept]:
+                del self._known[gone]  # all others anew would take as much memory once more
 
     def _read(self, line: str) -> JobRecord | Malformed:
         """Reads a line that was not printed before, unless only the executed seconds are new."""

@@ -52,7 +52,7 @@ NOT_SHOWN = (None, None)
 
 NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET"})
 
-FORGOTTEN_FROM = 1.1
+FORGOTTEN_FROM = 1.02
 """Lines that are not printed any more are forgotten when there are so many times those that are."""
 
 MOST_ASIDE = 1000
@@ -182,7 +182,8 @@ class WaitingRecords:
                 self.known[text] = KnownRecord(text, record.number, job)
         if len(self.known) > FORGOTTEN_FROM * len(jobs):
             printed = set(map(id, jobs))
-            self.known = {text: one for text, one in self.known.items() if id(one.job) in printed}
+            for gone in [text for text, one in self.known.items() if id(one.job) not in printed]:
+                del self.known[gone]
         malformed += self._torn
         kept = malformed[:MOST_ASIDE]
         return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)

@@ -99,10 +99,11 @@ def test_a_queue_is_the_same_as_without_knowing_the_last_one(
 def test_a_queue_of_other_jobs_forgets_the_first() -> None:
     records = WaitingRecords([line.replace(SEPARATOR, "#") for line in WAITING], "#")
     records.queue()
+    line = next(iter(records.known))
     empty = WaitingRecords([], "#", records.known)
     assert not empty.queue().jobs
     assert not empty.known
-    assert len(TASK_FIELDS) == next(iter(records.known)).count(SEPARATOR)
+    assert len(TASK_FIELDS) == line.count(SEPARATOR)
 
 
 def test_a_job_that_is_listed_as_before_is_the_same_object() -> None:
