@@ -10,7 +10,7 @@ from rich.console import Console
 
 from shapleyprio.cli.common import alone, segments_meant
 from shapleyprio.cli.explaining import sentences_on_job, sentences_on_jobs
-from shapleyprio.cli.status import STALE, render
+from shapleyprio.cli.status import STALE, read_each
 from shapleyprio.cli.steered import sentences_on_steering
 from shapleyprio.config import Config
 from shapleyprio.config.segments import Segment, segment_of
@@ -23,7 +23,6 @@ from shapleyprio.service.explain import (
 )
 from shapleyprio.service.explain_facts import JobExplanation, JobsExplanation
 from shapleyprio.service.inquiries import Asker, Inquiry, InquiryAnswer, RecentQueue
-from shapleyprio.service.status import read_status
 from shapleyprio.service.steering import read_steering
 from shapleyprio.slurm.port import PendingQueue, Slurm, SlurmError
 from shapleyprio.store import ClusterStore
@@ -145,16 +144,12 @@ def status_of(
     """
     printed = io.StringIO()
     console = Console(file=printed, width=columns)
-    values, code = [], 0
-    for store in ledgers:
-        status = read_status(store)
-        if status.quarantined and not asker.rights().operator:
-            status = replace(status, quarantined=())
-        steering = read_steering(store, config.service.poll_interval)
-        render(console, status, steering, config.fairness.rule, config.slurm.adapter)
-        values.append({**status.as_json(), **steering.as_json()})
-        code = STALE if steering.is_stale else code
-    return InquiryAnswer(alone(values), tuple(printed.getvalue().splitlines()), code)
+    found = read_each(config, ledgers)
+    if any(status.quarantined for status, _ in found.known) and not asker.rights().operator:
+        known = [(replace(status, quarantined=()), steering) for status, steering in found.known]
+        found = replace(found, known=known)
+    found.render(console, config)
+    return InquiryAnswer(found.as_json(), tuple(printed.getvalue().splitlines()), found.code)
 
 
 class Answers:

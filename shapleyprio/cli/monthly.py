@@ -51,15 +51,25 @@ def write_reports(
 ) -> None:
     """Writes the files of a month, one set for each of the cluster's ledgers; prints their names.
 
+    Of a ledger that has nothing of the month one line says so, if there is another one.
+
     Raises:
         ReplayError: nothing of the month is stored, or no report can be made of it.
         StoreError: the store cannot be read.
         OutputError: a file cannot be written.
     """
     with Store.open(config.store.url) as store:
-        for ledger in stored_ledgers(config, store):
-            stored = read_month(store, month, ledger.cluster)
-            _write_report(config, config_path, month, directory, stored, cores=cores)
+        ledgers = stored_ledgers(config, store)
+        nothing: list[ReplayError] = []
+        for ledger in ledgers:
+            try:
+                stored = read_month(store, month, ledger.cluster)
+                _write_report(config, config_path, month, directory, stored, cores=cores)
+            except ReplayError as error:
+                nothing.append(error)
+                if len(nothing) == len(ledgers):
+                    raise
+                click.echo(f"shapleyprio: {ledger.cluster}: {error}", err=True)
 
 
 def _write_report(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -13,12 +16,13 @@ from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option, pool_option
 from shapleyprio.cli.steered import sentences_on_steering
 from shapleyprio.cli.tables import standard_output, standings_table
+from shapleyprio.config import Config
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.service.inquiries import MOST_COLUMNS, Inquiry
-from shapleyprio.service.status import Status, read_status
+from shapleyprio.service.status import NoStandingsError, Status, read_status
 from shapleyprio.service.steering import Steering, read_steering
-from shapleyprio.store import Store
+from shapleyprio.store import ClusterStore, Store
 from shapleyprio.wording import MISSING, clock_time, count, duration, visible
 
 STALE = 1
@@ -49,7 +53,8 @@ def command(
     that --pool names.
 
     Exit code 1 means that this does not hold any more: no cycle has succeeded for three times
-    service.poll_interval and at least a minute, or priorities have been put back since.
+    service.poll_interval and at least a minute, or none yet in one of the pools, or priorities have
+    been put back since.
 
     Who cannot read the daemon's configuration asks the daemon instead of its store, as --url or
     /etc/shapleyprio/client.toml say.
@@ -65,15 +70,63 @@ def command(
         context.exit(answer.code)
     config = load(config_path)
     with Store.open(config.store.url) as store:
-        found = [
-            (read_status(ledger), read_steering(ledger, config.service.poll_interval))
-            for ledger in stored_ledgers(config, store, pool)
-        ]
-    values = [{**status.as_json(), **steering.as_json()} for status, steering in found]
-    if write_json(json_file, alone(values)):
-        for status, steering in found:
+        found = read_each(config, stored_ledgers(config, store, pool))
+    if write_json(json_file, found.as_json()):
+        found.render(console, config)
+    context.exit(found.code)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusOfEach:
+    """The status of each ledger of a cluster.
+
+    Attributes:
+        known: after the last cycle, and whether that still holds.
+        unknown: ledgers without a cycle that has succeeded, as of a pool just added -> a line.
+    """
+
+    known: Sequence[tuple[Status, Steering]]
+    unknown: Mapping[str, str]
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        stale = any(steering.is_stale for _, steering in self.known)
+        return STALE if stale or self.unknown else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps."""
+        known = [{**status.as_json(), **steering.as_json()} for status, steering in self.known]
+        unknown = [{"cluster": name, "error": why} for name, why in self.unknown.items()]
+        shown: dict[str, Any] = alone([*known, *unknown])
+        return shown
+
+    def render(self, console: Console, config: Config) -> None:
+        """Prints all."""
+        for status, steering in self.known:
             render(console, status, steering, config.fairness.rule, config.slurm.adapter)
-    context.exit(STALE if any(steering.is_stale for _, steering in found) else 0)
+        for why in self.unknown.values():
+            console.print(visible(why), highlight=False, markup=False, soft_wrap=True)
+
+
+def read_each(config: Config, ledgers: Iterable[ClusterStore]) -> StatusOfEach:
+    """Reads the status of ledgers.
+
+    Raises:
+        StoreError: it cannot be read, or no cycle of any has succeeded yet.
+    """
+    known: list[tuple[Status, Steering]] = []
+    unknown: dict[str, NoStandingsError] = {}
+    for ledger in ledgers:
+        try:
+            status = read_status(ledger)
+        except NoStandingsError as why:
+            unknown[ledger.cluster] = why
+        else:
+            known.append((status, read_steering(ledger, config.service.poll_interval)))
+    if not known:
+        raise next(iter(unknown.values()))
+    return StatusOfEach(known, {name: str(why) for name, why in unknown.items()})
 
 
 def render(console: Console, status: Status, steering: Steering, rule: str, adapter: str) -> None:

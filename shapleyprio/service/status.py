@@ -130,11 +130,16 @@ class Status:
         return self.estimated.gains[organization].as_json()
 
 
+class NoStandingsError(StoreError):
+    """No cycle of a ledger has succeeded yet."""
+
+
 def read_status(store: ClusterStore) -> Status:
     """Reads a cluster's status.
 
     Raises:
-        StoreError: there was no cycle with standings yet.
+        NoStandingsError: there was no cycle with standings yet.
+        StoreError: the store cannot be read.
     """
     with store.reading() as view:
         standings = view.latest_standings()
@@ -149,7 +154,7 @@ def read_status(store: ClusterStore) -> Status:
         pool = pool_status(view, cycle.t, names) if cycle else None
     if cycle is None:
         why = f": {last.message}" if last is not None and last.message else ""
-        raise StoreError(f"no cycle on cluster {store.cluster} has succeeded yet{why}")
+        raise NoStandingsError(f"no cycle on cluster {store.cluster} has succeeded yet{why}")
     failed = last is not None and last.number > cycle.number and bool(last.message)
     return Status(
         cluster=store.cluster,

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from click.testing import CliRunner
 from prometheus_client import generate_latest
+from sqlalchemy import text
 
-from shapleyprio.cli import main
+from shapleyprio.cli import main, monthly
 from shapleyprio.cli.answering import Answers, explained
 from shapleyprio.cli.common import segment_meant, stored_cluster, stored_ledgers
 from shapleyprio.config import ConfigError
+from shapleyprio.errors import ReplayError
 from shapleyprio.service.inquiries import Inquiry
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.serving import Site
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
+    from shapleyprio.cli.months import Month
     from shapleyprio.slurm.port import Slurm
 
 LEDGERS = ["c1/cpu", "c1/gpu"]
@@ -237,17 +240,66 @@ def test_each_pool_has_a_report_of_its_own(
     ]
 
 
+def test_a_pool_with_nothing_of_a_month_stops_no_others_report(
+    steered: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def report_of(ledgers: set[str]) -> Result:
+        written: list[str] = []
+
+        def read(_store: Store, _month: Month, ledger: str) -> str:
+            if ledger not in ledgers:
+                raise ReplayError("holds nothing of 2027-01")
+            return ledger
+
+        def write(*arguments: Any, **_options: Any) -> None:
+            written.append(arguments[-1])
+
+        monkeypatch.setattr(monthly, "read_month", read)
+        monkeypatch.setattr(monthly, "_write_report", write)
+        result = steered.run("report", "--month", "2027-01", "--output", "r")
+        assert set(written) == ledgers
+        return result
+
+    result = report_of({"c1/cpu"})
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "shapleyprio: c1/gpu: holds nothing of 2027-01\n"
+    assert report_of(set()).exit_code == 2
+
+
+@pytest.mark.parametrize("way", ["store", "daemon"])
+def test_a_pool_that_has_just_been_added_hides_no_other(
+    steered: CommandLine, asked: str, way: str
+) -> None:
+    with steered.store() as store, store.cluster("c1/gpu").transaction() as rows:
+        for table in ("standing", "cycle"):
+            rows._connection.execute(text(f"DELETE FROM {table} WHERE cluster = 'c1/gpu'"))
+
+    def run(*arguments: str) -> Result:
+        if way == "store":
+            return steered.run("status", *arguments)
+        return CliRunner().invoke(main, ["status", *arguments, "--url", asked])
+
+    result = run()
+    assert result.exit_code == 1, result.output
+    assert "no cycle on cluster c1/gpu has succeeded yet" in result.stdout.splitlines()
+    first, second = json.loads(run("--json").stdout)["pools"]
+    assert (first["cluster"], second["cluster"]) == ("c1/cpu", "c1/gpu")
+    assert second["error"] == "no cycle on cluster c1/gpu has succeeded yet"
+    alone = run("--pool", "gpu")
+    assert (alone.exit_code, len(alone.stderr.splitlines())) == (4, 1)
+
+
 def test_metrics_have_each_ledger_as_a_cluster_of_its_own(cluster: Steered) -> None:
     metrics = Metrics("c1/cpu")
     metrics.leads = lambda: True
     for ledger, report in cluster.run().items():
         metrics.of(ledger).publish(report)
-    text = generate_latest(metrics.registry).decode()
-    assert 'shapleyprio_leader{cluster="c1"} 1.0' in text
+    shown = generate_latest(metrics.registry).decode()
+    assert 'shapleyprio_leader{cluster="c1"} 1.0' in shown
     for ledger, processors in (("c1/cpu", 4), ("c1/gpu", 2)):
         labels = f'{{cluster="{ledger}",organization="physics"}}'
-        assert f"shapleyprio_organization_owned_processors{labels} {processors}.0" in text
-    assert text.count("# TYPE shapleyprio_organization_score ") == 1
+        assert f"shapleyprio_organization_owned_processors{labels} {processors}.0" in shown
+    assert shown.count("# TYPE shapleyprio_organization_score ") == 1
     metrics.of("c1/gpu").publish_failure("slurm_refused")
     metrics.withdraw_others({"c1/gpu"})
     assert "shapleyprio_organization_score" not in generate_latest(metrics.registry).decode()
