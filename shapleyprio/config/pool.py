@@ -39,6 +39,23 @@ class Pool(ConfigSection):
     )
 
 
+def without_clusters(pools: tuple[Pool, ...]) -> Iterator[tuple[Path, str]]:
+    """Yields pools that name no cluster, or what can be none."""
+    for index, pool in enumerate(pools):
+        if not pool.clusters:
+            yield (
+                ("pool", index, "clusters"),
+                "names no cluster; write the ClusterNames of those in the pool",
+            )
+        for cluster in pool.clusters:
+            if "/" in cluster:
+                yield (
+                    ("pool", index, "clusters"),
+                    f"{cluster!r} is no ClusterName; to take a part of a cluster, name its "
+                    "`partitions`",
+                )
+
+
 def split_twice(pools: tuple[Pool, ...]) -> Iterator[tuple[Path, str]]:
     """Yields what several pools have of one cluster: what is left over, or a partition."""
     first: dict[tuple[str, str], int] = {}
