@@ -294,6 +294,54 @@ def test_ref_is_exact_where_its_numbers_come_to_another_limb(data: st.DataObject
         assert_is_ref(replace(workload, horizon=length * data.draw(eighths) // 8 + 1))
 
 
+@settings(max_examples=20)
+@given(
+    workload=workloads(
+        organizations=st.integers(5, 8),
+        lengths=st.integers(2**21, 3 * 2**20),
+        jobs=40,
+        processing_times=st.integers(1, 2**20),
+        owned=st.integers(0, 2**14),
+        widths=st.integers(1, 2**15),
+        wide="rigid",
+    )
+)
+def test_keys_that_exceed_their_limb_decide_as_those_of_two_limbs_do(workload: Workload) -> None:
+    with blocks_of(2**13):
+        schedule = run_policy(workload, "ref")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(limits, "check_range", lambda _: True)
+            assert limits.ref_block(workload).wide
+            expected = run_policy(workload, "ref")
+    assert rows(schedule) == rows(expected)
+    assert schedule.contribution == expected.contribution
+
+
+def test_larger_differences_than_a_limb_has_are_compared_exactly() -> None:
+    """Keys of the organizations 4 and 5 differ by about 2^63 when 4's job has to wait."""
+    jobs = [
+        Job(4, 2295249, 616162, 9426),
+        Job(3, 384332, 625253, 26147),
+        Job(3, 1329790, 603614, 7934),
+        Job(2, 771201, 198592, 26918),
+        Job(1, 138296, 642540, 32156),
+        Job(1, 162074, 883384, 2630),
+        Job(5, 2267440, 716701, 12822),
+        Job(5, 2200222, 289024, 17099),
+        Job(1, 902619, 938517, 22266),
+        Job(4, 1759188, 607855, 9019),
+        Job(3, 2066346, 692318, 21011),
+        Job(4, 483811, 510074, 19238),
+        Job(5, 1406226, 886129, 6239),
+        Job(1, 67985, 767023, 8882),
+    ]
+    owned = [1326, 8484, 15922, 13268, 9938, 15617]
+    workload = workload_of_jobs(owned, jobs, 2979154, wide="rigid")
+    with blocks_of(2**13):
+        assert not limits.ref_block(workload).wide
+        assert_is_ref(workload)
+
+
 EXACT = ["ref", "rand", "shapley", "directcontr", "rel-direct", "utfairshare"]
 
 

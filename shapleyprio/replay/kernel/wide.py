@@ -7,6 +7,8 @@ have room for the second one, and that is how kernels know (`is_wide`).
 
 from __future__ import annotations
 
+import numpy as np
+
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.state import Coalitions, Ints
 
@@ -36,6 +38,16 @@ def plus(high: int, low: int, other_high: int, other_low: int) -> tuple[int, int
 def minus(high: int, low: int, other_high: int, other_low: int) -> tuple[int, int]:
     """Returns the difference of two numbers."""
     return high - other_high - int((low ^ SIGN) < (other_low ^ SIGN)), low - other_low
+
+
+@inlined
+def difference(a: int, b: int) -> int:
+    """Returns a − b modulo 2^64, for its sign to be looked at.
+
+    Signed numbers will not do: numba says of them that they never exceed 64 bits, and LLVM makes of
+    a − b < 0 what it need not be then, a < b.
+    """
+    return int(np.int64(np.uint64(a) - np.uint64(b)))
 
 
 @inlined
@@ -109,15 +121,16 @@ def precedes_wide(
 
     Holds as long as the rounded difference is wrong by less than 2^126.
     """
-    difference, _ = minus(high, low, best_high, best_low)
-    return is_less(near - best_near, FAR_APART, difference)
+    borrow = int((low ^ SIGN) < (best_low ^ SIGN))
+    apart = difference(difference(high, best_high), borrow)
+    return is_less(near - best_near, FAR_APART, apart)
 
 
 @inlined
-def is_less(apart: float, far: float, difference: int) -> bool:
+def is_less(apart: float, far: float, exactly: int) -> bool:
     """Returns whether a difference is negative: roughly, if so far apart, else exactly."""
     if apart > far:
         return False
     if apart < -far:
         return True
-    return difference < 0
+    return exactly < 0

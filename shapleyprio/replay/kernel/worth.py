@@ -6,7 +6,7 @@ import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.state import Ints
-from shapleyprio.replay.kernel.wide import add_wide, is_less
+from shapleyprio.replay.kernel.wide import add_wide, difference, is_less
 
 FAR_APART = 2.0**62
 """Rounded values that differ by more are compared by them, nearer ones by 64 bits."""
@@ -47,7 +47,7 @@ def precedes(exact: int, rounded: float, best_exact: int, best_rounded: float) -
 
     Holds as long as the rounded difference is wrong by less than 2^62.
     """
-    return is_less(rounded - best_rounded, FAR_APART, exact - best_exact)
+    return is_less(rounded - best_rounded, FAR_APART, difference(exact, best_exact))
 
 
 @inlined
