@@ -44,6 +44,10 @@ class Column:
         """Returns the field of one line, as it is written."""
         return self.text[self.begin[line] : self.end[line]].tobytes().decode(errors="replace")
 
+    def taken(self, lines: NDArray[np.int64]) -> Column:
+        """Returns the field of some lines."""
+        return replace(self, begin=self.begin[lines], end=self.end[lines])
+
     @cached_property
     def distinct(self) -> tuple[NDArray[np.int32], list[str]]:
         """For each line the index of its text, and the texts by first appearance."""
@@ -75,10 +79,7 @@ class Column:
         others = np.flatnonzero((behind != 0) | (found < 0) | (found > plain))
         if len(others):
             every = len(others) == len(found)
-            column = (
-                self if every else replace(self, begin=self.begin[others], end=self.end[others])
-            )
-            codes, texts = column.distinct
+            codes, texts = (self if every else self.taken(others)).distinct
             numbers = [_or_unreadable(read, text) for text in texts]
             found[others] = np.array(numbers, dtype=np.int64)[codes]
         return found
@@ -285,7 +286,7 @@ def _moments(
             seconds[line] = _local_moment(text, first)
         else:
             seconds[line] = (
-                _digits(text, first, length) if 0 < length <= _MOST_DIGITS else UNREADABLE
+                digits(text, first, length) if 0 < length <= _MOST_DIGITS else UNREADABLE
             )
         if not 0 < seconds[line] <= LAST_TIME:
             seconds[line] = UNREADABLE
@@ -295,9 +296,9 @@ def _moments(
 @compiled
 def _local_moment(text: NDArray[np.uint8], at: int) -> int:
     """Reads YYYY-MM-DD, any byte, HH:MM:SS as if it were UTC."""
-    year, month, day = _digits(text, at, 4), _digits(text, at + 5, 2), _digits(text, at + 8, 2)
-    hour, minute = _digits(text, at + 11, 2), _digits(text, at + 14, 2)
-    second = _digits(text, at + 17, 2)
+    year, month, day = digits(text, at, 4), digits(text, at + 5, 2), digits(text, at + 8, 2)
+    hour, minute = digits(text, at + 11, 2), digits(text, at + 14, 2)
+    second = digits(text, at + 17, 2)
     if not (text[at + 4] == text[at + 7] == _DASH and text[at + 13] == text[at + 16] == _COLON):
         return UNREADABLE
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -316,7 +317,8 @@ def _local_moment(text: NDArray[np.uint8], at: int) -> int:
 
 
 @compiled
-def _digits(text: NDArray[np.uint8], at: int, length: int) -> int:
+def digits(text: NDArray[np.uint8], at: int, length: int) -> int:
+    """Reads a number of so many digits, else UNREADABLE."""
     value = 0
     for place in range(at, at + length):
         if not _ZERO <= text[place] <= _NINE:
@@ -326,17 +328,23 @@ def _digits(text: NDArray[np.uint8], at: int, length: int) -> int:
 
 
 @compiled
+def digits_end(text: NDArray[np.uint8], at: int, end: int) -> int:
+    """Returns where the digits end that begin here."""
+    while at < end and _ZERO <= text[at] <= _NINE:
+        at += 1
+    return at
+
+
+@compiled
 def _leading_numbers(
     text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     numbers = np.full(len(begin), UNREADABLE, dtype=np.int64)
     behind = np.zeros(len(begin), dtype=np.uint8)
     for line in range(len(begin)):
-        at = begin[line]
-        while at < end[line] and _ZERO <= text[at] <= _NINE:
-            at += 1
+        at = digits_end(text, begin[line], end[line])
         if 0 < at - begin[line] <= _MOST_DIGITS:
-            numbers[line] = _digits(text, begin[line], at - begin[line])
+            numbers[line] = digits(text, begin[line], at - begin[line])
         if at < end[line]:
             behind[line] = text[at]
     return numbers, behind

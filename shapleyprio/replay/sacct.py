@@ -6,7 +6,8 @@ Lines are converted column by column; only malformed ones are looked at again, t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
@@ -25,10 +26,12 @@ from shapleyprio.replay.filtering import (
     check_lines,
     taken,
 )
+from shapleyprio.replay.host_lists import surely_hosts
 from shapleyprio.replay.joining import Joiner
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
 from shapleyprio.replay.log import UNKNOWN, Log, MalformedLine
 from shapleyprio.replay.sacct_lines import Lines, Mask, Numbers, Rows
+from shapleyprio.replay.side_by_side import in_order
 from shapleyprio.slurm.text import (
     LARGEST_ID,
     NO_TIME,
@@ -125,6 +128,38 @@ class Piece(NamedTuple):
     malformed: tuple[MalformedLine, ...] = ()
 
 
+class Headed(NamedTuple):
+    """A piece, and what its columns are.
+
+    Attributes:
+        piece: it.
+        begin: where its first line of data begins.
+        names: of the columns.
+        has_header: whether the file names them itself.
+    """
+
+    piece: Piece
+    begin: int
+    names: Sequence[str]
+    has_header: bool
+
+
+class PieceRecords(NamedTuple):
+    """What a piece holds.
+
+    Attributes:
+        piece: it.
+        records: of its well-formed lines.
+        keys: of the records, as `Joiner.add` takes them.
+        malformed: the first malformed lines, counted from 1 in this piece, and the reasons.
+    """
+
+    piece: Piece
+    records: Log
+    keys: Numbers
+    malformed: list[tuple[int, str]]
+
+
 class SacctReader:
     """Reads exports of sacct as one log, piece by piece.
 
@@ -170,26 +205,22 @@ class SacctReader:
         Raises:
             LogError: a column is missing, a line is malformed if `strict`, or no line can be read.
         """
-        names: list[str] = []
-        has_header, passed, well_formed = False, 0, 0
+        passed, well_formed = 0, 0
         malformed: list[MalformedLine] = []
-        for text, numbers, odd in pieces:
-            begin = 0
-            if not names:
-                names, begin = _names(text, self._fields, separator)
-                _check_names(file, names)
-                has_header = begin > 0
-            rows = self._rows(text, begin, names, separator)
-            records, keys, bad = _records(file, rows, names, self._zone, has_header=has_header)
-            well_formed += len(records.job) + records.left_out[STEPS]
-            found = [
-                MalformedLine(passed + row if numbers is None else numbers[row - 1], reason)
-                for row, reason in _explained(text, rows.starts, bad, MALFORMED_KEPT)
-            ]
-            malformed = [*malformed, *sorted((*odd, *found))][:MALFORMED_KEPT]
-            self._joiner.add(records, keys)
-            self._joiner.leave_out(MALFORMED, len(odd))
-            passed += text.count(b"\n")
+        parse = partial(self._parsed, file, separator)
+        with closing(in_order(parse, _headed(file, pieces, self._fields, separator))) as parsed:
+            for piece, records, keys, found in parsed:
+                numbers = piece.numbers
+                well_formed += len(records.job) + records.left_out[STEPS]
+                lines = [
+                    MalformedLine(passed + row if numbers is None else numbers[row - 1], reason)
+                    for row, reason in found
+                ]
+                malformed += sorted((*piece.malformed, *lines))
+                del malformed[MALFORMED_KEPT:]
+                self._joiner.add(records, keys)
+                self._joiner.leave_out(MALFORMED, len(piece.malformed))
+                passed += piece.text.count(b"\n")
         check_lines(file, well_formed, tuple(malformed), strict=self._strict)
         self._malformed += (
             [replace(line, file=file) for line in malformed] if self._several else malformed
@@ -198,6 +229,13 @@ class SacctReader:
     def log(self) -> Log:
         """Returns all that was read."""
         return self._joiner.joined(self._source, tuple(self._malformed[:MALFORMED_KEPT]))
+
+    def _parsed(self, file: str, separator: str, headed: Headed) -> PieceRecords:
+        """Reads a piece; several threads do so side by side."""
+        text, names = headed.piece.text, headed.names
+        rows = self._rows(text, headed.begin, names, separator)
+        records, keys, bad = _records(file, rows, names, self._zone, has_header=headed.has_header)
+        return PieceRecords(headed.piece, records, keys, _explained(text, rows.starts, bad))
 
     def _rows(self, text: bytes, begin: int, names: Sequence[str], separator: str) -> Rows:
         """Returns the lines of a piece that are wanted."""
@@ -222,6 +260,21 @@ class SacctReader:
         return rows.taken(np.flatnonzero(~outside | (release < 0)))
 
 
+def _headed(
+    file: str, pieces: Iterable[Piece], fields: Sequence[str], separator: str
+) -> Iterator[Headed]:
+    """Finds out at the first piece of a file what its columns are."""
+    names: list[str] = []
+    has_header = False
+    for piece in pieces:
+        begin = 0
+        if not names:
+            names, begin = _names(piece.text, fields, separator)
+            _check_names(file, names)
+            has_header = begin > 0
+        yield Headed(piece, begin, names, has_header)
+
+
 def _records(
     file: str, rows: Rows, names: Sequence[str], zone: tzinfo, *, has_header: bool
 ) -> tuple[Log, Numbers, Lines]:
@@ -237,7 +290,7 @@ def _records(
     lines.fault(
         np.maximum(submit, eligible) == UNKNOWN, lambda _: "neither submit nor eligible is known"
     )
-    lines.numbers("nodelist", _nodes)
+    lines.check("nodelist", surely_hosts, _nodes)
     log = Log(
         source=file,
         format="sacct",
@@ -361,10 +414,10 @@ def _processors(lines: Lines) -> Numbers:
     return lines.numbers(name, read, plain=LARGEST_COUNT if name != "alloctres" else -1)
 
 
-def _explained(text: bytes, starts: Numbers, lines: Lines, most: int) -> list[tuple[int, str]]:
+def _explained(text: bytes, starts: Numbers, lines: Lines) -> list[tuple[int, str]]:
     """Returns the numbers of the first malformed lines of a text, and the reasons."""
     found, number, behind = [], 1, 0
-    for row in np.flatnonzero(lines.malformed())[:most].tolist():
+    for row in np.flatnonzero(lines.malformed())[:MALFORMED_KEPT].tolist():
         start = int(starts[row])
         number, behind = number + text.count(b"\n", behind, start), start
         found.append((number, lines.reason(row)))
