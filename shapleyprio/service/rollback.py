@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import NOBODY, Tenures
 from shapleyprio.service import push
 from shapleyprio.service.push import PushCounts, Stamp, Wanted
@@ -18,6 +17,7 @@ from shapleyprio.slurm.port import (
     PendingQueue,
     Slurm,
     SlurmUnavailableError,
+    StartedJob,
 )
 from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PublishedPoints
 
@@ -39,8 +39,8 @@ def plan_rollback(
     """Returns the writes on these channels that put back what stood there before we came.
 
     What somebody else has changed since is left alone. Slurm does not show what stands at held
-    and at running jobs, nor accounting at once which jobs run: there the old value is written
-    unseen, unless accounting says that the job has ended.
+    and at running jobs: there the old value is written unseen. So it is at those that neither wait
+    nor run, unless accounting says that they have ended: some may have been requeued meanwhile.
 
     Args:
         store: of the cluster, where the managed values are.
@@ -58,7 +58,7 @@ def plan_rollback(
         given = {channel: given_on(channel, published) for channel in found}
         if not any([*found.values(), *given.values()]):
             return []
-        running, tenures = view.unfinished_runs(), view.tenures()
+        tenures = view.tenures()
     nothing = Wanted(points={}, reasons={}, put_back=REASON)
     pushes: list[NewPush] = []
     for channel, managed in found.items():
@@ -68,9 +68,10 @@ def plan_rollback(
         targets = channel.targets(slurm, queue.jobs, Claims.of_nobody(managed))
         if channel.per_job:
             shown = {target.key for target in targets}
-            ended = _ended(slurm, _lost(managed, queue, running))
+            started = slurm.started()  # after the queue, to have what has just left it
+            ended = _ended(slurm, _lost(managed, queue, started))
             unseen = [
-                job for job in _unseen(shown, managed, queue, running) if job.job_id not in ended
+                job for job in _unseen(shown, managed, queue, started) if job.job_id not in ended
             ]
             pushes += _put_back_unseen(channel, managed, unseen, stamp)
             if published is not None and given[channel]:
@@ -118,10 +119,10 @@ class _UnseenJob:
 
 
 def _lost(
-    managed: Mapping[str, ManagedValue], queue: PendingQueue, running: Iterable[Run]
+    managed: Mapping[str, ManagedValue], queue: PendingQueue, started: Iterable[StartedJob]
 ) -> list[int]:
     """Returns the jobs with something of ours that neither wait nor run, as far as is known."""
-    known = {job.job_id for job in queue.jobs} | {run.key.job_id for run in running}
+    known = {job.job_id for job in queue.jobs} | {job.job_id for job in started}
     ours = [key for key, value in managed.items() if value.written[-1] != value.original]
     return sorted(set(map(int, ours)) - known)
 
@@ -150,9 +151,9 @@ def _unseen(
     shown: Collection[str],
     managed: Iterable[str],
     queue: PendingQueue,
-    running: Iterable[Run],
+    started: Iterable[StartedJob],
 ) -> Iterator[_UnseenJob]:
-    """Yields held and running jobs, and managed ones that may have started since the last cycle.
+    """Yields held and running jobs, and managed ones of which neither is known.
 
     Where a line of the queue could not be read, one of the last may be that line's job.
 
@@ -160,7 +161,7 @@ def _unseen(
         shown: keys of the jobs at which Slurm does show it.
         managed: keys of the jobs that we wrote to.
         queue: all jobs that wait.
-        running: as accounting has it.
+        started: all jobs that run.
     """
     known = set()
     for job in queue.jobs:
@@ -169,12 +170,12 @@ def _unseen(
             yield _UnseenJob(
                 job.job_id, job.array_job_id, job.target, job.label, job.account, job.submit
             )
-    for run in running:
-        if run.key.job_id not in known:
-            known.add(run.key.job_id)
-            job_id = run.key.job_id
+    for begun in started:
+        if begun.job_id not in known:
+            known.add(begun.job_id)
+            target = str(begun.job_id)
             yield _UnseenJob(
-                job_id, run.array_job_id, str(job_id), run.label, run.account, run.key.submit
+                begun.job_id, begun.array_job_id, target, begun.label, begun.account, begun.submit
             )
     reason = UNSEEN_REASON if queue.malformed else REASON
     for key in set(managed) - {str(job_id) for job_id in known}:

@@ -30,6 +30,7 @@ from shapleyprio.slurm.port import (
     Node,
     PendingJob,
     PendingQueue,
+    StartedJob,
     unchecked,
 )
 from shapleyprio.slurm.text import new_delimiter
@@ -45,10 +46,12 @@ from shapleyprio.slurm.text_queue import (
 )
 from shapleyprio.slurm.text_squeue import (
     ARRAY_FIELDS,
+    STARTED_FIELDS,
     TASK_FIELDS,
     KnownRecord,
     WaitingRecords,
     format_of,
+    started_line,
 )
 
 EARLIEST_TIME = 1_000_000  # Slurm takes smaller numbers for mistakes
@@ -56,7 +59,8 @@ JOBS_AT_ONCE = 500  # in one sacct; Linux takes 128 KiB in one argument
 SACCT = ("-n", "-p", "-D", "-a", "--noconvert")
 RECORDS = ("-X", "-o", ",".join(FIELDS))
 STEPS = ("-o", ",".join(STEP_FIELDS))
-SQUEUE = ("-h", "-a", "--local", "--noconvert", "-t", "PD")
+SQUEUE = ("-h", "-a", "--local", "--noconvert", "-t")
+WAITING, STARTED = (*SQUEUE, "PD"), (*SQUEUE, "R,S")
 SPRIO = ("-h", "--local", "-o", FACTORS_FORMAT)
 
 
@@ -202,6 +206,14 @@ class CommandLineSlurm:
             ],
         )
 
+    def started(self) -> Sequence[StartedJob]:
+        """Reads the jobs that have started and not ended, as the controller has them."""
+        ping(self._commands)
+        delimiter = new_delimiter()
+        lines = self._commands.lines("squeue", *STARTED, "-o", format_of(STARTED_FIELDS, delimiter))
+        found = (started_line(line, delimiter) for line in lines)
+        return [job for job in found if job is not None]
+
     def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
         """Reads the site factors or nices of some waiting jobs."""
         return self._values.of(channel, job_ids)
@@ -229,10 +241,10 @@ class CommandLineSlurm:
         """Reads which jobs of a federation count at another of its clusters, and at which."""
         if all(job.job_id < FIRST_FEDERATED for job in jobs):
             return {}
-        return counted_elsewhere(self._commands.lines("squeue", *SQUEUE, "-O", SIBLING_FIELDS))
+        return counted_elsewhere(self._commands.lines("squeue", *WAITING, "-O", SIBLING_FIELDS))
 
     def _waiting(self, option: str | None, fields: Iterable[str], delimiter: str) -> Iterator[str]:
-        options = (*SQUEUE, option) if option else SQUEUE
+        options = (*WAITING, option) if option else WAITING
         return self._commands.texts("squeue", *options, "-o", format_of(fields, delimiter))
 
     def _listing(self, delimiter: str, *options: str) -> tuple[str, ...]:

@@ -129,6 +129,25 @@ class PendingQueue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartedJob:
+    """One job, or task of an array, that runs or is suspended.
+
+    Attributes:
+        job_id: Slurm's own number.
+        array_job_id: that of its array; `job_id` where there is none.
+        label: the name users know it by.
+        account: as Slurm shows it.
+        submit: seconds since the epoch.
+    """
+
+    job_id: int
+    array_job_id: int
+    label: str
+    account: str
+    submit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A node and what it has, by TRES name (``cpu``, ``billing``, ``gres/gpu``).
 
@@ -374,6 +393,12 @@ class Slurm(Protocol):
 
     def pending(self) -> PendingQueue:
         """Reads the jobs that wait."""
+
+    def started(self) -> Sequence[StartedJob]:
+        """Reads the jobs that have started and not ended, as the controller has them.
+
+        Accounting knows them later. Lines that cannot be read are left out.
+        """
 
     def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
         """Reads what stands at some waiting jobs; where many wait, far sooner than `pending` does.

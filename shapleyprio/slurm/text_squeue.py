@@ -14,7 +14,7 @@ from dataclasses import replace
 from sys import intern
 from types import MappingProxyType
 
-from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
+from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue, StartedJob
 from shapleyprio.slurm.tasks import task_list
 from shapleyprio.slurm.text import (
     LARGEST_ID,
@@ -41,6 +41,9 @@ record have in common."""
 
 ARRAY_FIELDS = ("%F", "%i")
 """Fields that squeue prints without it: the array's number and the name of all its tasks."""
+
+STARTED_FIELDS = ("%A", "%F", "%i", "%V", "%a")
+"""Fields that squeue prints of jobs that have started: the account can be any text of a user."""
 
 BEFORE_RELEASE = frozenset(
     {"BeginTime", "Dependency", "DependencyNeverSatisfied", "JobArrayTaskLimit"}
@@ -191,6 +194,23 @@ class WaitingRecords:
     def _of_several_lines(self) -> Iterator[_Record]:
         """Yields the records of more than one line, and those that were not read before."""
         return (one for one in self._records.values() if isinstance(one, _Record))
+
+
+def started_line(line: str, delimiter: str) -> StartedJob | None:
+    """Reads one line of ``squeue -h`` in the format of `STARTED_FIELDS`; None if it cannot be."""
+    if line.count(delimiter) != len(STARTED_FIELDS) or not line.endswith(delimiter):
+        return None
+    number, array, label, submit, account, _ = line.split(delimiter)
+    try:
+        return StartedJob(
+            job_id=whole("job id", number, 1, LARGEST_ID),
+            array_job_id=whole("array's id", array, 1, LARGEST_ID),
+            label=target_of(label),
+            account=account,
+            submit=known_moment("submit time", submit),
+        )
+    except UnreadableError:
+        return None
 
 
 class KnownRecord:

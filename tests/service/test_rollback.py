@@ -161,3 +161,22 @@ def test_a_job_whose_line_cannot_be_read_is_put_back_unseen(waiting: Service) ->
     assert values(waiting) == {2: (0, 0), 3: (1, 0), 4: (2, 0)}
     *_, push = waiting.pushes(2)
     assert push.reason == UNSEEN_REASON
+
+
+@pytest.mark.parametrize("channel", JOB_CHANNELS)
+def test_a_task_that_has_just_started_is_put_back_before_accounting_knows_it(
+    store: Store, channel: Literal["site_factor", "nice"]
+) -> None:
+    slurm = Cluster(accounting_delay=90)
+    blocker = slurm.fill("guest")
+    array = slurm.submit("physics", processors=4, processing_time=10**6, array=3, nice=7)
+    slurm.wait(100)
+    service = Service(slurm, store, config(push={"channel": channel}))
+    service.run()
+    slurm.cancel(blocker)
+    slurm.wait(1)
+    tasks = [job for job in slurm._engine.started() if job.array_id == array]
+    assert {job.job_id for job in tasks} - {array}, "they have numbers of their own"
+    assert all(getattr(job, channel) != {"site_factor": 0, "nice": 7}[channel] for job in tasks)
+    service.roll_back()
+    assert [(job.site_factor, job.nice) for job in tasks] == [(0, 7)] * 3

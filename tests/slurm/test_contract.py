@@ -19,7 +19,7 @@ from shapleyprio.fairness.runs import JobRecord, Run, run_of
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.associations import UNSET_PRIORITY, Association
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import Connection, PendingJob, SlurmUnavailableError
+from shapleyprio.slurm.port import Connection, PendingJob, SlurmUnavailableError, StartedJob
 from shapleyprio.slurm.releases import Release, untested
 from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.slurm.harness import (
@@ -511,6 +511,29 @@ def test_an_array_that_waits_is_one_job_and_is_written_as_one(harness: Harness) 
     assert after[array].priority == answer[array].priority + 11
     harness.cancel(blocker)
     harness.until(lambda: len(by_label(harness, array)) == 4, "four tasks")
+
+
+def test_the_controller_knows_what_has_started_at_once(harness: Harness) -> None:
+    def started(array: int) -> dict[str, StartedJob]:
+        return {one.label: one for one in harness.slurm.started() if one.array_job_id == array}
+
+    array = harness.submit("physics", LONG, partition="pb", array=2)
+    names = {f"{array}_{task}" for task in range(2)}
+    harness.until(lambda: started(array).keys() == names, "both tasks to start")
+    now = harness.now()
+    tasks = started(array)
+    assert {(one.account, one.array_job_id) for one in tasks.values()} == {("physics", array)}
+    assert len({one.job_id for one in tasks.values()}) == 2
+    assert all(now - 7200 <= one.submit <= now for one in tasks.values())
+    waits = harness.submit("biology", LONG, processors=2 * CPUS_PER_NODE, partition="pb")
+    assert waits not in {one.job_id for one in harness.slurm.started()}
+    one, other = tasks[f"{array}_0"], tasks[f"{array}_1"]
+    harness.suspend(one.job_id)
+    assert one in harness.slurm.started()
+    harness.resume(one.job_id)
+    harness.cancel(array)
+    harness.until(lambda: not started(array), "both tasks to end")
+    assert other not in harness.slurm.started()
 
 
 def test_a_task_written_alone_leaves_its_array(harness: Harness) -> None:

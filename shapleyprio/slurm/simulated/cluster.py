@@ -18,6 +18,7 @@ from shapleyprio.slurm.port import (
     PendingQueue,
     SlurmRefusedError,
     SlurmUnavailableError,
+    StartedJob,
     unchecked,
 )
 from shapleyprio.slurm.running import Moment
@@ -375,6 +376,11 @@ class SimulatedSlurm:
             jobs=[job.pending() for job in self._engine.waiting.jobs.values()],
             malformed=[line for line in self.malformed if line.source == "squeue"],
         )
+
+    def started(self) -> Sequence[StartedJob]:
+        """Reads the jobs that have started and not ended."""
+        self._need("slurmctld")
+        return [job.started() for job in self._engine.started()]
 
     def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
         """Reads site factors or nices of some waiting jobs."""

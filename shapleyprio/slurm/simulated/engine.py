@@ -182,6 +182,10 @@ class Engine:
         found = sum(len(job.tasks) for job in jobs)
         return jobs, None if found and found >= len(wanted) else NO_SUCH_JOB
 
+    def started(self) -> list[Job]:
+        """Returns the jobs that have started and not ended."""
+        return [job for job in self._jobs.values() if job.start is not None]
+
     def jobs(self, job_id: int) -> list[Job]:
         """Returns the job with this id, or all tasks of the array with this id."""
         found, complaint = self.named(str(job_id))

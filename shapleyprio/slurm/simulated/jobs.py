@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.port import PendingJob
+from shapleyprio.slurm.port import PendingJob, StartedJob
 from shapleyprio.slurm.tasks import task_list
 
 WAITS = "Priority"
@@ -112,6 +112,16 @@ class Job:
             state=state,
             nodes=tuple(self.allocation),
             processors=sum(self.allocation.values()),
+        )
+
+    def started(self) -> StartedJob:
+        """Returns its line in the list of jobs that have started."""
+        return StartedJob(
+            job_id=self.job_id,
+            array_job_id=self.job_id if self.array_id is None else self.array_id,
+            label=self.label,
+            account=self.account,
+            submit=self.submit,
         )
 
     def pending(self) -> PendingJob:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import Controller, Layout, Malformed, Node, PendingQueue, unchecked
+from shapleyprio.slurm.port import (
+    Controller,
+    Layout,
+    Malformed,
+    Node,
+    PendingQueue,
+    StartedJob,
+    unchecked,
+)
 from shapleyprio.slurm.running import Moment
 from shapleyprio.slurm.simulated import SimulatedSlurm, SimulatedSpec
 from tests.service.consortium import NOW, QUIET
@@ -273,6 +281,10 @@ class FaultyCluster(SimulatedSlurm):
         queue = super().pending()
         jobs = [replace(job, submit=self._stamp(job.submit)) for job in queue.jobs]
         return replace(queue, jobs=jobs)
+
+    def started(self) -> Sequence[StartedJob]:
+        self.moments.pass_("started")
+        return [replace(job, submit=self._stamp(job.submit)) for job in super().started()]
 
     def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
         self.moments.pass_("values_of")

@@ -138,8 +138,6 @@ def check_way_back(life: Life) -> None:
         job_field = CHANNELS[life.channel].job_field
         assert job_field is not None
         for job in engine._jobs.values():
-            if job.start is not None and job.start > life.slurm.now - life.slurm.delay:
-                continue  # a task of an array that has just started: nobody knows its number yet
             original = (
                 0 if life.channel == "site_factor" else life.world.nice[job.array_id or job.job_id]
             )
