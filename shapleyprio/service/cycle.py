@@ -230,7 +230,8 @@ class Cycle:
         now = controller.time
         queue = self._slurm.pending()
         known = controller.accounting_backlog == 0 and not queue.malformed
-        live = self._live_keys(push.live_keys(queue.jobs)) if known else None
+        started = self._slurm.started()  # of which accounting may not know yet
+        live = self._live_keys(push.live_keys([*queue.jobs, *started])) if known else None
         service = self._config.service
 
         def prune(transaction: Transaction) -> int:
@@ -248,13 +249,14 @@ class Cycle:
 
         return self._store.transact(prune)
 
-    def _live_keys(self, waiting: set[str]) -> set[str] | None:
+    def _live_keys(self, known: set[str]) -> set[str] | None:
         """Returns the keys of jobs that have not ended, None if a line of them cannot be read.
 
-        One that runs or is suspended may be requeued and wait.
+        Args:
+            known: of jobs that wait or run. Those that ran may have been requeued meanwhile.
         """
         with self._store.reading() as view:
-            live = waiting | {
+            live = known | {
                 key
                 for run in view.unfinished_runs()
                 for key in (str(run.key.job_id), str(run.array_job_id))

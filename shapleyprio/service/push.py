@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims, PriorityTarget
-from shapleyprio.slurm.port import PendingJob, Slurm
+from shapleyprio.slurm.port import PendingJob, Slurm, StartedJob
 from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PushState
 
 BEFORE_SUBMISSION = 0
@@ -65,9 +65,9 @@ class PushCounts:
         )
 
 
-def live_keys(pending: Iterable[PendingJob]) -> set[str]:
-    """Returns the keys under which managed values of pending jobs may be looked for."""
-    return {str(number) for job in pending for number in (job.job_id, job.array_job_id)}
+def live_keys(jobs: Iterable[PendingJob | StartedJob]) -> set[str]:
+    """Returns the keys under which managed values of jobs may be looked for."""
+    return {str(number) for job in jobs for number in (job.job_id, job.array_job_id)}
 
 
 def explains(managed: ManagedValue, value: int) -> bool:

@@ -14,6 +14,7 @@ from tests.service.faults.cluster import ACCOUNTS, NODES, QOS, FaultyCluster
 from tests.service.faults.daemon import LEASE_SECONDS, Killed
 from tests.service.faults.stores import CHANGING, READING
 from tests.service.faults.world import DAY, HOUR, World
+from tests.service.scripted_accounting import runs_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,6 +49,8 @@ class Life:
         claims: kind and name -> its holders as configured, one after the other, each with the
             seconds in which a cycle may have taken that in.
         splits: runs that were pruned later -> node -> processors.
+        pruned_before: runs that were there when somebody pruned -> up to when all others had been
+            pruned by then.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Life:
         self.channel = self.chance.choice(CHANNELS)
         self.claims: dict[tuple[Kind, str], list[tuple[str, list[int]]]] = {}
         self.splits: dict[RunKey, Mapping[str, int]] = {}
+        self.pruned_before: dict[RunKey, int] = {}
         self._begin = begin
         self._daemon: AnyDaemon | None = None
         self._horizon = self._good_horizon = self.chance.choice(list(HORIZONS))
@@ -131,7 +135,7 @@ class Life:
         return f"runs a cycle at {self.slurm.clock}{_shown(failure)}"
 
     def prune(self) -> str:
-        self._remember_splits()
+        self._remember_runs()
         failure = self._try(lambda daemon: daemon.prune())
         return f"prunes at {self.slurm.clock}{_shown(failure)}"
 
@@ -140,7 +144,7 @@ class Life:
         prunes = self.chance.random() < 0.15
         moment = self.chance.randrange(MOST_MOMENTS)
         if prunes:
-            self._remember_splits()
+            self._remember_runs()
 
         def happens(name: str) -> None:
             raise Killed(name)
@@ -325,9 +329,13 @@ class Life:
             service={"overlap": f"{OVERLAP}s", "keep_history": "3650d", "keep_pushes": "3650d"},
         )
 
-    def _remember_splits(self) -> None:
+    def _remember_runs(self) -> None:
         with self.store.open().cluster(self.name).reading() as view:
             self.splits |= {run.key: run.processors for run, _ in view.all_runs()}
+            watermark = view.watermark()
+        if watermark is not None:
+            for run in runs_since(OPENED, self.slurm.rows().values()):
+                self.pruned_before.setdefault(run.key, watermark.pruned_until)
 
     def _note(self, event: object) -> None:
         self.events.append(str(event))
