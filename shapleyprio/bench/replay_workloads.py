@@ -11,7 +11,7 @@ import numpy as np
 
 from shapleyprio.replay.dealing import deal, processor_shares
 from shapleyprio.replay.log import UNKNOWN, Log
-from shapleyprio.replay.workload import Window, Workload, workload_of
+from shapleyprio.replay.workload import Window, Workload, whole_log, workload_of
 
 JOBS = 3_000
 PROCESSORS = 70
@@ -20,6 +20,9 @@ LOAD = 1.3
 """So much work is released as all processors could do in 1.3 windows."""
 
 SEED = 1
+
+DAY = 86_400
+MONTH = 30 * DAY
 
 
 def made_up(organizations: int, *, seed: int = SEED) -> Workload:
@@ -62,6 +65,14 @@ def dealt_out(log: Log, organizations: int, *, processors: int) -> Workload:
     """Returns all jobs of a log, with its users and so many processors dealt out."""
     consortium = deal(log, organizations, shares="zipf", processors=processors, seed=SEED)
     return workload_of(log, consortium)
+
+
+def month_of(log: Log, day: int, organizations: int, *, processors: int) -> Workload:
+    """Returns the jobs of 30 days of a log from that day on, dealt out as all of them are."""
+    consortium = deal(log, organizations, shares="zipf", processors=processors, seed=SEED)
+    begin = min(day * DAY, max(whole_log(log).length - MONTH, 0))
+    window = Window(start=whole_log(log).start + begin, length=MONTH)
+    return workload_of(log, consortium, window=window)
 
 
 def lines_of(file: Path) -> int:

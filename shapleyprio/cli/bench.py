@@ -69,7 +69,7 @@ MOST_PENDING = 100_000
     "--most-organizations",
     default=MOST_ORGANIZATIONS,
     metavar="K",
-    help="Replay ref with so many at most; the largest takes minutes.",
+    help="Replay ref with so many at most; the largest takes minutes, up to 20 can be had.",
 )
 @click.option(
     "--pending",

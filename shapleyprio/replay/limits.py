@@ -9,6 +9,7 @@ from shapleyprio.errors import Remedy
 from shapleyprio.replay.dealing import MOST_ORGANIZATIONS
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel.bay_state import numbers_of
+from shapleyprio.replay.kernel.lattice import odd_divisor
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
 from shapleyprio.replay.kernel.state import NEVER, Block
 from shapleyprio.replay.workload import Workload
@@ -19,7 +20,10 @@ LONGEST = 2**38 - 1
 LONG_WINDOW = 2**31
 """From so many seconds on 64 bits do not hold the square of a time."""
 
-MOST_REF_ORGANIZATIONS = 18
+MOST_REF_ORGANIZATIONS = 20
+MOST_REF_ORGANIZATIONS_BY_HORIZON = 18
+"""What is younger than the horizon takes memory as well."""
+
 MOST_RAND_ORGANIZATIONS = 62
 """Coalitions that are sampled are sets of bits in one signed 64-bit number."""
 
@@ -100,16 +104,17 @@ def ref_block(workload: Workload) -> Block:
 
     Beside the exact key modulo 2^64 or 2^128 stands a straight line from the block's begin, which
     the curved value leaves by at most m·s(s+1)/2 within s seconds, times the sum of all weights,
-    (k−1)!·(1 + 1/2 + … + 1/(k−1)).
+    (k−1)!·(1 + 1/2 + … + 1/(k−1)). Keys are divided before they are compared (`lattice`).
 
     Raises:
         PolicyError: there are too many organizations, or `check_range` refuses the workload.
     """
     k = len(workload.organizations)
-    if k > MOST_REF_ORGANIZATIONS:
+    by_horizon = workload.saturation is not None
+    most = MOST_REF_ORGANIZATIONS_BY_HORIZON if by_horizon else MOST_REF_ORGANIZATIONS
+    if k > most:
         raise PolicyError(
-            f"ref keeps a schedule for each of 2^k coalitions, and k = {k} is more than "
-            f"{MOST_REF_ORGANIZATIONS}",
+            f"ref keeps a schedule for each of 2^k coalitions, and k = {k} is more than {most}",
             Remedy.SAMPLE,
         )
     if workload.bays is not None and numbers_of(workload.bays) << k > MOST_NUMBERS_CONFINED:
@@ -119,7 +124,8 @@ def ref_block(workload: Workload) -> Block:
             "--respect-partitions out"
         )
     weight = factorial(k - 1) * sum((Fraction(1, size) for size in range(1, k)), Fraction(1))
-    wanted = max(2**22 >> k, 128)
+    weight /= odd_divisor(k)
+    wanted = max(2**25 >> k, 128)
     return _block(workload, weight, terms=k * (k + 2), wanted=wanted)
 
 
@@ -159,7 +165,7 @@ def _block(workload: Workload, weight: Fraction, *, terms: int, wanted: int) -> 
     wanted = min(wanted, LONGEST_BLOCK)
     largest = weight * _doubled_utility(workload) / 2
     seconds = isqrt(int(2 * ERROR / (weight * m))) - 1
-    far = largest * (terms + 8) / 2**52 > ERROR
+    far = largest * (terms + 10) / 2**52 > ERROR
     wide = check_range(workload) or far or seconds < min(FEWEST_SECONDS, wanted)
     # with two limbs neither bound comes near `WIDE_ERROR`: the largest key is below 2^168
     return Block(wanted if wide else min(seconds, wanted), wide)

@@ -35,7 +35,7 @@ from shapleyprio.bench import (
     steady,
 )
 from shapleyprio.bench.measure import Machine, Measurement, Ran, of_runs, run_apart
-from shapleyprio.bench.replay import Case
+from shapleyprio.bench.replay import LARGE, Case
 from shapleyprio.bench.workloads import NOW, day_of_records
 from shapleyprio.cli import main
 from shapleyprio.cli.bench import ON_LOGS, render
@@ -67,7 +67,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "RICC_RUNS", 1)
     monkeypatch.setattr(replay, "SACCT_LINES", 10)
     monkeypatch.setattr(replay, "MADE_UP", (Case(organizations=2, below=0.02, runs=2),))
-    large = Case(organizations=3, below=80.0, megabytes_below=1000.0, runs=1)
+    large = Case(organizations=3, below=80.0, megabytes_below=1000.0, runs=1, one_core_too=True)
     monkeypatch.setattr(replay, "LARGE", (large,))
     monkeypatch.setattr(replay, "WHOLE_LOG", (Case(organizations=2, below=1.0, runs=2),))
     monkeypatch.setattr(replay_workloads, "JOBS", 50)
@@ -184,7 +184,7 @@ def test_every_measurement_of_a_replay_has_its_target(tmp_path: Path) -> None:
     measured = measure("replay", "--logs", str(tmp_path))
     assert list(targets(measured)) == [
         *MADE_UP_ROWS,
-        *("s < 60", "MB < 4000", "times < 1.5", "s < 1"),
+        *("s < 60", "MB < 4000", "times < 1.5", "s < 1", "s < 60"),
         *["jobs/s > 1000000"] * len(ONE_SCHEDULE),
         *["lines/s > 1000000"] * 2,
         "lines/s > 200000",
@@ -404,13 +404,33 @@ def test_one_core_and_two_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(replay, "run_apart", run)
     monkeypatch.setattr(replay, "_start_up", lambda bar: of_runs("replay", "", [1.0], unit="s"))
-    case = Case(organizations=3, below=10.0, megabytes_below=1000.0, runs=3)
+    case = Case(organizations=3, below=10.0, megabytes_below=1000.0, runs=3, one_core_too=True)
     monkeypatch.setattr(replay, "LARGE", (case,))
     _, seconds, megabytes, times, _ = measure("replay")
     assert turns == ["1", "2"] * 3
-    assert (seconds["value"], seconds["worst"], seconds["met"]) == (18.0, 18.0, False)
-    assert megabytes["value"] == 3
+    assert (seconds["value"], seconds["worst"], seconds["met"]) == (14.0, 24.0, False)
+    assert megabytes["value"] == 4
     assert (times["value"], times["worst"], times["met"]) == (18 / 14, 18 / 24, False)
+
+
+def test_the_largest_run_on_two_cores_alone_and_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns: list[list[str]] = []
+
+    def run(command: list[str], progress: object) -> Ran:
+        turns.append(command[-2:])
+        return Ran(seconds=99.0, megabytes=7.0, last_line="5")
+
+    monkeypatch.setattr(replay, "run_apart", run)
+    monkeypatch.setattr(replay, "_start_up", lambda bar: of_runs("replay", "", [1.0], unit="s"))
+    monkeypatch.setattr(replay, "LARGE", (LARGE[0], *LARGE[-2:]))
+    measure("replay")
+    assert turns == [["14", "1"], ["14", "2"]] * 3
+    turns.clear()
+    *_, seconds, megabytes, _ = measure("replay", "--most-organizations", "20")
+    assert turns[-2:] == [["18", "2"], ["20", "2"]]
+    assert (seconds["value"], seconds["below"], megabytes["value"]) == (5.0, 1800.0, 7.0)
 
 
 @pytest.mark.parametrize("part", ["replay", "all"])

@@ -165,7 +165,7 @@ def test_ref_takes_only_so_many(store: Store, request_: DriftRequest) -> None:
     many = ("physics", "biology", *(f"o{number}" for number in range(28)))
     answer = replay_window(replace(request_, organizations=many, most_organizations=40))
     assert answer.result is DriftResult.TOO_LARGE
-    assert answer.why.endswith("k = 30 is more than 18; lower drift.most_organizations")
+    assert answer.why.endswith("k = 30 is more than 20; lower drift.most_organizations")
 
 
 def test_numbers_beyond_64_bits_are_as_exact_as_others(

@@ -179,7 +179,7 @@ def test_what_is_refused_is_reported_and_not_hidden(cell: WindowCell) -> None:
 
 
 def test_where_only_ref_cannot_be_had_the_rest_is_reported(cell: WindowCell) -> None:
-    (row,) = replace(cell, organizations=19, processors=19, policies=("fcfs",)).run()
+    (row,) = replace(cell, organizations=21, processors=21, policies=("fcfs",)).run()
     assert row["unfairness"] is None
     assert row["mean_wait"] is not None
     assert str(row["problem"]).startswith("ref: ref keeps a schedule for each of 2^k coalitions")

@@ -7,16 +7,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from math import factorial, gcd
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shapleyprio.bench.replay_workloads import made_up
 from shapleyprio.errors import Remedy
 from shapleyprio.replay import limits
 from shapleyprio.replay.choices import Backfill
 from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.kernel.lattice import odd_divisor
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.schedule import Schedule
@@ -149,6 +152,20 @@ def test_ref_of_queues_that_last(workload: Workload) -> None:
 def test_ref_does_not_depend_on_where_its_blocks_end(workload: Workload, seconds: int) -> None:
     with blocks_of(seconds):
         assert_is_ref(workload)
+
+
+def test_every_key_is_a_multiple_of_the_divisor() -> None:
+    for members in range(2, limits.MOST_REF_ORGANIZATIONS + 1):
+        others = members - 1
+        weights = [factorial(m - 1) * factorial(others - m) for m in range(1, members)]
+        divisor = gcd(*weights, factorial(others))
+        assert divisor // (divisor & -divisor) == odd_divisor(members)
+
+
+@settings(max_examples=3)
+@given(workload=workloads(organizations=st.just(7)))
+def test_ref_of_seven_organizations_is_what_the_papers_define(workload: Workload) -> None:
+    assert_is_ref(workload)
 
 
 @settings(max_examples=60)
@@ -294,6 +311,21 @@ def test_ref_is_exact_where_its_numbers_come_to_another_limb(data: st.DataObject
         assert_is_ref(replace(workload, horizon=length * data.draw(eighths) // 8 + 1))
 
 
+def with_two_limbs(workload: Workload) -> Schedule:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(limits, "check_range", lambda _: True)
+        assert limits.ref_block(workload).wide
+        return run_policy(workload, "ref")
+
+
+@settings(max_examples=25)
+@given(workload=workloads(organizations=st.integers(7, 9), lengths=st.integers(1, 60), jobs=40))
+def test_divided_keys_decide_as_those_of_two_limbs_do(workload: Workload) -> None:
+    schedule, expected = run_policy(workload, "ref"), with_two_limbs(workload)
+    assert rows(schedule) == rows(expected)
+    assert schedule.contribution == expected.contribution
+
+
 @settings(max_examples=20)
 @given(
     workload=workloads(
@@ -308,11 +340,7 @@ def test_ref_is_exact_where_its_numbers_come_to_another_limb(data: st.DataObject
 )
 def test_keys_that_exceed_their_limb_decide_as_those_of_two_limbs_do(workload: Workload) -> None:
     with blocks_of(2**13):
-        schedule = run_policy(workload, "ref")
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(limits, "check_range", lambda _: True)
-            assert limits.ref_block(workload).wide
-            expected = run_policy(workload, "ref")
+        schedule, expected = run_policy(workload, "ref"), with_two_limbs(workload)
     assert rows(schedule) == rows(expected)
     assert schedule.contribution == expected.contribution
 
@@ -359,6 +387,14 @@ def test_a_year_of_200000_processors_is_replayed_for_18_organizations() -> None:
     workload = workload_of_jobs([200_000, *[0] * 17], jobs, 365 * 86_400)
     assert limits.ref_block(workload).wide
     assert limits.ref_block(workload).seconds >= limits.FEWEST_SECONDS
+
+
+def test_64_bits_are_enough_for_20_organizations_on_the_window_of_the_benchmark() -> None:
+    workload = made_up(20)
+    assert not limits.ref_block(workload).wide
+    assert limits.ref_block(workload).seconds > 64
+    with pytest.raises(PolicyError, match="k = 20 is more than 18"):
+        limits.ref_block(replace(workload, horizon=3_600))
 
 
 def test_a_million_processors_for_days_are_exact() -> None:

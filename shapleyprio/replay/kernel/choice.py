@@ -136,12 +136,14 @@ def least_key(state: Coalitions, keys: Keys, c: int, t: int) -> int:
     best, best_exact, best_rounded = -1, 0, 0.0
     second = t - keys.begin[0]
     factor, lattice = keys.factor[c], keys.lattice[0] != 0
+    inverse, shrink = keys.inverse[c], keys.shrink[c]
     for u in range(state.utility.shape[1]):
         if is_candidate(state, c, t, u):
             row = c ^ (1 << u) if lattice else u
             utility = utility_at(state, c, u, t)
-            exact = keys.rows[row, second] + factor * utility
+            exact = (keys.rows[row, second] + factor * utility) * inverse
             rounded = keys.base[row] + keys.slope[row] * second + float(factor) * float(utility)
+            rounded *= shrink
             if best < 0 or precedes(exact, rounded, best_exact, best_rounded):
                 best, best_exact, best_rounded = u, exact, rounded
     return best

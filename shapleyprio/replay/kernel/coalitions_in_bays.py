@@ -12,7 +12,7 @@ from shapleyprio.replay.kernel.engine import any_of
 from shapleyprio.replay.kernel.horizon import has_room, with_more_room
 from shapleyprio.replay.kernel.in_bays import advance_confined
 from shapleyprio.replay.kernel.state import Ints, pieces_of
-from shapleyprio.replay.kernel.values import add_row, add_value, clear_row
+from shapleyprio.replay.kernel.values import add_value, clear_row, value_coalition
 
 
 def run_coalitions(confined: ConfinedWorld, weights: Ints, length: int) -> Iterator[int]:
@@ -61,11 +61,7 @@ def run_blocks(confined: ConfinedWorld, weights: Ints, first: int, last: int, le
                 if sampled != 0:
                     _value_sampled(confined, weights)
                 while sampled == 0 and valued < c:
-                    clear_row(keys, valued)
-                    for u in range(state.utility.shape[1]):
-                        if (valued >> u) & 1:
-                            add_row(keys, valued, valued ^ (1 << u))
-                    add_value(state, keys, valued, keys.factor[valued], valued)
+                    value_coalition(state, keys, valued)
                     valued += 1
                 keys.begin[1] = 1
                 advance_confined(policy, confined, c, until)

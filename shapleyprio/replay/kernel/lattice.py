@@ -9,6 +9,10 @@ and the largest φ_u − ψ_u is the least R(C∖u) + (|C|−1)!·ψ_u. That is 
 modulo 2^64 for every second of a block, or modulo 2^128 (`wide`); beside it a rounded R at the
 block's begin distinguishes what differs by too much for that (`worth.precedes`).
 
+Each is a multiple of n! / lcm(1, …, n), with n = |C|−1: P(C∖u) is a sum of values, each divided by
+some m·binom(n, m), which divides lcm(1, …, n). The odd part of that can be divided by modulo 2^64,
+and what is left is compared, so that larger differences are known exactly and blocks can be longer.
+
 A job that starts at t adds nothing to any value at t. So within a moment no coalition depends
 on what another one decides, and within a block one depends on its own subsets only, which have
 smaller numbers: a coalition's number has the bits of its members.
@@ -18,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from math import factorial
+from math import factorial, lcm
 
 import numpy as np
 
@@ -37,7 +41,7 @@ from shapleyprio.replay.kernel.state import (
     keys_of,
     pieces_of,
 )
-from shapleyprio.replay.kernel.values import add_row, add_value, clear_row
+from shapleyprio.replay.kernel.values import value_coalition
 
 
 def on_one_core(
@@ -67,8 +71,25 @@ def lattice_keys(organizations: int, block: Block) -> Keys:
     """Makes rows for R(C) of all coalitions C."""
     count = 2**organizations
     keys = keys_of(rows=count, tracked=count, coalitions=count, block=block, lattice=True)
-    keys.factor[1:] = [factorial(c.bit_count() - 1) for c in range(1, count)]
+    factors = [factorial(members - 1) for members in range(1, organizations + 1)]
+    divisors = [odd_divisor(members) for members in range(1, organizations + 1)]
+    inverses = [pow(divisor, -1, 2**64) for divisor in divisors]
+    others = np.bitwise_count(np.arange(1, count)).astype(np.int64) - 1
+    keys.factor[1:] = np.array(factors)[others]
+    keys.inverse[1:] = np.array(inverses, dtype=np.uint64).view(np.int64)[others]
+    keys.shrink[1:] = np.array([1 / divisor for divisor in divisors])[others]
     return keys
+
+
+def odd_divisor(members: int) -> int:
+    """Returns the largest odd number that divides all keys by which so many members choose.
+
+    >>> [odd_divisor(members) for members in (1, 6, 7, 10)]
+    [1, 1, 3, 9]
+    """
+    others = members - 1
+    divisor = factorial(others) // lcm(*range(1, others + 1))
+    return divisor // (divisor & -divisor)
 
 
 def arriving(jobs: Jobs, blocks: int, seconds: int) -> Ints:
@@ -115,7 +136,7 @@ def run_lazily(world: World, first: int, last: int, arriving: int, until: int) -
         keys.begin[1] = valued == c
         if not _advance(world, c, arriving, until):
             while valued < c:
-                _value(state, keys, valued)
+                value_coalition(state, keys, valued)
                 valued += 1
             keys.begin[1] = 1
             _advance(world, c, arriving, until)
@@ -130,7 +151,7 @@ def run_part(world: World, first: int, last: int, arriving: int, until: int) -> 
     """
     for c in range(first, last):
         _advance(world, c, arriving, until)
-        _value(world.state, world.keys, c)
+        value_coalition(world.state, world.keys, c)
 
 
 @inlined
@@ -139,13 +160,3 @@ def _advance(world: World, c: int, arriving: int, until: int) -> bool:
     next_event = min(state.next_end[c], next_due(state, c))
     idle = state.undecided[c] == 0 and next_event >= until and arriving & c == 0
     return idle or advance(any_of(KEYED), world, c, until)
-
-
-@kernel
-def _value(state: Coalitions, keys: Keys, c: int) -> None:
-    """Sums R(c) over the block, from the coalitions with one member less."""
-    clear_row(keys, c)
-    for u in range(state.utility.shape[1]):
-        if (c >> u) & 1:
-            add_row(keys, c, c ^ (1 << u))
-    add_value(state, keys, c, keys.factor[c], c)

@@ -16,7 +16,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from shapleyprio.replay.kernel.lattice import arriving, lattice_keys, run_blocks, run_part
-from shapleyprio.replay.kernel.state import Block, Coalitions, Jobs, Record, World
+from shapleyprio.replay.kernel.state import (
+    Block,
+    Coalitions,
+    Jobs,
+    Record,
+    World,
+    with_other_rows,
+)
 
 FEWEST_ORGANIZATIONS = 11
 """With fewer, sharing out the work costs more than it saves."""
@@ -27,6 +34,10 @@ SHORT_STRETCH, LONG_STRETCH = 2, 32
 BLOCKS_KEPT = 4
 """Blocks of which the values are kept: by so many the first part can be ahead of the last."""
 
+MANY_ORGANIZATIONS = 14
+FEWEST_BLOCKS_KEPT = 2
+"""From so many on, because of the memory; parts wait for each other more often."""
+
 
 def on_many_cores(
     jobs: Jobs, state: Coalitions, record: Record, block: Block, length: int, cores: int
@@ -35,32 +46,33 @@ def on_many_cores(
     organizations, seconds = state.utility.shape[1], block.seconds
     cut = max(2, (2 * cores - 1).bit_length())  # two parts or more for every thread
     size = 2 ** (organizations - cut)
-    worlds = [
-        World(jobs, state, lattice_keys(organizations, block), record) for _ in range(BLOCKS_KEPT)
-    ]
+    keys = lattice_keys(organizations, block)
+    kept = FEWEST_BLOCKS_KEPT if organizations >= MANY_ORGANIZATIONS else BLOCKS_KEPT
+    every_keys = [keys, *(with_other_rows(keys) for _ in range(kept - 1))]
+    worlds = [World(jobs, state, keys, record) for keys in every_keys]
     blocks = -(-length // seconds)
     arrivals = arriving(jobs, blocks, seconds)
 
     def work(part: int, number: int) -> int:
         until = min((number + 1) * seconds, length)
         first, last = max(part * size, 1), (part + 1) * size
-        run_part(worlds[number % BLOCKS_KEPT], first, last, arrivals[number], until)
+        run_part(worlds[number % kept], first, last, arrivals[number], until)
         return part
 
     def side_by_side(first: int, last: int) -> int:
-        progress = PipelineProgress([first] * 2**cut, last)
+        progress = PipelineProgress([first] * 2**cut, last, kept)
         at_work: dict[int, Future[int]] = {}
         choices = 0
         while not progress.is_complete():
             for part in progress.ready(but=at_work)[: cores - len(at_work)]:
                 number = progress.done[part]
                 if part == 0:  # the first that comes to a block
-                    worlds[number % BLOCKS_KEPT].keys.begin[:] = number * seconds, 1
+                    worlds[number % kept].keys.begin[:] = number * seconds, 1
                 at_work[part] = threads.submit(work, part, number)
             for future in wait(at_work.values(), return_when=FIRST_COMPLETED).done:
                 part = future.result()
                 if part == 2**cut - 1:  # the last that leaves it
-                    choices += int(worlds[progress.done[part] % BLOCKS_KEPT].keys.begin[1] == 2)
+                    choices += int(worlds[progress.done[part] % kept].keys.begin[1] == 2)
                 progress.done[part] += 1
                 del at_work[part]
         return choices
@@ -88,10 +100,12 @@ class PipelineProgress:
     Attributes:
         done: how many blocks each part has behind it.
         blocks: how many there are.
+        kept: blocks of which the values are kept.
     """
 
     done: list[int]
     blocks: int
+    kept: int
 
     def is_complete(self) -> bool:
         """Returns whether all parts have come to the end."""
@@ -105,7 +119,7 @@ class PipelineProgress:
 
     def _is_ready(self, part: int) -> bool:
         block = self.done[part]
-        if block == self.blocks or block - min(self.done) >= BLOCKS_KEPT:
+        if block == self.blocks or block - min(self.done) >= self.kept:
             return False
         return all(self.done[smaller] > block for smaller in _one_less(part))
 

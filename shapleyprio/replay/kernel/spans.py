@@ -151,7 +151,7 @@ def bytes_of(owned: Ints, block: Block, first: int, last: int) -> int:
         last: number of the one behind it.
     """
     k, limbs = len(owned), 1 + block.wide
-    values = block.seconds * (8 * limbs + 4) + 8 * limbs + 88
+    values = block.seconds * (8 * limbs + 4) + 8 * limbs + 104
     schedule = k * (8 * limbs + 49) + 8 * int(owned.sum()) + 6 * block.seconds + 80
     return last * values + (last - first) * schedule
 

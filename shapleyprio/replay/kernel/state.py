@@ -152,6 +152,8 @@ class Keys(NamedTuple):
         opening: [c, 4], its value, parts and busy processors at that begin, and the value's second
             limb.
         factor: [c], what a utility is multiplied with before it is added to a key.
+        inverse, shrink: [c], what keys are multiplied with before they are compared: the inverse of
+            their odd divisor (`lattice`), modulo 2^64 and rounded. Keys of two limbs go without.
         lattice: [1], whether rows belong to coalitions (else to organizations).
     """
 
@@ -164,6 +166,8 @@ class Keys(NamedTuple):
     changed: Ints
     opening: Ints
     factor: Ints
+    inverse: Ints
+    shrink: NDArray[np.float64]
     lattice: Ints
 
 
@@ -387,8 +391,24 @@ def keys_of(*, rows: int, tracked: int, coalitions: int, block: Block, lattice: 
         changed=np.full(tracked, -1, dtype=np.int64),
         opening=np.zeros((tracked, 4), dtype=np.int64),
         factor=np.ones(coalitions, dtype=np.int64),
+        inverse=np.ones(coalitions, dtype=np.int64),
+        shrink=np.ones(coalitions),
         lattice=np.array([lattice], dtype=np.int64),
     )
+
+
+def with_other_rows(keys: Keys) -> Keys:
+    """Makes room for the keys of another block; what a coalition does in a block is noted once.
+
+    A coalition must have its row before it goes on to another block.
+    """
+    begin, rows, high = (
+        np.zeros_like(keys.begin),
+        np.zeros_like(keys.rows),
+        np.zeros_like(keys.high),
+    )
+    base, slope = np.zeros_like(keys.base), np.zeros_like(keys.slope)
+    return keys._replace(begin=begin, rows=rows, high=high, base=base, slope=slope)
 
 
 def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int, *, wide: bool) -> Record:

@@ -122,21 +122,64 @@ def _add_value_wide(state: Coalitions, keys: Keys, c: int, factor: int, row: int
         value_high, value = plus(value_high, value, done_high, done)
 
 
+@kernel
+def value_coalition(state: Coalitions, keys: Keys, c: int) -> None:
+    """Sums R(c) over the block, from those of the coalitions with one member less (`lattice`)."""
+    if is_wide(state):
+        clear_row(keys, c)
+        for u in range(state.utility.shape[1]):
+            if (c >> u) & 1:
+                _add_row_wide(keys, c, c ^ (1 << u))
+    else:
+        _sum_smaller(keys, c)
+    add_value(state, keys, c, keys.factor[c], c)
+
+
 @inlined
-def add_row(keys: Keys, row: int, source: int) -> None:
-    """Adds one row of keys to another one."""
+def _sum_smaller(keys: Keys, c: int) -> None:
+    """Sums rows of keys of one limb, four at a time; that of nobody's coalition is empty."""
+    base, slope, left = 0.0, 0.0, c
+    while left != 0:
+        again = left != c
+        one, left = _next_smaller(c, left)
+        two, left = _next_smaller(c, left)
+        three, left = _next_smaller(c, left)
+        four, left = _next_smaller(c, left)
+        base += keys.base[one] + keys.base[two] + keys.base[three] + keys.base[four]
+        slope += keys.slope[one] + keys.slope[two] + keys.slope[three] + keys.slope[four]
+        _sum_four(keys.rows, c, again, one, two, three, four)
+    keys.base[c], keys.slope[c] = base, slope
+
+
+@inlined
+def _next_smaller(c: int, left: int) -> tuple[int, int]:
+    """Returns c without the first member that is left, or nobody, and the members then left."""
+    return (c ^ (left & -left) if left != 0 else 0), left & (left - 1)
+
+
+@kernel
+def _sum_four(rows: Ints, row: int, again: bool, one: int, two: int, three: int, four: int) -> None:
+    """Writes the sum of four rows to another one, or adds it to what is there."""
+    target, a, b, c, d = rows[row], rows[one], rows[two], rows[three], rows[four]
+    if again:
+        for second in range(len(target)):
+            target[second] += (a[second] + b[second]) + (c[second] + d[second])
+    else:
+        for second in range(len(target)):
+            target[second] = (a[second] + b[second]) + (c[second] + d[second])
+
+
+@inlined
+def _add_row_wide(keys: Keys, row: int, source: int) -> None:
+    """Adds one row of keys of two limbs to another one."""
     keys.base[row] += keys.base[source]
     keys.slope[row] += keys.slope[source]
     target, added = keys.rows[row], keys.rows[source]
-    if keys.high.shape[1] == 0:
-        for second in range(len(target)):
-            target[second] += added[second]
-    else:
-        target_high, added_high = keys.high[row], keys.high[source]
-        for second in range(len(target)):
-            target_high[second], target[second] = plus(
-                target_high[second], target[second], added_high[second], added[second]
-            )
+    target_high, added_high = keys.high[row], keys.high[source]
+    for second in range(len(target)):
+        target_high[second], target[second] = plus(
+            target_high[second], target[second], added_high[second], added[second]
+        )
 
 
 @inlined
