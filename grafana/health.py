@@ -115,6 +115,17 @@ def health() -> Dashboard:
                     ),
                 ),
                 panels.graph(
+                    "Transactions done anew",
+                    "The database undid them for the sake of others on the same server.",
+                    panels.PER_SECOND,
+                    panels.NEUTRAL,
+                    Query(
+                        "sum by (cluster)"
+                        f" (rate(shapleyprio_store_conflicts_total{{{ALL}}}[$__rate_interval]))",
+                        "done anew",
+                    ),
+                ),
+                panels.graph(
                     "Ledger lag",
                     "Age of the last second up to which accounting is known to be complete. It "
                     "grows while slurmctld holds records back from slurmdbd; while slurmdbd is "

@@ -179,6 +179,16 @@ class Site:
         )
         return job
 
+    def occupy(self, partition: str, processors: int = CPUS, extra: Sequence[str] = ()) -> None:
+        """Lets a guest take a partition, so that jobs that are submitted now wait."""
+        job = self.slurm.submit(
+            GUESTS, 3600, processors=processors, partition=partition, extra=extra
+        )
+        self.until(
+            lambda: self.slurm.run("squeue", "-h", "-j", str(job), "-o", "%T").strip() == "RUNNING",
+            what=f"job {job} to start",
+        )
+
     def runs(self) -> list[tuple[str, str, int, int | None]]:
         """Account, node, start and end of what accounting knows of members' jobs."""
         printed = self.slurm.run(
@@ -270,7 +280,7 @@ def test_who_lends_at_one_cluster_is_served_first_at_the_other_whatever_fails(
 
         north.until(lambda: north.states() == [PartState.CURRENT], what="the south to be there")
         south.until(lambda: south.states() == [PartState.CURRENT], what="the north to be there")
-        south.slurm.submit(GUESTS, 3600, processors=2 * CPUS)
+        south.occupy("all", processors=2 * CPUS)
         for account in ("alpha", "beta"):
             south.slurm.submit(account, 3600, processors=2 * CPUS)
         south.until(lambda: south.first() == "beta", what="a tie")
@@ -314,7 +324,9 @@ def test_who_lends_at_one_cluster_is_served_first_at_the_other_whatever_fails(
             return scores == {"alpha": -owed_in_gpus, "beta": owed_in_gpus}
 
         north.until(credited, what="beta to be owed its GPUs exactly")
-        for account in (GUESTS, *MEMBERS):
+        north.occupy("alpha")
+        north.occupy("beta", extra=ON_GPUS)
+        for account in MEMBERS:
             north.slurm.submit(account, 3600, processors=CPUS, partition="alpha")
             north.slurm.submit(account, 3600, processors=CPUS, partition="beta", extra=ON_GPUS)
         north.until(
