@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shapleyprio.fairness.runs import JobRecord, RunKey
+from shapleyprio.forgetting import forget_others
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import AllocatedRun
-
-FORGOTTEN_FROM = 1.02
-"""Records that no answer brings any more are forgotten when there are so many times those that are
-brought."""
 
 Accounted = tuple[JobRecord, RunKey, AllocatedRun]
 """A record, its run, and what was stored of that."""
@@ -35,10 +32,7 @@ class AccountedRecords:
 
     def begin(self) -> None:
         """Begins a new answer: what the last one lacked is forgotten, if it is much."""
-        if len(self._known) > FORGOTTEN_FROM * len(self._brought):
-            kept = set(map(id, self._brought))
-            for gone in [one for one, each in self._known.items() if id(each) not in kept]:
-                del self._known[gone]  # all others anew would take as much memory once more
+        forget_others(self._known, self._brought)
         self._brought = []
 
     def hold_for(self, sizes: Mapping[str, int], at: int) -> None:

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.forgetting import forget_others
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text import SEPARATOR, plain_lines
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
 
 ELAPSED = FIELDS.index("ElapsedRaw")
 RUNNING = "RUNNING"
-
-FORGOTTEN_FROM = 1.02
-"""Lines that are not printed any more are forgotten when there are so many times those that are."""
 
 
 class KnownRecords:
@@ -47,10 +45,7 @@ class KnownRecords:
             found = [record or self._read(line) for line, record in zip(lines, known, strict=True)]
             printed += (record for record in found if isinstance(record, JobRecord))
             yield from found
-        if len(self._known) > FORGOTTEN_FROM * len(printed):
-            kept = set(map(id, printed))
-            for gone in [text for text, one in self._known.items() if id(one) not in kept]:
-                del self._known[gone]  # all others anew would take as much memory once more
+        forget_others(self._known, printed)
 
     def _read(self, line: str) -> JobRecord | Malformed:
         """Reads a line that was not printed before, unless only the executed seconds are new."""

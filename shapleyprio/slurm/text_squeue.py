@@ -14,6 +14,7 @@ from dataclasses import replace
 from sys import intern
 from types import MappingProxyType
 
+from shapleyprio.forgetting import forget_others
 from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue, StartedJob
 from shapleyprio.slurm.tasks import task_list
 from shapleyprio.slurm.text import (
@@ -54,9 +55,6 @@ NOT_SHOWN = (None, None)
 """Factors of a job of which sprio shows none."""
 
 NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET"})
-
-FORGOTTEN_FROM = 1.02
-"""Lines that are not printed any more are forgotten when there are so many times those that are."""
 
 MOST_ASIDE = 1000
 """Lines that cannot be read and are quarantined; more are counted. An account that any user may
@@ -161,6 +159,7 @@ class WaitingRecords:
             factors: job id -> what sprio shows of the job.
         """
         jobs: list[PendingJob] = []
+        printed: list[KnownRecord] = []
         malformed: list[Malformed] = []
         for record in self._records.values():
             if isinstance(record, KnownRecord):
@@ -171,6 +170,7 @@ class WaitingRecords:
                     job = replace(job, site_factor=site_factor, association=association)
                     record.job = job
                 jobs.append(job)
+                printed.append(record)
                 continue
             try:
                 job = record.job(factors)
@@ -182,11 +182,9 @@ class WaitingRecords:
                 continue
             jobs.append(job)
             if (text := record.only_line()) is not None:
-                self.known[text] = KnownRecord(text, record.number, job)
-        if len(self.known) > FORGOTTEN_FROM * len(jobs):
-            printed = set(map(id, jobs))
-            for gone in [text for text, one in self.known.items() if id(one.job) not in printed]:
-                del self.known[gone]
+                known = self.known[text] = KnownRecord(text, record.number, job)
+                printed.append(known)
+        forget_others(self.known, printed)
         malformed += self._torn
         kept = malformed[:MOST_ASIDE]
         return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)

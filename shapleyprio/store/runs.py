@@ -146,9 +146,10 @@ class Runs(RunsView):
             stored: keys among which are those of these runs that are known; None if the store is
                 to look for them.
         """
+        old = None if stored is None else set(stored)
         for batch in batches(runs, ROWS_AT_ONCE):
             placed = {item[0].key: item for item in batch}
-            known = self._stored(placed) if stored is None else placed.keys() & set(stored)
+            known = self._stored(placed) if old is None else placed.keys() & old
             self._delete(run, [_key_values(key) for key in known])
             self._insert(run, [_run_values(item) for item, _ in placed.values()])
             self._insert(
