@@ -159,6 +159,18 @@ def test_every_key_can_be_given(file: Path) -> None:
             'write for instance ["physics"]',
         ),
         (
+            '[[organization]]\nname = "physics"\npartitions = ["pa", "pb,pc"]',
+            '3: organization[1].partitions: ["pa", "pb,pc"] is not a list of names '
+            "('pb,pc' has a comma; write each name by itself); write for instance "
+            '["physics"]',
+        ),
+        (
+            '[[pool]]\nname = "all"\nclusters = ["c1,c2"]\npartitions = ["gpu"]',
+            '3: pool[1].clusters: ["c1,c2"] is not a list of names '
+            "('c1,c2' has a comma; write each name by itself); write for instance "
+            '["c1", "c2"]',
+        ),
+        (
             ONE + 'nodes = ["n[1-"]',
             '3: organization[1].nodes: ["n[1-"] is not a list of host lists '
             '(missing bracket: "n[1-"); write for instance ["n[001-016]"]',

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pydantic import Field, model_validator
 
 from shapleyprio.config.organization import Organization
-from shapleyprio.config.pool import Pool, alike_in_pools, split_twice, without_clusters
+from shapleyprio.config.pool import Pool, alike_in_pools, misnamed, split_twice
 from shapleyprio.config.section import ConfigSection, key, section
 from shapleyprio.config.toml import Path
 from shapleyprio.config.values import (
@@ -33,6 +33,7 @@ from shapleyprio.config.values import (
     Seconds,
     SecondsOrOff,
     SecondsOrUnlimited,
+    SlurmNames,
     SocketPath,
     Switch,
     Timeout,
@@ -103,7 +104,7 @@ class FairnessSection(ConfigSection):
         "jobs, and no priority is written to them.",
         ["test", "staff"],
     )
-    leave_out_partitions: Names = key(
+    leave_out_partitions: SlurmNames = key(
         (),
         "Partitions whose jobs take no part, such as those for tests and maintenance, whoever's "
         "they are: as with leave_out_accounts.",
@@ -389,7 +390,7 @@ class Config(ConfigSection):
             *_no_organization(self.organizations),
             *_claimed_twice("name", [(member.name,) for member in self.organizations]),
             *_claimed_twice("name", [(pool.name,) for pool in self.pools], "pool"),
-            *without_clusters(self.pools),
+            *misnamed(self.pools),
             *split_twice(self.pools),
             *_claimed_twice("accounts", [member.accounts for member in self.organizations]),
             *_left_out_and_claimed(self.fairness.leave_out_accounts, self.organizations),

@@ -10,6 +10,7 @@ from shapleyprio.config.values import (
     OptionalText,
     OrganizationName,
     Processors,
+    SlurmNames,
     Switch,
 )
 
@@ -25,7 +26,7 @@ class Organization(ConfigSection):
         "claims. A log does not name them: in its replay only the listed accounts count.",
         False,
     )
-    partitions: Names = key(
+    partitions: SlurmNames = key(
         (),
         "Partitions whose nodes it owns. In the replay of a log without accounts, an "
         "organization without `accounts`, `users`, `groups` and `queues` has the jobs of its "

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from shapleyprio.config.section import ConfigSection, key
 from shapleyprio.config.toml import Path
-from shapleyprio.config.values import LONGEST_LEDGER_NAME, Names, OptionalWeight, OrganizationName
+from shapleyprio.config.values import (
+    LONGEST_LEDGER_NAME,
+    OptionalWeight,
+    OrganizationName,
+    SlurmNames,
+)
 from shapleyprio.fairness.pool import ledger_of
 from shapleyprio.slurm.channels import CHANNELS
 
@@ -20,13 +26,13 @@ class Pool(ConfigSection):
         "which starts from zero.",
         "all",
     )
-    clusters: Names = key(
+    clusters: SlurmNames = key(
         ...,
         "ClusterNames of its clusters. One that is added counts from its first cycle in the pool "
         "on; of one that is taken out what was earned in the pool counts as it stood then.",
         ["c1", "c2"],
     )
-    partitions: Names = key(
+    partitions: SlurmNames = key(
         (),
         "Partitions whose jobs and nodes it has of each of its clusters, which can be in several "
         "such pools. Without this key it has all partitions that no other pool names.",
@@ -39,8 +45,8 @@ class Pool(ConfigSection):
     )
 
 
-def without_clusters(pools: tuple[Pool, ...]) -> Iterator[tuple[Path, str]]:
-    """Yields pools that name no cluster, or what can be none."""
+def misnamed(pools: tuple[Pool, ...]) -> Iterator[tuple[Path, str]]:
+    """Yields pools that name no cluster, what can be none, or the same twice."""
     for index, pool in enumerate(pools):
         if not pool.clusters:
             yield (
@@ -54,6 +60,10 @@ def without_clusters(pools: tuple[Pool, ...]) -> Iterator[tuple[Path, str]]:
                     f"{cluster!r} is no ClusterName; to take a part of a cluster, name its "
                     "`partitions`",
                 )
+        for place, names in (("clusters", pool.clusters), ("partitions", pool.partitions)):
+            for name, times in Counter(names).items():
+                if times > 1:
+                    yield ("pool", index, place), f"{name!r} is there twice; name it once"
 
 
 def split_twice(pools: tuple[Pool, ...]) -> Iterator[tuple[Path, str]]:

@@ -276,6 +276,17 @@ def _names(value: object) -> tuple[str, ...]:
     return _each(value, _name)
 
 
+def _slurm_name(value: object) -> str:
+    name = _name(value)
+    if "," in name:
+        raise ValueError(f"{visible(name)!r} has a comma; write each name by itself")
+    return name
+
+
+def _slurm_names(value: object) -> tuple[str, ...]:
+    return _each(value, _slurm_name)
+
+
 def _log_names(value: object) -> tuple[str, ...]:
     return _each(value, lambda name: str(_whole(name)) if isinstance(name, int) else _name(name))
 
@@ -358,6 +369,7 @@ ListenAddress = Annotated[
     Address | None, BeforeValidator(_address), Kind('an address HOST:PORT or "off"')
 ]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Kind("a list of names")]
+SlurmNames = Annotated[tuple[str, ...], BeforeValidator(_slurm_names), Kind("a list of names")]
 LogNames = Annotated[
     tuple[str, ...], BeforeValidator(_log_names), Kind("a list of names or numbers")
 ]
