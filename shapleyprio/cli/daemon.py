@@ -203,13 +203,15 @@ class _Cycles:
             estimates.stop()
 
     def _estimates_of(self, store: ClusterStore) -> LiveEstimates:
-        if store.cluster not in self._estimates:
-            self._estimates[store.cluster] = LiveEstimates(
-                store,
-                EstimationWorker(self._url, store.cluster, WORKER),
-                EstimateMetrics(store.cluster, self._gauges),
-                patience=self._patience,
-            )
+        known = self._estimates.get(store.cluster)
+        if known is not None and not known.is_stopped:
+            return known
+        self._estimates[store.cluster] = LiveEstimates(
+            store,
+            EstimationWorker(self._url, store.cluster, WORKER),
+            EstimateMetrics(store.cluster, self._gauges),
+            patience=self._patience,
+        )
         return self._estimates[store.cluster]
 
 

@@ -42,6 +42,9 @@ class LiveEstimates:
         publisher: of what became of estimates.
         patience: seconds for which a cycle waits for an estimate.
         draw_seed: makes the seed of a cluster's first estimate, which is kept from then on.
+
+    Attributes:
+        is_stopped: whether it was stopped.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class LiveEstimates:
         patience: float = PATIENCE_SECONDS,
         draw_seed: Callable[[], int] = lambda: randbits(SEED_BITS),
     ) -> None:
+        self.is_stopped = False
         self._store = store
         self._worker = worker
         self._publisher = publisher
@@ -98,10 +102,12 @@ class LiveEstimates:
         return self._reliable(config, t)
 
     def stop(self) -> None:
-        """Ends an estimate that is on its way, and lets none begin."""
+        """Ends an estimate that is on its way, and lets none begin; the last one is withdrawn."""
+        self.is_stopped = True
         self._worker.stop()
         self._thread.shutdown(wait=True)
         self._worker.close()
+        self._publisher.withdraw()
 
     def _may_be_due(self, config: Config, t: int) -> bool:
         """Returns whether to ask, if several organizations wait."""

@@ -25,3 +25,6 @@ class EstimatePublisher(Protocol):
         Args:
             result: the word of an `EstimateResult` other than ``ok``.
         """
+
+    def withdraw(self) -> None:
+        """Shows the last estimate no more."""

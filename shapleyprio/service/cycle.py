@@ -217,6 +217,11 @@ class Cycle:
         controller = self._slurm.controller()
         return controller.submitted, controller.changed
 
+    def end(self) -> None:
+        """Ends what works beside the cycles, of which no more will be run."""
+        if self._estimates is not None:
+            self._estimates.stop()
+
     def prune(self) -> int:
         """Deletes what no value depends on any more; returns how many runs.
 

@@ -401,12 +401,13 @@ class Daemon:
     def _prune(self) -> None:
         if not self._lease.is_ours:
             return
-        try:
-            pruned = sum(cycle.prune() for cycle in self._cycles)
-        except tuple(FAILURES) as failure:
-            log.error("pruning failed", why=str(failure))
-        else:
-            log.info("pruned", runs=pruned)
+        for cycle in self._cycles:
+            try:
+                pruned = cycle.prune()
+            except tuple(FAILURES) as failure:
+                log.error("pruning failed", **self._naming(cycle.ledger), why=str(failure))
+            else:
+                log.info("pruned", **self._naming(cycle.ledger), runs=pruned)
 
     def _reload(self) -> None:
         """Takes a new configuration over as a whole, or keeps the old one as a whole."""
@@ -424,13 +425,21 @@ class Daemon:
                     log.warning("takes effect at the next start only", key=key)
             cycles = self._make_cycles(config)
             self._site.renew(config)
-            self._cycles = cycles
-            self._metrics.withdraw_others({cycle.ledger for cycle in cycles})
         except REFUSALS as failure:
             log.error("the new configuration is refused, the old one stays", why=str(failure))
         else:
             before, self._config = self._config, config
+            self._replace(cycles)
             self._lease.seconds = config.service.lease
             self._change_schedule(lambda: self._follow(before))
             log.info("configuration read anew")
         self._notifier.notify("READY=1")
+
+    def _replace(self, cycles: Sequence[Cycle]) -> None:
+        """Runs these cycles from now on, and ends what served ledgers that are no more."""
+        before, self._cycles = self._cycles, cycles
+        ledgers = {cycle.ledger for cycle in cycles}
+        self._metrics.withdraw_others(ledgers)
+        for cycle in before:
+            if cycle.ledger not in ledgers:
+                cycle.end()

@@ -71,8 +71,7 @@ class EstimateMetrics:
         self._gauges.t.labels(self._cluster).set(rows[0].t)
         self._gauges.seconds.labels(self._cluster).set(seconds)
         self._gauges.coalitions.labels(self._cluster).set(rows[0].coalitions)
-        for organization in self._organizations:
-            self._gauges.error.remove(self._cluster, organization)
+        self._withdraw_errors()
         self._organizations = [row.organization for row in rows]
         for row in rows:
             self._gauges.error.labels(self._cluster, row.organization).set(row.error)
@@ -80,3 +79,15 @@ class EstimateMetrics:
     def publish_estimate_failure(self, result: str) -> None:
         """Counts an estimate that failed; how old the last one is goes on to be seen."""
         self._gauges.estimates.labels(self._cluster, result).inc()
+
+    def withdraw(self) -> None:
+        """Shows the last estimate no more; what was counted stays."""
+        if self._organizations:
+            for gauge in (self._gauges.t, self._gauges.seconds, self._gauges.coalitions):
+                gauge.remove(self._cluster)
+        self._withdraw_errors()
+
+    def _withdraw_errors(self) -> None:
+        for organization in self._organizations:
+            self._gauges.error.remove(self._cluster, organization)
+        self._organizations = []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
+from structlog.testing import capture_logs
 
 from shapleyprio.cli import daemon as command
 from shapleyprio.service.daemon import Daemon, DaemonParts
@@ -12,7 +14,9 @@ from shapleyprio.service.estimate_metrics import EstimateGauges
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.rollback import roll_back
+from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.store import Store
+from shapleyprio.testbed.processes import wait_until
 from tests.service.consortium import FIRST, LAST
 from tests.service.test_daemon import Site
 from tests.service.test_split_clusters import (
@@ -43,19 +47,24 @@ BOTH = {FIRST, LAST}
 class Changing:
     """A daemon whose schedule stands still, on a cluster where jobs wait in each partition."""
 
-    def __init__(self, url: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, url: str, store: Store, monkeypatch: pytest.MonkeyPatch, **sections: Any
+    ) -> None:
         self.store = store
+        self.sections = sections
         self.slurm = Cluster("c1", {**CPU_NODES, **GPU_NODES}, PARTITIONS)
         monkeypatch.setattr(
             command, "connect", lambda config: self.slurm.asked_in(config.fairness.weight)
         )
-        self.file = split(CPU_POOL, GPUS)
+        self.file = split(CPU_POOL, GPUS, **sections)
         self.lease = Lease(store.cluster("c1"), seconds=300)
         self.lease.take()
         metrics = Metrics("c1/cpu")
+        self.registry = metrics.registry
         cycles = command._Cycles(
             self.file, self.lease.store, EstimateGauges(metrics.registry), url, 0
         )
+        self.stop_estimators = cycles.stop
         self.daemon = Daemon(
             self.file,
             DaemonParts(
@@ -80,13 +89,36 @@ class Changing:
                 for account in ("physics", "biology")
             ]
 
+    def estimators(self) -> dict[str, int]:
+        """Ledger -> process that estimates for it."""
+        found = {}
+        for process in psutil.Process().children():
+            words = process.cmdline()
+            if "shapleyprio.estimation" in words:
+                found[words[words.index("shapleyprio.estimation") + 1]] = process.pid
+        return found
+
+    def until_estimated_by(self, *ledgers: str) -> None:
+        def run_a_cycle() -> bool:
+            self.cycle()
+            return self.estimators().keys() == set(ledgers) and all(
+                self.is_estimated(ledger) for ledger in ledgers
+            )
+
+        wait_until(run_a_cycle, real_seconds=60, what=f"estimators of {ledgers}")
+
+    def is_estimated(self, ledger: str) -> bool:
+        """Whether metrics show an estimate."""
+        name = "shapleyprio_estimate_timestamp_seconds"
+        return self.registry.get_sample_value(name, {"cluster": ledger}) is not None
+
     def cycle(self) -> None:
         self.slurm.advance(self.slurm.now + 30)
         self.daemon._cycle_or_log()
 
     def change(self, *pools: Mapping[str, Any]) -> None:
         """Other pools in the file, SIGHUP, and a cycle."""
-        self.file = split(*pools) if pools else split_no_more()
+        self.file = split(*pools, **self.sections) if pools else split_no_more()
         self.daemon._reload()
         self.cycle()
 
@@ -157,3 +189,39 @@ def test_what_others_have_set_at_a_job_of_no_pool_stays(changing: Changing) -> N
     changing.change(CPU_POOL, OLD_GPUS)
     found = {one.job_id: one.site_factor for one in changing.slurm.pending().jobs}
     assert [found[one] for one in changing.waiting["fast"]] == [7, 0]
+
+
+def test_what_keeps_one_pool_from_being_pruned_keeps_no_other(changing: Changing) -> None:
+    changing.cycle()
+    first, second = changing.daemon._cycles
+
+    def fail() -> int:
+        raise SlurmUnavailableError("nobody answers")
+
+    first.prune = fail  # type: ignore[method-assign]
+    with capture_logs() as logs:
+        changing.daemon._prune()
+    said = [(line["event"], line["ledger"]) for line in logs]
+    assert said == [("pruning failed", first.ledger), ("pruned", second.ledger)]
+
+
+def test_a_pool_that_goes_takes_its_estimator_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with Store.open(url, create=True) as store:
+        changing = Changing(url, store, monkeypatch, fairness={"rule": "shapley"})
+        try:
+            changing.until_estimated_by("c1/cpu", "c1/gpu")
+            before = changing.estimators()
+
+            changing.change(CPU_POOL)
+            assert changing.estimators() == {"c1/cpu": before["c1/cpu"]}
+            assert not changing.is_estimated("c1/gpu")
+
+            changing.change(CPU_POOL, GPUS)
+            changing.until_estimated_by("c1/cpu", "c1/gpu")
+            assert changing.estimators()["c1/cpu"] == before["c1/cpu"]
+        finally:
+            changing.stop_estimators()
+            changing.daemon._scheduler.shutdown()
