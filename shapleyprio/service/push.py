@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims, PriorityTarget
 from shapleyprio.slurm.port import PendingJob, Slurm, StartedJob
-from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PushState
+from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PushState, Transaction
 
 BEFORE_SUBMISSION = 0
 """What stands at a new job to which the table of points gives nothing: users cannot choose it."""
@@ -159,7 +159,10 @@ def plan(
             new, reason = original, wanted.put_back
         else:
             new, reason = channel.value(original, points), wanted.reasons[target.organization]
-        if new != target.value:
+        unheard = _is_unheard(target, managed, points)
+        if unheard:
+            reason += f"; until then Slurm went by {target.in_force}"
+        if new != target.value or unheard:
             pushes.append(
                 NewPush(
                     cycle=stamp.cycle,
@@ -191,11 +194,17 @@ def carry_out(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> P
             the next cycle finds out what became of it.
         LeaseHeldError: so if another process steers the cluster now.
     """
+    return counts(carry_out_each(store, slurm, pushes))
+
+
+def carry_out_each(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> list[PushState]:
+    """Does what `carry_out` does, and returns what became of each write."""
     if not pushes:
-        return PushCounts()
+        return []
     numbers = store.transact(lambda transaction: transaction.plan_pushes(pushes))
     numbered = dict(zip(numbers, pushes, strict=True))
     states: dict[int, tuple[PushState, str]] = {}
+    left: list[NewPush] = []
     for name, channel in CHANNELS.items():
         ours = {number: push for number, push in numbered.items() if push.channel == name}
         if not ours:
@@ -204,24 +213,65 @@ def carry_out(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> P
         refusals = slurm.write(name, values, store.check)
         found = channel.values(slurm, {push.key for push in ours.values()})
         for number, push in ours.items():
-            states[number] = _state(push, found, refusals.get(push.target))
-    store.transact(lambda transaction: transaction.settle_pushes(states))
-    return _counts(states.values())
+            refusal = refusals.get(push.target)
+            states[number] = _state(push, found, refusal)
+            if _is_left(push, found.get(push.key), is_made=refusal is None):
+                left.append(push)
+    _settle(store, states, left)
+    return [states[number][0] for number in numbers]
+
+
+def counts(states: Iterable[PushState]) -> PushCounts:
+    """Counts what became of writes."""
+    found = Counter(states)
+    return PushCounts(
+        applied=found[PushState.APPLIED],
+        refused=found[PushState.REFUSED],
+        unconfirmed=found[PushState.UNCONFIRMED],
+    )
 
 
 def settle_open(store: ClusterStore, slurm: Slurm) -> PushCounts:
     """Finds out what became of writes that a crash or an outage left without an answer."""
     with store.reading() as view:
-        left = view.open_pushes()
-    if not left:
+        open_ = view.open_pushes()
+    if not open_:
         return PushCounts()
     values = {
-        name: CHANNELS[name].values(slurm, {push.key for push in left if push.channel == name})
-        for name in {push.channel for push in left}
+        name: CHANNELS[name].values(slurm, {push.key for push in open_ if push.channel == name})
+        for name in {push.channel for push in open_}
     }
-    states = {push.number: _state(push, values[push.channel], None) for push in left}
-    store.transact(lambda transaction: transaction.settle_pushes(states))
-    return _counts(states.values())
+    states = {push.number: _state(push, values[push.channel], None) for push in open_}
+    left = [
+        push for push in open_ if _is_left(push, values[push.channel].get(push.key), is_made=False)
+    ]
+    _settle(store, states, left)
+    return counts(state for state, _ in states.values())
+
+
+def _settle(
+    store: ClusterStore, states: Mapping[int, tuple[PushState, str]], left: Sequence[NewPush]
+) -> None:
+    def settle(transaction: Transaction) -> None:
+        transaction.settle_pushes(states)
+        transaction.note_left(left)
+
+    store.transact(settle)
+
+
+def _is_left(push: NewPush, value: int | None, *, is_made: bool) -> bool:
+    """Returns whether what stood there before a write counts as standing there still.
+
+    Where Slurm does not show it, that is what is ours of the two, unless the write was made.
+
+    Args:
+        push: the write.
+        value: what stands there now; None where Slurm does not show it.
+        is_made: whether Slurm took the write.
+    """
+    if value is not None:
+        return value == push.old
+    return not is_made and push.new == push.original
 
 
 def _original(
@@ -233,6 +283,19 @@ def _original(
         if value and ours:
             return value.original
     return BEFORE_SUBMISSION if target.value in given else target.value
+
+
+def _is_unheard(
+    target: PriorityTarget, managed: Mapping[str, ManagedValue], points: int | None
+) -> bool:
+    """Returns whether Slurm goes by something else than what stands there, and is to hear of it.
+
+    At targets of others that is their business, unless it is ours that is still in force.
+    """
+    if target.in_force is None:
+        return False
+    ours = managed.get(target.key)
+    return points is not None or (ours is not None and target.in_force in ours.written)
 
 
 def _state(
@@ -249,12 +312,3 @@ def _state(
     if value is None:
         return PushState.UNCONFIRMED, "Slurm does not show it"
     return PushState.UNCONFIRMED, f"reads {value}"
-
-
-def _counts(states: Iterable[tuple[PushState, str]]) -> PushCounts:
-    counts = Counter(state for state, _ in states)
-    return PushCounts(
-        applied=counts[PushState.APPLIED],
-        refused=counts[PushState.REFUSED],
-        unconfirmed=counts[PushState.UNCONFIRMED],
-    )

@@ -19,7 +19,7 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
     StartedJob,
 )
-from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PublishedPoints
+from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PublishedPoints, PushState
 
 REASON = "put back as it was found"
 UNREADABLE = ", or its line could not be read"
@@ -30,11 +30,18 @@ OVER = frozenset(
 )
 """States after which Slurm does not run a job again by itself."""
 
+MOST_ROUNDS = 5
+"""A rollback looks at Slurm so many times at most, while there is something to put back."""
+
 UNSEEN_REASON = f"{REASON}, unseen: no longer pending{UNREADABLE}"
 
 
 def plan_rollback(
-    store: ClusterStore, slurm: Slurm, channels: Iterable[Channel], stamp: Stamp
+    store: ClusterStore,
+    slurm: Slurm,
+    channels: Iterable[Channel],
+    stamp: Stamp,
+    arrays: Mapping[str, Mapping[str, ManagedValue]] | None = None,
 ) -> list[NewPush]:
     """Returns the writes on these channels that put back what stood there before we came.
 
@@ -47,6 +54,8 @@ def plan_rollback(
         slurm: where the jobs are.
         channels: which.
         stamp: for the record.
+        arrays: name of a channel -> managed values before it was begun to put them back: an
+            array's tasks may have what stood there then. None where that is now.
 
     Raises:
         SlurmError: nothing was changed.
@@ -73,9 +82,10 @@ def plan_rollback(
             unseen = [
                 job for job in _unseen(shown, managed, queue, started) if job.job_id not in ended
             ]
-            pushes += _put_back_unseen(channel, managed, unseen, stamp)
+            known = _Known(managed, managed if arrays is None else arrays[channel.name])
+            pushes += _put_back_unseen(channel, known, unseen, stamp)
             if published is not None and given[channel]:
-                pushes += _take_back_unseen(published, managed, unseen, tenures, stamp)
+                pushes += _take_back_unseen(published, known, unseen, tenures, stamp)
         least = None
         with suppress(SlurmUnavailableError):  # without slurmdbd it goes on all the same
             least = channel.least_asked(lambda: slurm.layout().settings)
@@ -86,6 +96,9 @@ def plan_rollback(
 def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
     """Puts back what stood there before we came, on every channel; new jobs get nothing any more.
 
+    Then it looks again: meanwhile jobs may have begun to run or to wait, and what was written may
+    not have got through.
+
     Raises:
         OutputError: the table of points cannot be removed, and nothing was put back.
         SlurmError: what was put back by then stays so; run it again.
@@ -93,12 +106,39 @@ def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
     """
     withdraw(store)
     push.settle_open(store, slurm)
-    stamp = Stamp(cycle=0, at=slurm.controller().time)
-    plan = plan_rollback(store, slurm, CHANNELS.values(), stamp)
-    counts = push.carry_out(store, slurm, plan)
+    with store.reading() as view:
+        arrays = {name: view.managed_values(name) for name in CHANNELS}
+    fates: dict[tuple[str, str], PushState] = {}
+    for _ in range(MOST_ROUNDS):
+        stamp = Stamp(cycle=0, at=slurm.controller().time)
+        found = plan_rollback(store, slurm, CHANNELS.values(), stamp, arrays)
+        refused = {key for key, state in fates.items() if state is PushState.REFUSED}
+        plan = [each for each in found if (each.channel, each.key) not in refused]
+        if not plan:
+            break
+        states = push.carry_out_each(store, slurm, plan)
+        keys = [(each.channel, each.key) for each in plan]
+        fates |= dict(zip(keys, states, strict=True))
     until = slurm.controller().time
     store.transact(lambda transaction: transaction.is_withdrawn(until))
-    return counts
+    return push.counts(fates.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What we did to jobs.
+
+    Attributes:
+        managed: by the number of a job.
+        arrays: by that of its array, before that was put back.
+    """
+
+    managed: Mapping[str, ManagedValue]
+    arrays: Mapping[str, ManagedValue]
+
+    def of(self, job: _UnseenJob) -> ManagedValue | None:
+        """Returns what we did to a job, or to its array when it was part of that."""
+        return self.managed.get(str(job.job_id)) or self.arrays.get(str(job.array_job_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,18 +223,18 @@ def _unseen(
 
 
 def _put_back_unseen(
-    channel: Channel, managed: Mapping[str, ManagedValue], jobs: Iterable[_UnseenJob], stamp: Stamp
+    channel: Channel, known: _Known, jobs: Iterable[_UnseenJob], stamp: Stamp
 ) -> Iterator[NewPush]:
     """Yields writes to jobs at which something of ours stood when they were last seen."""
     for job in jobs:
-        value = _managed_at(job, managed)
+        value = known.of(job)
         if value is not None and value.written[-1] != value.original:
             yield _unseen_push(channel.name, job, value, stamp)
 
 
 def _take_back_unseen(
     published: PublishedPoints,
-    managed: Mapping[str, ManagedValue],
+    known: _Known,
     jobs: Iterable[_UnseenJob],
     tenures: Tenures,
     stamp: Stamp,
@@ -207,17 +247,13 @@ def _take_back_unseen(
     for job in jobs:
         if job.submit is None or job.account is None:
             continue
-        value = _managed_at(job, managed)
+        value = known.of(job)
         if value is None and published.may_have_given(job.submit):
             value = ManagedValue(push.BEFORE_SUBMISSION, published.given[-1:])
         elif value is None or value.written[-1] != value.original or published.until is not None:
             continue
         if tenures.holder("account", job.account, stamp.at) != NOBODY:
             yield _unseen_push(CHANNEL, job, value, stamp)
-
-
-def _managed_at(job: _UnseenJob, managed: Mapping[str, ManagedValue]) -> ManagedValue | None:
-    return managed.get(str(job.job_id)) or managed.get(str(job.array_job_id))
 
 
 def _unseen_push(channel: str, job: _UnseenJob, value: ManagedValue, stamp: Stamp) -> NewPush:

@@ -137,9 +137,13 @@ class CommandLineSlurm:
         """Reads account -> its association priority, as accounting has it."""
         return self._associations.account_priorities()
 
-    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
-        """Reads what the controller goes by: association -> priority."""
+    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[str, int]:
+        """Reads what the controller goes by at some accounts: account -> priority."""
         return self._associations.priorities_in_force(accounts)
+
+    def users_priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
+        """Reads what the controller goes by at the users of some accounts."""
+        return self._associations.users_priorities_in_force(accounts)
 
     def coordinators(self) -> Coordinators:
         """Reads who coordinates accounts."""

@@ -47,6 +47,7 @@ STORED_ACCOUNTS = (
 )
 COORDINATORS = ("-nP", "show", "account", "WithCoord", "format=Account,Coordinators")
 IN_FORCE = ("show", "assoc_mgr", "flags=assoc")
+NOBODYS_NAME = ":"  # separates the fields of /etc/passwd
 MOST_LINE_CHARACTERS = 3_000  # without the library readline, sacctmgr reads 4095 of a line
 MOST_ARGUMENT_CHARACTERS = 30_000  # Linux takes 128 KiB in one argument
 DENIALS = ("Access/permission denied", "permission to perform", "Invalid user id")
@@ -81,16 +82,30 @@ class CommandLineAssociations:
             {account.account: names.get(account.above) for account in accounts},
         )
 
-    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
-        """Reads what the controller goes by: association -> priority.
+    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[str, int]:
+        """Reads what the controller goes by at some accounts: account -> priority.
+
+        Asked for the users of a name that nobody has, slurmctld shows accounts alone, however many
+        users they have.
+        """
+        found = self._in_force(accounts, f"users={NOBODYS_NAME}")
+        return {one.account: priority for one, priority in found.items() if not one.user}
+
+    def users_priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
+        """Reads what the controller goes by at the users of some accounts."""
+        found = self._in_force(accounts)
+        return {one: priority for one, priority in found.items() if one.user}
+
+    def _in_force(self, accounts: Collection[str], *options: str) -> dict[Association, int]:
+        """Reads association -> priority.
 
         Without accounts scontrol would print all associations of the cluster. One that it shows
         twice and in two ways is left out: the name of a user may have a line end in it.
         """
         ping(self._commands)
         found: dict[Association, set[int]] = {}
-        for names in _lists(accounts, MOST_LINE_CHARACTERS):
-            for line in self._commands.lines("scontrol", *IN_FORCE, f"accounts={names}"):
+        for names in _lists(accounts, MOST_ARGUMENT_CHARACTERS):
+            for line in self._commands.lines("scontrol", *IN_FORCE, f"accounts={names}", *options):
                 association = in_force_line(line)
                 if association is not None and not isinstance(association, Malformed):
                     name, priority = association

@@ -343,13 +343,16 @@ class Slurm(Protocol):
     def account_priorities(self) -> Mapping[str, AccountPriority]:
         """Reads account -> its association priority, as accounting has it."""
 
-    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
-        """Reads what the controller goes by: association -> priority.
+    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[str, int]:
+        """Reads what the controller goes by at some accounts: account -> priority.
 
-        It prints three quarters of a kilobyte for each user of these accounts, so ask rarely.
+        At an account that has its priority from above it may show 0, or what was there before.
+        """
 
-        Args:
-            accounts: whose associations, those of their users included.
+    def users_priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
+        """Reads what the controller goes by at the users of some accounts.
+
+        It prints three quarters of a kilobyte for each of them, so ask rarely.
         """
 
     def coordinators(self) -> Coordinators:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, func, select, update
@@ -126,6 +126,20 @@ class Pushes(PushesView):
             each = update(push).where(self._here(push), push.c.number == bindparam("settled"))
             self._connection.execute(each, alone)
 
+    def note_left(self, pushes: Iterable[NewPush]) -> None:
+        """Notes that what stood there before some pushes counts as standing there still."""
+        by_channel: dict[str, dict[str, int]] = {}
+        for item in pushes:
+            by_channel.setdefault(item.channel, {})[item.key] = item.old
+        for channel, left in by_channel.items():
+            managed = self.managed_values(channel, left)
+            for key, value in managed.items():
+                others = tuple(one for one in value.written if one != left[key])
+                managed[key] = ManagedValue(
+                    value.original, (*others, left[key])[-VALUES_REMEMBERED:]
+                )
+            self._keep(channel, managed)
+
     def prune_managed_values(self, channel: str, live: Collection[str]) -> int:
         """Forgets what we did to jobs that are gone, and returns how many they were.
 
@@ -158,12 +172,12 @@ class Pushes(PushesView):
             managed[item.key] = ManagedValue(
                 item.original, (*others, item.new)[-VALUES_REMEMBERED:]
             )
+        self._keep(channel, managed)
+
+    def _keep(self, channel: str, managed: Mapping[str, ManagedValue]) -> None:
         self._replace(
             managed_value,
-            [
-                {"channel": channel, "key": key, **values_of(managed[key])}
-                for key in {item.key for item in pushes}
-            ],
+            [{"channel": channel, "key": key, **values_of(row)} for key, row in managed.items()],
         )
 
     def _prune_pushes(self, before: int) -> int:

@@ -16,6 +16,7 @@ from tests.end_to_end.consortium import (
     ALL_CPUS,
     BASE_PRIORITY,
     BELOW,
+    CLUSTER,
     GUESTS,
     MEMBERS,
     Consortium,
@@ -51,9 +52,10 @@ def own(consortium: Consortium) -> dict[str, int | None]:
 
 def in_force(consortium: Consortium) -> dict[str, int]:
     """Account -> what slurmctld goes by, for the account and its users."""
-    found: dict[str, set[int]] = {}
-    for association, priority in consortium.slurm.priorities_in_force(ACCOUNTS).items():
-        found.setdefault(association.account, set()).add(priority)
+    shown = consortium.slurm.priorities_in_force(ACCOUNTS)
+    found = {account: {shown[account]} for account in ACCOUNTS}
+    for association, priority in consortium.slurm.users_priorities_in_force(ACCOUNTS).items():
+        found[association.account].add(priority)
     return {account: priority for account, (priority,) in found.items()}
 
 
@@ -156,6 +158,49 @@ def test_what_writes_priorities_may_be_killed_in_the_middle(
         "alpha-lab": FOUND,
         "alpha-desk": FOUND,
     }
+
+
+def test_what_slurmctld_has_not_heard_of_is_written_again(consortium: Consortium) -> None:
+    """Where slurmdbd is killed after a commit slurmctld never hears of it.
+
+    What that leaves is brought about in its database.
+    """
+    consortium.configure(channel="association")
+    consortium.once()
+    before = expected(consortium)
+    consortium.configure(channel="association", organizations=MEMBERS[::-1])
+    consortium.once()
+    stands = expected(consortium)
+    unheard = {name: value for name, value in stands.items() if value != before[name]}
+    assert unheard.keys() >= {"alpha", "alpha-desk", "gamma"}
+    consortium.slurm.write("association", {name: before[name] for name in unheard})
+    for name, value in unheard.items():
+        commit(consortium, name, str(value))
+    consortium.cluster.kill("slurmdbd")
+    consortium.cluster.restart("slurmdbd")
+    assert own(consortium) == {**stands, GUESTS: None}
+    assert in_force(consortium) == {**before, GUESTS: 0}
+    assert consortium.once() == len(unheard)
+    assert in_force(consortium) == {**stands, GUESTS: 0}
+    assert consortium.once() == 0
+
+    for name in ACCOUNTS:
+        commit(consortium, name, str(FOUND) if name == "alpha-lab" else "NULL")
+    consortium.succeed("rollback")
+    assert in_force(consortium) == {
+        **dict.fromkeys(ACCOUNTS, 0),
+        "alpha-lab": FOUND,
+        "alpha-desk": FOUND,
+    }
+
+
+def commit(consortium: Consortium, account: str, priority: str) -> None:
+    """Sets the priority of an account in slurmdbd's database alone."""
+    statement = (
+        f"UPDATE {CLUSTER}_assoc_table SET priority={priority} WHERE acct='{account}' AND user=''"
+    )
+    socket = consortium.cluster.paths.database_socket
+    consortium.cluster.run("mariadb", f"--socket={socket}", "slurm_acct_db", "-e", statement)
 
 
 def await_session(consortium: Consortium, daemon: RunningDaemon) -> psutil.Process:

@@ -162,9 +162,7 @@ def test_forge_an_account_or_its_priority(tmp_path: Path, name: str, user: str) 
     assert stored.keys() - {"x"} == {"root", "alpha", "beta"}
     assert (stored["beta"].own, stored["alpha"].own) == (300, None)
     assert slurm.coordinators().by_account.keys() <= stored.keys()
-    beta = {one.user: value for one, value in slurm.priorities_in_force(["beta", "x"]).items()
-            if one.account == "beta"}  # fmt: skip
-    assert beta.get("", 300) == 300
+    assert slurm.priorities_in_force(["beta", "x"]).get("beta", 300) == 300
 
 
 # -- what has no text of users in it, if it had

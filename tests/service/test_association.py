@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -54,6 +54,11 @@ def own(service: Service) -> dict[str, int]:
     """Account -> what is set at it."""
     found = service.slurm.account_priorities()
     return {account: priority.stored for account, priority in found.items()}
+
+
+def in_force(service: Service) -> Mapping[str, int]:
+    """Account -> what the controller goes by."""
+    return service.slurm.priorities_in_force(list(own(service)))
 
 
 def steered(first: tuple[str, ...], last: tuple[str, ...]) -> dict[str, int]:
@@ -190,6 +195,55 @@ def test_a_session_that_is_cut_off_is_completed_by_the_next_cycle(service: Servi
     assert {own(service)["physics"], own(service)["desk"]} == {FIRST, UNSET_PRIORITY}
     service.run()
     assert own(service) == steered(OF_PHYSICS, ("biology",))
+
+
+def test_what_the_controller_has_not_heard_of_is_written_again(service: Service) -> None:
+    service.run()
+    service.slurm.fill("guest")
+    job = service.slurm.submit("desk", processing_time=9)
+    service.restart(TURNED)
+    service.slurm.lose_changes(2)
+    report = service.run()
+    assert (report.pushed.applied, report.pushed.unconfirmed, report.touched) == (2, 2, 0)
+    last = [service.pushes(account)[-1] for account in (*OF_PHYSICS, "biology")]
+    lost = {push.target for push in last if push.state == PushState.UNCONFIRMED}
+    assert own(service) == steered(("biology",), OF_PHYSICS)
+    stands = in_force(service)
+    assert {account for account in lost if stands[account] != own(service)[account]} == lost
+
+    service.slurm.writes.clear()
+    report = service.run()
+    assert (report.pushed.applied, report.foreign) == (2, Foreign())
+    (_, values), _ = service.slurm.writes
+    assert values.keys() == lost
+    assert {in_force(service)[account] for account in OF_PHYSICS} == {LAST}
+    assert service.slurm.job(job).association == LAST
+    push = service.pushes(min(lost))[-1]
+    assert (push.old, push.new) == (values[push.target], values[push.target])
+    assert "until then Slurm went by" in push.reason
+    service.slurm.writes.clear()
+    service.run()
+    assert service.slurm.writes == []
+
+
+def test_a_rollback_that_the_controller_has_not_heard_of_is_done_again(service: Service) -> None:
+    service.run()
+    service.slurm.lose_changes(3)
+    service.roll_back()
+    assert set(own(service).values()) == {UNSET_PRIORITY}
+    assert set(in_force(service).values()) == {0}
+    service.slurm.writes.clear()
+    service.roll_back()
+    assert service.slurm.writes == []
+
+
+def test_what_is_in_force_at_accounts_of_others_is_their_business(service: Service) -> None:
+    service.run()
+    service.slurm.lose_changes(2)
+    service.slurm.write("association", {"guest": 5, "lab": 7})
+    service.run()
+    assert own(service) == steered(OF_PHYSICS, ("biology",)) | {"guest": 5, "lab": 7}
+    assert in_force(service)["guest"] == 0
 
 
 def test_an_explanation_shows_what_was_written_to_the_account(service: Service) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -13,6 +13,11 @@ from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.slurm.simulated import SimulatedSlurm
 from shapleyprio.store import Store
 from tests.service.consortium import FIRST, NAME, Cluster, Crash, Service, config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shapleyprio.slurm.port import StartedJob
 
 JOB_CHANNELS = ["site_factor", "nice"]
 
@@ -181,3 +186,72 @@ def test_a_task_that_has_just_started_is_put_back_before_accounting_knows_it(
     assert all(getattr(job, channel) != {"site_factor": 0, "nice": 7}[channel] for job in tasks)
     service.roll_back()
     assert [(job.site_factor, job.nice) for job in tasks] == [(0, 7)] * 3
+
+
+@pytest.mark.parametrize("channel", JOB_CHANNELS)
+@pytest.mark.parametrize("kind", ["running", "held"])
+@pytest.mark.parametrize("ends", ["before_write", "after_write", "unavailable"])
+def test_a_rollback_that_ended_before_it_wrote_goes_on_at_jobs_that_show_nothing(
+    store: Store, channel: str, kind: str, ends: str
+) -> None:
+    slurm = Cluster()
+    blocker = slurm.fill("guest")
+    job_id = slurm.submit("physics", processing_time=10**6, nice=7)
+    service = Service(slurm, store, config(push={"channel": channel}))
+    service.run()
+    if kind == "running":
+        slurm.cancel(blocker)
+        slurm.wait(1)
+    else:
+        slurm.hold(job_id)
+    if ends == "unavailable":
+        slurm.stop_write_after(0)
+    else:
+        slurm.die(ends)
+    with pytest.raises((Crash, SlurmUnavailableError)):
+        service.roll_back()
+    service.roll_back()
+    (job,) = slurm._engine.named(str(job_id))[0]
+    assert (job.site_factor, job.nice) == (0, 7)
+    slurm.writes.clear()
+    service.roll_back()
+    assert slurm.writes == []
+
+
+@pytest.mark.parametrize("channel", JOB_CHANNELS)
+@pytest.mark.parametrize("afterwards", ["waits", "runs"])
+def test_a_task_that_neither_waits_nor_runs_for_a_moment_is_found_by_the_next_look(
+    store: Store, monkeypatch: pytest.MonkeyPatch, channel: str, afterwards: str
+) -> None:
+    """It ran when the queue was read, and waits when the running jobs are."""
+    slurm = Cluster()
+    blocker = slurm.fill("guest")
+    array = slurm.submit("physics", processors=4, processing_time=10**6, array=4, nice=7)
+    service = Service(slurm, store, config(push={"channel": channel}))
+    service.run()
+    slurm.cancel(blocker)
+    slurm.wait(1)
+    task = next(
+        job.job_id
+        for job in slurm._engine.started()
+        if job.array_id == array and job.job_id != array
+    )
+    started = slurm.started
+
+    def requeued_before() -> Sequence[StartedJob]:
+        monkeypatch.setattr(slurm, "started", started)
+        slurm.requeue(task)
+        return started()
+
+    def free() -> None:
+        for job in slurm._engine.started():
+            slurm.cancel(job.job_id)
+        slurm.wait(300)
+
+    monkeypatch.setattr(slurm, "started", requeued_before)
+    if afterwards == "runs":
+        slurm.after_write = free
+    service.roll_back()
+    job = slurm._engine._jobs[task]
+    assert (job.start is not None) == (afterwards == "runs")
+    assert (job.site_factor, job.nice) == (0, 7)

@@ -737,21 +737,21 @@ def test_a_users_own_priority_is_shown_beside_the_accounts(harness: Harness) -> 
     harness.slurm.write("association", {"physics": 300})
     assert harness.slurm.account_priorities()["particles"].due == 300
     harness.set_user_priority("physics", harness.user, 77)
-    found = harness.slurm.priorities_in_force(["physics"])
-    assert (found[association], found[Association("physics")]) == (77, 300)
+    assert harness.slurm.users_priorities_in_force(["physics"])[association] == 77
+    assert harness.slurm.priorities_in_force(["physics"]) == {"physics": 300}
     harness.set_user_priority("physics", harness.user, UNSET_PRIORITY)
     assert harness.slurm.write("association", {"physics": 0}) == {}
     assert harness.slurm.account_priorities()["physics"].own == 0
     assert harness.slurm.write("association", {"physics": UNSET_PRIORITY}) == {}
-    assert harness.slurm.priorities_in_force(["physics"]).get(association, 0) == 0
+    assert harness.slurm.users_priorities_in_force(["physics"]).get(association, 0) == 0
 
 
 def in_force(harness: Harness) -> dict[str, int]:
     """Account -> the priority that the controller goes by, for its users as well."""
     found = harness.slurm.priorities_in_force(list(ACCOUNTS))
-    by_account: dict[str, set[int]] = {}
-    for association, priority in found.items():
-        by_account.setdefault(association.account, set()).add(priority)
+    by_account = {account: {found[account]} for account in ACCOUNTS}
+    for association, priority in harness.slurm.users_priorities_in_force(list(ACCOUNTS)).items():
+        by_account[association.account].add(priority)
     return {account: priority for account, (priority,) in by_account.items()}
 
 

@@ -43,10 +43,17 @@ class AccountPriorities(Channel):
         pending: Sequence[PendingJob],  # noqa: ARG002 - jobs do not carry it
         claims: Claims,
     ) -> list[PriorityTarget]:
-        """Returns all accounts, with what is set at each."""
+        """Returns all accounts, with what is set at each and what slurmctld goes by."""
+        stored = slurm.account_priorities()
+        in_force = slurm.priorities_in_force(list(stored))
         return [
-            PriorityTarget.named(account, claims.accounts.get(account, NOBODY), priority.stored)
-            for account, priority in slurm.account_priorities().items()
+            PriorityTarget.named(
+                account,
+                claims.accounts.get(account, NOBODY),
+                priority.stored,
+                in_force=_instead(priority, in_force.get(account)),
+            )
+            for account, priority in stored.items()
         ]
 
     def values(self, slurm: Slurm, keys: Collection[str]) -> Mapping[str, int | None]:
@@ -54,10 +61,11 @@ class AccountPriorities(Channel):
         stored = slurm.account_priorities()
         known = [account for account in keys if account in stored]
         in_force = slurm.priorities_in_force(known)
-        return {
-            account: _value(stored[account], in_force.get(Association(account)))
-            for account in known
-        }
+        found: dict[str, int | None] = dict.fromkeys(known)
+        for account in found.keys() & in_force.keys():
+            instead = _instead(stored[account], in_force[account])
+            found[account] = stored[account].stored if instead is None else instead
+        return found
 
     def key_of(self, job: PendingJob) -> str:
         """Returns the job's account."""
@@ -120,13 +128,20 @@ class AccountPriorities(Channel):
             if organization != NOBODY and account in stored
         }
         yield from _own_priorities(ours, stored, layout)
-        yield from _own_priorities_of_users(slurm.priorities_in_force(list(ours)), stored, layout)
+        yield from _own_priorities_of_users(
+            slurm.users_priorities_in_force(list(ours)), stored, layout
+        )
         yield from _heirs(stored, layout, claims)
         yield from _coordinators(slurm, ours, layout)
 
 
-def _value(stored: AccountPriority, in_force: int | None) -> int | None:
-    return stored.stored if in_force == stored.due else in_force
+def _instead(stored: AccountPriority, in_force: int | None) -> int | None:
+    """Returns by what slurmctld goes instead of what accounting has; None where they agree.
+
+    At an account that inherits it may show 0, and its users have what is due.
+    """
+    agreed = {stored.due} if stored.own is not None else {stored.due, 0}
+    return None if in_force in agreed else in_force
 
 
 def _below(account: str, layout: Layout, claims: Claims) -> int:
@@ -174,13 +189,10 @@ def _own_priorities(
 def _own_priorities_of_users(
     in_force: Mapping[Association, int], stored: Mapping[str, AccountPriority], layout: Layout
 ) -> Iterator[Finding]:
-    """Finds users who go by something else than what is due to their account.
-
-    slurmctld may show 0 at an account that inherits, whose users have what it inherits.
-    """
+    """Finds users who go by something else than what is due to their account."""
     for association, priority in in_force.items():
         due = stored[association.account].due
-        if association.user and priority != due:
+        if priority != due:
             yield Finding(
                 Severity.WARNING,
                 f"user {association.user} of account {association.account}",

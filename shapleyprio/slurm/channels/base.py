@@ -29,6 +29,7 @@ class PriorityTarget:
         label: what users call it.
         organization: who gets the priority; NOBODY's targets are left as they were found.
         value: what stands there now.
+        in_force: by what Slurm goes instead of `value`; None where it goes by that.
     """
 
     target: str
@@ -37,9 +38,12 @@ class PriorityTarget:
     label: str
     organization: str
     value: int
+    in_force: int | None = None
 
     @classmethod
-    def named(cls, name: str, organization: str, value: int) -> PriorityTarget:
+    def named(
+        cls, name: str, organization: str, value: int, *, in_force: int | None = None
+    ) -> PriorityTarget:
         """Returns a target that goes by one name everywhere, such as a QOS or an account."""
         return cls(
             target=name,
@@ -48,6 +52,7 @@ class PriorityTarget:
             label=name,
             organization=organization,
             value=value,
+            in_force=in_force,
         )
 
 

@@ -257,6 +257,10 @@ class SimulatedSlurm:
         """Cuts the next `write` off after as many targets, the controller being away."""
         self._writes_left = targets
 
+    def lose_changes(self, accounts: int) -> None:
+        """Ends slurmdbd before the controller hears of the next changes of so many accounts."""
+        self._priorities.associations.unheard = accounts
+
     def correct_record(self, job_id: int, submit: int, **changes: Any) -> None:
         """Changes columns of an accounting record by hand, as for a runaway job."""
         self._accounting.receive(self.now)
@@ -323,13 +327,17 @@ class SimulatedSlurm:
         self._need("slurmdbd")
         return self._priorities.associations.accounts()
 
-    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
-        """Reads association -> priority; only of users that have one of their own."""
+    def priorities_in_force(self, accounts: Collection[str]) -> Mapping[str, int]:
+        """Reads what the controller goes by at some accounts: account -> priority."""
         self._need("slurmctld")
-        associations = self._priorities.associations
-        due = {Association(name): found.due for name, found in associations.accounts().items()}
-        in_force = due | associations.of_users()
-        return {one: priority for one, priority in in_force.items() if one.account in accounts}
+        found = self._priorities.associations.in_force()
+        return {account: found[account] for account in accounts if account in found}
+
+    def users_priorities_in_force(self, accounts: Collection[str]) -> Mapping[Association, int]:
+        """Reads those of users that have one of their own."""
+        self._need("slurmctld")
+        found = self._priorities.associations.of_users()
+        return {one: priority for one, priority in found.items() if one.account in accounts}
 
     def coordinators(self) -> Coordinators:
         """Returns what was made up."""
