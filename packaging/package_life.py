@@ -432,18 +432,21 @@ def make_older(version: str) -> Path:
     return folder
 
 
-def install_older(version: str) -> None:
-    """Installs packages of a lower version."""
-    folder = make_older(version)
-    packages = f"{folder}/shapleyprio.deb {folder}/shapleyprio-replay.deb"
+@step
+def a_stopped_daemon_stays_stopped() -> None:
+    """Installing another version does not start a daemon that was stopped."""
+    run("systemctl stop shapleyprio")
+    folder = make_older("0.0.9-1")
+    packages = " ".join(f"{folder}/{package}.deb" for package in BOTH)
     run(f"apt-get -y install --allow-downgrades {packages}")
+    expect(holds=active() == "inactive", otherwise=f"the daemon is {active()}")
+    run("systemctl start shapleyprio")
     until(lambda: active() == "active", "the daemon does not run")
 
 
 @step
 def an_upgrade_restarts_the_daemon_once() -> None:
     """An upgrade over the version before restarts the daemon once and keeps what is there."""
-    install_older("0.0.9-1")
     with CONFIGURATION.open("a") as file:
         file.write("# the administrator's own words\n")
     configuration, started = digest(CONFIGURATION), times_started()
@@ -480,17 +483,9 @@ def an_upgrade_migrates_the_store() -> None:
 
 
 @step
-def a_stopped_daemon_stays_stopped() -> None:
-    """An upgrade does not start a daemon that was stopped."""
-    run("systemctl stop shapleyprio")
-    (package,) = PACKAGES.glob("shapleyprio_*.deb")
-    apt(f"install --reinstall {package}")
-    expect(holds=active() == "inactive", otherwise=f"the daemon is {active()}")
-
-
-@step
 def an_upgrade_survives_a_store_that_is_away() -> None:
     """If the store cannot be reached, the packages are installed all the same, with advice."""
+    run("systemctl stop shapleyprio")
     text = CONFIGURATION.read_text()
     url = "sqlite:////nowhere/shapleyprio.db"
     away = re.sub(r'^#url = ".*"', f'url = "{url}"', text, count=1, flags=re.MULTILINE)
