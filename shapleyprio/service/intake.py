@@ -276,16 +276,18 @@ class Intake:
     def _count_processors(
         self, report: CycleReport, this: _Round, opened: OpenLedger, now: int
     ) -> OpenLedger:
-        """Asks Slurm once for each run that it concerns how many processors it holds where."""
-        known = self._asked_to_count
-        asked = [run for run in this.uncounted if run.key not in known][:MOST_COUNTED]
-        self._asked_to_count = known & {run.key for run in this.uncounted} | {
-            run.key for run in asked
-        }
+        """Asks Slurm once for each run that it concerns how many processors it holds where.
+
+        A run counts as asked for only when the answer is stored.
+        """
+        self._asked_to_count &= {run.key for run in this.uncounted}
+        asked = [run for run in this.uncounted if run.key not in self._asked_to_count]
+        asked = asked[:MOST_COUNTED]
         held = self._slurm.processors_of(asked) if asked else {}
-        if not held:
-            return opened
-        return self._write(report, this, partial(OpenLedger.count, held=held), now)
+        if held:
+            opened = self._write(report, this, partial(OpenLedger.count, held=held), now)
+        self._asked_to_count |= {run.key for run in asked}
+        return opened
 
     def _write(
         self,

@@ -13,6 +13,7 @@ from sqlalchemy import event
 from structlog.testing import capture_logs
 
 from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.service.cluster_clock import ClockError
 from shapleyprio.service.cycle import UnenforcedAccountsError
 from shapleyprio.service.intake import CATCH_UP_SECONDS, LAYOUT_SECONDS
@@ -38,10 +39,11 @@ from tests.service.consortium import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from shapleyprio.fairness.ledger import Standing
+    from shapleyprio.fairness.runs import Run, RunKey
     from shapleyprio.store import CycleRow, Watermark
 
 DAY = 86_400
@@ -824,3 +826,36 @@ def test_ties_go_to_the_one_listed_first(store: Store) -> None:
     service = Service(slurm, store, config(BIOLOGY, PHYSICS))
     service.run()
     assert service.points() == {"biology": FIRST, "physics": LAST}
+
+
+@pytest.mark.parametrize("fails", ["slurm", "store"])
+def test_slurm_is_asked_again_for_the_processors_of_a_run_if_no_answer_was_stored(
+    service: Service, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    job = service.slurm.submit("physics", processors=9, processing_time=10**6)
+    service.slurm.wait(5)
+    asked: list[int] = []
+    answer, count = service.slurm.processors_of, OpenLedger.count
+
+    def asks(runs: Sequence[Run]) -> Mapping[RunKey, Mapping[str, int]]:
+        asked.append(len(runs))
+        if fails == "slurm" and len(asked) == 1:
+            raise SlurmUnavailableError("slurmctld is down")
+        return answer(runs)
+
+    def counts(opened: OpenLedger, held: Mapping[RunKey, Mapping[str, int]]) -> None:
+        count(opened, held)
+        if fails == "store" and len(asked) == 1:
+            raise StoreFullError("the disk is full")
+
+    monkeypatch.setattr(service.slurm, "processors_of", asks)
+    monkeypatch.setattr(OpenLedger, "count", counts)
+    with pytest.raises(SlurmUnavailableError if fails == "slurm" else StoreFullError):
+        service.run()
+    service.run()
+    service.run()
+    assert asked == [1, 1], "an answer that is stored is asked for once"
+    with service.store.cluster(NAME).reading() as view:
+        (run,) = [run for run, _ in view.all_runs()]
+    assert (run.key.job_id, run.counted) == (job, True)
+    assert run.processors == {"a1": 4, "a2": 4, "b1": 1}
