@@ -187,14 +187,16 @@ class _Cycles:
 
     def make(self, config: Config, *, quiet: bool) -> list[Cycle]:
         """Makes them from a configuration; quiet ones do not say that a ledger is opened."""
+        cluster = cluster_behind(self._store.cluster)
+        slurm = connect(config, cluster)
         if config is not self._config:
-            cluster_of(config, connect(config))
+            cluster_of(config, slurm)
         cycles = []
-        for segment in segments_of(config, cluster_behind(self._store.cluster)):
+        for segment in segments_of(config, cluster):
             own, store = segment.configured(config), self._store.ledger(segment.ledger)
             estimates = self._estimates_of(store)
             opening = (lambda _: None) if quiet else partial(_log_opening, own)
-            cycles.append(Cycle(own, connect(own), store, on_opening=opening, estimates=estimates))
+            cycles.append(Cycle(own, slurm, store, on_opening=opening, estimates=estimates))
         return cycles
 
     def stop(self) -> None:

@@ -6,12 +6,18 @@ import os
 from pathlib import Path
 
 from shapleyprio.config.model import Config
+from shapleyprio.config.segments import weights_of
 from shapleyprio.slurm import adapters
 from shapleyprio.slurm.port import Connection, Slurm, SlurmError
 
 
-def connect(config: Config) -> Slurm:
+def connect(config: Config, cluster: str | None = None) -> Slurm:
     """Returns the cluster, spoken to as the configuration says; nothing is asked of Slurm yet.
+
+    Args:
+        config: in force.
+        cluster: its name, to count the jobs of each of its pools in that pool's weight; None where
+            no accounting is read.
 
     Raises:
         SlurmError: SLURM_CONF names a file that is not there. Slurm's commands would look for
@@ -23,8 +29,12 @@ def connect(config: Config) -> Slurm:
             f"the environment variable SLURM_CONF names {named}, which is not there; correct it, "
             "or unset it"
         )
+    usual, of_partitions = (
+        (config.fairness.weight, {}) if cluster is None else weights_of(config, cluster)
+    )
     connection = Connection(
-        weight=config.fairness.weight,
+        weight=usual,
+        weight_of=of_partitions,
         timeout_seconds=config.slurm.timeout,
         bin_directory=config.slurm.bin_directory,
     )

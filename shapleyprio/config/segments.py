@@ -143,6 +143,19 @@ def segments_of(config: Config, cluster: str) -> tuple[Segment, ...]:
     )
 
 
+def weights_of(config: Config, cluster: str) -> tuple[str, Mapping[str, str]]:
+    """Returns what counts as a processor on a cluster, and partition -> what does so there."""
+    usual = config.fairness.weight
+    of_partitions: dict[str, str] = {}
+    for segment in segments_of(config, cluster):
+        weight = segment.configured(config).fairness.weight
+        if segment.pool is not None and segment.pool.partitions:
+            of_partitions |= dict.fromkeys(segment.pool.partitions, weight)
+        else:
+            usual = weight
+    return usual, of_partitions
+
+
 def segment_of(config: Config, ledger: str) -> Segment:
     """Returns the segment with that ledger; one that no pool has is a whole cluster."""
     found = (one for one in segments_of(config, cluster_behind(ledger)) if one.ledger == ledger)

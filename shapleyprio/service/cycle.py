@@ -28,6 +28,7 @@ from shapleyprio.service.intake import Intake
 from shapleyprio.service.lease import LeaseHeldError
 from shapleyprio.service.pooling import Pooling
 from shapleyprio.service.push import Stamp, Wanted
+from shapleyprio.service.reading import SharedReading, Source
 from shapleyprio.service.remembered import KnownValues
 from shapleyprio.service.report import (
     CycleReport,
@@ -126,10 +127,15 @@ class Cycle:
         self._managed = KnownValues(self._channel.name)
         self._settled = SettledJobs()
 
-    def run(self, *, dry_run: bool = False) -> CycleReport:
+    def share(self) -> SharedReading:
+        """Begins to read the cluster, for this cycle and those of the cluster's other ledgers."""
+        return SharedReading(self._slurm)
+
+    def run(self, *, dry_run: bool = False, source: Source | None = None) -> CycleReport:
         """Runs one cycle, recorded in the store whether it succeeds or fails.
 
         Args:
+            source: what is shared with the cycles of the cluster's other ledgers; None for nothing.
             dry_run: account and rank, but write nothing into Slurm; the store is to be a copy.
 
         Raises:
@@ -149,7 +155,7 @@ class Cycle:
         self._next = report.number + 1
         try:
             with collecting_afterwards():
-                self._steer(report, dry_run=dry_run)
+                self._steer(report, source or self._slurm, dry_run=dry_run)
         except LeaseHeldError:  # it is for another process to write down what happens
             raise
         except Exception as failure:
@@ -160,10 +166,10 @@ class Cycle:
         report.conflicts = self._store.conflicts - conflicts
         return report
 
-    def _steer(self, report: CycleReport, *, dry_run: bool) -> None:
+    def _steer(self, report: CycleReport, source: Source, *, dry_run: bool) -> None:
         watch = StopWatch(report)
         push.settle_open(self._store, self._slurm)
-        opened = self._intake.account(report)
+        opened = self._intake.account(report, source)
         names = [organization.name for organization in self._config.organizations]
         standings = opened.ledger.standings(report.t, names)
         if not dry_run:
@@ -179,7 +185,7 @@ class Cycle:
         report.slurm_version = self._intake.layout.version
         report.adapter = self._slurm.adapter()
         self._check_enforcement(dry_run=dry_run)
-        observation = self._observe(report, opened)
+        observation = self._observe(report, opened, source)
         watch.lap("observe")
         ranking = self._rule.rank(
             opened.ledger, report.t, names, self._contributions(observation, opened.stay)
@@ -222,8 +228,11 @@ class Cycle:
         if self._estimates is not None:
             self._estimates.stop()
 
-    def prune(self) -> int:
+    def prune(self, source: Source | None = None) -> int:
         """Deletes what no value depends on any more; returns how many runs.
+
+        Args:
+            source: as for `run`.
 
         Raises:
             SlurmError: it is unknown which jobs are still there.
@@ -231,11 +240,12 @@ class Cycle:
         """
         self._intake.forget()
         self._managed.forget()
-        controller = self._slurm.controller()
+        source = source or self._slurm
+        controller = source.controller()
         now = controller.time
-        queue = self._slurm.pending()
+        queue = source.pending()
         known = controller.accounting_backlog == 0 and not queue.malformed
-        started = self._slurm.started()  # of which accounting may not know yet
+        started = source.started()  # of which accounting may not know yet
         live = self._live_keys(push.live_keys([*queue.jobs, *started])) if known else None
         service = self._config.service
 
@@ -291,10 +301,10 @@ class Cycle:
             raise UnenforcedAccountsError(f"nothing is written into Slurm: {NOT_ENFORCED}")
         log.warning("without --dry-run nothing would be written into Slurm", why=NOT_ENFORCED)
 
-    def _observe(self, report: CycleReport, opened: OpenLedger) -> Observation:
-        in_slurm = self._slurm.pending()
+    def _observe(self, report: CycleReport, opened: OpenLedger, source: Source) -> Observation:
+        in_slurm = source.pending()
         queue = self._segment.queue(in_slurm)
-        in_cluster = self._slurm.nodes()
+        in_cluster = source.nodes()
         self._intake.note_nodes(in_cluster.keys())  # the next cycle finds out whose new ones are
         nodes = self._segment.nodes(in_cluster, self._intake.layout)
         self._count_unknown_accounts(report, queue.jobs)

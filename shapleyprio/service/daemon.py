@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from shapleyprio.service.cycle import FAILURES, Cycle, outcome_of
 from shapleyprio.service.dry_run import DryRun
 from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.service.metrics import Metrics
+from shapleyprio.service.reading import SharedReading, Source
 from shapleyprio.service.report import CycleReport
 from shapleyprio.slurm.port import AdapterInUse, SlurmError
 from shapleyprio.slurm.releases import untested
@@ -272,9 +273,9 @@ class Daemon:
             self._dry_run.begin([cycle.ledger for cycle in self._cycles])
         reorders: list[int] = []
         failed: dict[str, Exception] = {}
-        for cycle in self._cycles:
+        for cycle, source in self._shared():
             try:
-                report = self._run_cycle(cycle)
+                report = self._run_cycle(cycle, source)
             except LeaseHeldError:
                 raise
             except Exception as failure:  # noqa: BLE001  # who called logs it, or raises it
@@ -285,9 +286,17 @@ class Daemon:
             self._dry_run.show()
         return min(reorders, default=None), failed
 
-    def _run_cycle(self, cycle: Cycle) -> CycleReport:
+    def _shared(self) -> Iterator[tuple[Cycle, Source | None]]:
+        """Yields each cycle, and what it shares with the others as long as that is young."""
+        reading: SharedReading | None = None
+        for cycle in self._cycles:
+            if len(self._cycles) > 1 and (reading is None or reading.is_old):
+                reading = cycle.share()
+            yield cycle, reading
+
+    def _run_cycle(self, cycle: Cycle, source: Source | None) -> CycleReport:
         dry_run = self._dry_run is not None
-        report = cycle.run(dry_run=dry_run)
+        report = cycle.run(dry_run=dry_run, source=source)
         self._log_version(report.slurm_version)
         self._log_adapter(report.adapter)
         self._metrics.of(cycle.ledger).publish(report, dry_run=dry_run)
@@ -401,9 +410,9 @@ class Daemon:
     def _prune(self) -> None:
         if not self._lease.is_ours:
             return
-        for cycle in self._cycles:
+        for cycle, source in self._shared():
             try:
-                pruned = cycle.prune()
+                pruned = cycle.prune(source)
             except tuple(FAILURES) as failure:
                 log.error("pruning failed", **self._naming(cycle.ledger), why=str(failure))
             else:

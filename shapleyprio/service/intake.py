@@ -21,6 +21,7 @@ from shapleyprio.service.accounting import CHUNK, OpenLedger
 from shapleyprio.service.cluster_clock import after_look, check_clock
 from shapleyprio.service.moves import holds_nothing, sentences
 from shapleyprio.service.ownership import Holders, holders_in
+from shapleyprio.service.reading import Source
 from shapleyprio.service.remembered import Remembered
 from shapleyprio.service.report import CycleReport, Opening
 from shapleyprio.slurm.port import Controller, Layout, Malformed, Slurm
@@ -51,12 +52,14 @@ class _Round:
     """One question to accounting, and what has been written of the answer.
 
     Attributes:
+        source: to which it is put.
         controller: as it was before the question.
         mentioned: runs in the answer so far.
         uncounted: of these, see `OpenLedger.uncounted`.
         is_begun: whether something was written.
     """
 
+    source: Source
     controller: Controller
     mentioned: set[RunKey] = field(default_factory=set)
     uncounted: list[Run] = field(default_factory=list)
@@ -124,8 +127,12 @@ class Intake:
         """Has the layout read anew by the next cycle."""
         self._layout_read = 0
 
-    def account(self, report: CycleReport) -> OpenLedger:
+    def account(self, report: CycleReport, source: Source) -> OpenLedger:
         """Accounts everything up to now, a day at most at once.
+
+        Args:
+            report: gets what became of it.
+            source: answers what is asked of the whole cluster.
 
         Returns:
             the ledger as it stands; its transaction has ended.
@@ -136,21 +143,21 @@ class Intake:
             StoreError: so for the store.
         """
         while True:
-            before = self._slurm.controller()
+            before = source.controller()
             now = before.time
             complete = before.accounting_backlog == 0
             if self._layout is None or now - self._layout_read >= LAYOUT_SECONDS:
-                self._read_layout(now)
+                self._read_layout(source, now)
             watermark = self._trusted_watermark(before)
             opened_at = self._opens(now) if watermark is None else watermark.opened
             read_until = opened_at if watermark is None else watermark.observed_until
             until = min(now, read_until + CATCH_UP_SECONDS) if complete else now
             caught_up = until == now
             records = self._segment.records(
-                self._slurm.records(max(opened_at, read_until - self._overlap), until)
+                source.records(max(opened_at, read_until - self._overlap), until)
             )
             reached = until if complete else None
-            opened = self._take_in(records, report, _Round(before), reached, last=caught_up)
+            opened = self._take_in(records, report, _Round(source, before), reached, last=caught_up)
             if caught_up:
                 opened.end_answer()
                 return opened
@@ -309,7 +316,7 @@ class Intake:
         try:
             opened = self._transact(this, work, now, reached)
         except _UnheardOfError:
-            self._read_layout(this.asked_at)
+            self._read_layout(this.source, this.asked_at)
             opened = self._transact(this, work, now, reached)
         report.t = opened.watermark.accounted_to
         report.tally += opened.tally
@@ -369,8 +376,8 @@ class Intake:
             raise _UnheardOfError
         return self._holders()
 
-    def _read_layout(self, now: int) -> None:
-        layout = self._slurm.layout()
+    def _read_layout(self, source: Source, now: int) -> None:
+        layout = source.layout()
         self._cluster_nodes = layout.nodes.keys()
         self._layout = self._segment.layout(layout)
         self._layout_read = now

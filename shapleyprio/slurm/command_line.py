@@ -73,7 +73,8 @@ class CommandLineSlurm:
 
     def __init__(self, connection: Connection) -> None:
         cluster = connection.cluster
-        self._weight = "cpu" if connection.weight == "cpus" else connection.weight
+        self._weight = _tres(connection.weight)
+        self._weight_of = {name: _tres(one) for name, one in connection.weight_of.items()}
         self._sacct = (*SACCT, f"--clusters={cluster}") if cluster else (*SACCT, "--local")
         self._cluster = cluster
         self._commands = SlurmCommands(
@@ -84,8 +85,8 @@ class CommandLineSlurm:
         self._associations = CommandLineAssociations(self._commands, self.cluster)
         self._writes = CommandLineWrites(self._commands, self._associations)
         self._values = CommandLineValues(self._commands)
-        self._details = CommandLineDetails(self._commands, self._weight)
-        self._known_records = KnownRecords(self._weight)
+        self._details = CommandLineDetails(self._commands, self._weight, self._weight_of)
+        self._known_records = KnownRecords(self._weight, self._weight_of)
         self._known_waiting: dict[str, KnownRecord] = {}
 
     def adapter(self) -> AdapterInUse:
@@ -165,7 +166,7 @@ class CommandLineSlurm:
             delimiter = new_delimiter()
             which = (*RECORDS, "-j", ",".join(map(str, some)))
             for line in self._commands.lines(*self._listing(delimiter, *which)):
-                record = accounting_line(line, self._weight, delimiter)
+                record = accounting_line(line, self._weight, delimiter, self._weight_of)
                 # an array's own number brings all its tasks
                 if isinstance(record, Malformed) or record.job_id in wanted:
                     yield record
@@ -258,6 +259,10 @@ class CommandLineSlurm:
 def _in_parts(job_ids: Sequence[int]) -> Iterator[Sequence[int]]:
     for first in range(0, len(job_ids), JOBS_AT_ONCE):
         yield job_ids[first : first + JOBS_AT_ONCE]
+
+
+def _tres(weight: str) -> str:
+    return "cpu" if weight == "cpus" else weight
 
 
 def _time(second: int) -> str:

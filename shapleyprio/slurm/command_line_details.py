@@ -18,11 +18,13 @@ class CommandLineDetails:
     Args:
         commands: runs scontrol.
         weight: what counts as a processor: a TRES name such as ``cpu`` or ``gres/gpu``.
+        weight_of: partition -> what does so there, if it is something else.
     """
 
-    def __init__(self, commands: SlurmCommands, weight: str) -> None:
+    def __init__(self, commands: SlurmCommands, weight: str, weight_of: Mapping[str, str]) -> None:
         self._commands = commands
         self._weight = weight
+        self._weight_of = weight_of
 
     def processors_of(self, runs: Iterable[Run]) -> Mapping[RunKey, Mapping[str, int]]:
         """Returns run -> node -> processors, as far as Slurm knows and says it clearly.
@@ -31,12 +33,15 @@ class CommandLineDetails:
         user has written them, and must not pass for those of another's job.
         """
         found: dict[RunKey, Mapping[str, int]] = {}
-        for run in runs if can_be_counted(self._weight) else ():
+        for run in runs:
+            weight = self._weight_of.get(run.partition, self._weight)
+            if not can_be_counted(weight):
+                continue
             try:
                 shown = self._commands.read("scontrol", *ONE_JOB, _name_of(run))
             except SlurmRefusedError:  # Slurm has forgotten it
                 continue
-            held = processors_held(shown, self._weight, run.key.start)
+            held = processors_held(shown, weight, run.key.start)
             if held is not None:
                 found[run.key] = held
         return found

@@ -6,7 +6,7 @@ seconds that it has run are left out: they change all the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.forgetting import forget_others
@@ -22,11 +22,12 @@ class KnownRecords:
     """Reads the lines of sacct, each once.
 
     Args:
-        weight: what to count as a processor, as `accounting_line` has it.
+        weight, weight_of: what to count as a processor, as `accounting_line` has it.
     """
 
-    def __init__(self, weight: str) -> None:
+    def __init__(self, weight: str, weight_of: Mapping[str, str] | None = None) -> None:
         self._weight = weight
+        self._weight_of = weight_of
         self._known: dict[str, JobRecord] = {}
 
     def read(self, texts: Iterable[str], delimiter: str) -> Iterator[JobRecord | Malformed]:
@@ -39,7 +40,7 @@ class KnownRecords:
         printed: list[JobRecord] = []
         for lines, between in plain_lines(texts, delimiter):
             if between != SEPARATOR:
-                yield accounting_line(lines[0], self._weight, between)
+                yield accounting_line(lines[0], self._weight, between, self._weight_of)
                 continue
             known = list(map(self._known.get, lines))
             found = [record or self._read(line) for line, record in zip(lines, known, strict=True)]
@@ -53,7 +54,7 @@ class KnownRecords:
         record = self._known.get(timeless)
         if record is not None:
             return record
-        found = accounting_line(line, self._weight, SEPARATOR)
+        found = accounting_line(line, self._weight, SEPARATOR, self._weight_of)
         if not isinstance(found, Malformed):
             is_running = found.state == RUNNING and found.nodes
             self._known[timeless if is_running else line] = found

@@ -279,6 +279,7 @@ class Connection:
 
     Attributes:
         weight: what counts as a processor: ``cpus``, ``billing`` or a TRES such as ``gres/gpu``.
+        weight_of: partition -> what counts there, if it is something else.
         timeout_seconds: how long one question or command may take.
         bin_directory: directory of Slurm's commands; None for the PATH.
         environment: variables for Slurm's commands and libraries, beside our own.
@@ -286,6 +287,7 @@ class Connection:
     """
 
     weight: str = "cpus"
+    weight_of: Mapping[str, str] = field(default_factory=dict)
     timeout_seconds: float = 60
     bin_directory: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from sys import intern
 
@@ -41,7 +41,9 @@ LONGEST_NAME = 255  # characters; slurmdbd's database has room for no more
 _STATE = re.compile(r"([A-Z_]{2,40})(?: by .*)?")
 
 
-def accounting_line(line: str, weight: str, delimiter: str) -> JobRecord | Malformed:
+def accounting_line(
+    line: str, weight: str, delimiter: str, weight_of: Mapping[str, str] | None = None
+) -> JobRecord | Malformed:
     """Reads one line of ``sacct -npX`` with `FIELDS`, times in epoch seconds.
 
     A job that waits has not started, whatever its line shows for a start: accounting may hear
@@ -51,9 +53,10 @@ def accounting_line(line: str, weight: str, delimiter: str) -> JobRecord | Malfo
         line: without its line end.
         weight: what to count as a processor: a TRES name such as ``cpu`` or ``gres/gpu``.
         delimiter: what stands after each field.
+        weight_of: partition -> what to count there, if it is something else.
     """
     try:
-        return _record(fields_of(line, delimiter, len(FIELDS)), weight)
+        return _record(fields_of(line, delimiter, len(FIELDS)), weight, weight_of or {})
     except UnreadableError as error:
         return malformed_line("sacct", line, delimiter, str(error))
 
@@ -90,7 +93,7 @@ def last_ends(lines: Iterable[str], delimiter: str) -> dict[RunKey, int]:
     return {run: end for run, end in found.items() if run not in unclear}
 
 
-def _record(fields: list[str], weight: str) -> JobRecord:
+def _record(fields: list[str], weight: str, weight_of: Mapping[str, str]) -> JobRecord:
     job_id, label, account, user, partition, submit, start_text, end_text = fields[:8]
     elapsed_text, suspended, state_text, cpus, tres_text, node_list = fields[8:14]
     eligible, limit = fields[14:]
@@ -109,6 +112,7 @@ def _record(fields: list[str], weight: str) -> JobRecord:
     nodes: tuple[str, ...] = ()
     total = 0
     if start is not None:
+        weight = weight_of.get(partition, weight)
         found = tres_of("AllocTRES", tres_text, weight)
         total = found if found is not None else alloc_cpus if weight == "cpu" else 0
         if node_list not in NO_NODES:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from shapleyprio.config import Config
     from shapleyprio.slurm.port import Slurm
 
 
@@ -85,14 +84,12 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLi
 
     shell = CommandLine(tmp_path, slurm)
     shell.configure()
-    with speaking_to(lambda _: slurm, monkeypatch):
+    with speaking_to(lambda *_: slurm, monkeypatch):
         yield shell
 
 
 @contextmanager
-def speaking_to(
-    connect: Callable[[Config], Slurm], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def speaking_to(connect: Callable[..., Slurm], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Has commands speak to what `connect` returns."""
     for module in (daemon, explain, ownership, rollback):
         monkeypatch.setattr(module, "connect", connect)

@@ -163,7 +163,7 @@ slurm = Cluster()
 slurm.fill("biology")
 slurm.submit("physics", nice=3, processing_time=9)
 slurm.wait(10)
-daemon.connect = lambda config: slurm
+daemon.connect = lambda *_: slurm
 main()
 """
 

@@ -83,7 +83,7 @@ def steered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command
     work(slurm)
     shell = CommandLine(tmp_path, cast("Any", slurm))
     shell.write(shell.file, *MEMBERS, pool=[CPU_POOL, GPU_POOL])
-    with speaking_to(lambda config: slurm.asked_in(config.fairness.weight), monkeypatch):
+    with speaking_to(slurm.connect, monkeypatch):
         result = shell.run("daemon", "--once")
         assert result.exit_code == 0, result.output
         yield shell

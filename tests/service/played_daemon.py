@@ -86,7 +86,7 @@ if __name__ == "__main__":
     record, *arguments = sys.argv[1:]
     cluster = DeafCluster(Path(record))
     for command in (daemon, check):
-        setattr(command, "connect", lambda _config: cluster)  # noqa: B010
+        setattr(command, "connect", lambda *_: cluster)  # noqa: B010
     setattr(check, "time", SimpleNamespace(time=lambda: NOW))  # noqa: B010
     setattr(daemon, "Lease", NotedLease)  # noqa: B010
     setattr(engine, "IDLE_SECONDS", IDLE_SECONDS)  # noqa: B010

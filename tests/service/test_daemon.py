@@ -142,7 +142,7 @@ def test_the_next_cycle_comes_when_the_order_turns(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = CycleReport(number=1)
-    monkeypatch.setattr(stage.daemon, "_run_cycle", lambda _: report)
+    monkeypatch.setattr(stage.daemon, "_run_cycle", lambda *_: report)
     stage.file = config(service={"poll_interval": "1h"})
     stage.daemon._reload()
     now = stage.next_cycle() - timedelta(hours=1)

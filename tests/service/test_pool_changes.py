@@ -16,7 +16,6 @@ from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.rollback import roll_back
 from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.store import Store
-from shapleyprio.testbed.processes import wait_until
 from tests.service.consortium import FIRST, LAST
 from tests.service.test_daemon import Site
 from tests.service.test_split_clusters import (
@@ -33,6 +32,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shapleyprio.config import Config
+    from shapleyprio.fairness.runs import JobRecord
+    from shapleyprio.service.reading import Source
+    from shapleyprio.slurm.port import Malformed
+
+PATIENCE_SECONDS = 120.0
+"""For so long a cycle waits for an estimate."""
 
 SIZES = {"cpu": 8, "old": 16, "fast": 16}
 """Processors of each partition."""
@@ -53,16 +58,14 @@ class Changing:
         self.store = store
         self.sections = sections
         self.slurm = Cluster("c1", {**CPU_NODES, **GPU_NODES}, PARTITIONS)
-        monkeypatch.setattr(
-            command, "connect", lambda config: self.slurm.asked_in(config.fairness.weight)
-        )
+        monkeypatch.setattr(command, "connect", self.slurm.connect)
         self.file = split(CPU_POOL, GPUS, **sections)
         self.lease = Lease(store.cluster("c1"), seconds=300)
         self.lease.take()
         metrics = Metrics("c1/cpu")
         self.registry = metrics.registry
         cycles = command._Cycles(
-            self.file, self.lease.store, EstimateGauges(metrics.registry), url, 0
+            self.file, self.lease.store, EstimateGauges(metrics.registry), url, PATIENCE_SECONDS
         )
         self.stop_estimators = cycles.stop
         self.daemon = Daemon(
@@ -97,15 +100,6 @@ class Changing:
             if "shapleyprio.estimation" in words:
                 found[words[words.index("shapleyprio.estimation") + 1]] = process.pid
         return found
-
-    def until_estimated_by(self, *ledgers: str) -> None:
-        def run_a_cycle() -> bool:
-            self.cycle()
-            return self.estimators().keys() == set(ledgers) and all(
-                self.is_estimated(ledger) for ledger in ledgers
-            )
-
-        wait_until(run_a_cycle, real_seconds=60, what=f"estimators of {ledgers}")
 
     def is_estimated(self, ledger: str) -> bool:
         """Whether metrics show an estimate."""
@@ -191,12 +185,51 @@ def test_what_others_have_set_at_a_job_of_no_pool_stays(changing: Changing) -> N
     assert [found[one] for one in changing.waiting["fast"]] == [7, 0]
 
 
+def test_slurm_is_asked_once_in_a_cycle_however_many_pools_there_are(changing: Changing) -> None:
+    changing.change(CPU_POOL, OLD_GPUS, FAST_GPUS)
+    for _ in range(2):
+        changing.slurm.asked.clear()
+        changing.cycle()
+        assert changing.slurm.asked == {"records": 1, "pending": 1, "nodes": 1}
+    changing.slurm.asked.clear()
+    changing.daemon._prune()
+    assert changing.slurm.asked == {"pending": 1}
+
+
+def test_a_pool_whose_accounting_fails_stops_no_other_and_catches_up(changing: Changing) -> None:
+    changing.cycle()
+    records = changing.slurm.records
+
+    def fail_once(since: int, until: int) -> Iterator[JobRecord | Malformed]:
+        changing.slurm.records = records  # type: ignore[method-assign]
+        yield from list(records(since, until))[:1]
+        raise SlurmUnavailableError("slurmdbd has gone away")
+
+    for behind, other in (("c1/cpu", "c1/gpu"), ("c1/gpu", "c1/cpu")):
+        changing.slurm.records = fail_once  # type: ignore[method-assign]
+        changing.slurm.asked.clear()
+        if behind == "c1/gpu":
+            changing.daemon._cycles = changing.daemon._cycles[::-1]
+        changing.cycle()
+        assert changing.cycles(behind)[-1] == "slurm_unavailable"
+        assert changing.cycles(other)[-1] == "ok"
+        assert changing.slurm.asked["records"] == 2  # the other one asked for itself
+
+        changing.slurm.asked.clear()
+        changing.cycle()
+        assert changing.cycles(behind)[-1] == changing.cycles(other)[-1] == "ok"
+        assert changing.slurm.asked["records"] == 1  # what is behind asks first, and for more
+    changing.cycle()
+    changing.cycle()
+    assert changing.parts("c1/gpu") == 100
+
+
 def test_what_keeps_one_pool_from_being_pruned_keeps_no_other(changing: Changing) -> None:
     changing.cycle()
     first, second = changing.daemon._cycles
 
-    def fail() -> int:
-        raise SlurmUnavailableError("nobody answers")
+    def fail(source: Source | None = None) -> int:
+        raise SlurmUnavailableError(f"nobody answers {source}")
 
     first.prune = fail  # type: ignore[method-assign]
     with capture_logs() as logs:
@@ -212,16 +245,20 @@ def test_a_pool_that_goes_takes_its_estimator_along(
     with Store.open(url, create=True) as store:
         changing = Changing(url, store, monkeypatch, fairness={"rule": "shapley"})
         try:
-            changing.until_estimated_by("c1/cpu", "c1/gpu")
+            changing.cycle()
             before = changing.estimators()
+            assert before.keys() == {"c1/cpu", "c1/gpu"}
+            assert changing.is_estimated("c1/gpu")
 
             changing.change(CPU_POOL)
             assert changing.estimators() == {"c1/cpu": before["c1/cpu"]}
             assert not changing.is_estimated("c1/gpu")
 
             changing.change(CPU_POOL, GPUS)
-            changing.until_estimated_by("c1/cpu", "c1/gpu")
+            changing.cycle()
+            assert changing.estimators().keys() == {"c1/cpu", "c1/gpu"}
             assert changing.estimators()["c1/cpu"] == before["c1/cpu"]
+            assert changing.is_estimated("c1/gpu")
         finally:
             changing.stop_estimators()
             changing.daemon._scheduler.shutdown()

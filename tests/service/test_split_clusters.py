@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shapleyprio.config.segments import segments_of
+from shapleyprio.config.segments import segments_of, weights_of
 from shapleyprio.service.check_pool import check_pool
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.rollback import roll_back
 from shapleyprio.slurm.findings import Severity
-from shapleyprio.slurm.port import Malformed, Node
+from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.store import Store
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NOW, PHYSICS, QUIET, config
 from tests.store.servers import on_each_database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from shapleyprio.config import Config
     from shapleyprio.fairness.runs import JobRecord
     from shapleyprio.service.report import CycleReport
+    from shapleyprio.slurm.port import Layout, Node, PendingQueue
 
 CPU_NODES = {"a1": 4, "b1": 4}
 GPU_NODES = {"g1": 16, "g2": 16}
@@ -43,7 +45,11 @@ GPU_POOL = {"name": "gpu", "clusters": ["c1"], "partitions": ["gpu"], "weight": 
 
 
 class Cluster(SimulatedSlurm):
-    """A cluster whose nodes g1 and g2 have GPUs, asked in one weight."""
+    """A cluster whose nodes g1 and g2 have GPUs.
+
+    Attributes:
+        asked: how often each question about the whole cluster was put.
+    """
 
     def __init__(
         self, name: str, nodes: Mapping[str, int], partitions: Mapping[str, Sequence[str]]
@@ -58,42 +64,57 @@ class Cluster(SimulatedSlurm):
             ),
             now=NOW,
         )
+        self.name = name
+        self.asked: Counter[str] = Counter()
 
-    def asked_in(self, weight: str) -> Any:
-        """The cluster as an adapter with that weight shows it."""
-        return self if weight == "cpus" else InGpus(self)
+    def connect(self, configured: Config, cluster: str | None = None) -> Any:
+        """The cluster as an adapter shows it to whom has that configuration."""
+        return Counted(self, *weights_of(configured, cluster or self.name))
+
+    def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
+        self.asked["records"] += 1
+        return super().records(since, until)
+
+    def pending(self) -> PendingQueue:
+        self.asked["pending"] += 1
+        return super().pending()
+
+    def nodes(self) -> Mapping[str, Node]:
+        self.asked["nodes"] += 1
+        return {name: _with_gpus(node) for name, node in super().nodes().items()}
+
+    def layout(self) -> Layout:
+        self.asked["layout"] += 1
+        found = super().layout()
+        return replace(found, nodes={name: _with_gpus(node) for name, node in found.nodes.items()})
 
 
-class InGpus:
-    """A simulated cluster whose records count GPUs."""
+class Counted:
+    """A simulated cluster whose records count CPUs, and in some partitions GPUs."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, usual: str, of_partitions: Mapping[str, str]) -> None:
         self._cluster = cluster
+        self._usual = usual
+        self._of_partitions = of_partitions
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
 
-    def nodes(self) -> Mapping[str, Node]:
-        return {name: _with_gpus(node) for name, node in self._cluster.nodes().items()}
-
-    def layout(self) -> Any:
-        return replace(self._cluster.layout(), nodes=self.nodes())
-
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
-        return _in_gpus(self._cluster.records(since, until))
+        return map(self._counted, self._cluster.records(since, until))
 
     def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
-        return _in_gpus(self._cluster.records_of(job_ids))
+        return map(self._counted, self._cluster.records_of(job_ids))
+
+    def _counted(self, record: JobRecord | Malformed) -> JobRecord | Malformed:
+        assert not isinstance(record, Malformed)
+        if self._of_partitions.get(record.partition, self._usual) == "cpus":
+            return record
+        return replace(record, processors=record.processors // 8)
 
 
 def _with_gpus(node: Node) -> Node:
     return replace(node, tres={**node.tres, **({"gres/gpu": GPUS} if node.name > "g" else {})})
-
-
-def _in_gpus(records: Iterable[JobRecord | Malformed]) -> Iterator[JobRecord | Malformed]:
-    for record in records:
-        assert not isinstance(record, Malformed)
-        yield replace(record, processors=record.processors // 8)
 
 
 class Steered:
@@ -109,17 +130,19 @@ class Steered:
     def configure(self, configured: Config) -> None:
         """Makes the cycles, which remember nothing."""
         self.cycles = {}
+        slurm = self.slurm.connect(configured)
         for segment in segments_of(configured, self.slurm.cluster()):
             own = segment.configured(configured)
             self.cycles[segment.ledger] = Cycle(
                 own,
-                self.slurm.asked_in(own.fairness.weight),
+                slurm,
                 self.lease.store.ledger(segment.ledger),
                 clock=lambda: self.slurm.now,
             )
 
     def run(self) -> dict[str, CycleReport]:
-        return {ledger: cycle.run() for ledger, cycle in self.cycles.items()}
+        source = next(iter(self.cycles.values())).share()
+        return {ledger: cycle.run(source=source) for ledger, cycle in self.cycles.items()}
 
     def wait(self, seconds: int) -> None:
         self.slurm.advance(self.slurm.now + seconds)
@@ -346,7 +369,7 @@ def test_check_finds_what_pools_have_of_a_cluster(
     partitions = {**CPU_OF, **GPU_OF}
     if len(pools) == 3 and found.keys() != {"pool rest"}:
         partitions["all"] = ["a1", "b1"]
-    slurm = InGpus(Cluster("c1", {**CPU_NODES, **GPU_NODES}, partitions))
+    slurm = Cluster("c1", {**CPU_NODES, **GPU_NODES}, partitions)
     configured = split(*pools)
     findings = {
         one.subject: one.severity

@@ -118,6 +118,16 @@ def record(weight: str = "cpu", **changes: str) -> JobRecord:
     return found
 
 
+def test_what_counts_may_be_another_thing_in_a_partition() -> None:
+    def counted(partition: str) -> int:
+        text = line(Partition=partition)
+        found = accounting_line(text, "cpu", SEPARATOR, {"fast": "gres/gpu"})
+        assert isinstance(found, JobRecord), found
+        return found.processors
+
+    assert (counted("all"), counted("fast")) == (6, 2)
+
+
 def reason(**changes: str) -> str:
     found = accounting_line(line(**changes), "cpu", SEPARATOR)
     assert isinstance(found, Malformed), found
