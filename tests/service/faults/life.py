@@ -92,6 +92,7 @@ class Life:
         happenings: dict[Callable[[], object], int] = {
             **self.world.happenings(),
             self.run: 14,
+            self.run_before_a_late_record: 3 if self.slurm.delay else 0,
             self.die: 6,
             self.freeze: 3,
             self.prune: 2,
@@ -133,6 +134,12 @@ class Life:
         """Runs a cycle."""
         failure = self._try(self._cycle)
         return f"runs a cycle at {self.slurm.clock}{_shown(failure)}"
+
+    def run_before_a_late_record(self) -> str:
+        """The clock goes ahead between two cycles, and a late record bears a time of before."""
+        if self._try(self._cycle) is not None:
+            return "fails, so that no clock is set"
+        return f"runs a cycle, {self.world.end_a_job_and_step_ahead()}, {self.run()}"
 
     def prune(self) -> str:
         self._remember_runs()

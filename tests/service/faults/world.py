@@ -27,6 +27,9 @@ CORRECTABLE_SECONDS = 150
 STEPS = [1, 20, 250, 299, 400, 3000, 7200, DAY, 2 * DAY]
 """Seconds by which the clock is set."""
 
+FAR_STEPS = [400, 3000, 7200, DAY]
+"""Those that are farther than records are read again."""
+
 FARTHEST = 3 * DAY
 """So far the clock is off at most."""
 
@@ -133,7 +136,19 @@ class World:
         return f"waits {seconds} s"
 
     def step_the_clock(self) -> str:
-        seconds = self._chance.choice(STEPS) * self._chance.choice([1, -1])
+        return self._step(self._chance.choice(STEPS) * self._chance.choice([1, -1]))
+
+    def end_a_job_and_step_ahead(self) -> str:
+        """A job is over at once, and the clock goes ahead before accounting may know of it."""
+        slurm = self._slurm
+        with suppress(SlurmError):
+            job = slurm.submit(self._chance.choice(ACCOUNTS), processors=1, processing_time=1)
+            self._jobs.append(job)
+            self.nice[job] = 0
+        slurm.wait(3)
+        return f"submits a job of 1 s, {self._step(self._chance.choice(FAR_STEPS))}"
+
+    def _step(self, seconds: int) -> str:
         if abs(self._slurm.clock - self._slurm.now + seconds) > FARTHEST:
             seconds = -seconds
         self._slurm.step(seconds)
