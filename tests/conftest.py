@@ -41,17 +41,43 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="let tests/service/test_fault_life.py live N lives (200)",
     )
+    parser.addoption(
+        "--store",
+        choices=["sqlite", "postgresql", "mariadb"],
+        default="sqlite",
+        help="run the tests whose store is in SQLite by default on that server, and no others",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` is heeded
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `./run matrix` asks of each release, so that it can be left out afterwards."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what `./run matrix` asks of each release, so that it can be left out afterwards.
+
+    With `--store`, leave out what would be the same as without.
+    """
+    if config.getoption("--store") != "sqlite":
+        others = [item for item in items if not _is_on_any_database(item)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _is_on_any_database(item)]
     root = Path(__file__).parents[1]
     for item in items:
         in_matrix = any(item.path.is_relative_to(root / folder) for folder in FOLDERS)
         is_real = item.get_closest_marker("real_slurm") is not None
         if (in_matrix and is_real) or item.nodeid == TRIAL:
             item.add_marker("each_release")
+
+
+def _is_on_any_database(item: pytest.Item) -> bool:
+    """Whether a test's store is of the kind that `--store` says, for the test names none."""
+    named = "store" in getattr(getattr(item, "callspec", None), "params", {})
+    return "database" in getattr(item, "fixturenames", []) and not named
+
+
+@pytest.fixture(scope="session")
+def database(pytestconfig: pytest.Config) -> str:
+    """The kind of database in which a test has its store that names none."""
+    kind: str = pytestconfig.getoption("--store")
+    return kind
 
 
 @pytest.fixture(scope="session")

@@ -57,7 +57,7 @@ def make_engine(url: str, *, read_only: bool = False, patient: bool = False) -> 
                 )
             return _sqlite_to_read(parsed) if read_only else _sqlite(parsed)
         with _understood(parsed):
-            return _server(parsed, patient=read_only or patient)
+            return _server(parsed, read_only=read_only, patient=read_only or patient)
     except ArgumentError as error:
         raise StoreError("the store's URL cannot be read; a file is sqlite:////its/path") from error
     except ImportError as error:
@@ -204,7 +204,7 @@ def _states(file: Path) -> list[tuple[int, int, int] | None]:
     return states
 
 
-def _server(url: URL, *, patient: bool) -> Engine:
+def _server(url: URL, *, read_only: bool, patient: bool) -> Engine:
     """Connects to a server so that neither side keeps the other waiting for good.
 
     A cluster's rows are written under its lease alone, whose row is locked as long as that takes.
@@ -222,15 +222,24 @@ def _server(url: URL, *, patient: bool) -> Engine:
 
     @event.listens_for(engine, "connect")
     def limit(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-        limits = _limits(engine, patient=patient)
+        statements = _limits(engine, patient=patient)
+        if read_only:
+            statements.append(_READING[engine.dialect.name])
         cursor = connection.cursor()
-        for statement in limits:
+        for statement in statements:
             cursor.execute(statement)
         cursor.close()
         connection.commit()
 
     return engine
 
+
+_READING = {
+    "postgresql": "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+    "mariadb": "SET SESSION TRANSACTION READ ONLY",
+    "mysql": "SET SESSION TRANSACTION READ ONLY",
+}
+"""Kind of server -> how a session gives up the right to write."""
 
 _LIBPQ = {
     "connect_timeout": int(BUSY_SECONDS),
@@ -255,13 +264,13 @@ _CONNECTING: Mapping[str, Mapping[str, int]] = {
 
 def _limits(engine: Engine, *, patient: bool) -> list[str]:
     """Returns the statements that limit how long a session may wait, and keep others waiting."""
-    lock = int(BUSY_SECONDS)
     if engine.dialect.name == "postgresql":
         return [
-            f"SET lock_timeout = '{lock}s'",
+            f"SET lock_timeout = '{BUSY_SECONDS * 1000:.0f}ms'",
             f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'",
             f"SET statement_timeout = '{0 if patient else STATEMENT_SECONDS}s'",
         ]
+    lock = int(BUSY_SECONDS)
     limits = [
         f"SET SESSION innodb_lock_wait_timeout = {lock}",
         f"SET SESSION lock_wait_timeout = {lock}",

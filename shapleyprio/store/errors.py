@@ -52,6 +52,7 @@ _SQLITE: dict[int, tuple[_Kind, str]] = {
 
 _BUSY, _FULL = "a concurrent transaction is in the way", "the server's disk is full"
 _SLOW = "the server took too long"
+_READ_ONLY = "it cannot be written, for the server or the session is read-only"
 _IDLE = "the server ended a transaction in which nothing happened"
 _POSTGRESQL: dict[str, tuple[_Kind, str]] = {  # SQLSTATE
     "40001": (StoreConflictError, _BUSY),
@@ -60,6 +61,7 @@ _POSTGRESQL: dict[str, tuple[_Kind, str]] = {  # SQLSTATE
     "57014": (StoreBusyError, _SLOW),
     "25P03": (StoreBusyError, _IDLE),
     "53100": (StoreFullError, _FULL),
+    "25006": (StoreUnreachableError, _READ_ONLY),
 }
 _MARIADB: dict[int, tuple[_Kind, str]] = {  # error number
     1020: (StoreConflictError, _BUSY),
@@ -69,6 +71,8 @@ _MARIADB: dict[int, tuple[_Kind, str]] = {  # error number
     4031: (StoreBusyError, _IDLE),
     1021: (StoreFullError, _FULL),
     1114: (StoreFullError, _FULL),
+    1290: (StoreUnreachableError, _READ_ONLY),
+    1792: (StoreUnreachableError, _READ_ONLY),
 }
 
 

@@ -17,9 +17,11 @@ from tests.end_to_end.consortium import (
     QOS,
     QOS_PRIORITY,
     Consortium,
+    NewStore,
     clear,
     spec,
 )
+from tests.store.servers import Databases
 
 
 @pytest.fixture(scope="package")
@@ -53,9 +55,18 @@ def cluster(
     clear(cluster)
 
 
+@pytest.fixture(scope="package")
+def new_store(databases: Databases, database: str) -> Iterator[NewStore]:
+    """Makes a database on the server that `--store` names; None where it names none."""
+    with ExitStack() as stack:
+        yield (
+            lambda: None if database == "sqlite" else stack.enter_context(databases.empty(database))
+        )
+
+
 @pytest.fixture
-def consortium(cluster: PrivateSlurm, tmp_path: Path) -> Iterator[Consortium]:
-    consortium = Consortium(cluster, tmp_path)
+def consortium(cluster: PrivateSlurm, tmp_path: Path, new_store: NewStore) -> Iterator[Consortium]:
+    consortium = Consortium(cluster, tmp_path, new_store())
     try:
         yield consortium
     finally:

@@ -29,6 +29,10 @@ from shapleyprio.testbed.errors import TestbedError
 from tests.end_to_end import forked
 
 CLUSTER = "e2e"
+STORE = "store.db"
+NewStore = Callable[[], str | None]
+"""Makes a database on a server, and returns its URL."""
+
 MEMBERS = ("alpha", "beta", "gamma")
 GUESTS = "guests"
 """An account that no organization claims."""
@@ -108,12 +112,14 @@ class Consortium:
 
     Args:
         cluster: running, with the accounts of `MEMBERS` and `GUESTS`.
-        directory: for configuration, store and logs.
+        directory: for configuration and logs.
+        store: URL of a database without tables; without it, the store is made in the directory.
     """
 
-    def __init__(self, cluster: PrivateSlurm, directory: Path) -> None:
+    def __init__(self, cluster: PrivateSlurm, directory: Path, store: str | None = None) -> None:
         self.cluster = cluster
         self.directory = directory
+        self._store = store
         self.config_file = directory / "shapleyprio.toml"
         self.since = cluster.now()
         self._reserved = ExitStack()
@@ -134,7 +140,7 @@ class Consortium:
         influence: int | str = "strict",
         poll_seconds: int = 1,
         overlap: str = "1h",
-        store: str = "store.db",
+        store: str = STORE,
         file: Path | None = None,
     ) -> None:
         """Write the configuration anew; ties go to the organization listed first."""
@@ -162,8 +168,9 @@ class Consortium:
             lines += [f'partitions = ["{name}"]', f'qos = "{name}"']
         (file or self.config_file).write_text("\n".join(lines) + "\n")
 
-    def url(self, store: str = "store.db") -> str:
-        return f"sqlite:///{self.directory / store}"
+    def url(self, store: str = STORE) -> str:
+        in_file = f"sqlite:///{self.directory / store}"
+        return self._store or in_file if store == STORE else in_file
 
     # -- shapleyprio
 
@@ -248,20 +255,23 @@ class Consortium:
     # -- the store
 
     @contextmanager
-    def reading(self, store: str = "store.db") -> Iterator[View]:
+    def reading(self, store: str = STORE) -> Iterator[View]:
         with Store.open(self.url(store)) as opened, opened.cluster(CLUSTER).reading() as view:
             yield view
 
     def has_store(self) -> bool:
-        """Whether there is a file of the store, or one beside it."""
-        return any(self.directory.glob("store.db*"))
+        """Whether there are tables, or a file of the store, or one beside it."""
+        store = Store.open_existing(self.url())
+        if store is not None:
+            store.close()
+        return store is not None or any(self.directory.glob(f"{STORE}*"))
 
-    def points(self, store: str = "store.db") -> dict[str, int]:
+    def points(self, store: str = STORE) -> dict[str, int]:
         """Organization -> priority points after the last cycle."""
         with self.reading(store) as view:
             return {row.organization: row.priority for row in view.latest_standings()}
 
-    def order(self, store: str = "store.db") -> list[str]:
+    def order(self, store: str = STORE) -> list[str]:
         """The organizations after the last cycle, the first to be served first."""
         return by_score(self.points(store))
 

@@ -12,6 +12,7 @@ import pwd
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -30,6 +31,17 @@ LAZY = (
 )
 """What is imported at its first use only, when another user may not be able to."""
 
+DRIVERS = (
+    "psycopg.types.hstore",
+    "psycopg.types.json",
+    "psycopg.types.multirange",
+    "psycopg.types.range",
+    "pymysql",
+    "sqlalchemy.dialects.mysql",
+    "sqlalchemy.dialects.postgresql",
+)
+"""The same, where servers' drivers are installed."""
+
 _FORKING = multiprocessing.get_context("forkserver")
 _FORKING.set_forkserver_preload(["pytest", __name__])  # pytest is __main__ there, too
 
@@ -37,6 +49,9 @@ for _name in USED:
     import_module(f"shapleyprio.cli.{_name}")
 for _name in LAZY:
     import_module(_name)
+for _name in DRIVERS:
+    with suppress(ImportError):
+        import_module(_name)
 
 
 def run(

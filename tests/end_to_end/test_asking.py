@@ -17,7 +17,7 @@ from shapleyprio.service.inquiries import Inquiry, payload
 from shapleyprio.slurm.access import CommandLineAccess, Rights
 from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.end_to_end import forked
-from tests.end_to_end.consortium import CLUSTER, COMMAND_SECONDS, PATIENCE_SECONDS
+from tests.end_to_end.consortium import CLUSTER, COMMAND_SECONDS, PATIENCE_SECONDS, NewStore
 from tests.end_to_end.ledgers import like_one_read_afresh
 from tests.end_to_end.users import COORDINATOR, DAEMON, OPERATOR, OTHER, OWNER, RANKED, Users
 
@@ -30,7 +30,7 @@ SPEED = 1
 
 
 @pytest.fixture(scope="module")
-def users(cluster: PrivateSlurm) -> Iterator[Users]:
+def users(cluster: PrivateSlurm, new_store: NewStore) -> Iterator[Users]:
     """The daemon runs; jobs of two users wait, and Slurm shows nobody the other's."""
     conf = cluster.paths.slurm_conf
     cluster.directory.parent.chmod(0o711)  # the rest of it everybody may read already
@@ -47,7 +47,7 @@ def users(cluster: PrivateSlurm) -> Iterator[Users]:
             "sacctmgr", "-i", "add", "user", user, "account=gamma", "adminlevel=Operator", tail
         )
     with tempfile.TemporaryDirectory() as folder:
-        users = Users(cluster, Path(folder))
+        users = Users(cluster, Path(folder), new_store())
         users.configure()
         users.start()
         try:
@@ -187,14 +187,14 @@ def test_rights_are_read_of_the_user_alone(users: Users, monkeypatch: pytest.Mon
 
 
 def test_from_the_first_dry_run_to_a_users_question_and_the_report_of_the_month(
-    users: Users,
+    users: Users, new_store: NewStore
 ) -> None:
     """A journey of an admin, a user and a board, on a Slurm that knows nothing of us."""
     users.stop()
     assert users.on_the_head_node("rollback").returncode == 0
     _end_all_jobs(users)
     (users.folder / "journey").mkdir()
-    site = Users(users.consortium.cluster, users.folder / "journey")
+    site = Users(users.consortium.cluster, users.folder / "journey", new_store())
     _end_work_of_both(site)
     site.occupy()
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from shapleyprio.testbed.cluster import PrivateSlurm
-from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, Consortium
+from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, Consortium, NewStore
 
 pytestmark = pytest.mark.real_slurm
 
@@ -19,10 +19,10 @@ SPEED = 1
 
 @pytest.fixture(scope="module")
 def steered(
-    cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory
+    cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory, new_store: NewStore
 ) -> tuple[Consortium, dict[str, int]]:
     """A consortium after a cycle, and a waiting job of each account."""
-    consortium = Consortium(cluster, tmp_path_factory.mktemp("steered"))
+    consortium = Consortium(cluster, tmp_path_factory.mktemp("steered"), new_store())
     consortium.configure()
     consortium.occupy()
     jobs = {

@@ -203,9 +203,8 @@ def replace_script(script: Path, text: str) -> None:
 
 
 def test_the_daemon_finds_nothing_to_write_and_puts_everything_back(
-    cluster: PrivateSlurm, tmp_path: Path
+    consortium: Consortium, cluster: PrivateSlurm
 ) -> None:
-    consortium = Consortium(cluster, tmp_path)
     consortium.configure()
     text = consortium.config_file.read_text()
     consortium.config_file.write_text(

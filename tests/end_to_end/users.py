@@ -29,6 +29,7 @@ class Users:
     Args:
         cluster: running.
         folder: that everybody may enter, for configuration, store and socket as packages have them.
+        store: as of a `Consortium`.
 
     Attributes:
         consortium: with the store of the daemon's.
@@ -36,7 +37,7 @@ class Users:
         others: jobs of the other user, of accounts alpha and beta.
     """
 
-    def __init__(self, cluster: PrivateSlurm, folder: Path) -> None:
+    def __init__(self, cluster: PrivateSlurm, folder: Path, store: str | None) -> None:
         self.folder = folder
         owner = pwd.getpwnam(DAEMON)
         folder.chmod(0o755)
@@ -45,7 +46,7 @@ class Users:
             (folder / name).chmod(mode)
             if name != "etc":
                 os.chown(folder / name, owner.pw_uid, owner.pw_gid)
-        self.consortium = Consortium(cluster, folder / "state")
+        self.consortium = Consortium(cluster, folder / "state", store)
         self.consortium.config_file = folder / "etc" / "shapleyprio.toml"
         self.own = 0
         self.others: list[int] = []

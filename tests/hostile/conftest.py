@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.service.conftest import service, slurm, store, store_file
+from tests.service.conftest import service, slurm, store
 from tests.serving.conftest import certificates, opened, served, steered
 
 __all__ = [
@@ -13,5 +13,4 @@ __all__ = [
     "slurm",
     "steered",
     "store",
-    "store_file",
 ]

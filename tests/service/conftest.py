@@ -10,23 +10,15 @@ from tests.service.consortium import Cluster, Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from shapleyprio.store import Store
     from tests.store.servers import Databases
 
 
 @pytest.fixture
-def store_file(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
-@pytest.fixture
-def store(
-    request: pytest.FixtureRequest, databases: Databases, store_file: Path
-) -> Iterator[Store]:
-    """In SQLite, or on the server that `on_each_database` and `on_each_server` ask for."""
-    with databases.store(getattr(request, "param", "sqlite"), store_file) as store:
+def store(request: pytest.FixtureRequest, databases: Databases, database: str) -> Iterator[Store]:
+    """Where `on_each_database` or `on_each_server` ask for it, else where `--store` does."""
+    with databases.store(getattr(request, "param", database)) as store:
         yield store
 
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from shapleyprio.store import Store
 from shapleyprio.testbed.packages import faketime_library
 from tests.leases import is_locked
 
@@ -239,10 +238,7 @@ def led_beside_each_other(
             place = folder / str(number)
             place.mkdir()
             with preparing:
-                url = f"sqlite:///{place / 'store.db'}"
-                if life.kind != "sqlite":
-                    url = stack.enter_context(databases.empty(life.kind))
-                Store.open(url, create=True).close()
+                url = stack.enter_context(databases.made(life.kind))
             daemons = Daemons(place, url, life.lease)
             stack.callback(daemons.kill_all)
             life.lead(daemons)

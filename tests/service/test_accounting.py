@@ -24,8 +24,7 @@ from tests.fairness.examples import job_record
 from tests.service.scripted_accounting import controller_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
     from shapleyprio.fairness.ledger import Entry, Standing
     from shapleyprio.fairness.runs import JobRecord, Run
@@ -40,12 +39,6 @@ HOLDERS: dict[Kind, dict[str, str]] = {
     "account": {"phys": "physics", "bio": "biology"},
 }
 GARBLED = Malformed("sacct", "7|phys|?", "field 3 is no number")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(f"sqlite:///{tmp_path / 'store.db'}", create=True) as store:
-        yield store
 
 
 class StoredLedger:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -44,10 +44,9 @@ TURNED = config(BIOLOGY, PHYSICS, push={"channel": "association"})
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
+def service(store: Store) -> Service:
     """Physics is listed first and leads, as nobody has done anything."""
-    with Store.open("sqlite://", create=True) as store:
-        yield Service(Cluster(settings=SETTINGS, accounts=BELOW), store, CONFIG)
+    return Service(Cluster(settings=SETTINGS, accounts=BELOW), store, CONFIG)
 
 
 def own(service: Service) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +37,10 @@ from tests.service.consortium import (
     Service,
     config,
 )
+from tests.store.servers import held_by_another, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from shapleyprio.fairness.ledger import Standing
     from shapleyprio.fairness.runs import Run, RunKey
@@ -754,47 +754,42 @@ def test_lines_that_cannot_be_read_are_quarantined_and_shown(service: Service) -
 
 
 def test_a_store_that_somebody_holds_fails_the_cycle_and_the_next_goes_on(
-    store_file: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
     slurm = Cluster()
     slurm.fill("guest")
     job = slurm.submit("physics", processing_time=9)
-    other = sqlite3.connect(store_file, isolation_level=None)
-    with Store.open(f"sqlite:///{store_file}", create=True) as store:
-        service = Service(slurm, store)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreBusyError):
+    with Store.open(url_of(store)) as impatient:
+        service = Service(slurm, impatient)
+        with held_by_another(store), pytest.raises(StoreBusyError):
             service.run()
         assert slurm.job(job).site_factor == 0
-        other.execute("ROLLBACK")
         service.run()
         assert slurm.job(job).site_factor == FIRST
         assert last_cycle(service).outcome == "ok"
-    other.close()
 
 
 def test_a_store_that_is_taken_while_slurm_writes_is_made_good(
-    store_file: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
     slurm = Cluster()
     slurm.fill("guest")
     job = slurm.submit("physics", processing_time=9)
-    other = sqlite3.connect(store_file, isolation_level=None)
-    with Store.open(f"sqlite:///{store_file}", create=True) as store:
-        service = Service(slurm, store)
-        slurm.after_write = lambda: other.execute("BEGIN IMMEDIATE")
+    with Store.open(url_of(store)) as impatient, ExitStack() as other:
+        service = Service(slurm, impatient)
+        slurm.after_write = lambda: other.enter_context(held_by_another(store))
         with pytest.raises(StoreBusyError):
             service.run()
-        other.execute("ROLLBACK")
+        other.close()
         assert service.pushes(job)[0].state is PushState.PLANNED
         service.run()
         assert service.pushes(job)[0].state is PushState.APPLIED
         assert slurm.writes == []
-    other.close()
 
 
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_a_full_disk_loses_nothing(service: Service) -> None:
     slurm = service.slurm
     slurm.fill("biology")

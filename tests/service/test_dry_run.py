@@ -61,8 +61,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def url(folder: Path) -> str:
+def in_file(folder: Path) -> str:
+    """URL of the store that is to be there, in SQLite."""
     return f"sqlite:///{folder / 'store.db'}"
+
+
+@pytest.fixture
+def url(databases: Databases, database: str) -> Iterator[str]:
+    """URL of a store that is to be, on any database."""
+    with databases.empty(database) as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)
@@ -152,18 +160,18 @@ def standings(forecast: Forecast) -> dict[str, tuple[int, int]]:
 
 
 def test_a_dry_run_with_a_mistake_does_not_change_what_the_first_real_cycle_counts(
-    url: str, folder: Path, busy: Cluster, tmp_path: Path
+    url: str, busy: Cluster, databases: Databases
 ) -> None:
     (mistaken,) = dry_run(url, busy, config(EMPTY, BIOLOGY))
     assert mistaken.is_new
     contribution, utility = standings(mistaken)["physics"]
     assert contribution == utility == 0
-    assert list(folder.iterdir()) == []
+    assert Store.open_existing(url) is None
 
     corrected = steer(url, busy, config())
     busy.write("site_factor", dict.fromkeys(("2",), 0))
-    afresh = steer(f"sqlite:///{tmp_path / 'afresh.db'}", busy, config())
-    assert corrected == afresh
+    with databases.empty("sqlite") as other:
+        assert corrected == steer(other, busy, config())
     with Store.open(url) as store, store.cluster(NAME).reading() as view:
         (physics,) = view.standings(0, "physics")
     assert physics.contribution == 8 * (1000 * 1001 // 2)
@@ -172,20 +180,20 @@ def test_a_dry_run_with_a_mistake_does_not_change_what_the_first_real_cycle_coun
 @pytest.mark.parametrize("cycles", [1, 3])
 @pytest.mark.parametrize("new", [config(), config(EMPTY, BIOLOGY), config(BIOLOGY)], ids=str)
 def test_a_store_and_its_folder_are_the_same_bytes_after_a_dry_run(
-    url: str, folder: Path, busy: Cluster, new: Config, cycles: int
+    in_file: str, folder: Path, busy: Cluster, new: Config, cycles: int
 ) -> None:
-    before = steer(url, busy, config())
+    before = steer(in_file, busy, config())
     as_files = files(folder)
     assert as_files.keys() == {"store.db"}
     busy.wait(500)
     busy.submit("biology", processing_time=9)
     busy.writes.clear()
-    output = dry_run(url, busy, new, cycles)
+    output = dry_run(in_file, busy, new, cycles)
     assert len(output) == cycles
     assert output[0].pushes
     assert busy.writes == []
     assert files(folder) == as_files
-    assert content(url) == before
+    assert content(in_file) == before
 
 
 @pytest.mark.parametrize("kind", SERVERS)
@@ -207,31 +215,31 @@ def test_a_store_on_a_server_is_the_same_after_a_dry_run(
 
 
 def test_a_dry_run_that_fails_leaves_no_trace_either(
-    url: str, folder: Path, busy: Cluster, temporary: Path
+    in_file: str, folder: Path, busy: Cluster, temporary: Path
 ) -> None:
-    steer(url, busy, config())
+    steer(in_file, busy, config())
     as_files = files(folder)
     busy.skew = -1000
     with pytest.raises(Exception, match="behind the last cycle"):
-        dry_run(url, busy, config())
+        dry_run(in_file, busy, config())
     assert files(folder) == as_files
     assert list(temporary.iterdir()) == []
 
 
 def test_a_store_of_an_older_release_is_refused_and_not_upgraded(
-    url: str, folder: Path, busy: Cluster, monkeypatch: pytest.MonkeyPatch
+    in_file: str, folder: Path, busy: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steer(url, busy, config())
+    steer(in_file, busy, config())
     as_files = files(folder)
     monkeypatch.setattr("shapleyprio.store.migrations.head", lambda: "9999")
     with pytest.raises(StoreSchemaError, match=rf"{folder}.*run `shapleyprio db upgrade`"):
-        dry_run(url, busy, config())
+        dry_run(in_file, busy, config())
     assert files(folder) == as_files
 
 
-def test_an_empty_file_stays_empty(url: str, folder: Path, busy: Cluster) -> None:
+def test_an_empty_file_stays_empty(in_file: str, folder: Path, busy: Cluster) -> None:
     (folder / "store.db").touch()
-    (output,) = dry_run(url, busy, config())
+    (output,) = dry_run(in_file, busy, config())
     assert output.is_new
     assert [file.stat().st_size for file in folder.iterdir()] == [0]
 
@@ -288,17 +296,17 @@ def open_to_all(temporary: Path, folder: Path) -> None:
     "daemon", ["there is no daemon", "a daemon has it open", "a daemon was killed"]
 )
 def test_the_right_to_read_the_store_is_enough(
-    url: str, folder: Path, busy: Cluster, daemon: str
+    in_file: str, folder: Path, busy: Cluster, daemon: str
 ) -> None:
     def dry() -> None:
-        (output,) = dry_run(url, busy, config(BIOLOGY, PHYSICS))
+        (output,) = dry_run(in_file, busy, config(BIOLOGY, PHYSICS))
         assert not output.is_new
         assert output.since == busy.now
 
-    steer(url, busy, config())
+    steer(in_file, busy, config())
     with ExitStack() as stack:
         if daemon != "there is no daemon":
-            child = stack.enter_context(in_the_middle_of_a_transaction(url))
+            child = stack.enter_context(in_the_middle_of_a_transaction(in_file))
             if daemon == "a daemon was killed":
                 kill(child)
         as_files = files(folder)
@@ -334,13 +342,13 @@ def kill(child: int) -> None:
 
 
 @pytest.mark.usefixtures("open_to_all")
-def test_a_store_that_may_not_be_read_is_named(url: str, folder: Path, busy: Cluster) -> None:
-    steer(url, busy, config())
+def test_a_store_that_may_not_be_read_is_named(in_file: str, folder: Path, busy: Cluster) -> None:
+    steer(in_file, busy, config())
     (folder / "store.db").chmod(0o600)
-    output = as_nobody(lambda: dry_run(url, busy, config()))
+    output = as_nobody(lambda: dry_run(in_file, busy, config()))
     assert output == f"StoreUnreachableError: store {folder}/store.db: the file must be readable"
     folder.chmod(0o700)
-    output = as_nobody(lambda: dry_run(url, busy, config()))
+    output = as_nobody(lambda: dry_run(in_file, busy, config()))
     assert output == f"StoreUnreachableError: store {folder}/store.db: Permission denied"
 
 
@@ -354,10 +362,10 @@ def test_a_place_where_no_copy_can_be_made_is_named(
 
 
 def test_what_was_changed_while_it_was_read_is_not_trusted(
-    url: str, folder: Path, busy: Cluster
+    in_file: str, folder: Path, busy: Cluster
 ) -> None:
-    steer(url, busy, config())
-    store = Store.open_existing(url)
+    steer(in_file, busy, config())
+    store = Store.open_existing(in_file)
     assert store is not None
     with store:
         view = store.cluster(NAME).reading()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from itertools import count
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -31,6 +29,7 @@ from tests.service.scripted_accounting import (
     fed_once,
     runs_since,
 )
+from tests.store.servers import Databases
 
 BEGIN = 1_700_000_000
 HORIZONS = [None, 10, 75, 200]
@@ -54,12 +53,10 @@ _shared: list[Store] = []
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _one_store_for_all() -> Iterator[None]:
-    with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{Path(folder, 'store.db')}"
-        with Store.open(url, create=True) as store:
-            _shared[:] = [store]
-            yield
+def _one_store_for_all(databases: Databases, database: str) -> Iterator[None]:
+    with databases.store(database) as store:
+        _shared[:] = [store]
+        yield
 
 
 class Life(RuleBasedStateMachine):

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.store import Store
 from tests.fairness.examples import worth_by_parts
 from tests.service.faults.cluster import Moments
 from tests.service.faults.daemon import LivingDaemon
@@ -26,6 +25,7 @@ from tests.service.faults.literal import worth_and_young_parts
 from tests.service.faults.processes import ProcessDaemon
 from tests.service.faults.reckoning import check_everything
 from tests.service.faults.stores import FaultyStore, small_disk
+from tests.store.servers import file_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,17 +90,14 @@ class _Urls(dict[str, str]):
         self._opened = opened
 
     def __missing__(self, kind: str) -> str:
-        url = self._opened.enter_context(self._databases.empty(kind))
-        Store.open(url, create=True).close()
-        self[kind] = url
+        self[kind] = url = self._opened.enter_context(self._databases.made(kind))
         return url
 
 
 @pytest.fixture(scope="module")
-def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("empty") / "store.db"
-    Store.open(f"sqlite:///{file}", create=True).close()
-    return file
+def empty_file(databases: Databases) -> Iterator[Path]:
+    with databases.made("sqlite") as url:
+        yield file_of(url)
 
 
 @contextmanager

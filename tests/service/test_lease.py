@@ -15,10 +15,10 @@ from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.store import LeaseRow, Store
 from tests.leases import another_steers, nobody_steers, take_away
 from tests.service.consortium import Cluster, config
+from tests.store.servers import held_by_another, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 LENGTH = 10
 PATIENCE_SECONDS = 60.0
@@ -136,10 +136,10 @@ def test_a_transaction_that_is_undone_is_no_sign_of_life(store: Store, clock: Cl
 
 
 def test_nobody_takes_it_in_the_middle_of_its_holders_transaction(
-    store: Store, store_file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
-    with Store.open(f"sqlite:///{store_file}") as impatient:
+    with Store.open(url_of(store)) as impatient:
         holder, ours = lease(store, clock), lease(impatient, clock)
         holder.take()
         assert not ours.try_to_take()
@@ -196,13 +196,13 @@ def test_every_cluster_has_its_own(store: Store, clock: Clock) -> None:
 
 
 def test_giving_back_survives_a_store_that_is_away(
-    store: Store, store_file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
-    with Store.open(f"sqlite:///{store_file}") as impatient:
+    with Store.open(url_of(store)) as impatient:
         ours = lease(impatient, clock)
         ours.take()
-        with store.cluster("c1").transaction():
+        with held_by_another(store):
             ours.release()
         assert not nobody_steers(store.cluster("c1"))
 

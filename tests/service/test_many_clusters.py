@@ -7,17 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import TYPE_CHECKING
 
-import pytest
-
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.lease import Lease
 from shapleyprio.store import Store
 from tests.service.consortium import Cluster, config
-from tests.store.servers import KINDS
+from tests.store.servers import on_each_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.store.servers import Databases
 
@@ -47,16 +44,11 @@ def live(name: str, store: Store, wait_for_others: Callable[[], object]) -> obje
         return view.watermark(), view.ledger_entries(), view.latest_standings()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_cluster_loses_a_cycle_to_another(
-    kind: str, databases: Databases, tmp_path: Path
-) -> None:
+@on_each_database
+def test_no_cluster_loses_a_cycle_to_another(store: Store, databases: Databases) -> None:
     together = Barrier(len(CLUSTERS), timeout=PATIENCE_SECONDS)
-    with (
-        databases.store(kind, tmp_path / "together.db") as store,
-        ThreadPoolExecutor(len(CLUSTERS)) as threads,
-    ):
+    with ThreadPoolExecutor(len(CLUSTERS)) as threads:
         lives = [threads.submit(live, name, store, together.wait) for name in CLUSTERS]
         found = [each.result() for each in lives]
-    with Store.open(f"sqlite:///{tmp_path / 'alone.db'}", create=True) as store:
-        assert found == [live(name, store, lambda: None) for name in CLUSTERS]
+    with databases.store("sqlite") as alone:
+        assert found == [live(name, alone, lambda: None) for name in CLUSTERS]

@@ -26,7 +26,7 @@ from shapleyprio.slurm.findings import Severity
 from shapleyprio.store import EstimateRow, Store, Transaction
 from shapleyprio.wording import clock_time
 from tests.service.consortium import BIOLOGY, NAME, NOW, PHYSICS, Cluster, Service, config
-from tests.store.servers import SERVERS
+from tests.store.servers import on_each_database, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from shapleyprio.config import Config
     from shapleyprio.fairness.tenure import Kind
     from shapleyprio.service.ownership import CorrectedOwnership
-    from tests.store.servers import Databases
 
 EMPTY = {**PHYSICS, "accounts": [], "partitions": []}
 """As `init` drafts an organization of which it knows nothing."""
@@ -252,25 +251,24 @@ def estimate(t: int) -> EstimateRow:
     )
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-def test_on_a_server_it_is_the_same(busy: Cluster, databases: Databases, kind: str) -> None:
-    with databases.empty(kind) as url, Store.open(url, create=True) as store:
-        service = Service(busy, store, config(EMPTY, BIOLOGY))
-        service.run(dry_run=True)
-        service.restart(config())
-        with private_copy(url, [NAME]) as (_, copy_url), Store.open(copy_url) as copy:
-            tried = recount(Service(busy, copy, config()))
-        assert read_ownership(store.cluster(NAME)).corrections == []
-        found = recount(service)
-        assert tried.after == found.after
-        service.run(dry_run=True)
-        fresh = afresh(busy, config(), store)
-        assert values(service) == values(fresh)
-        assert known(service)["capacities"] == known(fresh)["capacities"]
-        rows = read_ownership(store.cluster(NAME)).corrections
-        assert ("a1", (("", None),), (("physics", None),)) in [
-            (row.name, row.before, row.after) for row in rows
-        ]
+@on_each_database
+def test_a_correction_that_is_tried_on_a_copy_finds_the_same(busy: Cluster, store: Store) -> None:
+    service = Service(busy, store, config(EMPTY, BIOLOGY))
+    service.run(dry_run=True)
+    service.restart(config())
+    with private_copy(url_of(store), [NAME]) as (_, copy_url), Store.open(copy_url) as copy:
+        tried = recount(Service(busy, copy, config()))
+    assert read_ownership(store.cluster(NAME)).corrections == []
+    found = recount(service)
+    assert tried.after == found.after
+    service.run(dry_run=True)
+    fresh = afresh(busy, config(), store)
+    assert values(service) == values(fresh)
+    assert known(service)["capacities"] == known(fresh)["capacities"]
+    rows = read_ownership(store.cluster(NAME)).corrections
+    assert ("a1", (("", None),), (("physics", None),)) in [
+        (row.name, row.before, row.after) for row in rows
+    ]
 
 
 # -- what cannot be done
@@ -336,7 +334,7 @@ def test_killed_at_any_moment_all_of_it_was_done_or_nothing(
     service.run(dry_run=True)
     service.restart(config())
     before = known(service)
-    url = str(store._engine.url)
+    url = url_of(store)
     store.close()
     child = os.fork()
     if child == 0:
@@ -431,14 +429,14 @@ def test_the_log_names_what_moved_and_who_has_nothing(busy: Cluster, store: Stor
 
 @pytest.mark.parametrize("place", ["there", "unreadable", "missing"])
 def test_check_names_what_moved_and_what_will(
-    busy: Cluster, store: Store, store_file: Path, tmp_path: Path, place: str
+    busy: Cluster, store: Store, tmp_path: Path, place: str
 ) -> None:
     service = Service(busy, store)
     service.run()
     moved = busy.now + 60
     busy.wait(60)
     to_biology = {**BIOLOGY, "nodes": ["a2"]}
-    url = f"sqlite:///{store_file if place == 'there' else tmp_path / place}"
+    url = url_of(store) if place == "there" else f"sqlite:///{tmp_path / place}"
     (tmp_path / "unreadable").mkdir()
     service.restart(config(PHYSICS, to_biology, store={"url": url}))
     service.run()
@@ -460,9 +458,9 @@ def test_check_names_what_moved_and_what_will(
 
 
 def test_check_says_that_a_ledger_which_is_open_begins_when_it_began(
-    busy: Cluster, store: Store, store_file: Path
+    busy: Cluster, store: Store
 ) -> None:
-    place = {"url": f"sqlite:///{store_file}"}
+    place = {"url": url_of(store)}
     opened = busy.now - 3600
     begun = config(PHYSICS, BIOLOGY, store=place, fairness={"since": f"{clock_time(opened)}Z"})
     service = Service(busy, store, begun)

@@ -26,10 +26,10 @@ from tests.service.test_split_clusters import (
     Cluster,
     split,
 )
+from tests.store.servers import url_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from shapleyprio.config import Config
     from shapleyprio.fairness.runs import JobRecord
@@ -140,12 +140,10 @@ def split_no_more() -> Config:
 
 
 @pytest.fixture
-def changing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Changing]:
-    url = f"sqlite:///{tmp_path / 'store.db'}"
-    with Store.open(url, create=True) as store:
-        changing = Changing(url, store, monkeypatch)
-        yield changing
-        changing.daemon._scheduler.shutdown()
+def changing(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Changing]:
+    changing = Changing(url_of(store), store, monkeypatch)
+    yield changing
+    changing.daemon._scheduler.shutdown()
 
 
 def test_pools_come_move_and_go_while_the_daemon_runs(changing: Changing) -> None:

@@ -27,7 +27,7 @@ from tests.service.consortium import (
     Service,
     config,
 )
-from tests.store.servers import on_each_database
+from tests.store.servers import on_each_database, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from shapleyprio.config import Config
+    from tests.store.servers import Databases
 
 STALE_SECONDS = 600
 
@@ -204,10 +205,10 @@ def life(sites: list[Site], *, cut: bool = False, killed: bool = False) -> list[
 @on_each_database
 @pytest.mark.parametrize("trouble", ["cut", "killed"])
 def test_who_was_cut_off_or_killed_catches_up_exactly(
-    trouble: str, sites: list[Site], tmp_path: Path
+    trouble: str, sites: list[Site], databases: Databases
 ) -> None:
     troubled = life(sites, **{trouble: True})
-    with Store.open(f"sqlite:///{tmp_path / 'quiet.db'}", create=True) as quiet:
+    with databases.store("sqlite") as quiet:
         others = [Site(name, quiet, in_pool("c1", "c2")) for name in ("c1", "c2")]
         for site in others:
             site.run()
@@ -299,8 +300,7 @@ def test_another_horizon_at_a_cluster_of_the_pool_is_shown(store: Store) -> None
     assert status.pool.sentences()[-1] == f"{line}."
     assert status.pool.as_json()["other_horizons"] == {"c1": None}
 
-    url = store._engine.url.render_as_string(hide_password=False)
-    stored = site.config.store.model_copy(update={"url": url})
+    stored = site.config.store.model_copy(update={"url": url_of(store)})
     found = site.findings(site.config.model_copy(update={"store": stored}))["pool"]
     assert (found.severity, found.message) == (Severity.WARNING, line)
 

@@ -251,7 +251,7 @@ def owed(sites: list[Site], t: int) -> int:
 @contextmanager
 def sites_of(databases: Databases, folder: Path, prepared: Path) -> Iterator[tuple[Site, Site]]:
     with (
-        databases.empty("postgresql") as url,
+        databases.made("postgresql") as url,
         PrivateSlurm(folder / "n", SPEC, prepared=prepared) as north,
         SlurmBeside(folder / "s", north) as south,
     ):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +29,8 @@ from tests.service.consortium import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.store.servers import Databases
 
 NICE = config(push={"channel": "nice"})
 QOS = config(push={"channel": "qos"})
@@ -471,12 +471,10 @@ _shared: list[Store] = []
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _one_store_for_all() -> Iterator[None]:
-    with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{Path(folder, 'store.db')}"
-        with Store.open(url, create=True) as store:
-            _shared[:] = [store]
-            yield
+def _one_store_for_all(databases: Databases, database: str) -> Iterator[None]:
+    with databases.store(database) as store:
+        _shared[:] = [store]
+        yield
 
 
 Task = tuple[str, str]

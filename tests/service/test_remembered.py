@@ -17,8 +17,7 @@ from tests.fairness.examples import job_record
 from tests.store.examples import new_push, placed_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
     from shapleyprio.service.remembered import Remembered
     from shapleyprio.store import ClusterStore
@@ -27,9 +26,8 @@ NOW = 1000
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Iterator[ClusterStore]:
-    with Store.open(f"sqlite:///{tmp_path / 'store.db'}", create=True) as store:
-        yield store.cluster("c")
+def rows(store: Store) -> ClusterStore:
+    return store.cluster("c")
 
 
 def accounted(

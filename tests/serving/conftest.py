@@ -10,7 +10,7 @@ import pytest
 
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.slurm.findings import Finding, Severity
-from tests.service.conftest import service, slurm, steered, store, store_file
+from tests.service.conftest import service, slurm, steered, store
 from tests.service.consortium import NAME, Service
 from tests.serving.sites import Certificates, Served, free_port
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["service", "slurm", "steered", "store", "store_file"]
+__all__ = ["service", "slurm", "steered", "store"]
 
 FINDING = Finding(Severity.WARNING, "accounts <b>guest</b>", "belong to nobody", "add them & go")
 

@@ -27,17 +27,13 @@ def url(file: Path) -> str:
 
 
 @pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, databases: Databases, file: Path) -> Iterator[Store]:
-    with databases.store(request.param, file) as store:
+def store(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Store]:
+    with databases.store(request.param) as store:
         yield store
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def shared(
-    request: pytest.FixtureRequest,
-    databases: Databases,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Store]:
+def shared(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Store]:
     """One store for all examples of a property."""
-    with databases.store(request.param, tmp_path_factory.mktemp("store") / "store.db") as store:
+    with databases.store(request.param) as store:
         yield store

@@ -35,17 +35,48 @@ KINDS = ["sqlite", *SERVERS]
 
 on_each_server = pytest.mark.parametrize("store", SERVERS, indirect=True)
 on_each_database = pytest.mark.parametrize("store", KINDS, indirect=True)
-"""Of tests with a `store` that is in SQLite otherwise."""
+"""Of tests with a `store` that is otherwise where `--store` says."""
+
+
+def url_of(store: Store) -> str:
+    """Where another process finds it."""
+    return store._engine.url.render_as_string(hide_password=False)
+
+
+def file_of(url: str) -> Path:
+    """The file of a store in SQLite."""
+    return Path(url.removeprefix("sqlite:///"))
+
+
+HELD = {
+    "sqlite": ["BEGIN IMMEDIATE"],
+    "postgresql": ["BEGIN", "LOCK TABLE {} IN EXCLUSIVE MODE"],
+    "mariadb": ["LOCK TABLES {} READ"],
+}
+"""Kind of database -> how one connection keeps all others from writing, but not from reading."""
+
+
+@contextmanager
+def held_by_another(store: Store) -> Iterator[None]:
+    """Another process keeps everybody from writing."""
+    kind = store._engine.dialect.name
+    tables = (" READ, " if kind == "mariadb" else ", ").join(metadata.tables)
+    engine = create_engine(store._engine.url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    with engine.connect() as connection:
+        for statement in HELD[kind]:
+            connection.exec_driver_sql(statement.format(tables))
+        yield
 
 
 class Databases:
-    """Databases on private servers, one of each kind, which are started when first asked for."""
+    """Databases of each kind; servers are private ones, and started when first asked for."""
 
     def __init__(self) -> None:
         self._started = ExitStack()
         self._servers: dict[str, URL] = {}
         self._running: dict[str, _Server] = {}
-        self._stores: dict[str, str] = {}
+        self._template: str | None = None
+        self._unused: dict[str, list[str]] = {}
         self._numbers = count(1)
 
     def close(self) -> None:
@@ -57,8 +88,12 @@ class Databases:
         """URL of a database without tables, as people type it; skips where there is no server.
 
         Args:
-            kind: ``postgresql`` or ``mariadb``.
+            kind: ``sqlite``, ``postgresql`` or ``mariadb``.
         """
+        if kind == "sqlite":
+            with tempfile.TemporaryDirectory(prefix="store-", dir="/tmp") as folder:
+                yield f"sqlite:///{folder}/store.db"
+            return
         server = self._server(kind)
         name = f"shapleyprio{next(self._numbers)}"
         self._execute(server, f"CREATE DATABASE {name}")
@@ -68,25 +103,36 @@ class Databases:
         )
 
     @contextmanager
-    def store(self, kind: str, file: Path) -> Iterator[Store]:
-        """An empty store of this release; its tables are made once for each server.
+    def made(self, kind: str) -> Iterator[str]:
+        """URL of an empty store of this release; migrations run once for all of them.
 
-        Args:
-            kind: as above, or ``sqlite``.
-            file: where a store in SQLite is made.
+        In SQLite each is a copy, on a server one that a test before has left is emptied.
         """
         if kind == "sqlite":
-            url = f"sqlite:///{file}"
-        elif kind not in self._stores:
-            url = self._stores[kind] = self._started.enter_context(self.empty(kind))
-        else:
-            url = self._stores[kind]
-        with Store.open(url, create=True) as store:
+            self._template = self._template or self._make(kind)
+            with self.empty(kind) as url:
+                shutil.copy(file_of(self._template), file_of(url))
+                yield url
+            return
+        unused = self._unused.setdefault(kind, [])
+        url = unused.pop() if unused else self._make(kind)
+        yield url
+        engine = create_engine(database_url(url), poolclass=NullPool)
+        with engine.begin() as connection:
+            for table in reversed(metadata.sorted_tables):
+                connection.execute(table.delete())
+        unused.append(url)
+
+    @contextmanager
+    def store(self, kind: str) -> Iterator[Store]:
+        """The same, opened."""
+        with self.made(kind) as url, Store.open(url) as store:
             yield store
-            if kind != "sqlite":
-                with store._engine.begin() as connection:
-                    for table in reversed(metadata.sorted_tables):
-                        connection.execute(table.delete())
+
+    def _make(self, kind: str) -> str:
+        url = self._started.enter_context(self.empty(kind))
+        Store.open(url, create=True).close()
+        return url
 
     def kill(self, kind: str) -> None:
         """Kills the server with SIGKILL, and starts it again on what it has left."""

@@ -21,7 +21,6 @@ from tests.store.servers import SERVERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from shapleyprio.store import Store
     from tests.store.servers import Databases
@@ -37,8 +36,8 @@ BUSY = {"postgresql": ["55P03", "57014", "25P03"], "mariadb": ["1969", "4031"]}
 
 
 @pytest.fixture(params=SERVERS)
-def server(request: pytest.FixtureRequest, databases: Databases, file: Path) -> Iterator[Store]:
-    with databases.store(request.param, file) as store:
+def server(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Store]:
+    with databases.store(request.param) as store:
         yield store
 
 

@@ -28,17 +28,10 @@ MANY = 6000
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def original(
-    request: pytest.FixtureRequest,
-    databases: Databases,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Any:
+def original(request: pytest.FixtureRequest, databases: Databases) -> Iterator[str]:
     """URL of a store on each kind of database."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('original')}/store.db"
-    else:
-        with databases.empty(request.param) as url:
-            yield url
+    with databases.empty(request.param) as url:
+        yield url
 
 
 @pytest.fixture

@@ -29,7 +29,6 @@ from tests.store.servers import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.store.servers import Databases
 
@@ -99,12 +98,9 @@ ROWS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(params=KINDS)
-def database(request: pytest.FixtureRequest, databases: Databases, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'store.db'}"
-    else:
-        with databases.empty(request.param) as url:
-            yield url
+def empty(request: pytest.FixtureRequest, databases: Databases) -> Iterator[str]:
+    with databases.empty(request.param) as url:
+        yield url
 
 
 def migrate(store: Store, revision: str, *, down: bool = False) -> None:
@@ -115,12 +111,12 @@ def migrate(store: Store, revision: str, *, down: bool = False) -> None:
         (command.downgrade if down else command.upgrade)(config, revision)
 
 
-def test_renamed_tables_and_columns_keep_their_rows(database: str) -> None:
-    with Store.open(database, any_revision=True) as store:
+def test_renamed_tables_and_columns_keep_their_rows(empty: str) -> None:
+    with Store.open(empty, any_revision=True) as store:
         migrate(store, "0003")
         insert(store, **{name: [row] for name, row in ROWS.items()})
         store.upgrade()
-    with Store.open(database) as store:
+    with Store.open(empty) as store:
         with store._engine.connect() as connection:
             context = MigrationContext.configure(connection, opts={"compare_type": True})
             assert compare_metadata(context, metadata) == []
@@ -155,8 +151,8 @@ def test_renamed_tables_and_columns_keep_their_rows(database: str) -> None:
         assert (store.sizes()["run"], store.sizes()["allocation"]) == (0, 0)
 
 
-def test_renaming_can_be_undone_with_all_rows(database: str) -> None:
-    with Store.open(database, any_revision=True) as store:
+def test_renaming_can_be_undone_with_all_rows(empty: str) -> None:
+    with Store.open(empty, any_revision=True) as store:
         migrate(store, "0003")
         insert(store, **{name: [row] for name, row in ROWS.items()})
         before = contents(store)
@@ -165,7 +161,7 @@ def test_renaming_can_be_undone_with_all_rows(database: str) -> None:
         assert contents(store) == before
 
 
-def test_scores_of_before_are_the_balances_and_sums_of_refused_stay(database: str) -> None:
+def test_scores_of_before_are_the_balances_and_sums_of_refused_stay(empty: str) -> None:
     large = 10**30
     standing = {
         "cluster": "c", "cycle": 1, "t": BEGIN, "parts": 1, "priority": 1, "pending": 0,
@@ -180,7 +176,7 @@ def test_scores_of_before_are_the_balances_and_sums_of_refused_stay(database: st
         "t": BEGIN, "seen": 9, "kept": 2, "refused": 5, "written": 1, "message": "",
         "seconds": "{}",
     }  # fmt: skip
-    with Store.open(database, any_revision=True) as store:
+    with Store.open(empty, any_revision=True) as store:
         migrate(store, "0005")
         insert(store, standing=standings, cycle=[cycle])
         before = contents(store)
@@ -196,13 +192,13 @@ def test_scores_of_before_are_the_balances_and_sums_of_refused_stay(database: st
 
 
 def test_runs_of_before_are_released_when_submitted_and_keep_their_allocations(
-    database: str,
+    empty: str,
 ) -> None:
     allocation = {
         **KEY, "number": 0, "organization": "physics", "owner": "biology", "processors": 2,
         "begin": BEGIN, "end": None,
     }  # fmt: skip
-    with Store.open(database, any_revision=True) as store:
+    with Store.open(empty, any_revision=True) as store:
         migrate(store, "0006")
         insert(store, run=[ROWS["run"]], allocation=[allocation])
         before = contents(store)
@@ -219,13 +215,13 @@ def test_runs_of_before_are_released_when_submitted_and_keep_their_allocations(
         assert contents(store) == before
 
 
-def test_a_cluster_that_has_estimates_goes_on_with_the_draws_it_had(database: str) -> None:
+def test_a_cluster_that_has_estimates_goes_on_with_the_draws_it_had(empty: str) -> None:
     estimate = {
         "t": BEGIN, "begin": BEGIN - 9, "value": "1", "rate": "0", "acceleration": "0",
         "denominator": "1", "error": "0", "utility": "0", "alone": "0", "without": "0",
         "parts": 1, "coalitions": 500,
     }  # fmt: skip
-    with Store.open(database, any_revision=True) as store:
+    with Store.open(empty, any_revision=True) as store:
         migrate(store, "0011")
         rows = [estimate | {"cluster": "c", "organization": name} for name in ("a", "b")]
         insert(store, estimate=rows)
