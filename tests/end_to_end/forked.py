@@ -23,6 +23,7 @@ from shapleyprio.cli import main
 USED = ("check", "daemon", "db", "explain", "history", "init", "ownership", "rollback", "status")
 
 LAZY = (
+    "encodings.ascii",
     "encodings.idna",
     "encodings.latin_1",
     "encodings.utf_8_sig",

@@ -237,26 +237,24 @@ def test_what_keeps_one_pool_from_being_pruned_keeps_no_other(changing: Changing
 
 
 def test_a_pool_that_goes_takes_its_estimator_along(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = f"sqlite:///{tmp_path / 'store.db'}"
-    with Store.open(url, create=True) as store:
-        changing = Changing(url, store, monkeypatch, fairness={"rule": "shapley"})
-        try:
-            changing.cycle()
-            before = changing.estimators()
-            assert before.keys() == {"c1/cpu", "c1/gpu"}
-            assert changing.is_estimated("c1/gpu")
+    changing = Changing(url_of(store), store, monkeypatch, fairness={"rule": "shapley"})
+    try:
+        changing.cycle()
+        before = changing.estimators()
+        assert before.keys() == {"c1/cpu", "c1/gpu"}
+        assert changing.is_estimated("c1/gpu")
 
-            changing.change(CPU_POOL)
-            assert changing.estimators() == {"c1/cpu": before["c1/cpu"]}
-            assert not changing.is_estimated("c1/gpu")
+        changing.change(CPU_POOL)
+        assert changing.estimators() == {"c1/cpu": before["c1/cpu"]}
+        assert not changing.is_estimated("c1/gpu")
 
-            changing.change(CPU_POOL, GPUS)
-            changing.cycle()
-            assert changing.estimators().keys() == {"c1/cpu", "c1/gpu"}
-            assert changing.estimators()["c1/cpu"] == before["c1/cpu"]
-            assert changing.is_estimated("c1/gpu")
-        finally:
-            changing.stop_estimators()
-            changing.daemon._scheduler.shutdown()
+        changing.change(CPU_POOL, GPUS)
+        changing.cycle()
+        assert changing.estimators().keys() == {"c1/cpu", "c1/gpu"}
+        assert changing.estimators()["c1/cpu"] == before["c1/cpu"]
+        assert changing.is_estimated("c1/gpu")
+    finally:
+        changing.stop_estimators()
+        changing.daemon._scheduler.shutdown()

@@ -10,6 +10,7 @@ import pytest
 
 from shapleyprio.store import Store
 from tests.service.several_daemons import PATIENCE_SECONDS, Daemons
+from tests.store.servers import url_of
 
 PA, PB, REST = (
     f'[[pool]]\nname = "{name}"\nclusters = ["c1"]\npartitions = {partitions}\n'
@@ -66,14 +67,12 @@ class Reloaded:
 
 
 @pytest.fixture
-def reloaded(tmp_path: Path) -> Iterator[Reloaded]:
-    url = f"sqlite:///{tmp_path / 'store.db'}"
-    with Store.open(url, create=True) as store:
-        daemons = Daemons(tmp_path, url)
-        try:
-            yield Reloaded(daemons, store)
-        finally:
-            daemons.kill_all()
+def reloaded(tmp_path: Path, store: Store) -> Iterator[Reloaded]:
+    daemons = Daemons(tmp_path, url_of(store))
+    try:
+        yield Reloaded(daemons, store)
+    finally:
+        daemons.kill_all()
 
 
 def test_pools_join_and_leave_at_sighup_and_a_bad_file_changes_nothing(reloaded: Reloaded) -> None:

@@ -13,6 +13,7 @@ import pytest
 from shapleyprio.testbed.processes import wait_until
 from tests.service import head_node, played_daemon
 from tests.service.test_two_head_nodes import MANUAL, PATIENCE_SECONDS, URL, Heads
+from tests.store.servers import Databases
 
 SECTION = MANUAL.partition("\n## Three clusters\n")[2].partition("\n## ")[0]
 (CONFIGURED,) = re.findall(r"^```toml\n(.*?)^```$", SECTION, flags=re.MULTILINE | re.DOTALL)
@@ -22,7 +23,13 @@ STATUS = "runuser -u shapleyprio -- shapleyprio status\n"
 
 
 @pytest.fixture
-def hosts() -> Iterator[Heads]:
+def url(databases: Databases, database: str) -> Iterator[str]:
+    with databases.empty(database) as url:
+        yield url
+
+
+@pytest.fixture
+def hosts(url: str) -> Iterator[Heads]:  # they end before their database does
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="clusters-")))
         hosts = Heads(folder, stack, CLUSTERS)
@@ -30,9 +37,9 @@ def hosts() -> Iterator[Heads]:
         yield hosts
 
 
-def configure(hosts: Heads, cluster: str) -> None:
+def configure(hosts: Heads, cluster: str, url: str) -> None:
     """Writes the manual's configuration for a cluster, and what only it can know."""
-    manuals = CONFIGURED.replace(URL, f"sqlite:///{hosts.folder}/store.db")
+    manuals = CONFIGURED.replace(URL, url)
     assert manuals != CONFIGURED
     (hosts.folder / cluster / head_node.NAME).write_text(
         manuals.replace('cluster = "c1"', f'cluster = "{cluster}"')
@@ -51,10 +58,10 @@ def others_that_count(hosts: Heads, cluster: str) -> set[str]:
     return set(re.findall(r'^shapleyprio_pool_stale\{.*other="(.*)"\} 0', text, re.MULTILINE))
 
 
-def test_the_manuals_commands_put_three_clusters_into_a_pool(hosts: Heads) -> None:
+def test_the_manuals_commands_put_three_clusters_into_a_pool(hosts: Heads, url: str) -> None:
     assert COMMANDS.endswith(STATUS)
     for cluster in CLUSTERS:
-        configure(hosts, cluster)
+        configure(hosts, cluster, url)
         hosts.environment = {played_daemon.CLUSTER: cluster}
         printed = [
             hosts.run(line, on=cluster) for line in COMMANDS.removesuffix(STATUS).splitlines()
