@@ -23,7 +23,6 @@ from shapleyprio.store import (
     Store,
     StoreError,
     StoreSchemaError,
-    StoreUnreachableError,
 )
 from shapleyprio.store.tables import metadata
 from tests.leases import take_away
@@ -375,18 +374,6 @@ def test_what_was_changed_while_it_was_read_is_not_trusted(
             other.execute("DELETE FROM cycle")
         with pytest.raises(StoreError, match="was changed while it was read; try again"):
             view.__exit__(None, None, None)
-
-
-def test_what_is_opened_to_read_cannot_be_written(url: str, busy: Cluster) -> None:
-    steer(url, busy, config())
-    store = Store.open_existing(url)
-    assert store is not None
-    with (
-        store,
-        pytest.raises(StoreUnreachableError, match="cannot be written"),
-        store.cluster(NAME).transaction() as transaction,
-    ):
-        take_away(transaction)
 
 
 # -- beside a daemon

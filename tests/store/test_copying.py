@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, text
 from shapleyprio.databases import database_url
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.store import Store, StoreSchemaError
+from shapleyprio.store import Store, StoreSchemaError, StoreUnreachableError
 from shapleyprio.store.tables import metadata
 from tests.leases import take_away
 from tests.store.examples import BEGIN, cycle, new_push, placed_run, standing, watermark
@@ -112,6 +112,17 @@ def test_a_copy_has_what_a_cycle_goes_on_from_and_no_lease(filled: str, tmp_path
             assert view.lease() is None
             assert original.lease() is not None
     assert content(filled) == before
+
+
+def test_what_is_opened_to_read_cannot_be_written(filled: str) -> None:
+    store = Store.open_existing(filled)
+    assert store is not None
+    with (
+        store,
+        pytest.raises(StoreUnreachableError, match="cannot be written"),
+        store.cluster(OURS).transaction() as rows,
+    ):
+        take_away(rows)
 
 
 def test_a_store_of_another_revision_is_not_opened(
