@@ -45,7 +45,7 @@ class AccountedRecords:
     def new_among(
         self, records: Sequence[JobRecord | Malformed]
     ) -> Iterator[JobRecord | Malformed]:
-        """Yields the records that were neither accounted nor found to be of a job that waits."""
+        """Yields the records that were neither accounted nor found to be unstarted."""
         found = map(self._known.get, map(id, records))
         return (record for record, known in zip(records, found, strict=True) if known is None)
 
@@ -55,8 +55,8 @@ class AccountedRecords:
         """Yields the records of an answer, and what became of the very same ones.
 
         Yields:
-            a record with what was accounted, with itself if it is of a job that waits, or with None
-            if it is new.
+            a record with what was accounted, with itself if its job has not started, or with None if
+            it is new.
         """
         found = list(map(self._known.get, map(id, records)))
         self._brought += filter(None, found)
@@ -68,7 +68,7 @@ class AccountedRecords:
         self._known[id(record)] = accounted
         self._brought.append(accounted)
 
-    def add_waiting(self, record: JobRecord) -> None:
-        """Notes a record of a job that waits."""
+    def add_unstarted(self, record: JobRecord) -> None:
+        """Notes a record of a job that has not started."""
         self._known[id(record)] = record
         self._brought.append(record)

@@ -45,9 +45,9 @@ class Tally:
     """What became of the records of a cycle.
 
     Attributes:
-        seen: records read.
+        seen: records read, those of jobs that wait left out.
         kept: runs that were new or had changed.
-        waiting: records of jobs that have not started.
+        unstarted: records of jobs that have not started.
         quarantined: lines that could not be read, and records from the future.
         late: records that came after their run had been pruned.
         withdrawn: unfinished runs that accounting no longer knows of.
@@ -55,7 +55,7 @@ class Tally:
 
     seen: int = 0
     kept: int = 0
-    waiting: int = 0
+    unstarted: int = 0
     quarantined: int = 0
     late: int = 0
     withdrawn: int = 0
@@ -241,7 +241,7 @@ class OpenLedger:
             aside: list[Malformed] = []
             for record, known in self._records.find(chunk):
                 if isinstance(known, JobRecord):
-                    self.tally.waiting += 1
+                    self.tally.unstarted += 1
                     continue
                 if known is not None and self._is_stored(known, runs):
                     continue
@@ -250,8 +250,8 @@ class OpenLedger:
                     continue
                 run = run_of(record, sizes)
                 if run is None:
-                    self.tally.waiting += 1
-                    self._records.add_waiting(record)
+                    self.tally.unstarted += 1
+                    self._records.add_unstarted(record)
                 elif _last_event(run) > latest_credible:
                     aside.append(_from_the_future(record, now))
                 else:

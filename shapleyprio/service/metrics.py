@@ -17,7 +17,7 @@ from shapleyprio.service.cycle import FAILURES
 from shapleyprio.service.report import CycleReport
 from shapleyprio.store import DriftRow, StandingRow
 
-RECORDS = ("seen", "kept", "waiting", "quarantined", "late", "withdrawn")
+RECORDS = ("seen", "kept", "unstarted", "quarantined", "late", "withdrawn")
 PUSHES = ("applied", "refused", "unconfirmed")
 SUBMISSIONS = ("given", "missed")
 OUTCOMES = ("ok", "dry_run", *FAILURES.values(), "defect")

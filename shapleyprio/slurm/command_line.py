@@ -151,7 +151,7 @@ class CommandLineSlurm:
         return self._associations.coordinators()
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
-        """Yields accounting records of jobs that existed at some time in [since, until]."""
+        """Yields accounting records of jobs that existed in [since, until] and do not wait."""
         delimiter = new_delimiter()
         which = (*RECORDS, "-S", _time(since), "-E", _time(until + 1))
         return self._known_records.read(

@@ -363,8 +363,8 @@ class Slurm(Protocol):
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
         """Yields accounting records of jobs that existed at some time in [since, until].
 
-        Every execution of a requeued job has a record of its own, and so have jobs that have
-        not started or not ended. Lines come as they are read.
+        Every execution of a requeued job has a record of its own, also one that has not ended.
+        Those of jobs that wait are left out: they say nothing of work. Lines come as they are read.
         """
 
     def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:

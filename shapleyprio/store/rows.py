@@ -108,7 +108,7 @@ class CycleRow:
         started, finished: seconds since the epoch.
         outcome: one word.
         t: second at which the ledger stood at its end; 0 if it did not get there.
-        seen: records read.
+        seen: records read, those of jobs that wait left out.
         kept: runs written to the store.
         quarantined: lines that could not be read.
         refused: writes that Slurm refused; in cycles before revision 0006 of the store, lines

@@ -215,7 +215,7 @@ def test_a_job_that_waits_is_counted_and_nothing_else(ledger: StoredLedger) -> N
     waiting = job_record(start=None, state="PENDING", processors={})
     cancelled = job_record(2, start=150, end=150, state="CANCELLED", processors={})
     assert ledger.utility(200, [waiting, cancelled]) == 0
-    assert (ledger.tally.seen, ledger.tally.waiting, ledger.tally.kept) == (2, 2, 0)
+    assert (ledger.tally.seen, ledger.tally.unstarted, ledger.tally.kept) == (2, 2, 0)
     assert ledger.stored() == []
 
 

@@ -146,13 +146,13 @@ def test_a_dry_run_is_counted_as_one(metrics: Metrics, service: Service) -> None
 def test_counters_add_up(metrics: Metrics) -> None:
     report = CycleReport(
         1,
-        tally=Tally(seen=9, kept=5, waiting=1, quarantined=1, late=1, withdrawn=1),
+        tally=Tally(seen=9, kept=5, unstarted=1, quarantined=1, late=1, withdrawn=1),
         pushed=PushCounts(applied=3, refused=2, unconfirmed=1),
         seconds=dict.fromkeys(PHASES, 0.5),
     )
     metrics.publish(report)
     metrics.publish(replace(report, number=2))
-    results = {"seen": 18, "kept": 10, "waiting": 2, "quarantined": 2, "late": 2, "withdrawn": 2}
+    results = {"seen": 18, "kept": 10, "unstarted": 2, "quarantined": 2, "late": 2, "withdrawn": 2}
     for result, count in results.items():
         assert value(metrics, "records_total", result=result) == count
     for state, count in {"applied": 6, "refused": 4, "unconfirmed": 2}.items():

@@ -141,7 +141,7 @@ def test_values_that_were_pushed_since_are_read_anew(rows: ClusterStore) -> None
 def test_a_record_of_a_waiting_job_is_known_while_answers_bring_it() -> None:
     records, waiting = AccountedRecords(), job_record(1, start=None, state="PENDING")
     records.begin()
-    records.add_waiting(waiting)
+    records.add_unstarted(waiting)
     same = replace(waiting)
     for _ in range(3):
         records.begin()
@@ -156,6 +156,6 @@ def test_records_are_forgotten_when_they_would_be_accounted_otherwise() -> None:
     records, waiting = AccountedRecords(), job_record(1, start=None, state="PENDING")
     for sizes, at in (({"n1": 4}, 9), ({"n1": 4}, 8)):
         records.hold_for({}, 9)
-        records.add_waiting(waiting)
+        records.add_unstarted(waiting)
         records.hold_for(sizes, at)
         assert list(records.new_among([waiting])) == [waiting]

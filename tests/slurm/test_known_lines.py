@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.known_lines import KnownRecords
+from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text import SEPARATOR
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
 from shapleyprio.slurm.text_queue import Factors
@@ -34,18 +35,42 @@ def read(known: KnownRecords, lines: list[str], delimiter: str = "#") -> list[ob
     return list(known.read([line.replace(SEPARATOR, delimiter) for line in lines], delimiter))
 
 
+def with_state(line: str, state: str) -> str:
+    fields = line.split(SEPARATOR)
+    fields[FIELDS.index("State")] = state
+    return SEPARATOR.join(fields)
+
+
 def with_elapsed(line: str, seconds: int) -> str:
     fields = line.split(SEPARATOR)
     fields[FIELDS.index("ElapsedRaw")] = str(seconds)
     return SEPARATOR.join(fields)
 
 
+def started(lines: list[str]) -> list[JobRecord | Malformed]:
+    """What lines of sacct say that are not of jobs that wait."""
+    said = [accounting_line(line, "cpu", SEPARATOR) for line in lines]
+    return [one for one in said if not isinstance(one, JobRecord) or one.state != "PENDING"]
+
+
 def test_a_line_that_is_printed_again_gives_the_same_record() -> None:
     known, lines = KnownRecords("cpu"), lines_of("sacct")
     first = read(known, lines)
     again = read(known, lines, delimiter="another")
-    assert first == [accounting_line(line, "cpu", SEPARATOR) for line in lines]
+    assert first == started(lines)
+    assert len(first) < len(lines)
     assert all(one is other for one, other in zip(first, again, strict=True))
+
+
+def test_a_job_that_waits_is_heard_of_when_it_has_started() -> None:
+    known, line = KnownRecords("cpu"), with_state(lines_of("sacct")[0], "PENDING")
+    others = [with_state(other, "PENDING") for other in lines_of("sacct")[1:]]
+    for answer in ([line, *others], [line], [], [line, line], others):
+        assert read(known, answer) == []
+    (record,) = read(known, [with_state(line, "COMPLETED")])
+    assert isinstance(record, JobRecord)
+    assert record.state == "COMPLETED"
+    assert read(known, [line, *others]) == []
 
 
 def test_only_of_jobs_that_run_the_executed_seconds_do_not_matter() -> None:

@@ -297,7 +297,7 @@ def test_the_last_end_of_a_runs_steps_is_that_of_its_work() -> None:
 def test_no_two_calls_have_the_same_delimiter() -> None:
     delimiters = {new_delimiter() for _ in range(100)}
     assert len(delimiters) == 100
-    assert {len(one) for one in delimiters} == {16}
+    assert {len(one) for one in delimiters} == {8}
 
 
 def test_a_separator_of_other_tools_in_a_name_does_no_harm() -> None:

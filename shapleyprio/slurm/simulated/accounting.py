@@ -54,11 +54,11 @@ class Accounting:
             self._put(key, record, hidden=hidden)
 
     def window(self, since: int, until: int, now: int) -> list[JobRecord]:
-        """Returns the rows of jobs that existed at some time in [since, until]."""
+        """Returns the rows of jobs that existed at some time in [since, until] and do not wait."""
         begin = bisect_left(self._ends, since, key=lambda entry: entry[0])
         found = [self._rows[job_id][run] for _, (job_id, run) in self._ends[begin:]]
         found += [_as_of(record, now) for record in self._open.values()]
-        return [record for record in found if record.submit <= until]
+        return [one for one in found if one.submit <= until and one.state != "PENDING"]
 
     def of(self, job_ids: Iterable[int], now: int) -> Iterator[JobRecord]:
         """Returns all rows of some jobs."""

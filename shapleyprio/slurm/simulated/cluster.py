@@ -345,7 +345,7 @@ class SimulatedSlurm:
         return self.coordinators_found
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
-        """Yields the records of jobs that existed at some time in [since, until]."""
+        """Yields the records of jobs that existed at some time in [since, until], if not waiting."""
         self._need("slurmdbd")
         self._accounting.receive(self.now)
         bad = [line for line in self.malformed if line.source != "squeue"]
