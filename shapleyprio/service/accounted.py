@@ -55,8 +55,8 @@ class AccountedRecords:
         """Yields the records of an answer, and what became of the very same ones.
 
         Yields:
-            a record with what was accounted, with itself if its job has not started, or with None if
-            it is new.
+            a record with what was accounted, with itself if its job has not started, or with None
+            if it is new.
         """
         found = list(map(self._known.get, map(id, records)))
         self._brought += filter(None, found)

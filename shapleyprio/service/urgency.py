@@ -6,7 +6,8 @@ a job to where it will be among the first, and those that lower one which stands
 will be. They come by the place to which they matter, a thousand places at a time, and within
 these those that raise before those that lower: a few raised jobs can start next whatever follows,
 while of lowered ones all must be, before one is of use. Each cycle weighs what is left anew, with
-what stands in Slurm by then.
+what stands in Slurm by then. Writes that are fewer than that, and are all made, need no places: they
+come by the priorities they give.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import attrgetter
 
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob
@@ -39,6 +42,10 @@ class Limits:
     raises_of_user: int
     places_at_once: int = PLACES_AT_ONCE
 
+    def allow_any(self, writes: int) -> bool:
+        """Returns whether so many writes are all made, whatever they are, and at once."""
+        return writes <= min(self.writes, self.raises_of_user, self.places_at_once)
+
 
 def most_urgent(
     pushes: Sequence[NewPush], pending: Collection[PendingJob], limits: Limits
@@ -55,22 +62,22 @@ def most_urgent(
     """
     if not pushes:
         return []
-    rises = {id(push): _rise(push) for push in pushes}
-    changes: Counter[str] = Counter()
+    changes: Counter[int] = Counter()
     for push in pushes:
-        changes[push.key] += rises[id(push)]
-    numbers = {int(key) for key in changes if key.isdecimal()}
-    jobs = {str(job.job_id): job for job in pending if job.job_id in numbers}
-    queues = _Queues(pending, jobs, changes)
+        if CHANNELS[push.channel].per_job:
+            changes[int(push.key)] += _rise(push)
+    are_changed = map(changes.__contains__, map(attrgetter("job_id"), pending))
+    jobs = {job.job_id: job for job in compress(pending, are_changed)}
+    queues = None if limits.allow_any(len(pushes)) else _Queues(pending, jobs, changes)
 
     def urgency(push: NewPush) -> tuple[int, int, bool, int, int]:
-        rise, job = rises[id(push)], jobs.get(push.key)
         if not CHANNELS[push.channel].per_job:
             return 0, 0, False, 0, 0
+        rise, job = _rise(push), jobs.get(int(push.key))
         if job is None or job.release is None:
             return 2, 0, rise < 0, 0, 0
         highest = job.priority + max(rise, 0)
-        place = queues.place(job, highest)
+        place = 0 if queues is None else queues.place(job, highest)
         return 1, place // limits.places_at_once, rise < 0, place, -highest
 
     chosen: list[NewPush] = []
@@ -78,8 +85,9 @@ def most_urgent(
     for push in sorted(pushes, key=urgency):
         if len(chosen) == limits.writes:
             break
-        job = jobs.get(push.key)
-        if job is not None and rises[id(push)] > 0:
+        rise = _rise(push)
+        job = jobs.get(int(push.key)) if rise > 0 else None
+        if job is not None:
             if raised[job.user] == limits.raises_of_user:
                 continue
             raised[job.user] += 1
@@ -93,24 +101,23 @@ class _Queues:
     def __init__(
         self,
         pending: Collection[PendingJob],
-        written: Mapping[str, PendingJob],
-        changes: Mapping[str, int],
+        written: Mapping[int, PendingJob],
+        changes: Mapping[int, int],
     ) -> None:
         """Sorts the jobs.
 
         Args:
             pending: all that wait.
-            written: those that are written to, by key.
-            changes: key -> by how much that changes its priority.
+            written: those that are written to, by job id.
+            changes: job id -> by how much that changes its priority.
         """
-        changed = set(map(id, written.values()))
         together: dict[str, list[int]] = defaultdict(list)
         for job in pending:
-            if job.release is not None and id(job) not in changed:
+            if job.release is not None and job.job_id not in written:
                 together[job.partition].append(-job.priority)
-        for key, job in written.items():
+        for job_id, job in written.items():
             if job.release is not None:
-                together[job.partition].append(-(job.priority + changes[key]))
+                together[job.partition].append(-(job.priority + changes[job_id]))
         self._falling: dict[str, list[int]] = defaultdict(list)
         for partitions, priorities in together.items():
             for partition in partitions.split(","):

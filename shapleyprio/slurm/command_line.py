@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.slurm import text_config
@@ -244,7 +245,7 @@ class CommandLineSlurm:
 
     def _counted_elsewhere(self, jobs: Sequence[PendingJob]) -> Mapping[int, str]:
         """Reads which jobs of a federation count at another of its clusters, and at which."""
-        if all(job.job_id < FIRST_FEDERATED for job in jobs):
+        if max(map(attrgetter("job_id"), jobs), default=0) < FIRST_FEDERATED:
             return {}
         return counted_elsewhere(self._commands.lines("squeue", *WAITING, "-O", SIBLING_FIELDS))
 

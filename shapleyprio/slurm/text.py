@@ -46,8 +46,8 @@ def new_delimiter() -> str:
 
     Where Slurm does not enforce accounts, any user's account is whatever text the user chose, line
     ends and all. Nobody can put into it what is made up only when Slurm is asked, so the pieces of
-    a line that such a text broke up cannot be taken for lines of Slurm's own. It has 2**48 forms, and
-    is short because there is more of it in a long answer than of anything else.
+    a line that such a text broke up cannot be taken for lines of Slurm's own. It is one of 2**48,
+    and no longer, because there is more of it in a long answer than of anything else.
     """
     return token_urlsafe(6)
 

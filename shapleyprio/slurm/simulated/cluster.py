@@ -345,7 +345,7 @@ class SimulatedSlurm:
         return self.coordinators_found
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
-        """Yields the records of jobs that existed at some time in [since, until], if not waiting."""
+        """Yields the records of jobs that existed in [since, until] and do not wait."""
         self._need("slurmdbd")
         self._accounting.receive(self.now)
         bad = [line for line in self.malformed if line.source != "squeue"]
