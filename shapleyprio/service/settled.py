@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import attrgetter, is_not
 
+from shapleyprio.forgetting import forget_others
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import ManagedValue
@@ -62,12 +65,13 @@ class SettledJobs:
             self._settled = {}
         elif changed:
             self._settled = {
-                identity: job
-                for identity, job in self._settled.items()
+                job_id: job
+                for job_id, job in self._settled.items()
                 if basis.claims.of(job) not in changed
             }
         self._basis = basis
-        return [job for job in pending if id(job) not in self._settled]
+        settled = map(self._settled.get, map(attrgetter("job_id"), pending))
+        return list(compress(pending, map(is_not, pending, settled)))
 
     def settle(
         self, pending: Sequence[PendingJob], planned: Sequence[PendingJob], open_keys: set[str]
@@ -77,12 +81,13 @@ class SettledJobs:
         A task split from an array is never settled: what is written to the array counts there.
 
         Args:
-            pending: all that wait; each is kept, so no other object has its identity.
+            pending: all that wait.
             planned: those that had to be planned.
             open_keys: job ids at which something is to be written.
         """
-        self._settled = {}  # the old ones are gone before as many are there anew
-        self._settled = dict(zip(map(id, pending), pending, strict=True))
         for job in planned:
             if job.array_job_id != job.job_id or str(job.job_id) in open_keys:
-                del self._settled[id(job)]
+                self._settled.pop(job.job_id, None)
+            else:
+                self._settled[job.job_id] = job
+        forget_others(self._settled, pending)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import compress, count, repeat
+from operator import attrgetter, ne
 from sys import intern
 from types import MappingProxyType
 
@@ -93,6 +95,7 @@ class WaitingRecords:
     ) -> None:
         self.known = {} if before is None else before
         self._records: dict[str, _Record | KnownRecord] = {}
+        self._unread: dict[str, _Record] = {}
         self._torn: list[Malformed] = []
         self._more_torn = 0
         records = self._records
@@ -115,15 +118,15 @@ class WaitingRecords:
         number, label, same = line.split(between, 2)
         known = self._records.get(number)
         if known is None:
-            self._records[number] = _Record(number, label, same, between)
+            self._records[number] = self._unread[number] = _Record(number, label, same, between)
             return
         if isinstance(known, KnownRecord):
-            known = self._records[number] = known.unread()
+            known = self._records[number] = self._unread[number] = known.unread()
         known.add(label, same)
 
     def may_lack_tasks(self) -> bool:
         """Returns whether there are records whose last task squeue may have forgotten."""
-        return any(record.next_task() is not None for record in self._of_several_lines())
+        return any(record.next_task() is not None for record in self._unread.values())
 
     def complete(self, texts: Iterable[str], delimiter: str) -> None:
         """Adds the tasks that were forgotten.
@@ -132,12 +135,12 @@ class WaitingRecords:
             texts: of ``squeue -h`` in the format of `ARRAY_FIELDS`, each some whole lines.
             delimiter: what stands after each field there.
         """
-        listed = {record.base: set[int]() for record in self._of_several_lines()}
+        listed = {record.base: set[int]() for record in self._unread.values()}
         for record in self._records.values():
             if (known := listed.get(record.base)) is not None:
                 known.update(record.tasks)
         missing: dict[str, list[_Record]] = {}
-        for record in self._of_several_lines():
+        for record in self._unread.values():
             task = record.next_task()
             if task is not None and task not in listed[record.base]:
                 missing.setdefault(record.base, []).append(record)
@@ -158,20 +161,8 @@ class WaitingRecords:
         Args:
             factors: job id -> what sprio shows of the job.
         """
-        jobs: list[PendingJob] = []
-        printed: list[KnownRecord] = []
         malformed: list[Malformed] = []
-        for record in self._records.values():
-            if isinstance(record, KnownRecord):
-                job = record.job
-                shown = factors.get(job.job_id, NOT_SHOWN)
-                if (job.site_factor, job.association) != shown:
-                    site_factor, association = shown
-                    job = replace(job, site_factor=site_factor, association=association)
-                    record.job = job
-                jobs.append(job)
-                printed.append(record)
-                continue
+        for number, record in self._unread.items():
             try:
                 job = record.job(factors)
             except UnreadableError as error:
@@ -179,19 +170,24 @@ class WaitingRecords:
                     malformed_line("squeue", line, record.between, str(error))
                     for line in record.lines()
                 ]
+                del self._records[number]
                 continue
-            jobs.append(job)
-            if (text := record.only_line()) is not None:
-                known = self.known[text] = KnownRecord(text, record.number, job)
-                printed.append(known)
-        forget_others(self.known, printed)
+            text = record.only_line()
+            read = self._records[number] = KnownRecord(text or "", number, job)
+            if text is not None:
+                self.known[text] = read
+        records = [one for one in self._records.values() if isinstance(one, KnownRecord)]
+        jobs = [record.job for record in records]
+        shown = map(factors.get, map(attrgetter("job_id"), jobs), repeat(NOT_SHOWN))
+        changed = map(ne, map(attrgetter("site_factor", "association"), jobs), shown)
+        for place in compress(count(), changed):
+            site_factor, association = factors.get(jobs[place].job_id, NOT_SHOWN)
+            job = replace(jobs[place], site_factor=site_factor, association=association)
+            records[place].job = jobs[place] = job
+        forget_others(self.known, records)
         malformed += self._torn
         kept = malformed[:MOST_ASIDE]
         return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)
-
-    def _of_several_lines(self) -> Iterator[_Record]:
-        """Yields the records of more than one line, and those that were not read before."""
-        return (one for one in self._records.values() if isinstance(one, _Record))
 
 
 def started_line(line: str, delimiter: str) -> StartedJob | None:
@@ -212,10 +208,10 @@ def started_line(line: str, delimiter: str) -> StartedJob | None:
 
 
 class KnownRecord:
-    """A record of one line that was read before.
+    """A record that was read.
 
     Attributes:
-        text: the line, with `SEPARATOR` after each field.
+        text: the line, with `SEPARATOR` after each field; empty if there were several.
         number: of the record, as printed.
         job: the waiting job as of the last answer.
     """

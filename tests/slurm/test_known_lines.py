@@ -118,7 +118,9 @@ def test_a_queue_is_the_same_as_without_knowing_the_last_one(
     knowing, afresh = (WaitingRecords(later, "%%", known) for known in (before.known, {}))
     assert knowing.may_lack_tasks() == afresh.may_lack_tasks()
     found, expected = knowing.queue(factors), afresh.queue(factors)
-    assert found == expected
+    assert found.jobs == expected.jobs
+    assert sorted(found.malformed, key=repr) == sorted(expected.malformed, key=repr)
+    assert found.more_malformed == expected.more_malformed
 
 
 def test_a_queue_of_other_jobs_forgets_the_first() -> None:
