@@ -6,15 +6,15 @@ a job to where it will be among the first, and those that lower one which stands
 will be. They come by the place to which they matter, a thousand places at a time, and within
 these those that raise before those that lower: a few raised jobs can start next whatever follows,
 while of lowered ones all must be, before one is of use. Each cycle weighs what is left anew, with
-what stands in Slurm by then. Writes that are fewer than that, and are all made, need no places: they
-come by the priorities they give.
+what stands in Slurm by then. Where fewer writes than that are all made, they come by the priorities
+that they give.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter
@@ -62,10 +62,7 @@ def most_urgent(
     """
     if not pushes:
         return []
-    changes: Counter[int] = Counter()
-    for push in pushes:
-        if CHANNELS[push.channel].per_job:
-            changes[int(push.key)] += _rise(push)
+    changes = _changes(pushes)
     are_changed = map(changes.__contains__, map(attrgetter("job_id"), pending))
     jobs = {job.job_id: job for job in compress(pending, are_changed)}
     queues = None if limits.allow_any(len(pushes)) else _Queues(pending, jobs, changes)
@@ -129,6 +126,15 @@ class _Queues:
         """Returns before how many jobs a priority will not get the job, where it does best."""
         names = job.partition.split(",")
         return min(bisect_left(self._falling[name], -priority) for name in names)
+
+
+def _changes(pushes: Iterable[NewPush]) -> Counter[int]:
+    """Returns job id -> by how much all writes to the job change its priority."""
+    changes: Counter[int] = Counter()
+    for push in pushes:
+        if CHANNELS[push.channel].per_job:
+            changes[int(push.key)] += _rise(push)
+    return changes
 
 
 def _rise(push: NewPush) -> int:
