@@ -6,7 +6,7 @@ seconds that it has run are left out: they change all the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.forgetting import FORGOTTEN_FROM, forget_others
