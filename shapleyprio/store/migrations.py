@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from threading import Lock
 
@@ -25,7 +26,7 @@ def scripts() -> Path:
 
 def head() -> str:
     """Returns the revision that this release works with."""
-    revision = ScriptDirectory(str(scripts())).get_current_head()
+    revision = _directory().get_current_head()
     assert revision is not None
     return revision
 
@@ -38,9 +39,15 @@ def current(connection: Connection) -> str | None:
 def is_known(revision: str) -> bool:
     """Returns whether this release has that revision; it lacks those of newer releases."""
     try:
-        return ScriptDirectory(str(scripts())).get_revision(revision) is not None
+        return _directory().get_revision(revision) is not None
     except CommandError:
         return False
+
+
+@cache
+def _directory() -> ScriptDirectory:
+    """Reads the migrations once: they are those of the release that runs."""
+    return ScriptDirectory(str(scripts()))
 
 
 def upgrade(connection: Connection) -> None:
