@@ -9,9 +9,10 @@ from shapleyprio.errors import Remedy
 from shapleyprio.replay.dealing import MOST_ORGANIZATIONS
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel.bay_state import numbers_of
+from shapleyprio.replay.kernel.keys import Block
 from shapleyprio.replay.kernel.lattice import odd_divisor
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
-from shapleyprio.replay.kernel.state import NEVER, Block
+from shapleyprio.replay.kernel.state import NEVER
 from shapleyprio.replay.workload import Workload
 
 LONGEST = 2**38 - 1

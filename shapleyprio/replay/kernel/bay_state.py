@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.bays import Bays
-from shapleyprio.replay.kernel.state import Ints, World
+from shapleyprio.replay.kernel.keys import Ints
+from shapleyprio.replay.kernel.state import World
 
 PARTITION, FOLLOWING, ARRIVING = range(3)
 FREE, WANTED, CLOSED = range(3)

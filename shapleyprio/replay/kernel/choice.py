@@ -20,7 +20,8 @@ from shapleyprio.replay.kernel.codes import (
     UTILITY_SHARE,
 )
 from shapleyprio.replay.kernel.horizon import utility_at
-from shapleyprio.replay.kernel.state import Coalitions, Jobs, Keys, Record, World
+from shapleyprio.replay.kernel.keys import Keys
+from shapleyprio.replay.kernel.state import Coalitions, Jobs, Record, World
 from shapleyprio.replay.kernel.worth import less_by_share, parts, precedes, worth
 
 BY_KEYS = (KEYED, RANKED)

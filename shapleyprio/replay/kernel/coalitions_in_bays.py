@@ -11,8 +11,11 @@ from shapleyprio.replay.kernel.codes import FIRST_COME, KEYED
 from shapleyprio.replay.kernel.engine import any_of
 from shapleyprio.replay.kernel.horizon import has_room, with_more_room
 from shapleyprio.replay.kernel.in_bays import advance_confined
-from shapleyprio.replay.kernel.state import Ints, pieces_of
-from shapleyprio.replay.kernel.values import add_value, clear_row, value_coalition
+from shapleyprio.replay.kernel.keys import Ints
+from shapleyprio.replay.kernel.lattice import value_before
+from shapleyprio.replay.kernel.notes import begin_block, lacks_room, open_list
+from shapleyprio.replay.kernel.state import pieces_of
+from shapleyprio.replay.kernel.values import add_value, clear_row
 
 
 def run_coalitions(confined: ConfinedWorld, weights: Ints, length: int) -> Iterator[int]:
@@ -52,19 +55,20 @@ def run_blocks(confined: ConfinedWorld, weights: Ints, first: int, last: int, le
         if not has_room(state, seconds):
             return block
         until = min((block + 1) * seconds, length)
-        keys.begin[0] = block * seconds
-        valued = any_of(1)  # by Ref: the first coalition without values for this block
+        begin_block(keys, block * seconds)
         for c in range(any_of(sampled == 0), len(state.free)):
-            keys.begin[1] = sampled == 0 and valued == c
+            if lacks_room(keys, c):
+                value_before(state, keys, c)
+                keys.notes.end[0] = 0
             policy = any_of(FIRST_COME) if c < sampled else any_of(KEYED)
             if not advance_confined(policy, confined, c, until):
                 if sampled != 0:
                     _value_sampled(confined, weights)
-                while sampled == 0 and valued < c:
-                    value_coalition(state, keys, valued)
-                    valued += 1
-                keys.begin[1] = 1
+                    keys.begin[1] = 1
+                else:
+                    value_before(state, keys, c)
                 advance_confined(policy, confined, c, until)
+            open_list(state, keys, c)
     return last
 
 

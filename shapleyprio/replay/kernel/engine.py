@@ -18,15 +18,17 @@ from shapleyprio.replay.kernel.choice import (
     FICKLE,
 )
 from shapleyprio.replay.kernel.codes import RANKED
-from shapleyprio.replay.kernel.horizon import note_end, note_start
+from shapleyprio.replay.kernel.horizon import next_due, note_end, note_start
 from shapleyprio.replay.kernel.in_bays import advance_confined
 from shapleyprio.replay.kernel.moment import (
     add_released,
     count_changes,
+    lacks_keys,
     next_release,
     next_served,
     put_to_work,
 )
+from shapleyprio.replay.kernel.notes import lacks_room, open_list
 from shapleyprio.replay.kernel.placing import give
 from shapleyprio.replay.kernel.rigid import consider
 from shapleyprio.replay.kernel.running import (
@@ -66,7 +68,7 @@ def advance_first(policy: int, world: World | ConfinedWorld, until: int) -> bool
     """Brings the first coalition to the last moment before `until`, as `advance` does."""
     if isinstance(world, ConfinedWorld):
         return advance_confined(policy, world, 0, until)
-    return advance(policy, world, 0, until)
+    return advance(policy, world, 0, 1, EVERY_ARRIVAL, until) == 1
 
 
 @inlined
@@ -75,33 +77,62 @@ def any_of(literal: int) -> int:
     return int(np.int64(literal))
 
 
+EVERY_ARRIVAL = -1
+"""Jobs of any organization may arrive."""
+
+
 @kernel
-def advance(
-    policy: int,
-    world: World,
-    c: int,
-    until: int,
-) -> bool:
-    """Brings coalition c to the last moment before `until`.
+def advance(policy: int, world: World, first: int, last: int, arriving: int, until: int) -> int:
+    """Brings coalitions `first` to before `last` to their last moments before `until`.
+
+    All at once: a call takes longer than many a coalition's events of a block.
+
+    Args:
+        policy: by which they choose.
+        world: all that there is.
+        first: number of the first coalition.
+        last: number of the one behind the last.
+        arriving: bit u is set if jobs of organization u may arrive; for coalitions of a lattice.
+        until: second of the window.
 
     Returns:
-        False if it stopped at a moment at which a choice needs keys that are not there yet.
+        `last`, or the coalition that stopped: at a moment at which a choice needs keys that are
+        not there yet, or because there is no room to note what it will do.
     """
+    state, keys = world.state, world.keys
+    c = any_of(first)
+    while c < last:
+        if state.undecided[c] == 0 and lacks_room(keys, c):
+            return c
+        next_event = min(state.next_end[c], next_due(state, c))
+        idle = state.undecided[c] == 0 and next_event >= until and arriving >= 0
+        if not ((idle and arriving & c == 0) or _advance_one(policy, world, c, until)):
+            return c
+        open_list(state, keys, c)
+        c += 1
+    return c
+
+
+@inlined
+def _advance_one(policy: int, world: World, c: int, until: int) -> bool:
+    """Brings coalition c to the last moment before `until`; returns False if it stops to choose."""
     jobs, state = world.jobs, world.state
-    while True:
+    arrived = False
+    while not arrived:
         if state.undecided[c]:
             if not _decide(policy, world, c):
-                return False
+                break
             state.undecided[c] = 0
             count_changes(state, world.keys, c)
         t = min(state.next_end[c], next_release(jobs, state, c))
         saturate(state, world.keys, c, min(t, until - 1))
-        if t >= until:
-            return True
-        state.now[c] = t
-        _end(jobs, state, world.record, c, t)
-        _arrive(jobs, state, c, t)
-        state.undecided[c] = 1
+        arrived = t >= until
+        if not arrived:
+            state.now[c] = t
+            _end(jobs, state, world.record, c, t)
+            _arrive(jobs, state, c, t)
+            state.undecided[c] = 1
+    return arrived
 
 
 @inlined
@@ -128,10 +159,10 @@ def _end(jobs: Jobs, state: Coalitions, record: Record, c: int, t: int) -> None:
         return
     while state.next_end[c] == t:
         first, size = state.heap[c], state.running[c] - 1
-        what = state.ends[first, 1]
+        what = state.ends[2 * first + 1]
         pop(state.ends, first, size + 1)
         state.running[c] = size
-        state.next_end[c] = state.ends[first, 0] if size > 0 else NEVER
+        state.next_end[c] = state.ends[2 * first] if size > 0 else NEVER
         count = what & LARGEST_COUNT
         job = what >> (OWNER_BITS + COUNT_BITS)
         u = jobs.organization[job]
@@ -159,7 +190,7 @@ def _decide(  # noqa: C901  # the whole rule of a moment, in its order
     if state.free[c] == 0 or waiting == 0:
         return True
     contended = waiting > 1 and (policy == RANKED or state.demand[c] > state.free[c])
-    if policy in BY_KEYS and contended and world.keys.begin[1] == 0:
+    if policy in BY_KEYS and contended and lacks_keys(world.keys, c):
         return False
     t, reserved_until, spare = state.now[c], NEVER, 0
     u = -1

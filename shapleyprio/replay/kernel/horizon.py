@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
+from shapleyprio.replay.kernel.keys import Ints
 from shapleyprio.replay.kernel.running import OWNER_BITS
-from shapleyprio.replay.kernel.state import NEVER, Coalitions, Ints, PastEvents, Record
+from shapleyprio.replay.kernel.state import NEVER, Coalitions, PastEvents, Record
 from shapleyprio.replay.kernel.wide import minus, worth_wide
-from shapleyprio.replay.kernel.worth import parts, worth
+from shapleyprio.replay.kernel.worth import worth
 
 WHOSE_BITS = OWNER_BITS + 1
 WHOSE: int = 2**WHOSE_BITS - 1
@@ -142,24 +143,6 @@ def value_at(state: Coalitions, c: int, t: int) -> int:
     if has_horizon(state):
         value -= worth(state.past.total[c], t)
     return value
-
-
-@inlined
-def gaining_at(state: Coalitions, c: int, t: int) -> int:
-    """Returns how many completed parts gain worth, by which the value of c grows in a second."""
-    gaining: int = parts(state.total[c], t)
-    if has_horizon(state):
-        gaining -= parts(state.past.total[c], t)
-    return gaining
-
-
-@inlined
-def growth_of(state: Coalitions, c: int) -> int:
-    """Returns how many more parts than a second ago gain worth after the next one."""
-    growth: int = state.total[c, 0]
-    if has_horizon(state):
-        growth -= state.past.total[c, 0]
-    return growth
 
 
 @inlined

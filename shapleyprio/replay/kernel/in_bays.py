@@ -28,16 +28,18 @@ from shapleyprio.replay.kernel.bay_state import (
 from shapleyprio.replay.kernel.choice import BY_COPY, BY_KEYS, FICKLE
 from shapleyprio.replay.kernel.codes import KEYED
 from shapleyprio.replay.kernel.horizon import note_end, note_start
+from shapleyprio.replay.kernel.keys import Ints
 from shapleyprio.replay.kernel.moment import (
     add_released,
     count_changes,
+    lacks_keys,
     next_release,
     next_served,
     put_to_work,
 )
 from shapleyprio.replay.kernel.placing import give
 from shapleyprio.replay.kernel.running import COUNT_BITS, LARGEST_COUNT, pop, push
-from shapleyprio.replay.kernel.state import NEVER, Coalitions, Ints, Jobs, Record
+from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs, Record
 from shapleyprio.replay.kernel.values import saturate
 from shapleyprio.replay.kernel.worth import add
 
@@ -79,10 +81,10 @@ def _end(
 ) -> None:
     """Frees the processors of one job that ends at t, in one bay."""
     first, size = state.heap[c], state.running[c] - 1
-    what = state.ends[first, 1]
+    what = state.ends[2 * first + 1]
     pop(state.ends, first, size + 1)
     state.running[c] = size
-    state.next_end[c] = state.ends[first, 0] if size > 0 else NEVER
+    state.next_end[c] = state.ends[2 * first] if size > 0 else NEVER
     count, job = what & LARGEST_COUNT, what >> (PLACE_BITS + COUNT_BITS)
     place = (what >> COUNT_BITS) & LARGEST_PLACE
     bay, owner, u = (
@@ -149,7 +151,7 @@ def _decide(policy: int, confined: ConfinedWorld, c: int) -> bool:
     t = state.now[c]
     candidates = _find_candidates(bays, state.passed, state.head, c, t)
     contended = candidates > 1 and (policy != KEYED or not _all_fit_anyhow(bays, c, t))
-    if policy in BY_KEYS and contended and world.keys.begin[1] == 0:
+    if policy in BY_KEYS and contended and lacks_keys(world.keys, c):
         return False
     bays.partitions[c, :, RESERVED] = NEVER
     u = -1
@@ -291,13 +293,13 @@ def _reserve(
     """Reserves processors as `rigid` does, in the bays of a partition."""
     first, running = state.heap[c], state.running[c]
     for place in range(running):
-        what = state.ends[first + place, 1]
+        what = state.ends[2 * (first + place) + 1]
         job = what >> (PLACE_BITS + COUNT_BITS)
-        start = state.ends[first + place, 0] - jobs.processing_time[job]
+        start = state.ends[2 * (first + place)] - jobs.processing_time[job]
         push(state.expected, first, place, max(start + jobs.estimate[job], t + 1), what)
     free, at = _open_in(bays, c, t, partition), t
-    while running > 0 and (free < width or state.expected[first, 0] == at):
-        at, what = state.expected[first, 0], state.expected[first, 1]
+    while running > 0 and (free < width or state.expected[2 * first] == at):
+        at, what = state.expected[2 * first], state.expected[2 * first + 1]
         if bays.reach[partition, ((what >> COUNT_BITS) & LARGEST_PLACE) // len(bays.given)]:
             free += what & LARGEST_COUNT
         pop(state.expected, first, running)

@@ -26,22 +26,25 @@ from math import factorial, lcm
 
 import numpy as np
 
-from shapleyprio.replay.compiled import inlined, kernel
+from shapleyprio.replay.compiled import kernel
+from shapleyprio.replay.kernel.by_second import MOST_ORGANIZATIONS, is_cheaper
 from shapleyprio.replay.kernel.codes import KEYED
 from shapleyprio.replay.kernel.engine import advance, any_of
-from shapleyprio.replay.kernel.horizon import has_room, next_due, with_more_room
-from shapleyprio.replay.kernel.state import (
+from shapleyprio.replay.kernel.horizon import has_room, with_more_room
+from shapleyprio.replay.kernel.keys import (
     Block,
-    Coalitions,
     Ints,
-    Jobs,
     Keys,
-    Record,
-    World,
+    by_second_of,
     keys_of,
-    pieces_of,
 )
+from shapleyprio.replay.kernel.notes import begin_block
+from shapleyprio.replay.kernel.state import Coalitions, Jobs, Record, World, pieces_of
 from shapleyprio.replay.kernel.values import value_coalition
+from shapleyprio.replay.kernel.wide import is_wide
+
+LISTS = 2**12
+"""There is room for so many longest notes; those of all coalitions are much shorter together."""
 
 
 def on_one_core(
@@ -67,10 +70,25 @@ def on_one_core(
         yield min(last * seconds, length)
 
 
-def lattice_keys(organizations: int, block: Block) -> Keys:
-    """Makes rows for R(C) of all coalitions C."""
+def lattice_keys(organizations: int, block: Block, lists: int = LISTS) -> Keys:
+    """Makes rows for R(C) of all coalitions C.
+
+    Args:
+        organizations: k.
+        block: of keys.
+        lists: longest notes for which there is room; when it is full, rows are made of them. With
+            few enough coalitions for keys by second there is room for those of all.
+    """
     count = 2**organizations
-    keys = keys_of(rows=count, tracked=count, coalitions=count, block=block, lattice=True)
+    by_second_too = organizations <= MOST_ORGANIZATIONS
+    keys = keys_of(
+        rows=count,
+        coalitions=count,
+        block=block,
+        lattice=True,
+        tracked=count,
+        lists=count if by_second_too else min(count, lists),
+    )
     factors = [factorial(members - 1) for members in range(1, organizations + 1)]
     divisors = [odd_divisor(members) for members in range(1, organizations + 1)]
     inverses = [pow(divisor, -1, 2**64) for divisor in divisors]
@@ -78,7 +96,7 @@ def lattice_keys(organizations: int, block: Block) -> Keys:
     keys.factor[1:] = np.array(factors)[others]
     keys.inverse[1:] = np.array(inverses, dtype=np.uint64).view(np.int64)[others]
     keys.shrink[1:] = np.array([1 / divisor for divisor in divisors])[others]
-    return keys
+    return keys._replace(by_second=by_second_of(organizations)) if by_second_too else keys
 
 
 def odd_divisor(members: int) -> int:
@@ -111,14 +129,34 @@ def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int)
     """
     choices = 0
     state, keys = world.state, world.keys
-    seconds = keys.rows.shape[1]
+    seconds, every = keys.rows.shape[1], len(state.free)
+    by_second = keys.by_second
+    may_differ = len(by_second.members) != 0 and not is_wide(state)
     for block in range(first, last):
         if not has_room(state, seconds):
             return choices, block
-        keys.begin[0] = block * seconds
+        by_second.used[0] = may_differ and is_cheaper(keys)
+        by_second.asked[0] = 0
+        begin_block(keys, block * seconds)
         until = min((block + 1) * seconds, length)
-        choices += run_lazily(world, 1, len(state.free), arriving[block], until)
+        if by_second.used[0] != 0:
+            choices += run_by_second(world, arriving[block], until)
+        else:
+            choices += run_lazily(world, 1, every, arriving[block], until)
     return choices, last
+
+
+@kernel
+def run_by_second(world: World, arriving: int, until: int) -> bool:
+    """Brings all coalitions through the block of the keys, with keys at single seconds.
+
+    Returns:
+        Whether there was a choice.
+    """
+    keys = world.keys
+    keys.begin[1], keys.by_second.passed_by[0] = 1, 0
+    advance(any_of(KEYED), world, 1, len(world.state.free), arriving, until)
+    return bool(keys.begin[3] != 0)
 
 
 @kernel
@@ -131,16 +169,22 @@ def run_lazily(world: World, first: int, last: int, arriving: int, until: int) -
         Whether there was a choice.
     """
     state, keys = world.state, world.keys
-    valued = any_of(1)
-    for c in range(first, last):
-        keys.begin[1] = valued == c
-        if not _advance(world, c, arriving, until):
-            while valued < c:
-                value_coalition(state, keys, valued)
-                valued += 1
-            keys.begin[1] = 1
-            _advance(world, c, arriving, until)
-    return valued > 1
+    c = any_of(first)
+    while c < last:
+        c = advance(any_of(KEYED), world, c, last, arriving, until)
+        if c < last:
+            value_before(state, keys, c)
+            if state.undecided[c] == 0:  # it stopped for want of room
+                keys.notes.end[0] = 0
+    return bool(keys.begin[3] != 0)
+
+
+@kernel
+def value_before(state: Coalitions, keys: Keys, c: int) -> None:
+    """Makes the rows of all coalitions with smaller numbers than c that have none yet."""
+    for valued in range(max(keys.begin[2] - 1, 1), c):
+        value_coalition(state, keys, valued)
+    keys.begin[2] = c + 1
 
 
 @kernel
@@ -149,14 +193,8 @@ def run_part(world: World, first: int, last: int, arriving: int, until: int) -> 
 
     What they choose by, the values of their subsets, must be there.
     """
+    notes = world.keys.notes
     for c in range(first, last):
-        _advance(world, c, arriving, until)
+        notes.end[0] = 0
+        advance(any_of(KEYED), world, c, c + 1, arriving, until)
         value_coalition(world.state, world.keys, c)
-
-
-@inlined
-def _advance(world: World, c: int, arriving: int, until: int) -> bool:
-    state = world.state
-    next_event = min(state.next_end[c], next_due(state, c))
-    idle = state.undecided[c] == 0 and next_event >= until and arriving & c == 0
-    return idle or advance(any_of(KEYED), world, c, until)

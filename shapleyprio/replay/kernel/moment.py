@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapleyprio.replay.compiled import inlined
+from shapleyprio.replay.kernel.by_second import least_key_by_second, note_asked
 from shapleyprio.replay.kernel.choice import (
     BY_KEYS,
     BY_UTILITIES,
@@ -10,12 +11,12 @@ from shapleyprio.replay.kernel.choice import (
     is_candidate,
     least_key,
 )
+from shapleyprio.replay.kernel.keys import Keys
+from shapleyprio.replay.kernel.notes import count
 from shapleyprio.replay.kernel.running import push
-from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs, Keys, Record, World
-from shapleyprio.replay.kernel.values import note_change
+from shapleyprio.replay.kernel.state import NEVER, Coalitions, Jobs, Record, World
 from shapleyprio.replay.kernel.wide import add_released_wide, is_wide
 from shapleyprio.replay.kernel.wide_choice import least_key_wide, most_disadvantaged
-from shapleyprio.replay.kernel.worth import add
 
 
 @inlined
@@ -46,10 +47,8 @@ def count_changes(state: Coalitions, keys: Keys, c: int) -> None:
     """Notes how many more processors work after this moment than before, if any."""
     t = state.now[c]
     processors = state.processors[c] - state.free[c] - state.total[c, 0]
-    if processors == 0:
-        return
-    note_change(state, keys, c, t, processors)
-    add(state.total[c], t, processors)
+    if processors != 0:
+        count(state, keys, c, state.total[c], t, processors)
 
 
 @inlined
@@ -68,9 +67,12 @@ def next_served(
         return first_of_all(policy, world, c, t)
     if not contended:
         return _first_of(world.state, c, t)
-    world.keys.begin[1] = 2
+    world.keys.begin[3] = 1
+    note_asked(world.keys, c)
     if wide:
         return least_key_wide(world.state, world.keys, c, t)
+    if world.keys.by_second.used[0] != 0:
+        return least_key_by_second(world.state, world.keys, c, t)
     return least_key(world.state, world.keys, c, t)
 
 
@@ -83,8 +85,14 @@ def _first_of(state: Coalitions, c: int, t: int) -> int:
 
 
 @inlined
+def lacks_keys(keys: Keys, c: int) -> bool:
+    """Returns whether coalition c cannot choose by keys yet."""
+    return bool(keys.begin[1] == 0 and c >= keys.begin[2])
+
+
+@inlined
 def put_to_work(state: Coalitions, c: int, end: int, what: int) -> None:
     """Puts what starts now among what runs, until its end."""
     push(state.ends, state.heap[c], state.running[c], end, what)
     state.running[c] += 1
-    state.next_end[c] = state.ends[state.heap[c], 0]
+    state.next_end[c] = state.ends[2 * state.heap[c]]

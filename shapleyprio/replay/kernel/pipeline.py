@@ -15,15 +15,9 @@ from collections.abc import Container, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
+from shapleyprio.replay.kernel.keys import Block, Notes, list_room, notes_of, with_other_rows
 from shapleyprio.replay.kernel.lattice import arriving, lattice_keys, run_blocks, run_part
-from shapleyprio.replay.kernel.state import (
-    Block,
-    Coalitions,
-    Jobs,
-    Record,
-    World,
-    with_other_rows,
-)
+from shapleyprio.replay.kernel.state import Coalitions, Jobs, Record, World
 
 FEWEST_ORGANIZATIONS = 11
 """With fewer, sharing out the work costs more than it saves."""
@@ -50,13 +44,16 @@ def on_many_cores(
     kept = FEWEST_BLOCKS_KEPT if organizations >= MANY_ORGANIZATIONS else BLOCKS_KEPT
     every_keys = [keys, *(with_other_rows(keys) for _ in range(kept - 1))]
     worlds = [World(jobs, state, keys, record) for keys in every_keys]
+    # one list at a time: values are made of it at once
+    lists = [notes_of(0, list_room(block), block) for _ in range(2**cut)]
     blocks = -(-length // seconds)
     arrivals = arriving(jobs, blocks, seconds)
 
     def work(part: int, number: int) -> int:
         until = min((number + 1) * seconds, length)
         first, last = max(part * size, 1), (part + 1) * size
-        run_part(worlds[number % kept], first, last, arrivals[number], until)
+        world = _with_list(worlds[number % kept], lists[part])
+        run_part(world, first, last, arrivals[number], until)
         return part
 
     def side_by_side(first: int, last: int) -> int:
@@ -67,12 +64,12 @@ def on_many_cores(
             for part in progress.ready(but=at_work)[: cores - len(at_work)]:
                 number = progress.done[part]
                 if part == 0:  # the first that comes to a block
-                    worlds[number % kept].keys.begin[:] = number * seconds, 1
+                    worlds[number % kept].keys.begin[:] = number * seconds, 1, 0, 0
                 at_work[part] = threads.submit(work, part, number)
             for future in wait(at_work.values(), return_when=FIRST_COMPLETED).done:
                 part = future.result()
                 if part == 2**cut - 1:  # the last that leaves it
-                    choices += int(worlds[progress.done[part] % kept].keys.begin[1] == 2)
+                    choices += int(worlds[progress.done[part] % kept].keys.begin[3])
                 progress.done[part] += 1
                 del at_work[part]
         return choices
@@ -91,6 +88,12 @@ def on_many_cores(
             crowded = 2 * choices > last - first
             first = last
             yield min(first * seconds, length)
+
+
+def _with_list(world: World, own: Notes) -> World:
+    """Gives a part a list of its own to write to."""
+    notes = world.keys.notes._replace(entries=own.entries, end=own.end)
+    return world._replace(keys=world.keys._replace(notes=notes))
 
 
 @dataclass(slots=True)

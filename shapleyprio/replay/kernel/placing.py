@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapleyprio.replay.compiled import inlined
-from shapleyprio.replay.kernel.state import AS_RECORDED, RANDOM, Ints, Record
+from shapleyprio.replay.kernel.keys import Ints
+from shapleyprio.replay.kernel.state import AS_RECORDED, RANDOM, Record
 from shapleyprio.replay.kernel.worth import draw
 
 

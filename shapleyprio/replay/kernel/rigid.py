@@ -47,15 +47,15 @@ def _reservation(jobs: Jobs, state: Coalitions, c: int, t: int, width: int) -> t
     """
     first, running = state.heap[c], state.running[c]
     for place in range(running):
-        what = state.ends[first + place, 1]
+        what = state.ends[2 * (first + place) + 1]
         job = what >> (OWNER_BITS + COUNT_BITS)
-        start = state.ends[first + place, 0] - jobs.processing_time[job]
+        start = state.ends[2 * (first + place)] - jobs.processing_time[job]
         end = max(start + jobs.estimate[job], t + 1)
         push(state.expected, first, place, end, what)
     free, at = state.free[c], t
-    while running > 0 and (free < width or state.expected[first, 0] == at):
-        at = state.expected[first, 0]
-        free += state.expected[first, 1] & LARGEST_COUNT
+    while running > 0 and (free < width or state.expected[2 * first] == at):
+        at = state.expected[2 * first]
+        free += state.expected[2 * first + 1] & LARGEST_COUNT
         pop(state.expected, first, running)
         running -= 1
     return at, free - width

@@ -1,9 +1,12 @@
-"""Running jobs of a coalition, as a binary heap of their ends."""
+"""Running jobs of a coalition, as a binary heap of their ends: an end, and behind it what ends."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from shapleyprio.replay.compiled import inlined
-from shapleyprio.replay.kernel.state import NEVER, Ints
+from shapleyprio.replay.kernel.keys import Ints
+from shapleyprio.replay.kernel.state import NEVER
 
 COUNT_BITS = 24
 OWNER_BITS = 8
@@ -18,36 +21,42 @@ def packed(job: int, owner: int, processors: int) -> int:
 
 
 @inlined
+def _at(place: int) -> np.uint64:
+    """Returns a place that is not counted from the end if it is negative, which takes time."""
+    return np.uint64(place)
+
+
+@inlined
 def push(heap: Ints, first: int, size: int, end: int, what: int) -> None:
     """Puts something that ends then into the heap at `first`, which had `size` entries."""
-    place = size
+    begin, place = 2 * first, 2 * size
     while place > 0:
-        above = (place - 1) >> 1
-        if heap[first + above, 0] <= end:
+        above = ((place >> 1) - 1) & -2
+        if heap[_at(begin + above)] <= end:
             break
-        heap[first + place, 0] = heap[first + above, 0]
-        heap[first + place, 1] = heap[first + above, 1]
+        heap[_at(begin + place)] = heap[_at(begin + above)]
+        heap[_at(begin + place + 1)] = heap[_at(begin + above + 1)]
         place = above
-    heap[first + place, 0] = end
-    heap[first + place, 1] = what
+    heap[_at(begin + place)] = end
+    heap[_at(begin + place + 1)] = what
 
 
 @inlined
 def pop(heap: Ints, first: int, size: int) -> None:
     """Takes away what ends first from the heap at `first`, which had `size` entries."""
-    last = size - 1
-    end, what = heap[first + last, 0], heap[first + last, 1]
-    heap[first + last, 0] = NEVER  # so that every place above has two below it
+    begin, last = 2 * first, 2 * (size - 1)
+    end, what = heap[_at(begin + last)], heap[_at(begin + last + 1)]
+    heap[_at(begin + last)] = NEVER  # so that every place above has two below it
     place = 0
     while True:
-        below = 2 * place + 1
+        below = 2 * place + 2
         if below >= last:
             break
-        below += int(heap[first + below + 1, 0] < heap[first + below, 0])
-        if end <= heap[first + below, 0]:
+        below += 2 * int(heap[_at(begin + below + 2)] < heap[_at(begin + below)])
+        if end <= heap[_at(begin + below)]:
             break
-        heap[first + place, 0] = heap[first + below, 0]
-        heap[first + place, 1] = heap[first + below, 1]
+        heap[_at(begin + place)] = heap[_at(begin + below)]
+        heap[_at(begin + place + 1)] = heap[_at(begin + below + 1)]
         place = below
-    heap[first + place, 0] = end
-    heap[first + place, 1] = what
+    heap[_at(begin + place)] = end
+    heap[_at(begin + place + 1)] = what

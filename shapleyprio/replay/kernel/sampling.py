@@ -15,9 +15,11 @@ import numpy as np
 
 from shapleyprio.replay.compiled import kernel
 from shapleyprio.replay.kernel.codes import FIRST_COME, KEYED
-from shapleyprio.replay.kernel.engine import advance, any_of
+from shapleyprio.replay.kernel.engine import EVERY_ARRIVAL, advance, any_of
 from shapleyprio.replay.kernel.horizon import has_room, with_more_room
-from shapleyprio.replay.kernel.state import Block, Ints, Keys, World, keys_of, pieces_of
+from shapleyprio.replay.kernel.keys import Block, Ints, Keys, keys_of
+from shapleyprio.replay.kernel.notes import begin_block
+from shapleyprio.replay.kernel.state import World, pieces_of
 from shapleyprio.replay.kernel.values import add_value, clear_row
 
 
@@ -26,6 +28,7 @@ def sampled_keys(sampled: int, organizations: int, orderings: int, block: Block)
     keys = keys_of(
         rows=organizations,
         tracked=sampled,
+        lists=sampled,
         coalitions=sampled + 1,
         block=block,
         lattice=False,
@@ -86,16 +89,15 @@ def run_blocks(world: World, weights: Ints, first: int, last: int, length: int) 
         if not has_room(state, seconds):
             return block
         until = min((block + 1) * seconds, length)
-        keys.begin[0] = block * seconds
-        keys.begin[1] = 0
-        for c in range(everybody):
-            advance(any_of(FIRST_COME), world, c, until)
-        if not advance(any_of(KEYED), world, everybody, until):
+        begin_block(keys, block * seconds)
+        advance(any_of(FIRST_COME), world, 0, everybody, EVERY_ARRIVAL, until)
+        last = everybody + 1
+        if advance(any_of(KEYED), world, everybody, last, EVERY_ARRIVAL, until) != last:
             for u in range(weights.shape[1]):
                 clear_row(keys, u)
                 for c in range(everybody):
                     if weights[c, u] != 0:
                         add_value(state, keys, c, -weights[c, u], u)
             keys.begin[1] = 1
-            advance(any_of(KEYED), world, everybody, until)
+            advance(any_of(KEYED), world, everybody, last, EVERY_ARRIVAL, until)
     return last

@@ -17,20 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.compiled import kernel
-from shapleyprio.replay.kernel.lattice import arriving, lattice_keys, run_lazily
+from shapleyprio.replay.kernel.keys import Block, Ints, Keys
+from shapleyprio.replay.kernel.lattice import (
+    LISTS,
+    arriving,
+    lattice_keys,
+    run_lazily,
+    value_before,
+)
+from shapleyprio.replay.kernel.notes import begin_block, count, open_list
 from shapleyprio.replay.kernel.state import (
-    Block,
+    NEVER,
     Coalitions,
-    Ints,
     Jobs,
-    Keys,
     Record,
     World,
     coalitions_of,
     members_of,
 )
-from shapleyprio.replay.kernel.values import note_change
-from shapleyprio.replay.kernel.worth import add
 
 VALUING = 0.25
 """The part of all work on a coalition that is making its values."""
@@ -79,7 +83,8 @@ class Span:
         k = len(owned)
         members = members_of(np.arange(first, last), k)
         own = coalitions_of(jobs, owned, members, wide=block.wide)
-        self.world = World(jobs, _among(own, first, 2**k), lattice_keys(k, block), record)
+        keys = lattice_keys(k, block, LISTS + last - first)
+        self.world = World(jobs, _among(own, first, 2**k), keys, record)
         self.first, self.last = max(first, 1), last
         self.blocks = -(-length // block.seconds)
         self.done = 0
@@ -103,13 +108,14 @@ class Span:
         """
         world, number = self.world, self.done
         seconds = world.keys.rows.shape[1]
-        world.keys.begin[:] = number * seconds, 0
+        begin_block(world.keys, number * seconds)
         first = 1
         for changes in before:
             # copies: what came from elsewhere may lie at odd addresses, another type for numba
             _repeat(world, first, *map(np.array, changes))
             first += len(changes.counts)
         until = min((number + 1) * seconds, self._length)
+        _keep_room(world, self.first, self.last - self.first)
         run_lazily(world, self.first, self.last, self._arrivals[number], until)
         self.done += 1
         counts = np.zeros(self.last - self.first, dtype=np.uint16)
@@ -121,6 +127,7 @@ class Span:
             np.zeros(0, dtype=np.uint16), self._seconds[:0].copy(), self._processors[:0].copy()
         )
         _repeat(self.world, 0, *nothing)
+        _keep_room(self.world, 0, 0)
         run_lazily(self.world, 0, 0, 0, 0)
         _changes(self.world.keys, 0, *nothing)
 
@@ -185,12 +192,22 @@ def _repeat(
     place = 0
     for number in range(len(counts)):
         c = first + number
+        _keep_room(world, c, 1)
         for _ in range(counts[number]):
             t = int(keys.begin[0]) + int(np.int64(seconds[place]))
             more = int(np.int64(processors[place]))
-            note_change(state, keys, c, t, more)
-            add(state.total[c], t, more)
+            count(state, keys, c, state.total[c], t, more)
             place += 1
+        open_list(state, keys, c)
+
+
+@kernel
+def _keep_room(world: World, first: int, lists: int) -> None:
+    """Makes rows of what is noted, if so many lists more may be too many, from `first` on."""
+    notes = world.keys.notes
+    if notes.end[0] + lists * (world.keys.rows.shape[1] + 2) > len(notes.entries):
+        value_before(world.state, world.keys, first)
+        notes.end[0] = 0
 
 
 @kernel
@@ -202,15 +219,14 @@ def _changes(
     processors: NDArray[np.int32],
 ) -> int:
     """Writes down what changed in coalitions from `first` on, and returns at how many seconds."""
-    found = 0
+    notes, found = keys.notes, 0
     for number in range(len(counts)):
         c, before = first + number, found
-        if keys.changed[c] == keys.begin[0]:
-            changes = keys.changes[c]
-            for second in range(len(changes)):
-                if changes[second] != 0:
-                    seconds[found] = second
-                    processors[found] = changes[second]
-                    found += 1
+        place = notes.first[c]
+        while notes.entries[place + 1, 0] != NEVER:
+            place += 1
+            seconds[found] = notes.entries[place, 0] - keys.begin[0]
+            processors[found] = notes.entries[place, 1] - notes.entries[place - 1, 1]
+            found += 1
         counts[number] = found - before
     return found

@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.replay.kernel.keys import Block, Ints, Keys
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.workload import Workload
-
-Ints = NDArray[np.int64]
 
 NEVER = 2**62
 """A time that does not come."""
@@ -109,9 +108,9 @@ class Coalitions(NamedTuple):
         next_end: [c], when the next running job ends.
         running: [c], how many entries its heap has.
         heap: [c + 1], where its heap begins.
-        ends: [., 2], heaps of running jobs, the earliest end first: the end, and what ends there,
-            job, owner and processors in one number.
-        expected: [., 2], room for such heaps by expected ends, if jobs may be passed.
+        ends: [2 ·], heaps of running jobs, the earliest end first: the end, and behind it what ends
+            there, job, owner and processors in one number.
+        expected: [2 ·], room for such heaps by expected ends, if jobs may be passed.
         past: what has to be known to apply a horizon.
     """
 
@@ -136,51 +135,6 @@ class Coalitions(NamedTuple):
     ends: Ints
     expected: Ints
     past: PastEvents
-
-
-class Keys(NamedTuple):
-    """Values over one block of seconds, by which organizations are chosen (see `choice`).
-
-    Attributes:
-        begin: [2], the block's first second, and whether rows hold its values: 0 if not, 2 if
-            somebody has chosen by them.
-        rows: [r, seconds], values modulo 2^64.
-        high: [r, seconds], their second limbs; [r, 0] without.
-        base, slope: [r], the value at the block's begin and its growth in a second, rounded.
-        changes: [c, seconds], net processors that a coalition put to work at that second.
-        changed: [c], the begin of the block that its changes are of.
-        opening: [c, 4], its value, parts and busy processors at that begin, and the value's second
-            limb.
-        factor: [c], what a utility is multiplied with before it is added to a key.
-        inverse, shrink: [c], what keys are multiplied with before they are compared: the inverse of
-            their odd divisor (`lattice`), modulo 2^64 and rounded. Keys of two limbs go without.
-        lattice: [1], whether rows belong to coalitions (else to organizations).
-    """
-
-    begin: Ints
-    rows: Ints
-    high: Ints
-    base: NDArray[np.float64]
-    slope: NDArray[np.float64]
-    changes: NDArray[np.int32]
-    changed: Ints
-    opening: Ints
-    factor: Ints
-    inverse: Ints
-    shrink: NDArray[np.float64]
-    lattice: Ints
-
-
-class Block(NamedTuple):
-    """How far keys reach.
-
-    Attributes:
-        seconds: of a block.
-        wide: whether sums and keys have two limbs.
-    """
-
-    seconds: int
-    wide: bool
 
 
 RANDOM, LEAST_LOADED, AS_RECORDED = range(3)
@@ -317,8 +271,8 @@ def coalitions_of(
         next_end=np.full(count, NEVER, dtype=np.int64),
         running=zeros(count),
         heap=heap,
-        ends=np.empty((heap[-1], 2), dtype=np.int64),
-        expected=np.empty((heap[-1] * jobs.backfill[0], 2), dtype=np.int64),
+        ends=np.empty(2 * heap[-1], dtype=np.int64),
+        expected=np.empty(2 * heap[-1] * jobs.backfill[0], dtype=np.int64),
         past=_past_of(jobs, takes_part, horizon=horizon, seconds=seconds, wide=wide),
     )
 
@@ -372,43 +326,6 @@ def _past_of(
         total=zeros(count, 3 + wide),
         contribution=zeros(k, 3 + wide),
     )
-
-
-def no_keys() -> Keys:
-    """Makes empty keys for policies that need none."""
-    return keys_of(rows=0, tracked=0, coalitions=1, block=Block(1, wide=False), lattice=False)
-
-
-def keys_of(*, rows: int, tracked: int, coalitions: int, block: Block, lattice: bool) -> Keys:
-    """Makes room for keys over blocks of seconds; the first `tracked` coalitions make them."""
-    return Keys(
-        begin=np.zeros(2, dtype=np.int64),
-        rows=np.zeros((rows, block.seconds), dtype=np.int64),
-        high=np.zeros((rows, block.seconds * block.wide), dtype=np.int64),
-        base=np.zeros(rows),
-        slope=np.zeros(rows),
-        changes=np.zeros((tracked, block.seconds), dtype=np.int32),
-        changed=np.full(tracked, -1, dtype=np.int64),
-        opening=np.zeros((tracked, 4), dtype=np.int64),
-        factor=np.ones(coalitions, dtype=np.int64),
-        inverse=np.ones(coalitions, dtype=np.int64),
-        shrink=np.ones(coalitions),
-        lattice=np.array([lattice], dtype=np.int64),
-    )
-
-
-def with_other_rows(keys: Keys) -> Keys:
-    """Makes room for the keys of another block; what a coalition does in a block is noted once.
-
-    A coalition must have its row before it goes on to another block.
-    """
-    begin, rows, high = (
-        np.zeros_like(keys.begin),
-        np.zeros_like(keys.rows),
-        np.zeros_like(keys.high),
-    )
-    base, slope = np.zeros_like(keys.base), np.zeros_like(keys.slope)
-    return keys._replace(begin=begin, rows=rows, high=high, base=base, slope=slope)
 
 
 def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int, *, wide: bool) -> Record:

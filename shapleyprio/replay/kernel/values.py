@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shapleyprio.fairness.utility import Moments
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.horizon import (
-    gaining_at,
-    growth_of,
-    next_due,
-    take_due,
-    value_at,
-    value_wide,
-)
-from shapleyprio.replay.kernel.state import Coalitions, Ints, Keys
-from shapleyprio.replay.kernel.wide import is_wide, plus, product, rounded, times
+from shapleyprio.replay.kernel.horizon import next_due, take_due, value_at, value_wide
+from shapleyprio.replay.kernel.keys import Ints, Keys, Notes
+from shapleyprio.replay.kernel.notes import count
+from shapleyprio.replay.kernel.state import Coalitions
+from shapleyprio.replay.kernel.wide import is_wide, plus, product, rounded, times, worth_wide
 from shapleyprio.replay.kernel.worth import add
-
-
-@inlined
-def open_block(state: Coalitions, keys: Keys, c: int) -> None:
-    """Notes what coalition c has when the block of the keys begins."""
-    begin = keys.begin[0]
-    opening = keys.opening[c]
-    if is_wide(state):
-        opening[3], opening[0] = value_wide(state, c, begin)
-    else:
-        opening[0] = value_at(state, c, begin)
-    opening[1] = gaining_at(state, c, begin)
-    opening[2] = growth_of(state, c)
-
-
-@inlined
-def note_change(state: Coalitions, keys: Keys, c: int, t: int, processors: int) -> None:
-    """Notes in the block of the keys that so many more processors count from t on."""
-    if len(keys.changed) > c:
-        begin = keys.begin[0]
-        if keys.changed[c] != begin:
-            keys.changed[c] = begin
-            keys.changes[c, :] = 0
-            open_block(state, keys, c)
-        keys.changes[c, t - begin] += processors
 
 
 @inlined
@@ -60,64 +31,88 @@ def _saturate(state: Coalitions, keys: Keys, c: int, t: int) -> None:
         if whose >= k:
             add(past.contribution[whose - k], second, processors)
         else:
-            note_change(state, keys, c, second, -processors)
-            add(past.total[c], second, processors)
+            count(state, keys, c, past.total[c], second, processors)
             add(past.utility[c, whose], second, processors)
 
 
 @inlined
 def add_value(state: Coalitions, keys: Keys, c: int, factor: int, row: int) -> None:
-    """Adds factor·v(c, t) to a row of keys, for all t of the block.
+    """Adds factor·v(c, t) to a row of keys, for all t of the block, by the list of coalition c."""
+    if is_wide(state):
+        _add_value_wide(keys, c, factor, row)
+    else:
+        _add_value(keys.notes, c, factor, keys.rows[row], keys.base, keys.slope, row, keys.begin[0])
+
+
+@kernel
+def _add_value(
+    notes: Notes,
+    c: int,
+    factor: int,
+    target: Ints,
+    base: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    row: int,
+    begin: int,
+) -> None:
+    """Adds the polynomial of each stretch between changes."""
+    entries, place = notes.entries, notes.first[c]
+    value, done = moments_worth(entries, place, begin), gaining(entries, place, begin)
+    base[row] += float(factor) * float(value)
+    slope[row] += float(factor) * float(done)
+    second, length = 0, len(target)
+    while second < length:
+        until = min(entries[place + 1, 0] - begin + 1, length)
+        value = factor * moments_worth(entries, place, begin + second)
+        done = factor * gaining(entries, place, begin + second)
+        busy = factor * entries[place, 1]
+        for later in range(until - second):
+            grown = busy * ((later * (later + 1)) >> 1)
+            target[second + later] += value + later * done + grown
+        second = until
+        place += 1
+
+
+@inlined
+def moments_worth(entries: Ints, place: int, t: int) -> int:
+    """Returns a value at t by an entry of notes; one limb of it."""
+    value: int = (
+        entries[place, 1] * ((t * (t + 1)) >> 1) - entries[place, 2] * t + entries[place, 3]
+    )
+    return value
+
+
+@inlined
+def gaining(entries: Ints, place: int, t: int) -> int:
+    """Returns how many completed parts gain worth at t, by an entry of notes."""
+    completed: int = entries[place, 1] * t - entries[place, 2]
+    return completed
+
+
+@kernel
+def _add_value_wide(keys: Keys, c: int, factor: int, row: int) -> None:
+    """Adds what a value of two limbs is at each second.
 
     From one second to the next v grows by the parts completed by then, and those by the
     processors that were busy in between; with a horizon less the parts that came to be older, and
     less the processors that were busy a horizon ago.
     """
-    if is_wide(state):
-        _add_value_wide(state, keys, c, factor, row)
-        return
-    begin = keys.begin[0]
-    changed = keys.changed[c] == begin
-    if changed:
-        value, done, busy = keys.opening[c, 0], keys.opening[c, 1], keys.opening[c, 2]
-    else:
-        value, done = value_at(state, c, begin), gaining_at(state, c, begin)
-        busy = growth_of(state, c)
-    keys.base[row] += float(factor) * float(value)
-    keys.slope[row] += float(factor) * float(done)
-    value, done, busy = factor * value, factor * done, factor * busy
-    target = keys.rows[row]
-    if changed:
-        changes = keys.changes[c]
-        for second in range(len(target)):
-            target[second] += value
-            busy += factor * changes[second]
-            done += busy
-            value += done
-    else:
-        for second in range(len(target)):
-            target[second] += value + second * done + busy * ((second * (second + 1)) >> 1)
-
-
-@kernel
-def _add_value_wide(state: Coalitions, keys: Keys, c: int, factor: int, row: int) -> None:
-    changed = keys.changed[c] == keys.begin[0]
-    if not changed:
-        open_block(state, keys, c)
-    value, done, busy, value_high = keys.opening[c]
+    begin, entries, place = keys.begin[0], keys.notes.entries, keys.notes.first[c]
+    value_high, value = worth_wide(entries[place, 1:], begin)
+    done, busy = gaining(entries, place, begin), entries[place, 1]
     keys.base[row] += float(factor) * rounded(value_high, value)
     keys.slope[row] += float(factor) * float(done)
     value_high, value = times(value_high, value, factor)
     done_high, done = product(done, factor)
     busy_high, busy = product(busy, factor)
-    target, target_high, changes = keys.rows[row], keys.high[row], keys.changes[c]
+    target, target_high = keys.rows[row], keys.high[row]
     for second in range(len(target)):
         target_high[second], target[second] = plus(
             target_high[second], target[second], value_high, value
         )
-        if changed and changes[second] != 0:
-            more_high, more = product(changes[second], factor)
-            busy_high, busy = plus(busy_high, busy, more_high, more)
+        if entries[place + 1, 0] == begin + second:
+            place += 1
+            busy_high, busy = product(entries[place, 1], factor)
         done_high, done = plus(done_high, done, busy_high, busy)
         value_high, value = plus(value_high, value, done_high, done)
 

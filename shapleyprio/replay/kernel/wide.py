@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.state import Coalitions, Ints
+from shapleyprio.replay.kernel.keys import Ints
+from shapleyprio.replay.kernel.state import Coalitions
 
 SIGN = -(2**63)
 HALF = 32

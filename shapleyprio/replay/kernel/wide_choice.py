@@ -9,7 +9,8 @@ from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.choice import is_candidate
 from shapleyprio.replay.kernel.codes import RELATIVE, UTILITY_SHARE
 from shapleyprio.replay.kernel.horizon import contribution_wide, utility_wide
-from shapleyprio.replay.kernel.state import Coalitions, Keys, Record
+from shapleyprio.replay.kernel.keys import Keys
+from shapleyprio.replay.kernel.state import Coalitions, Record
 from shapleyprio.replay.kernel.wide import (
     minus,
     plus,

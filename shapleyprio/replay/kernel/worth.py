@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.state import Ints
+from shapleyprio.replay.kernel.keys import Ints
 from shapleyprio.replay.kernel.wide import add_wide, difference, is_less
 
 FAR_APART = 2.0**62

@@ -12,9 +12,9 @@ from shapleyprio.fairness.shapley import shapley
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel import coalitions_in_bays, lattice, pipeline, sampling
 from shapleyprio.replay.kernel.bay_state import confined
+from shapleyprio.replay.kernel.keys import Ints
 from shapleyprio.replay.kernel.state import (
     Coalitions,
-    Ints,
     Record,
     World,
     coalitions_in,

@@ -10,14 +10,13 @@ import numpy as np
 
 from shapleyprio.replay.kernel import engine
 from shapleyprio.replay.kernel.bay_state import ConfinedWorld, confined
+from shapleyprio.replay.kernel.keys import Keys, no_keys
 from shapleyprio.replay.kernel.state import (
     Coalitions,
-    Keys,
     Record,
     World,
     coalitions_of,
     jobs_of,
-    no_keys,
     record_of,
 )
 from shapleyprio.replay.kernel.values import exact_worths

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel import engine
 from shapleyprio.replay.kernel.codes import RANKED
-from shapleyprio.replay.kernel.state import Block, World, keys_of, pieces_of
+from shapleyprio.replay.kernel.keys import Block, keys_of
+from shapleyprio.replay.kernel.state import World, pieces_of
 from shapleyprio.replay.kernel.values import exact_moments, exact_worths
 from shapleyprio.replay.limits import check_range
 from shapleyprio.replay.loading import complaint
@@ -92,7 +93,6 @@ def own_decisions(
     # the engine serves the least key: the organization's rank, the utility not being added
     keys = keys_of(
         rows=len(workload.organizations),
-        tracked=0,
         coalitions=1,
         block=Block(1, wide),
         lattice=False,
@@ -121,7 +121,7 @@ def _steps(
         while not engine.advance_first(RANKED, advanced, until):  # it stopped to choose
             t = int(world.state.now[0])
             keys.rows[:, 0] = ranks(_state(workload.organizations, world, t))
-            keys.begin[:] = t, 1
+            keys.begin[:2] = t, 1
             engine.advance_first(RANKED, advanced, t + 1)
             keys.begin[1] = 0
         yield until

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shapleyprio.replay.kernel.state import keys_of
+from shapleyprio.replay.kernel.keys import keys_of
 from shapleyprio.replay.limits import estimated_block
 from shapleyprio.replay.policies.one_schedule import confined_to, one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
@@ -50,7 +50,7 @@ def _schedule(
 ) -> Schedule:
     k, length = len(workload.organizations), workload.window.length
     block = estimated_block(workload, options.estimation.recompute, denominator_of(k))
-    keys = keys_of(rows=k, tracked=0, coalitions=1, block=block, lattice=False)
+    keys = keys_of(rows=k, coalitions=1, block=block, lattice=False)
     world = one_world(workload, keys, options.seed, wide=block.wide)
     estimator = Estimator(
         budget=options.estimation.coalitions,

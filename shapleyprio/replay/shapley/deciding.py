@@ -13,12 +13,11 @@ import numpy as np
 
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel import lattice
+from shapleyprio.replay.kernel.keys import Block, Ints
 from shapleyprio.replay.kernel.running import COUNT_BITS, OWNER_BITS
 from shapleyprio.replay.kernel.state import (
     NEVER,
-    Block,
     Coalitions,
-    Ints,
     Jobs,
     World,
     coalitions_of,
@@ -261,13 +260,14 @@ def _resumed(before: _Reached, jobs: Jobs) -> Coalitions:
     coalition = np.repeat(np.arange(len(state.running)), state.running)
     opening = np.cumsum(state.running) - state.running
     place = np.arange(len(coalition)) - np.repeat(opening - state.heap[:-1], state.running)
-    ends, what = state.ends[place].T
+    every = state.ends.reshape(-1, 2)
+    ends, what = every[place].T
     job = what >> JOB_SHIFT
     moved = shift[before.jobs.organization[job]]
     ends = ends + jobs.processing_time[job + moved] - before.jobs.processing_time[job]
     order = np.lexsort((ends, coalition))  # what is in order is a heap
-    state.ends[place, 0] = ends[order]
-    state.ends[place, 1] = (what + (moved << JOB_SHIFT))[order]
+    every[place, 0] = ends[order]
+    every[place, 1] = (what + (moved << JOB_SHIFT))[order]
     busy = state.running > 0
-    state.next_end[busy] = state.ends[state.heap[:-1][busy], 0]
+    state.next_end[busy] = every[state.heap[:-1][busy], 0]
     return state

@@ -7,8 +7,9 @@ half as large as the heap of the engine (`kernel.running`), which has more to sa
 from __future__ import annotations
 
 from shapleyprio.replay.compiled import inlined
+from shapleyprio.replay.kernel.keys import Ints
 from shapleyprio.replay.kernel.running import COUNT_BITS, LARGEST_COUNT
-from shapleyprio.replay.kernel.state import NEVER, Ints
+from shapleyprio.replay.kernel.state import NEVER
 
 LATEST_END = (NEVER >> COUNT_BITS) - 1
 """A later second does not fit into an entry."""

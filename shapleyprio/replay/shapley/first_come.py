@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from shapleyprio.replay.kernel.state import Ints
+from shapleyprio.replay.kernel.keys import Ints
 from shapleyprio.replay.kernel.values import whole_numbers
 from shapleyprio.replay.shapley.game import Bools, Game
 from shapleyprio.replay.shapley.growth import still_true

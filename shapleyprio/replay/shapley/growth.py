@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.state import NEVER, Ints
+from shapleyprio.replay.kernel.keys import Ints
+from shapleyprio.replay.kernel.state import NEVER
 from shapleyprio.replay.shapley.game import Bools
 from shapleyprio.replay.shapley.passes import CHANGE, FIXED, NOW, Arrays
 

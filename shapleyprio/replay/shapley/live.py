@@ -9,7 +9,8 @@ import numpy as np
 from shapleyprio.replay.kernel.bay_state import ConfinedWorld
 from shapleyprio.replay.kernel.codes import KEYED
 from shapleyprio.replay.kernel.engine import advance_first
-from shapleyprio.replay.kernel.state import Keys, Record, World, pieces_of
+from shapleyprio.replay.kernel.keys import Keys
+from shapleyprio.replay.kernel.state import Record, World, pieces_of
 from shapleyprio.replay.shapley.estimate import Estimate
 from shapleyprio.replay.shapley.game import Game
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.state import NEVER, Ints
+from shapleyprio.replay.kernel.keys import Ints
+from shapleyprio.replay.kernel.state import NEVER
 from shapleyprio.replay.kernel.wide import minus, plus, product, times
 from shapleyprio.replay.shapley.ends import (
     BELOW,

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.replay.kernel.state import NEVER, Ints
+from shapleyprio.replay.kernel.keys import Ints
+from shapleyprio.replay.kernel.state import NEVER
 from shapleyprio.replay.shapley import first_come as module
 from shapleyprio.replay.shapley.ends import BELOW, end_of, entry_of, pop, processors_of, push
 from shapleyprio.replay.shapley.estimate import Estimator, estimate

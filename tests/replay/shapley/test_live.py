@@ -15,14 +15,8 @@ from hypothesis import strategies as st
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.fairness.utility import worth
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.kernel.state import (
-    Block,
-    World,
-    coalitions_of,
-    jobs_of,
-    keys_of,
-    record_of,
-)
+from shapleyprio.replay.kernel.keys import Block, keys_of
+from shapleyprio.replay.kernel.state import World, coalitions_of, jobs_of, record_of
 from shapleyprio.replay.policies import Estimation, run_policy
 from shapleyprio.replay.shapley.estimate import estimate
 from shapleyprio.replay.shapley.game import Game, Ints, game_of
@@ -51,7 +45,7 @@ def starts_of(
             wide=False,
             horizon=workload.saturation,
         ),
-        keys_of(rows=k, tracked=0, coalitions=1, block=Block(recompute, wide=False), lattice=False),
+        keys_of(rows=k, coalitions=1, block=Block(recompute, wide=False), lattice=False),
         record_of(workload, jobs, 0, seed=0, wide=False),
     )
     knowledge = Knowledge(workload, predictor)
