@@ -155,7 +155,7 @@ def run_by_second(world: World, arriving: int, until: int) -> bool:
     """
     keys = world.keys
     keys.begin[1], keys.by_second.passed_by[0] = 1, 0
-    advance(any_of(KEYED), world, 1, len(world.state.free), arriving, until)
+    advance(any_of(KEYED), world, any_of(1), len(world.state.free), arriving, until)
     return bool(keys.begin[3] != 0)
 
 

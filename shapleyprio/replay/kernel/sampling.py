@@ -90,14 +90,14 @@ def run_blocks(world: World, weights: Ints, first: int, last: int, length: int) 
             return block
         until = min((block + 1) * seconds, length)
         begin_block(keys, block * seconds)
-        advance(any_of(FIRST_COME), world, 0, everybody, EVERY_ARRIVAL, until)
-        last = everybody + 1
-        if advance(any_of(KEYED), world, everybody, last, EVERY_ARRIVAL, until) != last:
+        arriving, last = any_of(EVERY_ARRIVAL), everybody + 1
+        advance(any_of(FIRST_COME), world, any_of(0), everybody, arriving, until)
+        if advance(any_of(KEYED), world, everybody, last, arriving, until) != last:
             for u in range(weights.shape[1]):
                 clear_row(keys, u)
                 for c in range(everybody):
                     if weights[c, u] != 0:
                         add_value(state, keys, c, -weights[c, u], u)
             keys.begin[1] = 1
-            advance(any_of(KEYED), world, everybody, last, EVERY_ARRIVAL, until)
+            advance(any_of(KEYED), world, everybody, last, arriving, until)
     return last
