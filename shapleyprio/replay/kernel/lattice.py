@@ -194,6 +194,7 @@ def run_part(world: World, first: int, last: int, arriving: int, until: int) -> 
     What they choose by, the values of their subsets, must be there.
     """
     notes = world.keys.notes
+    world.keys.by_second.used[0] = 0
     for c in range(first, last):
         notes.end[0] = 0
         advance(any_of(KEYED), world, c, c + 1, arriving, until)

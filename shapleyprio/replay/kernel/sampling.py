@@ -90,14 +90,14 @@ def run_blocks(world: World, weights: Ints, first: int, last: int, length: int) 
             return block
         until = min((block + 1) * seconds, length)
         begin_block(keys, block * seconds)
-        arriving, last = any_of(EVERY_ARRIVAL), everybody + 1
+        arriving, behind = any_of(EVERY_ARRIVAL), everybody + 1
         advance(any_of(FIRST_COME), world, any_of(0), everybody, arriving, until)
-        if advance(any_of(KEYED), world, everybody, last, arriving, until) != last:
+        if advance(any_of(KEYED), world, everybody, behind, arriving, until) != behind:
             for u in range(weights.shape[1]):
                 clear_row(keys, u)
                 for c in range(everybody):
                     if weights[c, u] != 0:
                         add_value(state, keys, c, -weights[c, u], u)
             keys.begin[1] = 1
-            advance(any_of(KEYED), world, everybody, last, arriving, until)
+            advance(any_of(KEYED), world, everybody, behind, arriving, until)
     return last
