@@ -19,6 +19,7 @@ from shapleyprio.errors import Remedy
 from shapleyprio.replay import limits
 from shapleyprio.replay.choices import Backfill
 from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.kernel import lattice
 from shapleyprio.replay.kernel.lattice import odd_divisor
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import run_policy
@@ -40,11 +41,23 @@ QUEUES = workloads(
 
 
 def assert_is_ref(workload: Workload) -> None:
-    schedule = run_policy(workload, "ref")
+    """Compares with the literal Ref, with keys by second where these are cheaper, and with none."""
     expected = literal.ref(workload)
-    assert processors_started(schedule) == literal.processors_started(expected.starts)
-    assert schedule.contribution == tuple(expected.contribution)
-    assert list(measure(workload, schedule).utilities) == expected.utility
+    with rows_alone():
+        by_rows = run_policy(workload, "ref")
+    for schedule in (run_policy(workload, "ref"), by_rows):
+        assert processors_started(schedule) == literal.processors_started(expected.starts)
+        assert schedule.contribution == tuple(expected.contribution)
+        assert list(measure(workload, schedule).utilities) == expected.utility
+
+
+@contextmanager
+def rows_alone() -> Iterator[None]:
+    """Keys are in rows only, and made as soon as more than one coalition's block is noted."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lattice, "MOST_ORGANIZATIONS", 0)
+        patched.setattr(lattice, "LISTS", 1)
+        yield
 
 
 @contextmanager

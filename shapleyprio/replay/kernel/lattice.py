@@ -7,7 +7,8 @@ is φ_u = P(C) − P(C∖u). Multiplied with |C|!, nothing has to be divided:
 
 and the largest φ_u − ψ_u is the least R(C∖u) + (|C|−1)!·ψ_u. That is a sum of integers, kept
 modulo 2^64 for every second of a block, or modulo 2^128 (`wide`); beside it a rounded R at the
-block's begin distinguishes what differs by too much for that (`worth.precedes`).
+block's begin distinguishes what differs by too much for that (`worth.precedes`). Where few of them
+are asked for, they are added up without rows (`by_second`).
 
 Each is a multiple of n! / lcm(1, …, n), with n = |C|−1: P(C∖u) is a sum of values, each divided by
 some m·binom(n, m), which divides lcm(1, …, n). The odd part of that can be divided by modulo 2^64,
@@ -70,14 +71,14 @@ def on_one_core(
         yield min(last * seconds, length)
 
 
-def lattice_keys(organizations: int, block: Block, lists: int = LISTS) -> Keys:
+def lattice_keys(organizations: int, block: Block, more_lists: int = 0) -> Keys:
     """Makes rows for R(C) of all coalitions C.
 
     Args:
         organizations: k.
         block: of keys.
-        lists: longest notes for which there is room; when it is full, rows are made of them. With
-            few enough coalitions for keys by second there is room for those of all.
+        more_lists: longest notes for which there is room besides LISTS; when it is full, rows are
+            made of what is noted. Where keys may be found by second there is room for all.
     """
     count = 2**organizations
     by_second_too = organizations <= MOST_ORGANIZATIONS
@@ -87,7 +88,7 @@ def lattice_keys(organizations: int, block: Block, lists: int = LISTS) -> Keys:
         block=block,
         lattice=True,
         tracked=count,
-        lists=count if by_second_too else min(count, lists),
+        lists=count if by_second_too else min(count, LISTS + more_lists),
     )
     factors = [factorial(members - 1) for members in range(1, organizations + 1)]
     divisors = [odd_divisor(members) for members in range(1, organizations + 1)]

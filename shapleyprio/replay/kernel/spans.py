@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from shapleyprio.replay.compiled import kernel
 from shapleyprio.replay.kernel.keys import Block, Ints, Keys
 from shapleyprio.replay.kernel.lattice import (
-    LISTS,
     arriving,
     lattice_keys,
     run_lazily,
@@ -83,7 +82,7 @@ class Span:
         k = len(owned)
         members = members_of(np.arange(first, last), k)
         own = coalitions_of(jobs, owned, members, wide=block.wide)
-        keys = lattice_keys(k, block, LISTS + last - first)
+        keys = lattice_keys(k, block, more_lists=last - first)
         self.world = World(jobs, _among(own, first, 2**k), keys, record)
         self.first, self.last = max(first, 1), last
         self.blocks = -(-length // block.seconds)
@@ -158,8 +157,9 @@ def bytes_of(owned: Ints, block: Block, first: int, last: int) -> int:
         last: number of the one behind it.
     """
     k, limbs = len(owned), 1 + block.wide
-    values = block.seconds * (8 * limbs + 4) + 8 * limbs + 104
-    schedule = k * (8 * limbs + 49) + 8 * int(owned.sum()) + 6 * block.seconds + 80
+    values = block.seconds * 8 * limbs + 8 * limbs + 80
+    noted = block.seconds // 8 * (24 + 8 * limbs)  # as if it changed at one second of eight
+    schedule = k * (8 * limbs + 49) + 8 * int(owned.sum()) + 6 * block.seconds + noted + 80
     return last * values + (last - first) * schedule
 
 
