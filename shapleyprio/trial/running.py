@@ -220,6 +220,13 @@ def _records(
         complete = slurm.controller().accounting_backlog == 0
         lines = list(slurm.records(submitter.begin, int(submitter.clock.now())))
         records = [record for record in lines if isinstance(record, JobRecord)]
+        found = {job for job, _ in records_by_job(records, submitted)}
+        unstarted = [number for number, own in submitted.items() if not found.issuperset(own)]
+        records += [
+            record
+            for record in slurm.records_of(unstarted)
+            if isinstance(record, JobRecord) and record.start is None
+        ]
         complete &= {job for job, _ in records_by_job(records, submitted)} == jobs
         now = time.monotonic()
         if (complete and now > settled) or now > patience:

@@ -111,7 +111,7 @@ def test_status_shows_a_row_for_every_organization(steered: CommandLine) -> None
     assert ["biology", "33.3%", "33.3%", "100.0%", *ahead, str(LAST), "0", "1"] in rows
     assert re.search(
         r"Nobody steers since [-0-9: ]+ \([0-9]+ s ago\): no daemon runs\.\n"
-        r"last cycle 1: ok, [0-9]+ s ago, 2 records read, 1 priorities written\n",
+        r"last cycle 1: ok, [0-9]+ s ago, 1 records read, 1 priorities written\n",
         result.stdout,
     )
 

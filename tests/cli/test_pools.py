@@ -58,7 +58,7 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sites]:
     """Biology has all of c1 for a while, and physics half as long of c2, where biology waits."""
     sites = Sites(tmp_path)
 
-    def connect(config: Any) -> Cluster:
+    def connect(config: Any, *_: Any) -> Cluster:
         return sites.slurm[config.slurm.cluster]
 
     with speaking_to(connect, monkeypatch):

@@ -15,6 +15,7 @@ def begin_block(keys: Keys, second: int) -> None:
     """Goes on to another block, of which there are no keys yet."""
     keys.begin[:] = 0
     keys.begin[0] = second
+    keys.notes.block[:] = -1  # a block may begin twice
     keys.notes.end[0] = 0
 
 
