@@ -220,6 +220,7 @@ def _records(
         complete = slurm.controller().accounting_backlog == 0
         lines = list(slurm.records(submitter.begin, int(submitter.clock.now())))
         records = [record for record in lines if isinstance(record, JobRecord)]
+        malformed = len(lines) - len(records)
         found = {job for job, _ in records_by_job(records, submitted)}
         unstarted = [number for number, own in submitted.items() if not found.issuperset(own)]
         records += [
@@ -230,7 +231,7 @@ def _records(
         complete &= {job for job, _ in records_by_job(records, submitted)} == jobs
         now = time.monotonic()
         if (complete and now > settled) or now > patience:
-            return records, len(lines) - len(records)
+            return records, malformed
         _pause(stopped)
 
 
