@@ -229,7 +229,7 @@ def test_each_call_asks_for_another_delimiter(programs: Programs, slurm: Command
     for _ in range(2):
         assert list(slurm.records(1795245000, 1795246000)) == []
         assert len(slurm.pending().jobs) == 1
-    asked = re.findall(r"--delimiter=(\w+)|%A(\w+)%i", "\n".join(programs.calls("s")))
+    asked = re.findall(r"--delimiter=([\w-]+)|%A([\w-]+)%i", "\n".join(programs.calls("s")))
     assert len(asked) == 4
     assert len(set(asked)) == 4
 
