@@ -61,10 +61,7 @@ def explained(
         except (NothingToExplainError, SlurmError) as failure:  # of another pool more is known
             nothing = failure
         else:
-            value = {"pool": segment.name, **found.value}
-            answers.append(
-                replace(found, value=value, lines=(f"Pool {segment.name}:", *found.lines))
-            )
+            answers.append(replace(found, lines=(f"Pool {segment.name}:", *found.lines)))
     if not answers:
         assert nothing is not None
         raise nothing

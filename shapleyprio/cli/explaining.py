@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.service.explain_facts import (
     Basis,
@@ -14,6 +15,7 @@ from shapleyprio.service.explain_facts import (
     OrganizationJobs,
 )
 from shapleyprio.service.explain_ranks import RankedOrganization
+from shapleyprio.service.pool_status import PoolStatus
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import Push, PushState
@@ -23,6 +25,7 @@ from shapleyprio.wording import (
     count,
     delay,
     duration_in_words,
+    listed,
     three_digits,
 )
 
@@ -155,26 +158,44 @@ def _on_rank(
 def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
     """Returns the rank and why it is so: by what was given and got, or in the rule's own words."""
     rank = f"rank {ranked.rank} of {ranked.organizations}"
+    that_is = [f"That is {rank} and gives its jobs {ranked.points} points."]
+    here = ""
+    if basis.pool is not None and basis.pool.spans_others:
+        here = f" at {cluster_behind(basis.cluster)}"
+        that_is = [_in_pool(ranked, basis.pool), *that_is, *basis.pool.troubles()]
+    served = f"{ranked.organization} had been served {_served(ranked)}{here}"
     if basis.rule == DirectContr.name:
         return [
-            f"By {time} {ranked.organization} had been served {_served(ranked)}, measured by what "
-            f"it had contributed, on average over all work done; {_on_age(basis.horizon)}.",
-            f"That is {rank} and gives its jobs {ranked.points} points.",
+            f"By {time} {served}, measured by what it had contributed, on average over all work "
+            f"done{here and ' there'}; {_on_age(basis.horizon)}.",
+            *that_is,
         ]
     if ranked.gain is not None and basis.estimated_at is not None:
         return [
             *ranked.gain.sentences(),
-            f"What {ranked.organization} is worth to the others was estimated at "
-            f"{clock_time(basis.estimated_at)}; by {time} it had been served {_served(ranked)}, "
-            "measured by that, on average over all work done.",
-            f"That is {rank} and gives its jobs {ranked.points} points.",
+            f"What {ranked.organization} is worth to the others{here} was estimated at "
+            f"{clock_time(basis.estimated_at)}; by {time} it had been served {_served(ranked)}"
+            f"{here}, measured by that, on average over all work done{here and ' there'}.",
+            *that_is,
         ]
+    if here:
+        return [f"By {time} {served}, by the rule {basis.rule}.", *that_is]
     by_balance = ranked.score == ranked.balance
     why = f"served {_served(ranked)}" if by_balance else ranked.reason
     return [
         f"At {time} the rule {basis.rule} gave {ranked.organization} {rank} ({why}).",
         f"That gives its jobs {ranked.points} points.",
     ]
+
+
+def _in_pool(ranked: RankedOrganization, pool: PoolStatus) -> str:
+    """Says what decides where it is not what was given and got at this cluster alone."""
+    clusters = listed([cluster_behind(ledger) for ledger in pool.stay.clusters])
+    return (
+        f"What decides is pool {pool.stay.pool}, over {clusters}: by what all of them add since "
+        f"they are in it, {ranked.organization} had been served "
+        f"{delay(pool.balance_per_part(ranked.organization) or 0)}."
+    )
 
 
 def _on_fair_share(ranked: RankedOrganization, horizon: int | None) -> str:

@@ -48,7 +48,8 @@ def command(
     The first is served next. Shown are its shares of the processors, of what all earned (φ) and
     of what all got (ψ); by how much later (late) or sooner (ahead) it was served than it earned, on
     average over all work done; the priority points that its jobs get; and how many wait and run.
-    The ranking rule's score, which orders them, is shown where it is not the balance φ − ψ. The
+    The ranking rule's score, which orders them, is shown where it is not the balance φ − ψ; of
+    a pool over several clusters, how each was served at all of them together. The
     exact numbers are in --json. Where pools split the cluster, all of them are shown, or the one
     that --pool names.
 
@@ -151,6 +152,7 @@ def render(console: Console, status: Status, steering: Steering, rule: str, adap
             ("pending", [str(row.pending) for row in rows]),
             ("running", [str(row.running) for row in rows]),
         ],
+        status.pool,
     )
     console.print(table)
     for sentence in status.pool.sentences() if status.pool else ():

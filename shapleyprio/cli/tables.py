@@ -11,6 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from shapleyprio.service.pool_status import PoolStatus
 from shapleyprio.service.status import OrganizationStatus
 from shapleyprio.store import NewPush, Push
 from shapleyprio.wording import MISSING, clock_time, delay, magnitude, percent, visible
@@ -215,17 +216,23 @@ def table_of(
 
 
 def standings_table(
-    rows: Sequence[OrganizationStatus], columns: Sequence[tuple[str, Sequence[str]]]
+    rows: Sequence[OrganizationStatus],
+    columns: Sequence[tuple[str, Sequence[str]]],
+    pool: PoolStatus | None = None,
 ) -> FittingTable:
     """Returns a table of organizations: what each gave and got, and a command's own columns.
 
-    Scores are shown where they are not the balances.
+    Scores are shown where they are not the balances, those of a pool as how each was served in it.
 
     Args:
         rows: in the order of service.
         columns: heading and cells of each further column, the least important last.
+        pool: by which they are ordered, if it is more than the cluster.
     """
-    if any(row.score != row.balance for row in rows):
+    if pool is not None and pool.spans_others:
+        in_pool = [delay(pool.balance_per_part(row.organization)) for row in rows]
+        columns = [("in the pool", in_pool), *columns]
+    elif any(row.score != row.balance for row in rows):
         columns = [("score", [magnitude(row.score) for row in rows]), *columns]
     own = [
         FittingColumn(heading=heading, cells=cells, leaves=FIRST_TO_LEAVE + len(columns) - number)

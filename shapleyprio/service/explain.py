@@ -21,6 +21,7 @@ from shapleyprio.service.explain_facts import (
 from shapleyprio.service.explain_ranks import RankedOrganization, rank_organizations
 from shapleyprio.service.inquiries import Asker
 from shapleyprio.service.mutual_gain import estimate_behind
+from shapleyprio.service.pool_status import pool_status
 from shapleyprio.service.rollback import UNREADABLE
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob, PendingQueue, SlurmError
@@ -248,6 +249,8 @@ class _Scene:
         cycle = view.cycle(standings[0].cycle) if standings else None
         estimated = estimate_behind(view, cycle) if cycle else None
         self.basis = Basis(
+            cluster=view.cluster,
+            pool=pool_status(view, standings),
             t=standings[0].t if standings else None,
             rule=_rule(cycle) if standings else None,
             estimated_at=cycle.estimated_at if cycle else None,

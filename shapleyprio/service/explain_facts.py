@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from shapleyprio.service.explain_ranks import RankedOrganization, RankJson
+from shapleyprio.service.pool_status import PoolStatus
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import Push
 
@@ -16,6 +17,8 @@ class Basis:
     """What an explanation rests on.
 
     Attributes:
+        cluster: whose it is; of one that pools split, with the pool that it is of.
+        pool: of the cluster after the cycle that ranked; None if it is in none.
         t: second of the standings, None before the first cycle that has some.
         rule: name of the rule that ranked the organizations; None before that cycle.
         estimated_at: second for which the contributions that it ranked by were estimated; None
@@ -25,6 +28,8 @@ class Basis:
             the last cycle saw, held ones included.
     """
 
+    cluster: str
+    pool: PoolStatus | None
     t: int | None
     rule: str | None
     estimated_at: int | None
@@ -34,6 +39,8 @@ class Basis:
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
         return {
+            "cluster": self.cluster,
+            "pool": self.pool and self.pool.as_json(),
             "t": self.t,
             "rule": self.rule,
             "estimated_at": self.estimated_at,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay, parts_of
-from shapleyprio.store import View
+from shapleyprio.store import StandingRow, View
 from shapleyprio.wording import clock_time, duration, duration_in_words, listed, names_shown
 
 
@@ -19,6 +20,8 @@ class PoolStatus:
         stay: of the cluster.
         t: second at which its ledger stands.
         parts: what the other clusters add, by name; of a cluster's stays the newest comes first.
+        scores: organization -> the sum of its balances, by which the cluster ranked.
+        all_parts: completed by all jobs at all clusters that count, of any age.
         strangers: organizations of other clusters that are none here.
         horizon: of the cluster in seconds; None for never.
         other_horizons: clusters of the pool that have another one -> theirs.
@@ -27,9 +30,23 @@ class PoolStatus:
     stay: Stay
     t: int
     parts: tuple[PoolPart, ...]
+    scores: Mapping[str, int]
+    all_parts: int
     strangers: tuple[str, ...]
     horizon: int | None = None
     other_horizons: Mapping[str, int | None] = field(default_factory=dict)
+
+    @property
+    def spans_others(self) -> bool:
+        """Whether other clusters, or other stays of this one, belong to it."""
+        return bool(self.parts)
+
+    def balance_per_part(self, organization: str) -> Fraction | None:
+        """Returns by how many seconds it was served later than it earned, in the whole pool.
+
+        None if no part is known of.
+        """
+        return Fraction(self.scores[organization], self.all_parts) if self.all_parts else None
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
@@ -48,6 +65,10 @@ class PoolStatus:
                 }
                 for part in self.parts
             ],
+            "balances_per_part": {
+                name: None if (each := self.balance_per_part(name)) is None else float(each)
+                for name in self.scores
+            },
             "strangers": list(self.strangers),
             "other_horizons": dict(self.other_horizons),
         }
@@ -62,10 +83,10 @@ class PoolStatus:
         ]
         with_others = f" and those at {', '.join(current)}" if current else ""
         found = [
-            f"Pool {self.stay.pool}{whose}: scores are balances here since "
+            f"Pool {self.stay.pool}{whose}: ranks are by the sum of balances here since "
             f"{clock_time(self.stay.since)}{with_others}."
         ]
-        found += [sentence for part in self.parts if (sentence := self._trouble_of(part))]
+        found += self.troubles()
         if self.strangers:
             found.append(
                 "Other clusters of the pool have organizations that are none here: "
@@ -74,6 +95,10 @@ class PoolStatus:
         if self.other_horizons:
             found.append(f"{horizons_in_words(self.other_horizons, self.horizon)}.")
         return found
+
+    def troubles(self) -> list[str]:
+        """Says which clusters do not count as of now, and how they do."""
+        return [sentence for part in self.parts if (sentence := self._trouble_of(part))]
 
     def _trouble_of(self, part: PoolPart) -> str:
         name = part.cluster
@@ -89,26 +114,30 @@ class PoolStatus:
         }[part.state]
 
 
-def pool_status(view: View, t: int, organizations: Collection[str]) -> PoolStatus | None:
-    """Reads the pool of a cluster; None if it is in none.
+def pool_status(view: View, standings: Sequence[StandingRow]) -> PoolStatus | None:
+    """Reads the pool of a cluster; None if it is in none, or has no standings.
 
     Args:
         view: of the cluster.
-        t: second of its last standings.
-        organizations: that it ranks.
+        standings: its last ones.
     """
     stay, watermark = view.stay(), view.watermark()
-    if stay is None or watermark is None:
+    if stay is None or watermark is None or not standings:
         return None
+    t = standings[0].t
     parts = parts_of(
         view.pool_balances(stay.pool), stay, cluster=view.cluster, t=t, weight=watermark.weight
     )
     theirs = {name for part in parts for name in part.balances}
+    scores = {row.organization: row.score for row in standings}
+    counted = {part.cluster for part in parts if part.balances}
     return PoolStatus(
         stay=stay,
         t=t,
         parts=tuple(parts),
-        strangers=tuple(sorted(theirs - set(organizations))),
+        scores=scores,
+        all_parts=view.completed_parts(counted | {view.cluster}),
+        strangers=tuple(sorted(theirs - scores.keys())),
         horizon=watermark.horizon,
         other_horizons=other_horizons(view, stay.clusters, watermark.horizon),
     )

@@ -150,8 +150,7 @@ def read_status(store: ClusterStore) -> Status:
         missed = view.missed(since=cycle.started - DAY) if cycle else 0
         quarantined = tuple(view.quarantined(limit=5))
         quarantined_count = view.quarantined_count()
-        names = [row.organization for row in standings]
-        pool = pool_status(view, cycle.t, names) if cycle else None
+        pool = pool_status(view, standings)
     if cycle is None:
         why = f": {last.message}" if last is not None and last.message else ""
         raise NoStandingsError(f"no cycle on cluster {store.cluster} has succeeded yet{why}")

@@ -30,11 +30,13 @@ SYMBOLS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.NOTICE: "ℹ
 def render(overview: Overview) -> str:
     """Renders the page."""
     status = overview.status
+    pool = status.pool if status else None
     balances = [row.balance for row in status.rows] if status else []
     return _template().render(
         overview=overview,
         status=status,
         largest=max(map(abs, balances), default=0),
+        pool=pool if pool is not None and pool.spans_others else None,
         own_score=status is not None and any(row.score != row.balance for row in status.rows),
         version=version("shapleyprio"),
         css=Markup(_resource("page.css")),  # noqa: S704  # our own file

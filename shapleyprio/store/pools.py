@@ -6,12 +6,12 @@ from collections.abc import Collection
 from itertools import groupby
 from operator import itemgetter
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 
 from shapleyprio.fairness.pool import ClusterBalances, Stay
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.store.scope import Scope, columns, values_of
-from shapleyprio.store.tables import balance, earlier_ledger, stay, watermark
+from shapleyprio.store.tables import balance, earlier_ledger, standing, stay, watermark
 
 _FOUND = ("cluster", "since", "t", "weight")
 _TRAJECTORY = ("value", "rate", "acceleration", "denominator")
@@ -28,7 +28,7 @@ class PoolsView(Scope):
     def pool_balances(self, pool: str) -> list[ClusterBalances]:
         """Returns what each cluster of a pool, this one among them, has found in each of its stays.
 
-        These and the horizons are the only rows of other clusters that a cluster reads.
+        These, the horizons and the completed parts are all that a cluster reads of other ones.
         """
         rows = self._connection.execute(
             select(balance)
@@ -57,6 +57,16 @@ class PoolsView(Scope):
             )
         )
         return {row.cluster: row.horizon for row in found}
+
+    def completed_parts(self, clusters: Collection[str]) -> int:
+        """Returns the parts completed by all jobs at clusters, of any age, by their last cycles."""
+        found = 0
+        for cluster in clusters:
+            here = standing.c.cluster == cluster
+            newest = select(func.max(standing.c.cycle)).where(here).scalar_subquery()
+            query = select(func.max(standing.c.all_parts)).where(here, standing.c.cycle == newest)
+            found += int(self._connection.execute(query).scalar_one() or 0)
+        return found
 
 
 class Pools(PoolsView):

@@ -334,8 +334,7 @@ def test_the_document_names_every_key_of_the_json(queue: CommandLine) -> None:
     named = set(re.findall(r"`(\w+)`", section))
     of_job, of_user = facts(queue, "3"), facts(queue, "--user", "ann")
     written = {*of_job, *of_job["fair_share"], *of_user, *of_user["organizations"][0], "account"}
-    of_a_split_cluster = {"pool", "pools"}
-    assert named == written | of_a_split_cluster | {"strict"}
+    assert named == written | {"pools", "strict"}
 
 
 def test_what_an_organization_is_worth_to_the_others_is_said(queue: CommandLine) -> None:

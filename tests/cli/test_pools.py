@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import re
 from html import unescape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shapleyprio.wording import delay
 from tests.cli.conftest import CommandLine, speaking_to
 from tests.service.consortium import BIOLOGY, NOW, PHYSICS, Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from click.testing import Result
 
 MONTH = "2027-01"
 NAMES = ("c1", "c2")
 HOUR = 3600
+DOCUMENTS = Path(__file__).parents[2] / "docs"
 SECONDS = 100
 PROCESSORS = 12
 
@@ -72,9 +74,9 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sites]:
         yield sites
 
 
-def worth(start: int, end: int) -> int:
+def worth(start: int, end: int, now: int = HOUR, processors: int = PROCESSORS) -> int:
     """Of a job on a whole cluster, when the hour is over (SPAA 2013, Eq. 3)."""
-    return PROCESSORS * sum(HOUR - second for second in range(start, end))
+    return processors * sum(now - second for second in range(start, end))
 
 
 @pytest.fixture(autouse=True)
@@ -139,3 +141,68 @@ def test_history_and_ownership_are_the_clusters_own(sites: Sites) -> None:
     }
     assert scores["c1"] == scores["c2"]
     assert re.search("Pool all of Northern universities: ", sites.run("c1", "status").stdout)
+
+
+# -- explain
+
+
+def explained_at_c2(sites: Sites, *arguments: str) -> str:
+    return sites.run("c2", "explain", "--account", "physics", *arguments).stdout
+
+
+def test_explain_says_what_was_got_here_and_what_decides_in_the_pool(sites: Sites) -> None:
+    """Physics, with 8 of 12 processors at each, owes at c2 less than it is owed at c1."""
+    sites.slurm["c2"].fill("physics", 400)
+    for slurm in sites.slurm.values():
+        slurm.wait(HOUR)
+    sites.cycle()
+    now = 2 * HOUR
+    lent = worth(50, 150, now, processors=8)
+    borrowed = worth(0, 50, now, processors=4) + worth(HOUR, HOUR + 400, now, processors=4)
+    own, parts = lent - borrowed, PROCESSORS * (50 + 100 + 400)
+    pooled, all_parts = own + worth(0, 100, now, processors=8), parts + PROCESSORS * 100
+    assert own < 0 < pooled
+
+    found = json.loads(explained_at_c2(sites, "--json"))
+    (physics,) = found["organizations"]
+    assert (physics["balance"], physics["score"], physics["rank"]) == (own, pooled, 1)
+    assert (found["cluster"], found["pool"]["name"]) == ("c2", "all")
+    assert physics["balance_per_part"] == pytest.approx(own / parts)
+    assert found["pool"]["balances_per_part"]["physics"] == pytest.approx(pooled / all_parts)
+
+    text = explained_at_c2(sites)
+    assert f"physics had been served {delay(own / parts)} at c2, measured by" in text
+    assert f"since they are in it, physics had been served {delay(pooled / all_parts)}.\n" in text
+    shown = text.splitlines()[1:4]
+    times = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+    assert times.sub("then", "\n".join(shown)) in times.sub(
+        "then", (DOCUMENTS / "explain.md").read_text()
+    )
+
+
+def test_explain_says_which_cluster_of_the_pool_is_stale(sites: Sites) -> None:
+    sites.slurm["c2"].wait(HOUR)
+    sites.run("c2", "daemon", "--once")
+    text = explained_at_c2(sites)
+    assert re.search(r"points\.\nc1 is stale: its last cycle was at .*as they stood then\.\n", text)
+    (other,) = json.loads(explained_at_c2(sites, "--json"))["pool"]["clusters"]
+    assert (other["cluster"], other["state"]) == ("c1", "stale")
+
+
+def test_status_shows_beside_what_was_got_here_how_each_was_served_in_the_pool(
+    sites: Sites,
+) -> None:
+    status = json.loads(sites.run("c2", "status", "--json").stdout)
+    printed = sites.run("c2", "status").stdout
+    assert "in the pool" in printed.splitlines()[1]
+    for row in status["organizations"]:
+        pooled = status["pool"]["balances_per_part"][row["organization"]]
+        (line,) = re.findall(f"^ *{row['organization']} .*", printed, re.MULTILINE)
+        assert f"{delay(row['balance_per_part'])}  {delay(pooled)}" in re.sub(" {2,}", "  ", line)
+
+
+def test_the_documents_name_what_json_says_of_a_pool(sites: Sites) -> None:
+    pool = json.loads(explained_at_c2(sites, "--json"))["pool"]
+    (row,) = re.findall(r"^\| `pool` .*", (DOCUMENTS / "status-page.md").read_text(), re.MULTILINE)
+    named = set(re.findall(r"`(\w+)`", row))
+    assert {*pool, *pool["clusters"][0]} - {"cluster"} <= named

@@ -162,7 +162,7 @@ def test_status_shows_all_pools_or_the_one_that_is_meant(
 
 def test_without_slurm_a_job_is_explained_by_each_pool(steered: CommandLine) -> None:
     of_one = json.loads(steered.run("explain", "4", "--json").stdout)
-    assert (of_one["pool"], of_one["rank"]) == ("gpu", 2)
+    assert (of_one["cluster"], of_one["pool"]["name"], of_one["rank"]) == ("c1/gpu", "gpu", 2)
     steered.slurm.take_down("slurmctld")
     result = steered.run("explain", "4")
     assert result.exit_code == 0, result.output
@@ -176,7 +176,7 @@ def test_without_slurm_a_job_is_explained_by_each_pool(steered: CommandLine) -> 
         "That is rank 2 of 2 and gives its jobs 100000 points." in lines[lines.index("Pool gpu:") :]
     )
     found = json.loads(steered.run("explain", "4", "--json").stdout)["pools"]
-    assert [(one["pool"], one["rank"], one["slurm_away"]) for one in found] == [
+    assert [(one["pool"]["name"], one["rank"], one["slurm_away"]) for one in found] == [
         ("cpu", 1, "slurmctld does not answer"),
         ("gpu", 2, "slurmctld does not answer"),
     ]

@@ -181,7 +181,7 @@ def test_a_job_as_json(steered: Service) -> None:
             "own_ahead",
         ),
         *("score", "value", "t", "rule", "estimated_at", "horizon", "slurm_away", "pushes"),
-        "at_submission",
+        *("at_submission", "cluster", "pool"),
     }
     assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
     assert output["balance_per_part"] == pytest.approx(440 / 120)
@@ -300,7 +300,17 @@ def test_an_unknown_account(steered: Service, name: str, hint: str) -> None:
 def test_jobs_as_json(steered: Service) -> None:
     output = json.loads(json.dumps(account(steered, "physics").as_json()))
     assert output.keys() == {
-        *("account", "t", "rule", "estimated_at", "horizon", "slurm_away", "organizations")
+        *(
+            "account",
+            "cluster",
+            "pool",
+            "t",
+            "rule",
+            "estimated_at",
+            "horizon",
+            "slurm_away",
+            "organizations",
+        )
     }
     (jobs,) = output["organizations"]
     assert (jobs["organization"], jobs["oldest"]["job_id"]) == ("physics", 2)

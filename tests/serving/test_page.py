@@ -16,6 +16,7 @@ from shapleyprio.serving.checks import Checked
 from shapleyprio.serving.drift import DAY_SECONDS, Drift, drift_of_last_day
 from shapleyprio.serving.overview import Overview
 from shapleyprio.store import DriftRow, Store
+from shapleyprio.wording import delay
 from tests.service.consortium import NAME, NOW, Service
 
 
@@ -59,11 +60,20 @@ def test_all_is_well(overview: Overview) -> None:
 def test_a_pool_and_what_is_stale_in_it_is_shown(overview: Overview) -> None:
     part = PoolPart(cluster="c<2>", since=NOW, t=NOW, state=PartState.STALE, balances={})
     stay = Stay(pool="all", since=NOW, clusters=(NAME, "c<2>"), stale_after=60, consortium="North")
-    pool = PoolStatus(stay=stay, t=NOW + 61, parts=(part,), strangers=())
     assert overview.status is not None
+    pool = PoolStatus(
+        stay=stay,
+        t=NOW + 61,
+        parts=(part,),
+        scores={row.organization: 7200 for row in overview.status.rows},
+        all_parts=2,
+        strangers=(),
+    )
     text = page.render(replace(overview, status=replace(overview.status, pool=pool)))
     assert "<h3>Pool</h3>" in text
-    assert "Pool all of North: scores are balances here since" in text
+    assert "in the pool" in text
+    assert text.count(delay(3600)) == len(overview.status.rows)
+    assert "Pool all of North: ranks are by the sum of balances here since" in text
     assert "c&lt;2&gt; is stale: its last cycle was at" in text
     assert "<h3>Pool</h3>" not in page.render(overview)
 
