@@ -35,6 +35,9 @@ DRIVERS = {
 }
 """Scheme of a URL -> what speaks to that server, unless the scheme names a driver of its own."""
 
+KINDS = ("sqlite", "postgresql", "mysql", "mariadb")
+"""Schemes of the databases that can be used."""
+
 SHOWN = frozenset({"charset", "connect_timeout", "host", "mode", "port", "sslmode", "unix_socket"})
 """Keys of a URL's query whose values may be seen. Drivers have many others that hold secrets."""
 
@@ -43,22 +46,40 @@ HIDDEN = "***"
 _PASSWORD = re.compile("pass(w|$)|pwd|secret|token", re.IGNORECASE)
 
 
+class DatabaseUrlError(Exception):
+    """No database can be used by that URL; the message says why, and repeats nothing secret."""
+
+
 def database_url(text: str) -> URL:
     """Reads the URL of a database, and completes it by the driver.
 
     Raises:
-        sqlalchemy.exc.ArgumentError: it is none, or of no kind of database that there is; its
-            message may repeat a password.
+        DatabaseUrlError: it is none, or of no kind of database that can be used.
     """
     try:
         url = make_url(text)
-    except ValueError:  # of a port that is no number, and that is part of a password
-        raise ArgumentError("it cannot be read") from None
+    except (ArgumentError, ValueError):  # of a port that is part of a password, for instance
+        raise DatabaseUrlError("it cannot be read; a file is sqlite:////its/path") from None
+    if _has_torn_password(url):
+        raise DatabaseUrlError("it has several @; in a password @ is written %40, and % is %25")
     driver = DRIVERS.get(url.drivername)
     if driver is not None:
         url = url.set(drivername=driver.name)
-    url.get_dialect()
+    kind = url.get_backend_name()
+    if kind not in KINDS:
+        raise DatabaseUrlError(f"{kind!r} cannot be used; take one of {', '.join(KINDS)}")
+    try:
+        url.get_dialect()
+    except ArgumentError:
+        raise DatabaseUrlError(
+            f"{url.get_driver_name()!r} is no driver of {kind}; leave it out"
+        ) from None
     return url
+
+
+def _has_torn_password(url: URL) -> bool:
+    """Returns whether what passes for the host begins with the rest of a password."""
+    return "@" in (url.host or "")
 
 
 def extra_with(package: str) -> str | None:
@@ -73,13 +94,17 @@ def without_password(text: str) -> str:
     'postgresql://fair:***@db/fair?sslmode=require&sslpassword=***'
     >>> without_password("/var/log/2026.swf")
     '/var/log/2026.swf'
+    >>> without_password("postgresql://fair:X@y1@db/fair")
+    'postgresql://***'
     """
     if "://" not in text:
         return text
+    scheme = text.partition("://")[0]
     try:
-        return shown_url(make_url(text))
+        url = make_url(text)
     except (ArgumentError, ValueError):
-        return f"{text.partition('://')[0]}://{HIDDEN}"
+        return f"{scheme}://{HIDDEN}"
+    return f"{scheme}://{HIDDEN}" if _has_torn_password(url) else shown_url(url)
 
 
 def holds_password(url: URL) -> bool:

@@ -15,6 +15,8 @@ from shapleyprio.config.toml import lines_of, literal
 
 ONE = '[[organization]]\nname = "physics"\n'
 
+FOUR_SLASHES = "the file's path must be absolute: sqlite:////its/path, with four slashes"
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -66,7 +68,7 @@ def test_every_key_can_be_given(file: Path) -> None:
         log_format = "json"
         log_level = "debug"
         [store]
-        url = "sqlite:///here.db"
+        url = "sqlite:////var/here.db"
         [metrics]
         address = "[::1]:99"
         [[organization]]
@@ -186,10 +188,33 @@ def test_every_key_can_be_given(file: Path) -> None:
             "zone (the time zone is missing); write for instance "
             '"2026-01-01T00:00:00+01:00"',
         ),
-        (
-            '[store]\nurl = "nonsense://user:secret@host/"\n' + ONE,
-            "2: store.url: the value is not a database URL as SQLAlchemy takes them; "
-            'write for instance "sqlite:////var/lib/shapleyprio/shapleyprio.db"',
+        *(
+            (
+                f'[store]\nurl = "{url}"\n{ONE}',
+                f"2: store.url: the value is not a database URL as SQLAlchemy takes them ({why}); "
+                'write for instance "sqlite:////var/lib/shapleyprio/shapleyprio.db"',
+            )
+            for url, why in (
+                (
+                    "nonsense://user:secret@host/",
+                    "'nonsense' cannot be used; take one of sqlite, postgresql, mysql, mariadb",
+                ),
+                (
+                    "postgresql+nonsense://user:secret@host/",
+                    "'nonsense' is no driver of postgresql; leave it out",
+                ),
+                (
+                    "postgresql://user:se@cret@host/",
+                    "it has several @; in a password @ is written %40, and % is %25",
+                ),
+                (
+                    "postgresql://user:secret@host:x/",
+                    "it cannot be read; a file is sqlite:////its/path",
+                ),
+                ("sqlite:///var/lib/shapleyprio.db", FOUR_SLASHES),
+                ("sqlite:///:memory:", FOUR_SLASHES),
+                ("sqlite://", FOUR_SLASHES),
+            )
         ),
         (
             "[push]\ninfluence = true\n" + ONE,

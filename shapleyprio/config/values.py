@@ -17,9 +17,8 @@ from ClusterShell.NodeSet import (
 )
 from pydantic import BeforeValidator
 from pytimeparse2 import parse as parse_duration
-from sqlalchemy.exc import ArgumentError
 
-from shapleyprio.databases import database_url
+from shapleyprio.databases import DatabaseUrlError, database_url
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
@@ -250,9 +249,11 @@ def _socket(value: object) -> Path | str | None:
 def _url(value: object) -> str:
     text = _text(value)
     try:
-        database_url(text)
-    except ArgumentError:
-        raise ValueError from None  # its message may repeat a password
+        url = database_url(text)
+    except DatabaseUrlError as error:
+        raise ValueError(str(error)) from None
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_absolute():
+        raise ValueError("the file's path must be absolute: sqlite:////its/path, with four slashes")
     return text
 
 

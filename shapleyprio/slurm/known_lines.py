@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.forgetting import FORGOTTEN_FROM, forget_others
+from shapleyprio.forgetting import forget_others
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text import SEPARATOR, plain_lines
 from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
@@ -29,8 +29,7 @@ class KnownRecords:
         self._weight = weight
         self._weight_of = weight_of
         self._known: dict[str, JobRecord] = {}
-        self._waiting: dict[str, int] = {}
-        self._answer = 0
+        self._waiting: dict[str, str] = {}
 
     def read(self, texts: Iterable[str], delimiter: str) -> Iterator[JobRecord | Malformed]:
         """Yields what each line says: the same object as before, if the line is the same.
@@ -39,39 +38,36 @@ class KnownRecords:
             texts: of ``sacct -npX`` with `FIELDS`, each some whole lines.
             delimiter: what stands after each field.
         """
-        self._answer += 1
         printed: list[JobRecord] = []
-        waiting = 0
+        waiting: list[str] = []
         for lines, between in plain_lines(texts, delimiter):
             if between != SEPARATOR:
                 found = [accounting_line(lines[0], self._weight, between, self._weight_of)]
                 yield from (one for one in found if not _waits(one))
                 continue
-            found = list(self._found(lines))
+            found = list(self._found(lines, waiting))
             printed += (record for record in found if isinstance(record, JobRecord))
-            waiting += len(lines) - len(found)
             yield from found
         forget_others(self._known, printed)
-        if len(self._waiting) > FORGOTTEN_FROM * waiting:
-            for line in [line for line, last in self._waiting.items() if last != self._answer]:
-                del self._waiting[line]
+        forget_others(self._waiting, waiting)
 
-    def _found(self, lines: Sequence[str]) -> Iterator[JobRecord | Malformed]:
-        """Yields what the lines say that are not of jobs that wait."""
-        known, waiting, answer = self._known, self._waiting, self._answer
+    def _found(self, lines: Sequence[str], waiting: list[str]) -> Iterator[JobRecord | Malformed]:
+        """Yields what the lines say; those of jobs that wait go to `waiting`."""
+        known = self._known
         for line, record in zip(lines, map(known.get, lines), strict=True):
             if record is not None:
                 yield record
                 continue
-            if line in waiting:
-                waiting[line] = answer
+            if (same := self._waiting.get(line)) is not None:
+                waiting.append(same)
                 continue
             if (timeless := known.get(_timeless(line))) is not None:
                 yield timeless
                 continue
             found = accounting_line(line, self._weight, SEPARATOR, self._weight_of)
             if _waits(found):
-                waiting[line] = answer
+                self._waiting[line] = line
+                waiting.append(line)
             else:
                 if isinstance(found, JobRecord):
                     is_running = found.state == RUNNING and found.nodes

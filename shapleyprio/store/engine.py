@@ -10,11 +10,17 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from shapleyprio.databases import database_url, extra_with, hide, secrets_of, shown_url
+from shapleyprio.databases import (
+    DatabaseUrlError,
+    database_url,
+    extra_with,
+    hide,
+    secrets_of,
+    shown_url,
+)
 from shapleyprio.store.errors import StoreBusyError, StoreError, StoreUnreachableError
 
 BUSY_SECONDS = 5.0
@@ -58,8 +64,8 @@ def make_engine(url: str, *, read_only: bool = False, patient: bool = False) -> 
             return _sqlite_to_read(parsed) if read_only else _sqlite(parsed)
         with _understood(parsed):
             return _server(parsed, read_only=read_only, patient=read_only or patient)
-    except ArgumentError as error:
-        raise StoreError("the store's URL cannot be read; a file is sqlite:////its/path") from error
+    except DatabaseUrlError as error:
+        raise StoreError(f"the store's URL: {error}") from error
     except ImportError as error:
         raise StoreError(f"the store's URL needs {_missing(error)}") from error
 
@@ -79,7 +85,7 @@ def _understood(url: URL) -> Iterator[None]:
     """Turns what drivers raise where they do not understand a URL's query into a StoreError."""
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:  # the first of an unknown charset
         reason = hide(secrets_of(url), str(error).partition("\n")[0])
         raise StoreError(f"store {shown_url(url)}: its query cannot be used: {reason}") from error
 

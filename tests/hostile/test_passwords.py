@@ -32,6 +32,9 @@ AWAY = [
 ]
 """URLs of servers where nothing listens, as people type them."""
 
+TORN = f"postgresql://fair:X@{ONE}@127.0.0.1:{{port}}/fair"
+"""The rest of the password passes for a part of the host's name."""
+
 ORGANIZATION = '[[organization]]\nname = "physics"\naccounts = ["physics"]\n'
 
 
@@ -56,12 +59,14 @@ def away(request: pytest.FixtureRequest) -> str:
         ("replay {url} --format swf", 0),
         ("audit {url}", 0),
         ("experiment {url} --windows 1", 1),
+        ("status", 2),
+        ("replay {url}", 2),
     ],
 )
 def test_read_a_database_password_on_a_terminal_or_in_a_log(
     command: str, scheme: int, tmp_path: Path
 ) -> None:
-    away = AWAY[scheme].format(port=free_port())
+    away = [*AWAY, TORN][scheme].format(port=free_port())
     words = command.format(url=away).split()
     file = tmp_path / "shapleyprio.toml"
     file.write_text(f'[slurm]\ncluster = "c1"\n[store]\nurl = "{away}"\n{ORGANIZATION}')

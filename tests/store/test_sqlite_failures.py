@@ -159,8 +159,10 @@ def test_a_file_that_is_no_database_is_named(url: str, file: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("store.db", "URL cannot be read"),
-        ("nosuchbase://host/store", "URL cannot be read"),
+        ("store.db", "URL: it cannot be read"),
+        ("nosuchbase://user:secret@host/store", "URL: 'nosuchbase' cannot be used; take one of"),
+        ("postgresql://user:se@cret@host/store", "URL: it has several @; in a password @ is writ"),
+        ("mysql://user:secret@host/store?charset=nosuch", "mysql.*: its query cannot be used"),
         ("postgresql+pg8000://user:secret@host/store", "needs the Python package pg8000"),
     ],
 )
@@ -168,6 +170,7 @@ def test_a_url_that_cannot_be_used_is_explained(url: str, message: str) -> None:
     with pytest.raises(StoreError, match=message) as caught:
         Store.open(url)
     assert "secret" not in str(caught.value)
+    assert "cret@" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
