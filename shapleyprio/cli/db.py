@@ -44,14 +44,16 @@ def status(config_path: Path, *, json_file: Path | None) -> None:
     """Show the store's revision, clusters and table sizes."""
     with Store.open(load(config_path).store.url, any_revision=True) as store:
         revision = store.revision()
-        current = revision.current == revision.head
-        clusters = store.clusters() if current else []
-        sizes = dict(store.sizes()) if current else {}
+        is_current = revision.current == revision.head
+        clusters = store.clusters() if is_current else None
+        sizes = dict(store.sizes()) if is_current else None
     found = {"revision": revision.current, "head": revision.head}
     if not write_json(json_file, {**found, "clusters": clusters, "rows": sizes}):
         return
-    advice = "" if current else " (run `shapleyprio db upgrade`)"
+    advice = "" if is_current else " (run `shapleyprio db upgrade`)"
     click.echo(f"revision {revision.current or 'none'}, this release has {revision.head}{advice}")
+    if clusters is None or sizes is None:  # it may hold some, which this release cannot read
+        return
     click.echo(f"clusters: {', '.join(clusters) or 'none'}")
     columns = (
         FittingColumn(heading="table", cells=list(sizes), kind=Cells.NAME),

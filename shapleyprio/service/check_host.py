@@ -35,7 +35,7 @@ def check_host(config: Config) -> Iterator[Finding]:
             is_steered = _is_steered(config.store.url)
         except StoreError as error:
             yield Finding(
-                Severity.ERROR, "store.url", str(error), "mend that: the daemon exits with code 4"
+                Severity.ERROR, "store.url", str(error), "until then the daemon exits with code 4"
             )
     if config.metrics.address is not None and not is_steered:
         yield from _address(config.metrics.address)

@@ -337,12 +337,15 @@ class Store:
             migrations.upgrade(connection)
 
     def revision(self) -> Revision:
-        """Returns the revision the tables are at, and the one this release works with."""
+        """Returns the revision the tables are at, and the one this release works with.
+
+        Raises:
+            StoreSchemaError: as for `upgrade`.
+        """
         file = file_of(self._engine)
         if file is not None and not file.exists():
             return Revision(None, migrations.head())
-        with self._begin(reading=True) as connection:
-            return Revision(migrations.current(connection), migrations.head())
+        return Revision(self._origin(), migrations.head())
 
     def clusters(self) -> list[str]:
         """Returns the names of the clusters that have been observed or have a leader.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -273,8 +274,17 @@ def test_db_status(steered: CommandLine) -> None:
 def test_db_status_of_a_store_that_is_not_there(shell: CommandLine) -> None:
     answer = as_json(shell, "db", "status")
     assert answer["revision"] is None
-    assert (answer["clusters"], answer["rows"]) == ([], {})
+    assert (answer["clusters"], answer["rows"]) == (None, None)
     assert "run `shapleyprio db upgrade`" in shell.run("db", "status").stdout
+
+
+def test_db_status_does_not_say_that_an_older_store_holds_nothing(steered: CommandLine) -> None:
+    with sqlite3.connect(steered.url.removeprefix("sqlite:///")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0021'")
+    connection.close()
+    (line,) = steered.run("db", "status").stdout.splitlines()
+    assert line.startswith("revision 0021, this release has ")
+    assert line.endswith("(run `shapleyprio db upgrade`)")
 
 
 @pytest.mark.parametrize(

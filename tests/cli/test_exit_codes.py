@@ -107,7 +107,9 @@ def test_4_a_store_without_tables(shell: CommandLine) -> None:
     fails(shell.run("status"), 4, "run `shapleyprio db upgrade`")
 
 
-@pytest.mark.parametrize("command", ["daemon --once", *STORED, "rollback", "db upgrade"])
+@pytest.mark.parametrize(
+    "command", ["daemon --once", *STORED, "rollback", "db upgrade", "db status"]
+)
 def test_4_a_newer_release_wrote_the_store(steered: CommandLine, command: str) -> None:
     with sqlite3.connect(steered.url.removeprefix("sqlite:///")) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")

@@ -141,9 +141,9 @@ def test_a_store_of_a_newer_release_is_refused(store: Store, url: str, file: Pat
     with pytest.raises(StoreSchemaError, match=r"newer release wrote it .*8888.*install"):
         Store.open(url)
     with Store.open(url, any_revision=True) as newer:
-        assert newer.revision() == Revision("8888", migrations.head())
-        with pytest.raises(StoreSchemaError, match="newer release"):
-            newer.upgrade()
+        for use in (newer.revision, newer.upgrade):
+            with pytest.raises(StoreSchemaError, match="newer release"):
+                use()
 
 
 def test_a_database_of_something_else_is_left_alone(url: str, file: Path) -> None:
