@@ -320,6 +320,11 @@ class SlurmCommands:
     def _not_started(self, program: str, error: OSError) -> SlurmError:
         if error.errno == errno.E2BIG:
             return SlurmRefusedError(f"{program}: the list of jobs is too long for one command")
+        if error.filename == ALARMED[0]:
+            return SlurmUnavailableError(
+                f"{program} cannot be started: this user may not run the Python that starts it,"
+                f" {ALARMED[0]} ({error.strerror}): install shapleyprio where every user gets to"
+            )
         if error.errno not in {errno.ENOENT, errno.EACCES, errno.ENOTDIR}:
             return SlurmUnavailableError(f"{program} cannot be started: {error.strerror}")
         where = f"in {self._bin_directory}" if self._bin_directory is not None else "on the PATH"

@@ -175,6 +175,14 @@ def is_suspended(process: psutil.Process) -> bool:
     return True
 
 
+def has_ended(process: psutil.Process) -> bool:
+    """Whether a process does nothing more, though its frozen parent has not heard of its end."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 def fed(daemon: psutil.Process) -> list[psutil.Process]:
     """The scontrols that take orders from the daemon."""
     found = []
@@ -204,7 +212,7 @@ def test_no_write_of_who_steered_before_comes_after_the_first_of_who_steers_now(
     heads.configure(1, token=3)
     for scontrol in scontrols:
         scontrol.resume()
-    psutil.wait_procs(scontrols, timeout=30)
+    consortium.until(lambda: all(map(has_ended, scontrols)), what="the end of the scontrols")
     first.signal(signal.SIGCONT)
     consortium.until(lambda: "standing by" in first.log(), what="the one that was frozen")
     first.signal(signal.SIGHUP)

@@ -199,6 +199,7 @@ def test_a_dry_run_of_another_configuration_does_not_disturb_the_daemon(
     consortium.configure(organizations=MEMBERS[::-1], file=new)
     with consortium.daemon() as daemon:
         consortium.until(lambda: len(consortium.pushes()) == len(jobs), what="the first writes")
+        consortium.await_cycles(1)  # pushes are stored before the standings that they stand for
         for _ in range(3):
             done = consortium.run("daemon", "--once", "--dry-run", "--json", config=new)
             assert done.returncode == 0, done.stderr

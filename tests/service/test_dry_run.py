@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import ExitStack, closing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,9 +53,16 @@ EMPTY = {**PHYSICS, "accounts": [], "partitions": []}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def place() -> Iterator[Path]:
+    """A folder below which others may be let in: pytest's own it closes again at any time."""
+    with TemporaryDirectory(prefix="dry-", dir="/tmp") as place:
+        yield Path(place)
+
+
+@pytest.fixture
+def folder(place: Path) -> Path:
     """Where the store is to be."""
-    folder = tmp_path / "lib"
+    folder = place / "lib"
     folder.mkdir()
     return folder
 
@@ -73,12 +81,12 @@ def url(databases: Databases, database: str) -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where copies are made."""
-    place = tmp_path / "tmp"
-    place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
-    return place
+    copies = place / "tmp"
+    copies.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(copies))
+    return copies
 
 
 @pytest.fixture
@@ -280,13 +288,12 @@ def as_nobody(action: Callable[[], object]) -> str:
 
 
 @pytest.fixture
-def open_to_all(temporary: Path, folder: Path) -> None:
+def open_to_all(place: Path, temporary: Path, folder: Path) -> None:
     """Everybody may read the store and make copies."""
     if os.getuid() != 0:
         pytest.skip("only root can become somebody else")
-    for place in (*temporary.parents, folder):
-        if "pytest" in str(place):
-            place.chmod(0o755)
+    for entered in (place, folder):
+        entered.chmod(0o755)
     temporary.chmod(0o777)
 
 

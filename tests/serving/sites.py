@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import socket
 import ssl
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shapleyprio.serving import Site
+from shapleyprio.testbed.machine import reserved_ports
 from tests.service.consortium import NAME, config
 
 if TYPE_CHECKING:
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
+_RESERVED = ExitStack()
+
+
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind((HOST, 0))
-        port: int = one.getsockname()[1]
-        return port
+    """A port where nobody listens, and that nobody else is given while this process lives."""
+    return _RESERVED.enter_context(reserved_ports(1))
 
 
 def basic(user: str, password: str) -> dict[str, str]:

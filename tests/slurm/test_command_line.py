@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
@@ -634,6 +635,27 @@ def test_only_what_sacctmgr_shows_when_it_is_asked_for_is_an_account(
 def test_a_missing_command_is_named_with_the_remedy(slurm: CommandLineSlurm) -> None:
     with pytest.raises(SlurmUnavailableError, match=r"sacctmgr is not to be found in .*: install"):
         slurm.qos_priorities()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_python_that_this_user_may_not_run_is_named_and_not_the_command() -> None:
+    """What has a time limit of its own is started through our own Python."""
+    with TemporaryDirectory(dir="/tmp") as closed:  # root's own, as a Python below /root is
+        python = Path(closed, "python")
+        python.symlink_to(sys.executable)
+        program = (
+            "import os; from shapleyprio.slurm import commands as c;"
+            f"c.ALARMED = ({str(python)!r}, *c.ALARMED[1:]);"
+            "commands = c.SlurmCommands(timeout_seconds=5);"
+            "os.setresuid(65534, 65534, 65534);"
+            "commands.run('true', within=5.0)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+    (*_, last) = done.stderr.decode().splitlines()
+    assert last.endswith(
+        "true cannot be started: this user may not run the Python that starts it, "
+        f"{python} (Permission denied): install shapleyprio where every user gets to"
+    )
 
 
 @pytest.mark.parametrize(
