@@ -150,7 +150,7 @@ def health() -> Dashboard:
                 panels.graph(
                     "Writes into Slurm",
                     "applied were found when read back, refused were not taken, unconfirmed have "
-                    "not been seen yet.",
+                    "not been seen yet, without_store were made while the store was away.",
                     panels.PER_SECOND,
                     panels.NEUTRAL,
                     Query(

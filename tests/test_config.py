@@ -132,7 +132,7 @@ def test_every_key_can_be_given(file: Path) -> None:
         ),
         (
             "[store]\ncolor = 1\n" + ONE,
-            "2: store.color: unknown key; remove it, or take one of url",
+            "2: store.color: unknown key; remove it, or take one of url, journal",
         ),
         (
             '[fairnes]\nhorizon = "3d"\n' + ONE,

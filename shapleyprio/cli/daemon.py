@@ -39,6 +39,7 @@ from shapleyprio.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.service.check import check
+from shapleyprio.service.cut_off import journal_of
 from shapleyprio.service.cycle import Cycle
 from shapleyprio.service.daemon import Daemon, DaemonParts
 from shapleyprio.service.dry_run import DryRun, Forecast, rehearse
@@ -53,7 +54,7 @@ from shapleyprio.serving.questions import Questions
 from shapleyprio.serving.security import read_security
 from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
-from shapleyprio.store import ClusterStore, Store, StoreError
+from shapleyprio.store import ClusterStore, Journal, Store, StoreError
 from shapleyprio.wording import visible
 
 log = structlog.get_logger(__name__)
@@ -68,6 +69,11 @@ log = structlog.get_logger(__name__)
     help="While another daemon steers, wait, and take over when it stops, dies or freezes.",
 )
 @click.option(
+    "--take-over",
+    is_flag=True,
+    help="Steer even instead of a daemon with a journal on a host that is gone for good.",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Show what would be done; write nothing into Slurm or into the store.",
@@ -79,6 +85,7 @@ def command(
     *,
     once: bool,
     standby: bool,
+    take_over: bool,
     dry_run: bool,
     verbose: bool,
     json_file: Path | None,
@@ -91,13 +98,17 @@ def command(
     One daemon steers a cluster at a time. Where another one does already, a second one ends with
     exit code 6, or with --standby waits for its turn.
 
+    With store.journal it goes on while the store is away, and nobody takes over from it meanwhile.
+    If its host is lost, say so once by --take-over elsewhere.
+
     With --dry-run nothing is changed: the cycles work on a private copy of the store, made under
     TMPDIR and deleted at the end. They need only read the store, and disturb no daemon that
     steers meanwhile. Each one shows the ranking, a summary of every organization, what differs
     from the last cycle in the store, and how much would be written. With the --config of another
     file it shows what that would change.
     """
-    _refuse(once=once, standby=standby, dry_run=dry_run, shows=verbose or json_file is not None)
+    shows = verbose or json_file is not None
+    _refuse(once=once, standby=standby, take_over=take_over, dry_run=dry_run, shows=shows)
     config = load(config_path)
     _set_up_logging(config)
     if not once:
@@ -117,16 +128,19 @@ def command(
             stack.enter_context(termination_unwinds())
             dry = stack.enter_context(rehearse(config.store.url, ledgers, show))
             store, url = dry.store, dry.url
+            journal = None  # the daemon beside it has it
         else:
+            journal = stack.enter_context(journal_of(config, create=True))
             opened = stack.enter_context(Store.open(config.store.url, create=True))
             store = opened.cluster(cluster)
             url = config.store.url
 
-        lease = Lease(store, seconds=config.service.lease)
+        lease = Lease(store, seconds=config.service.lease, journal=journal, take_over=take_over)
         metrics = Metrics(ledgers[0])
         # who runs no second cycle waits for the estimate of the first
         patience = config.estimation.time_limit if once else PATIENCE_SECONDS
-        cycles = _Cycles(config, lease.store, EstimateGauges(metrics.registry), url, patience)
+        gauges = EstimateGauges(metrics.registry)
+        cycles = _Cycles(config, lease.store, journal, gauges, url, patience)
         stack.callback(cycles.stop)
 
         drift = LiveDrift(lease.store, url, metrics)
@@ -165,6 +179,7 @@ class _Cycles:
     Args:
         config: to begin with; its cluster is known.
         store: of the cluster.
+        journal: with which they go on while the store is away; None if there is none.
         gauges: where estimates are shown.
         url: of the store.
         patience: seconds for which a cycle waits for an estimate.
@@ -174,12 +189,14 @@ class _Cycles:
         self,
         config: Config,
         store: ClusterStore,
+        journal: Journal | None,
         gauges: EstimateGauges,
         url: str,
         patience: float,
     ) -> None:
         self._config = config
         self._store = store
+        self._journal = journal
         self._gauges = gauges
         self._url = url
         self._patience = patience
@@ -196,7 +213,16 @@ class _Cycles:
             own, store = segment.configured(config), self._store.ledger(segment.ledger)
             estimates = self._estimates_of(store)
             opening = (lambda _: None) if quiet else partial(_log_opening, own)
-            cycles.append(Cycle(own, slurm, store, on_opening=opening, estimates=estimates))
+            cycles.append(
+                Cycle(
+                    own,
+                    slurm,
+                    store,
+                    on_opening=opening,
+                    estimates=estimates,
+                    journal=self._journal,
+                )
+            )
         return cycles
 
     def stop(self) -> None:
@@ -217,12 +243,14 @@ class _Cycles:
         return self._estimates[store.cluster]
 
 
-def _refuse(*, once: bool, standby: bool, dry_run: bool, shows: bool) -> None:
+def _refuse(*, once: bool, standby: bool, take_over: bool, dry_run: bool, shows: bool) -> None:
     """Raises an error about options that do not go together."""
     if shows and not dry_run:
         raise click.UsageError("--verbose and --json go with --dry-run")
     if standby and (once or dry_run):
         raise click.UsageError("--standby goes with neither --once nor --dry-run")
+    if take_over and (standby or dry_run):
+        raise click.UsageError("--take-over goes with neither --standby nor --dry-run")
 
 
 def _questions(config: Config, store: ClusterStore, current: Callable[[], Config]) -> Questions:

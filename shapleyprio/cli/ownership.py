@@ -32,6 +32,7 @@ from shapleyprio.cli.tables import standard_output
 from shapleyprio.config import Config, connect
 from shapleyprio.config.membership import Membership, configured_membership
 from shapleyprio.fairness.tenure import Kind, Tenures
+from shapleyprio.service.cut_off import journal_of
 from shapleyprio.service.dry_run import private_copy
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.ownership import (
@@ -170,8 +171,11 @@ def _correct(
 
     if yes:
         with (
+            journal_of(config, create=False) as journal,
             Store.open(config.store.url) as opened,
-            Lease(opened.cluster(ledger), seconds=config.service.lease).held() as ours,
+            Lease(
+                opened.cluster(ledger), seconds=config.service.lease, journal=journal
+            ).held() as ours,
         ):
             holders, found = run(ours)
     else:

@@ -12,6 +12,7 @@ from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option
 from shapleyprio.cli.tables import plan_table, standard_output
 from shapleyprio.config import connect
+from shapleyprio.service.cut_off import hand_over, journal_of
 from shapleyprio.service.lease import Lease
 from shapleyprio.service.push import Stamp
 from shapleyprio.service.rollback import plan_rollback, roll_back
@@ -40,7 +41,13 @@ def command(config_path: Path, *, dry_run: bool, json_file: Path | None) -> None
             if write_json(json_file, [asdict(push) for push in plan]):
                 standard_output().print(plan_table(plan))
             return
-        with Lease(store, seconds=config.service.lease).held() as ours:
+        with (
+            journal_of(config, create=False) as journal,
+            Lease(store, seconds=config.service.lease, journal=journal).held() as ours,
+        ):
+            if journal is not None:
+                for ledger in journal.ledgers():
+                    hand_over(journal, ours.ledger(ledger))
             counts = roll_back(ours, slurm)
     if write_json(json_file, asdict(counts)):
         click.echo(

@@ -228,6 +228,13 @@ class StoreSection(ConfigSection):
         "The database that holds records, balances and priorities.",
         "sqlite:////var/lib/shapleyprio/shapleyprio.db",
     )
+    journal: AbsolutePath = key(
+        None,
+        "File on a disk of this host. With it the daemon goes on while the store is away: new jobs "
+        "get the last known points, which is noted there. A standby then takes over only from a "
+        "daemon that was stopped (docs/operations.md).",
+        "/var/lib/shapleyprio/journal",
+    )
 
 
 class MetricsSection(ConfigSection):

@@ -28,6 +28,9 @@ def check_host(config: Config) -> Iterator[Finding]:
     file = make_url(config.store.url).database if config.store.url.startswith("sqlite") else None
     unwritable = None if file is None else _unwritable(Path(file))
     is_steered = False
+    journal = config.store.journal
+    if journal is not None and (finding := _unwritable(journal, "store.journal")) is not None:
+        yield finding
     if unwritable is not None:
         yield unwritable
     else:
@@ -70,8 +73,13 @@ def _user() -> str:
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
-def _unwritable(file: Path) -> Finding | None:
-    """Returns why this user cannot keep a store in the file; None if that is possible."""
+def _unwritable(file: Path, subject: str = "store.url") -> Finding | None:
+    """Returns why this user cannot keep a database of SQLite in the file; None if it can.
+
+    Args:
+        file: for the database.
+        subject: the key that names it.
+    """
     folder = file.parent
     user = _user()
     if not folder.is_dir():
@@ -84,7 +92,7 @@ def _unwritable(file: Path) -> Finding | None:
         remedy = "check as the daemon's user (runuser -u shapleyprio), or give that user the file"
     else:
         return None
-    return Finding(Severity.ERROR, "store.url", problem, remedy)
+    return Finding(Severity.ERROR, subject, problem, remedy)
 
 
 def _is_steered(url: str) -> bool:

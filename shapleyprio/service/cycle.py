@@ -23,6 +23,7 @@ from shapleyprio.service.after_end import count_work_after_end, most_after_end
 from shapleyprio.service.capacities import note_capacities
 from shapleyprio.service.cluster_clock import AccountingError, ClockError
 from shapleyprio.service.collecting import collecting_afterwards
+from shapleyprio.service.cut_off import CutOff, LastKnown
 from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.intake import Intake
 from shapleyprio.service.lease import LeaseHeldError
@@ -51,7 +52,7 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
 )
 from shapleyprio.slurm.priority import others_can_add
-from shapleyprio.store import ClusterStore, CycleRow, StoreError, Transaction
+from shapleyprio.store import ClusterStore, CycleRow, Journal, StoreError, Transaction
 from shapleyprio.wording import listed, names_shown
 
 
@@ -89,6 +90,7 @@ class Cycle:
         clock: seconds since the epoch, for the record; what is accounted follows Slurm's clock.
         on_opening: called when the store has got a ledger that it did not have before.
         estimates: of contributions, for a rule that asks for them; None for none.
+        journal: with which to go on while the store is away; None to wait for it.
 
     Attributes:
         ledger: its name.
@@ -102,6 +104,7 @@ class Cycle:
         clock: Callable[[], float] = time.time,
         on_opening: Callable[[Opening], None] = lambda _: None,
         estimates: LiveEstimates | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self._config = config
         self._slurm = slurm
@@ -126,6 +129,11 @@ class Cycle:
         self._next: int | None = None
         self._managed = KnownValues(self._channel.name)
         self._settled = SettledJobs()
+        self._cut_off = (
+            CutOff(self._channel, slurm, self._segment, self._limits, journal)
+            if journal is not None and self._channel.per_job
+            else None
+        )
 
     def share(self) -> SharedReading:
         """Begins to read the cluster, for this cycle and those of the cluster's other ledgers."""
@@ -166,8 +174,25 @@ class Cycle:
         report.conflicts = self._store.conflicts - conflicts
         return report
 
+    def go_on(self, source: Source | None = None) -> int:
+        """Gives new jobs the last known points, while the store is away.
+
+        Args:
+            source: as for `run`.
+
+        Returns:
+            how many were written; none without a journal.
+
+        Raises:
+            SlurmError: Slurm is away or refuses.
+            StoreError: the journal cannot be written.
+        """
+        return 0 if self._cut_off is None else self._cut_off.steer(source or self._slurm)
+
     def _steer(self, report: CycleReport, source: Source, *, dry_run: bool) -> None:
         watch = StopWatch(report)
+        if self._cut_off is not None:
+            self._cut_off.hand_over(self._store)
         push.settle_open(self._store, self._slurm)
         opened = self._intake.account(report, source)
         names = [organization.name for organization in self._config.organizations]
@@ -399,6 +424,15 @@ class Cycle:
             tuple(target.key for target in foreign), tuple(job.label for job in strays)
         )
         self._log_foreign(report.foreign)
+        if self._cut_off is not None:
+            self._cut_off.last_known = LastKnown(
+                cycle=report.number,
+                wanted=wanted,
+                claims=claims,
+                given=given,
+                least=least,
+                keys=frozenset(push.live_keys(observation.pending)).union(managed),
+            )
 
     def _log_foreign(self, foreign: Foreign) -> None:
         """Logs what others have set, when it is not what they had in the cycle before."""

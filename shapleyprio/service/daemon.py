@@ -25,6 +25,7 @@ from shapleyprio.service.reading import SharedReading, Source
 from shapleyprio.service.report import CycleReport
 from shapleyprio.slurm.port import AdapterInUse, SlurmError
 from shapleyprio.slurm.releases import untested
+from shapleyprio.store import StoreError
 from shapleyprio.wording import visible
 
 PRUNE_SECONDS = 3600
@@ -280,11 +281,22 @@ class Daemon:
                 raise
             except Exception as failure:  # noqa: BLE001  # who called logs it, or raises it
                 failed[cycle.ledger] = failure
+                if isinstance(failure, StoreError):
+                    self._go_on(cycle, source)
             else:
                 reorders += [s for s in [report.seconds_until_reorder] if s is not None]
         if self._dry_run is not None:
             self._dry_run.show()
         return min(reorders, default=None), failed
+
+    def _go_on(self, cycle: Cycle, source: Source | None) -> None:
+        """Steers what it can without the store."""
+        try:
+            written = cycle.go_on(source)
+        except (SlurmError, StoreError) as why:
+            log.error("nothing goes on without the store", why=str(why))
+        else:
+            self._metrics.of(cycle.ledger).publish_without_store(written)
 
     def _shared(self) -> Iterator[tuple[Cycle, Source | None]]:
         """Yields each cycle, and what it shares with the others as long as that is young."""
@@ -425,6 +437,7 @@ class Daemon:
             config = self._read_config()
             for key, old, new in (
                 ("store.url", self._config.store.url, config.store.url),
+                ("store.journal", self._config.store.journal, config.store.journal),
                 ("metrics.address", self._config.metrics.address, config.metrics.address),
                 ("service.socket", self._config.service.socket, config.service.socket),
                 ("service.log_level", self._config.service.log_level, config.service.log_level),

@@ -5,6 +5,9 @@ nobody sets, without seeing a sign of life. Each transaction of its holder is su
 fails once somebody else has the lease. What the holder writes elsewhere it writes within half the
 length of a sign of life that is committed, or gives another one first; and a process that it has
 started to write there is ended before anybody else can have the lease.
+
+A holder with a journal goes on while it cannot show life. So nobody may take the lease from it but
+who has that journal, which proves that the holder has ended, or by `--take-over`.
 """
 
 from __future__ import annotations
@@ -20,7 +23,14 @@ from threading import Event, Lock, Thread
 import structlog
 
 from shapleyprio.slurm.running import running_seconds
-from shapleyprio.store import ClusterStore, LeaseRow, StoreBusyError, StoreError, Transaction
+from shapleyprio.store import (
+    ClusterStore,
+    Journal,
+    LeaseRow,
+    StoreBusyError,
+    StoreError,
+    Transaction,
+)
 
 BEATS = 5
 """Signs of life that a holder gives within the length of its lease."""
@@ -43,6 +53,8 @@ class Lease:
     Args:
         store: of the cluster, where the lease is kept.
         seconds: without a sign of life after which another process may take it.
+        journal: with which this process goes on while the store is away; None to stop then.
+        take_over: whether to take it even from a holder with a journal, which is said to be gone.
         clock: see `running_seconds`.
 
     Attributes:
@@ -55,11 +67,15 @@ class Lease:
         store: ClusterStore,
         *,
         seconds: int,
+        journal: Journal | None = None,
+        take_over: bool = False,
         clock: Callable[[], float] = running_seconds,
     ) -> None:
         self.store = store.fenced(self)
         self.seconds = seconds
         self._plain = store
+        self._journal = journal
+        self._take_over = take_over
         self._clock = clock
         self._host = socket.gethostname()
         self._holder = uuid.uuid4().hex
@@ -81,7 +97,9 @@ class Lease:
     @property
     def leads(self) -> bool:
         """Whether this process has the lease for sure: nobody can have taken it yet."""
-        return self._token is not None and self._clock() - self._alive_at < self._length
+        if self._token is None:
+            return False
+        return self._journal is not None or self._clock() - self._alive_at < self._length
 
     @property
     def silent_seconds(self) -> float:
@@ -153,11 +171,15 @@ class Lease:
             seen = self._seen
             if first is not None and seen is not None and seen.shows_life_since(first):
                 raise self._held(seen)
+            if seen is not None and seen.has_journal and self._is_silent(seen):
+                raise self._kept(seen)
             first = first or seen
             time.sleep(self._rest())
 
     def try_to_take(self) -> bool:
         """Takes the lease if it is free, or has been seen without a sign of life for its length.
+
+        That of a holder with a journal is taken only if it has ended for sure, and then at once.
 
         Returns:
             whether it is ours now.
@@ -168,10 +190,10 @@ class Lease:
         with self._plain.reading() as view:
             found = view.lease()
         now = self._clock()
-        if found is not None and found.is_held:
+        if found is not None and found.is_held and not self._has_ended(found):
             if self._seen is None or found.shows_life_since(self._seen):
                 self._seen, self._seen_at = found, now
-            if now - self._seen_at <= found.ttl:
+            if (found.has_journal and not self._take_over) or not self._is_silent(found):
                 return False
         try:
             return self._take_instead_of(found)
@@ -210,6 +232,13 @@ class Lease:
 
     # -- details
 
+    def _has_ended(self, found: LeaseRow) -> bool:
+        """Returns whether its holder had the journal that we have now."""
+        return self._journal is not None and found.holder in self._journal.holders()
+
+    def _is_silent(self, seen: LeaseRow) -> bool:
+        return self._clock() - self._seen_at > seen.ttl
+
     def _is_fresh(self) -> bool:
         return self._token is not None and self._clock() - self._alive_at < self._length / 2
 
@@ -219,11 +248,20 @@ class Lease:
 
     def _take_instead_of(self, found: LeaseRow | None) -> bool:
         began = self._clock()
+        if self._journal is not None:
+            self._journal.add_holder(self._holder)
         with self._plain.transaction() as transaction:
             token = transaction.take_lease(
-                self._holder, self._host, os.getpid(), ttl=self.seconds, instead_of=found
+                self._holder,
+                self._host,
+                os.getpid(),
+                ttl=self.seconds,
+                instead_of=found,
+                has_journal=self._journal is not None,
             )
         if token is not None:
+            if self._journal is not None:
+                self._journal.keep_holder(self._holder)
             self._length, self._alive_at, self._seen = self.seconds, began, None
             self._token = token
         return token is not None
@@ -264,4 +302,11 @@ class Lease:
         return LeaseHeldError(
             f"process {other.pid} on {other.host} steers cluster {cluster}; stop it first, or run"
             " `shapleyprio daemon --standby`, which takes over when it ends"
+        )
+
+    def _kept(self, other: LeaseRow) -> LeaseHeldError:
+        return LeaseHeldError(
+            f"process {other.pid} on {other.host} shows no life, but may steer cluster"
+            f" {self.store.cluster} by its store.journal: start the daemon there; if it is gone for"
+            " good, run `shapleyprio daemon --take-over` here once"
         )

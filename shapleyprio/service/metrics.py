@@ -19,6 +19,8 @@ from shapleyprio.store import DriftRow, StandingRow
 
 RECORDS = ("seen", "kept", "unstarted", "quarantined", "late", "withdrawn")
 PUSHES = ("applied", "refused", "unconfirmed")
+WITHOUT_STORE = "without_store"
+"""State of writes of which the journal alone knows."""
 SUBMISSIONS = ("given", "missed")
 OUTCOMES = ("ok", "dry_run", *FAILURES.values(), "defect")
 """Outcomes of cycles."""
@@ -188,7 +190,7 @@ class _Counters:
         """Has all counters of a ledger there: one that is not looks as if there were no daemon."""
         for counter, values in (
             (self.records, RECORDS),
-            (self.pushes, PUSHES),
+            (self.pushes, (*PUSHES, WITHOUT_STORE)),
             (self.cycles, OUTCOMES),
             (self.submissions, SUBMISSIONS),
             (self.drift_runs, [result.value for result in DriftResult]),
@@ -266,6 +268,10 @@ class Metrics(Collector):
         """Withdraws what the cycle before published, and counts a failed cycle."""
         self._last = None
         self.counters.cycles.labels(self._cluster, outcome).inc()
+
+    def publish_without_store(self, written: int) -> None:
+        """Counts what was written while the store was away."""
+        self.counters.pushes.labels(self._cluster, WITHOUT_STORE).inc(written)
 
     def publish_drifts(self, rows: Sequence[DriftRow], seconds: float) -> None:
         """Takes over what a replay found, and how long it took."""

@@ -8,6 +8,7 @@ from shapleyprio.store.errors import (
     StoreSchemaError,
     StoreUnreachableError,
 )
+from shapleyprio.store.journal import Journal
 from shapleyprio.store.rows import (
     AllocatedRun,
     CapacityRow,
@@ -39,6 +40,7 @@ __all__ = [
     "CycleRow",
     "DriftRow",
     "EstimateRow",
+    "Journal",
     "LeaseRow",
     "ManagedValue",
     "NewPush",

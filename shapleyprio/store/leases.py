@@ -58,7 +58,14 @@ class Leases(LeaseView):
     """
 
     def take_lease(
-        self, holder: str, host: str, pid: int, *, ttl: int, instead_of: LeaseRow | None
+        self,
+        holder: str,
+        host: str,
+        pid: int,
+        *,
+        ttl: int,
+        instead_of: LeaseRow | None,
+        has_journal: bool = False,
     ) -> int | None:
         """Takes the lease if it still is as it was seen.
 
@@ -69,6 +76,7 @@ class Leases(LeaseView):
             ttl: seconds without a sign of life after which others may take it.
             instead_of: what was seen: a lease that was given back or shows no more life; None if
                 there was none.
+            has_journal: whether others may not take it even then.
 
         Returns:
             the new token, or None if the lease has changed since.
@@ -85,6 +93,7 @@ class Leases(LeaseView):
             "ttl": ttl,
             "token": 1 if instead_of is None else instead_of.token + 1,
             "beat": 0,
+            "has_journal": has_journal,
         }
         if instead_of is None:
             try:

@@ -427,6 +427,8 @@ class LeaseRow:
         ttl: seconds without a sign of life after which others may take it.
         token: grows each time it is taken.
         beat: grows with each sign of life of its holder.
+        has_journal: whether its holder goes on steering while it can show no life, so that nobody
+            may take it.
         age: seconds since renewed_at, by the database's clock.
     """
 
@@ -438,6 +440,7 @@ class LeaseRow:
     ttl: int
     token: int
     beat: int
+    has_journal: bool
     age: int
 
     @property
@@ -448,10 +451,6 @@ class LeaseRow:
     def shows_life_since(self, before: LeaseRow) -> bool:
         """Returns whether it was taken, given back or renewed in between."""
         return (self.holder, self.token, self.beat) != (before.holder, before.token, before.beat)
-
-    def is_valid(self, now: int) -> bool:
-        """Returns whether others must leave it alone at that second."""
-        return now <= self.renewed_at + self.ttl
 
 
 @dataclass(frozen=True, slots=True)

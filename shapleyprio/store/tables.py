@@ -456,4 +456,5 @@ lease = _table(
     _required("ttl", _SECOND),
     _required("token", BigInteger()),
     _required("beat", BigInteger()),
+    Column("has_journal", Boolean(), nullable=False, server_default=false()),
 )

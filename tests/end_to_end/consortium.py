@@ -141,6 +141,7 @@ class Consortium:
         poll_seconds: int = 1,
         overlap: str = "1h",
         store: str = STORE,
+        journal: Path | None = None,
         file: Path | None = None,
     ) -> None:
         """Write the configuration anew; ties go to the organization listed first."""
@@ -160,6 +161,7 @@ class Consortium:
             f'overlap = "{overlap}"',
             "[store]",
             f'url = "{self.url(store)}"',
+            *([] if journal is None else [f'journal = "{journal}"']),
             "[metrics]",
             f'address = "127.0.0.1:{self.metrics_port}"',
         ]

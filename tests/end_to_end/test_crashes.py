@@ -13,10 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shapleyprio.store import PushState
+from shapleyprio.store import PushState, Store
 from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, Consortium, RunningDaemon
 from tests.leases import is_locked
+from tests.store.servers import held_by_another
 
 pytestmark = pytest.mark.real_slurm
 
@@ -87,6 +88,39 @@ def test_a_daemon_killed_in_the_middle_of_pushes_loses_nothing(
 
     consortium.succeed("rollback")
     assert {job: waiting.nice for job, waiting in consortium.waiting().items()} == asked
+
+
+def test_a_daemon_with_a_journal_goes_on_without_its_store_and_can_be_killed_then(
+    consortium: Consortium, cluster: PrivateSlurm, queue: dict[int, str], tmp_path: Path
+) -> None:
+    def nice_of(job: int) -> int | None:
+        found = consortium.waiting().get(job)
+        return None if found is None else found.nice
+
+    asked = {job: waiting.nice for job, waiting in consortium.waiting().items()}
+    consortium.configure(channel="nice", journal=tmp_path / "journal")
+    with consortium.daemon() as daemon, Store.open(consortium.url()) as store:
+        consortium.until(lambda: consortium.good_cycles() > 1, what="the first cycles")
+        points = consortium.points()
+        with held_by_another(store):
+            job = cluster.submit(MEMBERS[0], 60, processors=ALL_CPUS, nice=5)
+            new = 5 - points[MEMBERS[0]]
+            consortium.until(lambda: nice_of(job) == new, what="the new job's points")
+            name = cluster.spec.name
+            counted = f'shapleyprio_pushes_total{{cluster="{name}",state="without_store"}} 1.0'
+            consortium.until(
+                lambda: counted in consortium.metrics().splitlines(), what="the metric"
+            )
+            daemon.kill()
+    assert all(push.key != str(job) for push in consortium.pushes())
+    assert consortium.once() == 0
+    (push,) = [push for push in consortium.pushes() if push.key == str(job)]
+    assert (push.state, push.original, push.new) == (PushState.APPLIED, 5, new)
+
+    consortium.succeed("rollback")
+    found = {number: waiting.nice for number, waiting in consortium.waiting().items()}
+    assert found == {**asked, job: 5}
+    consortium.cancel(job)
 
 
 WRITTEN = re.compile(r"Factor to ([0-9]+) for JobId=")

@@ -59,13 +59,15 @@ class Daemons:
         self,
         *options: str,
         url: str | None = None,
+        journal: str | None = None,
         before: Sequence[str] = (),
         **environment: str,
     ) -> subprocess.Popen[bytes]:
         number = len(self.processes)
         config = self.folder / f"{number}.toml"
+        has_journal = "" if journal is None else f'journal = "{journal}"\n'
         config.write_text(
-            f'[store]\nurl = "{url or self.url}"\n[metrics]\naddress = "off"\n'
+            f'[store]\nurl = "{url or self.url}"\n{has_journal}[metrics]\naddress = "off"\n'
             '[drift]\ninterval = "off"\n[fairness]\nrule = "directcontr"\n'
             f'[service]\npoll_interval = "{POLL_SECONDS}s"\nnew_jobs_interval = "off"\n'
             f'lease = "{self.lease}s"\n'

@@ -20,13 +20,14 @@ from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.report import CycleReport
 from shapleyprio.service.status import read_status
 from shapleyprio.slurm.port import AdapterInUse, PendingQueue, SlurmUnavailableError
-from shapleyprio.store import CycleRow, Store
+from shapleyprio.store import CycleRow, Journal, Store
 from tests.leases import nobody_steers, take_away
 from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, NOW, PHYSICS, Cluster, config
 from tests.store.servers import held_by_another, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
 A_MOMENT = timedelta(minutes=2)
 
@@ -426,3 +427,27 @@ def test_what_takes_effect_at_the_next_start_only_is_said(stage: Stage) -> None:
         *("store.url", "metrics.address", "service.log_level", "service.log_format")
     ]
     assert last["event"] == "configuration read anew"
+
+
+def test_a_cycle_that_fails_for_its_store_goes_on_by_the_journal(
+    stage: Stage, tmp_path: Path
+) -> None:
+    with Journal.open(tmp_path / "journal", create=True) as journal:
+        stage.daemon._cycles = [
+            Cycle(stage.daemon._config, stage.slurm, stage.lease.store, journal=journal)
+        ]
+        stage.daemon._cycle_or_log()
+        with held_by_another(stage.store):
+            job = stage.slurm.submit("physics", processing_time=9)
+            lines = logged(stage, "_cycle_or_log")
+        assert journal is not None
+        assert [push.key for push in journal.pushes(NAME)] == [str(job)]
+    assert stage.slurm.job(job).site_factor == FIRST
+    assert [line.get("outcome", line.get("jobs")) for line in lines] == [
+        "store_failed",  # cannot be recorded
+        1,
+        "store_failed",
+    ]
+    name, state = "shapleyprio_pushes_total", "without_store"
+    labels = {"cluster": NAME, "state": state}
+    assert stage.metrics.registry.get_sample_value(name, labels) == 1

@@ -146,9 +146,12 @@ def test_a_life_of_faults_ends_with_the_exact_ledger(
     ):
 
         def begin(config: Config, slurm: FaultyCluster, name: str) -> AnyDaemon:
+            journal = tmp_path / "journal" if life.has_journal else None
+            daemon: AnyDaemon
             if number % PROCESSES_EVERY != 1:
-                return LivingDaemon(config, slurm, store.open(), name)
-            daemon = ProcessDaemon(config, slurm, store.url, name)
+                daemon = LivingDaemon(config, slurm, store.open(), name, journal)
+            else:
+                daemon = ProcessDaemon(config, slurm, store.url, name, journal)
             ends.callback(daemon.kill)
             return daemon
 

@@ -65,7 +65,12 @@ class Changing:
         metrics = Metrics("c1/cpu")
         self.registry = metrics.registry
         cycles = command._Cycles(
-            self.file, self.lease.store, EstimateGauges(metrics.registry), url, PATIENCE_SECONDS
+            self.file,
+            self.lease.store,
+            None,
+            EstimateGauges(metrics.registry),
+            url,
+            PATIENCE_SECONDS,
         )
         self.stop_estimators = cycles.stop
         self.daemon = Daemon(

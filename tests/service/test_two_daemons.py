@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -170,17 +170,23 @@ def test_the_same_host_name_and_process_number_do_not_let_two_steer(daemons: Dae
     assert set(daemons.tokens()) == {1}
 
 
-@led(SERVERS[0])
-def test_who_is_cut_off_from_the_database_writes_nothing_and_stops_when_asked_to(
-    daemons: Daemons,
-) -> None:
+@contextmanager
+def wired(daemons: Daemons) -> Iterator[tuple[Wire, str]]:
+    """A wire to PostgreSQL, and the URL of the store through it."""
     with ExitStack() as stack:
         short = stack.enter_context(TemporaryDirectory(dir="/tmp"))
         name = ".s.PGSQL.5432"
         url = make_url(daemons.url)
         wire = Wire(f"{url.query['host']}/{name}", Path(short, name))
         stack.callback(wire.mend)
-        through = url.set(query={"host": short}).render_as_string(hide_password=False)
+        yield wire, url.set(query={"host": short}).render_as_string(hide_password=False)
+
+
+@led(SERVERS[0])
+def test_who_is_cut_off_from_the_database_writes_nothing_and_stops_when_asked_to(
+    daemons: Daemons,
+) -> None:
+    with wired(daemons) as (wire, through):
         first = daemons.start(url=through)
         daemons.until_written_by(1)
         other = daemons.start("--standby")
@@ -200,4 +206,39 @@ def test_who_is_cut_off_from_the_database_writes_nothing_and_stops_when_asked_to
         assert first.wait(PATIENCE_SECONDS) == 4
         assert time.monotonic() - asked_at < 60  # a busy machine's; alone it takes 8
         assert "the store does not answer" in daemons.log(first)
+    daemons.assert_fenced()
+
+
+@led(SERVERS[0])
+def test_nobody_takes_over_from_who_is_cut_off_with_a_journal(daemons: Daemons) -> None:
+    journal = str(daemons.folder / "journal")
+    with wired(daemons) as (wire, through):
+        first = daemons.start(url=through, journal=journal)
+        daemons.until_written_by(1)
+        standby = daemons.start("--standby")
+        daemons.until_standing_by(standby)
+        wire.cut()
+        time.sleep(3 * LEASE_SECONDS)
+        assert set(daemons.tokens()) == {1}
+        refused = daemons.start()
+        assert refused.wait(PATIENCE_SECONDS) == 6
+        assert "may steer cluster c1 by its store.journal" in daemons.log(refused)
+        daemons.kill(first)
+        time.sleep(2 * LEASE_SECONDS)
+        assert set(daemons.tokens()) == {1}
+        wire.mend()
+
+        again = daemons.start(url=through, journal=journal)
+        daemons.until_written_by(2)
+        second = daemons.start(url=through, journal=journal)
+        assert second.wait(PATIENCE_SECONDS) == 6
+        assert f"has {journal} (store.journal); stop it first" in daemons.log(second)
+        assert "steering" not in daemons.log(standby)
+
+        daemons.kill(again)
+        taken = daemons.start("--take-over")
+        daemons.until_written_by(3)
+        taken.terminate()
+        daemons.until_written_by(4)
+        assert "steering" in daemons.log(standby)
     daemons.assert_fenced()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shapleyprio.service.cycle import Cycle
-from shapleyprio.service.lease import Lease
+from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.service.rollback import roll_back
+from shapleyprio.slurm.port import SlurmError
+from shapleyprio.store import Journal, StoreError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from shapleyprio.config import Config
     from shapleyprio.slurm.port import Slurm
     from shapleyprio.store import StandingRow, Store
@@ -46,7 +51,10 @@ class AnyDaemon(Protocol):
         """Puts everything back."""
 
     def stop(self) -> None:
-        """Gives the lease back."""
+        """Gives the lease back, and ends."""
+
+    def kill(self) -> None:
+        """Ends; does nothing if it has ended."""
 
 
 class LivingDaemon:
@@ -57,24 +65,41 @@ class LivingDaemon:
         slurm: the cluster, which is shown the token before anything is done under it.
         store: as this process has opened it.
         name: of the cluster.
+        journal: file with which it goes on while the store is away; None to wait for it.
     """
 
-    def __init__(self, config: Config, slurm: Any, store: Store, name: str) -> None:
+    def __init__(
+        self, config: Config, slurm: Any, store: Store, name: str, journal: Path | None
+    ) -> None:
         self._slurm: Slurm = slurm
         self._seen: SeenSlurm = slurm
 
         def clock() -> int:
             return self._seen.now
 
-        self._lease = Lease(store.cluster(name), seconds=LEASE_SECONDS, clock=clock)
-        self._cycle = Cycle(config, slurm, self._lease.store, clock=clock)
+        self._opened = ExitStack()
+        opened = (
+            None
+            if journal is None
+            else self._opened.enter_context(Journal.open(journal, create=True))
+        )
+        rows = store.cluster(name)
+        self._lease = Lease(rows, seconds=LEASE_SECONDS, journal=opened, clock=clock)
+        self._cycle = Cycle(config, slurm, self._lease.store, clock=clock, journal=opened)
 
     def try_to_take(self) -> bool:
         return self._lease.try_to_take()
 
     def run(self) -> list[StandingRow]:
         self._show_token()
-        return list(self._cycle.run().standings)
+        try:
+            return list(self._cycle.run().standings)
+        except LeaseHeldError:
+            raise
+        except StoreError:
+            with suppress(SlurmError):
+                self._cycle.go_on()
+            raise
 
     def prune(self) -> int:
         self._show_token()
@@ -86,6 +111,10 @@ class LivingDaemon:
 
     def stop(self) -> None:
         self._lease.release()
+        self.kill()
+
+    def kill(self) -> None:
+        self._opened.close()
 
     def _show_token(self) -> None:
         self._seen.token = self._lease._token or 0

@@ -46,6 +46,7 @@ class Life:
 
     Attributes:
         events: what has happened.
+        has_journal: whether the daemon goes on while the store is away.
         claims: kind and name -> its holders as configured, one after the other, each with the
             seconds in which a cycle may have taken that in.
         splits: runs that were pruned later -> node -> processors.
@@ -68,6 +69,7 @@ class Life:
         self.slurm.moments = store.moments
         self.world = World(self.slurm, self.chance)
         self.channel = self.chance.choice(CHANNELS)
+        self.has_journal = self.chance.random() < 0.5
         self.claims: dict[tuple[Kind, str], list[tuple[str, list[int]]]] = {}
         self.splits: dict[RunKey, Mapping[str, int]] = {}
         self.pruned_before: dict[RunKey, int] = {}
@@ -81,7 +83,10 @@ class Life:
             self._claim("node", node, self.chance.choice(NAMES))
         for account in ACCOUNTS[:4]:
             self._claim("account", account, self.chance.choice(NAMES))
-        self._note(f"by {self.channel}, horizon {self._horizon}, accounting {delay} s late")
+        journal = "with a journal" if self.has_journal else "without a journal"
+        self._note(
+            f"by {self.channel}, {journal}, horizon {self._horizon}, accounting {delay} s late"
+        )
 
     @property
     def horizon(self) -> int | None:
@@ -94,11 +99,11 @@ class Life:
             self.run: 14,
             self.run_before_a_late_record: 3 if self.slurm.delay else 0,
             self.die: 6,
-            self.freeze: 3,
+            self.freeze: 0 if self.has_journal else 3,  # nobody would take over
             self.prune: 2,
             self.restart: 1,
             self.fail_over: 2,
-            self.break_the_store: 2,
+            self.break_the_store: 6 if self.has_journal else 2,
             self.be_undone: 3,
             self.kill_the_server: 2 if self.store.has_server else 0,
             self.move: 3,
@@ -213,11 +218,14 @@ class Life:
     # -- the store
 
     def break_the_store(self) -> str:
-        """Its disk is full, or mounted to be read only, during two cycles."""
+        """Its disk is full, or mounted to be read only, during some cycles, and jobs come."""
         fault = self.chance.choice(self.store.faults)
+        events = []
         with self.store.broken(fault):
-            failures = [_shown(self._try(self._cycle)) for _ in range(2)]
-        return f"runs two cycles while the store is {fault}{' and then'.join(failures)}"
+            for _ in range(self.chance.randint(2, 4)):
+                events += [self.world.submit() for _ in range(self.chance.randint(0, 2))]
+                events.append(self.chance.choice([self.run, self.run, self.die])())
+        return f"{', '.join(events)} while the store is {fault}"
 
     def be_undone(self) -> str:
         """The database undoes a transaction, and the next one too, for the sake of others."""
@@ -270,6 +278,8 @@ class Life:
                 self.claims[kind][-1][1].append(self.slurm.clock)
             work(daemon)
         except Killed as killed:
+            if self._daemon is not None:
+                self._daemon.kill()
             self._daemon = None
             self.store.forget_connections()
             return killed
@@ -297,8 +307,12 @@ class Life:
 
     def _start(self) -> AnyDaemon:
         daemon = self._begin(self._configured(), self.slurm, self.name)
-        while not daemon.try_to_take():
-            self.slurm.wait(LEASE_SECONDS + 1)
+        try:
+            while not daemon.try_to_take():
+                self.slurm.wait(LEASE_SECONDS + 1)
+        except BaseException:
+            daemon.kill()
+            raise
         self._daemon = daemon
         return daemon
 

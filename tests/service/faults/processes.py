@@ -19,6 +19,7 @@ from tests.service.faults.stores import watch
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from multiprocessing.connection import Connection
+    from pathlib import Path
 
     from shapleyprio.config import Config
     from shapleyprio.store import StandingRow
@@ -37,13 +38,16 @@ class ProcessDaemon:
         slurm: the cluster.
         url: of the store.
         name: of the cluster.
+        journal: as `LivingDaemon` has it.
     """
 
-    def __init__(self, config: Config, slurm: FaultyCluster, url: str, name: str) -> None:
+    def __init__(
+        self, config: Config, slurm: FaultyCluster, url: str, name: str, journal: Path | None
+    ) -> None:
         self._slurm = slurm
         self._pipe, theirs = _FORKING.Pipe()
         self._process = _FORKING.Process(
-            target=_live, args=(theirs, config, url, name), daemon=True
+            target=_live, args=(theirs, config, url, name, journal), daemon=True
         )
         self._process.start()
         theirs.close()
@@ -148,12 +152,12 @@ class _FarSlurm:
         return lambda *arguments: self.ask("slurm", name, arguments)
 
 
-def _live(pipe: Connection, config: Config, url: str, name: str) -> None:
+def _live(pipe: Connection, config: Config, url: str, name: str, journal: Path | None) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     slurm = _FarSlurm(pipe)
     store = Store(make_engine(url))
     watch(store, lambda moment: slurm.ask("moment", moment))
-    daemon = LivingDaemon(config, slurm, store, name)
+    daemon = LivingDaemon(config, slurm, store, name, journal)
     while True:
         try:
             done = getattr(daemon, pipe.recv())()
