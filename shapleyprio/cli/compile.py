@@ -22,9 +22,10 @@ from shapleyprio.cli.extras import packages_needed
 def command(directory: Path) -> None:
     """Compile the replay's code for all users of this machine.
 
-    Without it, every user waits 10 to 15 seconds at the first use of a policy. What is compiled
-    already is left alone, and what other releases compiled is removed. Run it as root after each
-    installation: only code of root's or their own is executed for users.
+    Without it, every user waits 10 to 15 seconds at the first use of a policy, and a minute at the
+    first audit or report. What is compiled already is left alone, and what other releases compiled
+    is removed. Run it as root after each installation: only code of root's or their own is executed
+    for users.
     """
     with packages_needed("compile", "replay"):
         from shapleyprio.experiment.compiling import compile_into

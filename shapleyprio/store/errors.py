@@ -74,6 +74,8 @@ _MARIADB: dict[int, tuple[_Kind, str]] = {  # error number
     1290: (StoreUnreachableError, _READ_ONLY),
     1792: (StoreUnreachableError, _READ_ONLY),
 }
+_NO_ROOM = ("No space left on device", "No more room in record file")
+"""What servers say in the text of several errors, such as that a file cannot be made."""
 
 
 @contextmanager
@@ -119,7 +121,9 @@ def _known(cause: BaseException | None) -> tuple[_Kind, str]:
     if isinstance(state, str) and state in _POSTGRESQL:
         return _POSTGRESQL[state]
     number = cause.args[0] if cause is not None and cause.args else None
-    return _MARIADB.get(number, nothing) if isinstance(number, int) else nothing
+    if isinstance(number, int) and number in _MARIADB:
+        return _MARIADB[number]
+    return (StoreFullError, _FULL) if any(text in str(cause) for text in _NO_ROOM) else nothing
 
 
 def _first_line(error: BaseException | None) -> str:

@@ -61,6 +61,7 @@ SETTINGS = MappingProxyType(
 
 PATIENCE_SECONDS = 120.0  # real ones; three clusters beside each other share two cores in CI
 COMMAND_SECONDS = 60.0  # real ones
+COMPILING_SECONDS = 600.0  # real ones; without compiled kernels, a report first takes a CPU-minute
 LEASE_SECONDS = 4  # real ones, for which a test waits after it has killed a daemon
 
 

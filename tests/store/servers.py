@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import URL, NullPool, create_engine, make_url
+from sqlalchemy import NullPool, create_engine, make_url
 
 from shapleyprio.databases import database_url
 from shapleyprio.store import Store
@@ -73,8 +73,7 @@ class Databases:
 
     def __init__(self) -> None:
         self._started = ExitStack()
-        self._servers: dict[str, URL] = {}
-        self._running: dict[str, _Server] = {}
+        self._running: dict[str, Server] = {}
         self._template: str | None = None
         self._unused: dict[str, list[str]] = {}
         self._numbers = count(1)
@@ -96,11 +95,9 @@ class Databases:
             return
         server = self._server(kind)
         name = f"shapleyprio{next(self._numbers)}"
-        self._execute(server, f"CREATE DATABASE {name}")
-        yield server.set(database=name).render_as_string(hide_password=False)
-        self._execute(
-            server, f"DROP DATABASE {name}{' WITH (FORCE)' if kind == 'postgresql' else ''}"
-        )
+        server.execute(f"CREATE DATABASE {name}")
+        yield make_url(server.url).set(database=name).render_as_string(hide_password=False)
+        server.execute(f"DROP DATABASE {name}{' WITH (FORCE)' if kind == 'postgresql' else ''}")
 
     @contextmanager
     def made(self, kind: str) -> Iterator[str]:
@@ -139,29 +136,17 @@ class Databases:
         self._running[kind].kill()
         self._running[kind].start()
 
-    def _server(self, kind: str) -> URL:
-        if kind not in self._servers:
-            start = {"postgresql": _postgresql, "mariadb": _mariadb}[kind]
+    def _server(self, kind: str) -> Server:
+        if kind not in self._running:
             # not where a test has its files: the server's user gets there, and its socket's path
             # is short
             place = tempfile.TemporaryDirectory(prefix="store-", dir="/tmp")
             folder = Path(self._started.enter_context(place))
-            server = self._started.enter_context(start(folder))
-            self._running[kind] = server
-            self._servers[kind] = make_url(server.url)
-        return self._servers[kind]
-
-    def _execute(self, server: URL, statement: str) -> None:
-        engine = create_engine(
-            database_url(server.render_as_string()),
-            isolation_level="AUTOCOMMIT",
-            poolclass=NullPool,
-        )
-        with engine.connect() as connection:
-            connection.exec_driver_sql(statement)
+            self._running[kind] = self._started.enter_context(private_server(kind, folder))
+        return self._running[kind]
 
 
-class _Server:
+class Server:
     """A server in the foreground.
 
     Args:
@@ -179,7 +164,7 @@ class _Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     @contextmanager
-    def running(self) -> Iterator[_Server]:
+    def running(self) -> Iterator[Server]:
         try:
             self.start()
             yield self
@@ -193,6 +178,15 @@ class _Server:
         wait_until(
             self._answers, real_seconds=PATIENCE_SECONDS, what=f"{self._command[0]} to answer"
         )
+
+    def execute(self, *statements: str) -> None:
+        """Its administrator does something."""
+        engine = create_engine(
+            database_url(self.url), isolation_level="AUTOCOMMIT", poolclass=NullPool
+        )
+        with engine.connect() as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
 
     def kill(self) -> None:
         assert self._process is not None
@@ -215,25 +209,37 @@ class _Server:
         return True
 
 
+def private_server(kind: str, folder: Path) -> AbstractContextManager[Server]:
+    """Runs a server whose data are in a folder; skips where it is not installed.
+
+    Args:
+        kind: ``postgresql`` or ``mariadb``.
+        folder: empty; that of whoever runs the server from then on.
+    """
+    return {"postgresql": _postgresql, "mariadb": _mariadb}[kind](folder)
+
+
 @contextmanager
-def _postgresql(folder: Path, superuser: str = "shapleyprio") -> Iterator[_Server]:
+def _postgresql(folder: Path, superuser: str = "shapleyprio") -> Iterator[Server]:
     psycopg = pytest.importorskip("psycopg")
     user = _user(folder, "postgres")
     data = str(folder / "data")
-    _run(user, "initdb", "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--no-sync")
+    access = ("-U", superuser, "-A", "trust", "-E", "UTF8")
+    _run(user, "initdb", "-D", data, *access, "--no-sync", "--wal-segsize=1")
     options = ("-c", "listen_addresses=", "-c", "fsync=off", "-k", str(folder))
     place = {"host": str(folder), "user": superuser, "dbname": "postgres"}
     url = f"postgresql://{superuser}@/postgres?host={folder}"
     command = ("postgres", "-D", data, *options)
-    with _Server(url, user, lambda: psycopg.connect(**place), *command).running() as server:
+    with Server(url, user, lambda: psycopg.connect(**place), *command).running() as server:
         yield server
 
 
 @contextmanager
-def _mariadb(folder: Path) -> Iterator[_Server]:
+def _mariadb(folder: Path) -> Iterator[Server]:
     pymysql = pytest.importorskip("pymysql")
     user = _user(folder, "mysql")
-    place = ("--no-defaults", f"--datadir={folder / 'data'}", f"--tmpdir={folder}")
+    small = ("--innodb-autoextend-increment=1", "--innodb-log-file-size=8M")
+    place = ("--no-defaults", f"--datadir={folder / 'data'}", "--tmpdir=/tmp", *small)
     own = ("--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
     _run(user, "mariadb-install-db", *place, *own)
     file = folder / "socket"
@@ -242,7 +248,7 @@ def _mariadb(folder: Path) -> Iterator[_Server]:
     access = {"unix_socket": str(file), "user": "root"}
     url = f"mariadb://root@localhost/mysql?unix_socket={file}"
     command = ("mariadbd", *place, *options, *unsafe)
-    with _Server(url, user, lambda: pymysql.connect(**access), *command).running() as server:
+    with Server(url, user, lambda: pymysql.connect(**access), *command).running() as server:
         yield server
 
 

@@ -34,7 +34,7 @@ REFUSING: dict[tuple[str, Fault], str] = {
 _COMPILED: dict[str, Any] = {}
 """Kind of database -> its statements, which each process would have to compile anew."""
 
-BALLAST = "ballast"
+BALLAST, PAGE_BYTES = "ballast", 4096
 
 READING, CHANGING = "reading the store", "changing the store"
 """Moments of transactions."""
@@ -150,10 +150,10 @@ def _doing(connection: Connection) -> str:
 
 
 @contextmanager
-def small_disk(place: Path) -> Iterator[Path | None]:
-    """A file-system of two megabytes; None where we may not mount any."""
+def small_disk(place: Path, megabytes: int = 2) -> Iterator[Path | None]:
+    """A file-system of some megabytes; None where we may not mount any."""
     place.mkdir()
-    if not _mount("-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)):
+    if not _mount("-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(place)):
         yield None
         return
     try:
@@ -173,7 +173,7 @@ def _break(disk: Path, fault: Fault) -> None:
         assert _mount("-o", "remount,ro", str(disk))
         return
     with suppress(OSError), (disk / BALLAST).open("wb", buffering=0) as ballast:
-        while ballast.write(bytes(4096)):
+        while ballast.write(bytes(PAGE_BYTES)):
             pass
 
 
