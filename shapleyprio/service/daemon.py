@@ -184,6 +184,14 @@ class Daemon:
         for cycle in self._cycles:
             self._fail(lost, cycle.ledger)
         log.info("standing by", cluster=self._lease.store.cluster)
+        self._change_schedule(lambda: self._scheduler.add_job(self._rest))
+
+    def _rest(self) -> None:
+        """Ends what works beside the cycles, as another process steers; leading starts it anew."""
+        if not self._lease.is_ours:
+            for cycle in self._cycles:
+                cycle.end()
+            self._took_over = True
 
     def _change_schedule(self, change: Callable[[], object]) -> None:
         """Changes the schedule from within one of its jobs.

@@ -11,11 +11,13 @@ from structlog.testing import capture_logs
 from shapleyprio.cli import daemon as command
 from shapleyprio.service.daemon import Daemon, DaemonParts
 from shapleyprio.service.estimate_metrics import EstimateGauges
-from shapleyprio.service.lease import Lease
+from shapleyprio.service.lease import Lease, LeaseHeldError
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.rollback import roll_back
 from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.store import Store
+from shapleyprio.testbed.processes import wait_until
+from tests.leases import take_away
 from tests.service.consortium import FIRST, LAST
 from tests.service.test_daemon import Site
 from tests.service.test_split_clusters import (
@@ -263,3 +265,37 @@ def test_a_pool_that_goes_takes_its_estimator_along(
     finally:
         changing.stop_estimators()
         changing.daemon._scheduler.shutdown()
+
+
+def test_estimators_end_while_another_daemon_steers_and_begin_anew_with_the_lease(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changing = Changing(url_of(store), store, monkeypatch, fairness={"rule": "shapley"})
+    daemon = changing.daemon
+    try:
+        changing.cycle()
+        before = changing.estimators()
+        assert before.keys() == {"c1/cpu", "c1/gpu"}
+
+        daemon._rest()  # still leads
+        assert changing.estimators() == before
+
+        with store.cluster("c1").transaction() as transaction:
+            take_away(transaction, ttl=1)
+        with pytest.raises(LeaseHeldError) as lost, changing.lease.store.transaction():
+            pytest.fail("it may not write")
+        daemon._stand_by(lost.value)
+        daemon._scheduler.resume()
+        wait_until(lambda: not changing.estimators(), real_seconds=60, what="estimators to end")
+        assert not changing.is_estimated("c1/cpu")
+
+        daemon._scheduler.pause()
+        wait_until(changing.lease.try_to_take, real_seconds=60, what="the lease again")
+        changing.cycle()
+        after = changing.estimators()
+        assert after.keys() == before.keys()
+        assert not set(after.values()) & set(before.values())
+        assert changing.is_estimated("c1/cpu")
+    finally:
+        changing.stop_estimators()
+        daemon._scheduler.shutdown()
