@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import combinations
 
 from shapleyprio.config import Config
 from shapleyprio.config.membership import host_list_of
 from shapleyprio.config.segments import Segment
+from shapleyprio.fairness.pool import Stay
 from shapleyprio.service.pool_status import horizons_in_words, other_horizons
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Layout
@@ -27,7 +28,7 @@ def check_pool(config: Config, layout: Layout, segments: Sequence[Segment]) -> I
     if config.pools and segments[0].pool is None:
         yield _in_none(config, layout.cluster)
     for segment in segments:
-        yield from _horizons(config, segment)
+        yield from _in_store(config, segment)
     split = [segment for segment in segments if not segment.is_whole]
     if not split:
         return
@@ -48,25 +49,79 @@ def _in_none(config: Config, cluster: str) -> Finding:
     )
 
 
-def _horizons(config: Config, segment: Segment) -> Iterator[Finding]:
-    """Yields other horizons of its pool at other clusters, as far as the store can be read."""
-    if len(segment.together) == 1:
-        return
+def _in_store(config: Config, segment: Segment) -> Iterator[Finding]:
+    """Yields what differs from the pool as other clusters, or another head node, have it.
+
+    As far as the store can be read.
+    """
+    subject = "pool" if segment.is_whole else f"pool {segment.name}"
     ours = config.fairness.horizon
+    others = set(segment.together) - {segment.ledger}
     try:
         store = Store.open_existing(config.store.url)
         if store is None:
             return
         with store, store.cluster(segment.ledger).reading() as view:
-            others = other_horizons(view, set(segment.together) - {segment.ledger}, ours)
+            stays = view.stays()
+            horizons = other_horizons(view, others, ours) if others else {}
     except StoreError:
         return
-    if others:
+    remedy = "name the same `clusters` at all clusters of the pool, and reload their daemons"
+    for severity, message in _differences(segment, stays):
+        yield Finding(severity, subject, message, remedy)
+    if horizons:
         yield Finding(
             Severity.WARNING,
-            "pool" if segment.is_whole else f"pool {segment.name}",
-            horizons_in_words(others, ours),
+            subject,
+            horizons_in_words(horizons, ours),
             "set the same fairness.horizon at all clusters of the pool",
+        )
+
+
+def _differences(segment: Segment, stays: Mapping[str, Stay]) -> Iterator[tuple[Severity, str]]:
+    """Yields where the pool is another one here than in the last cycles of its clusters."""
+    own = stays.get(segment.ledger)
+    if segment.pool is None:
+        if own is not None:
+            yield (
+                Severity.NOTICE,
+                f"the last cycle was in pool {own.pool!r}, which the configuration has not: the "
+                "cluster leaves it with the next one",
+            )
+        return
+    alike = {name: stay for name, stay in stays.items() if stay.pool == segment.pool.name}
+    unnamed = sorted(alike.keys() - set(segment.together))
+    if unnamed:
+        strange = [name for name in segment.together if name not in alike]
+        meant = [
+            f"; is {near!r} meant by {name!r}?"
+            for name in strange
+            for near in get_close_matches(name, unnamed, n=1)
+        ]
+        yield (
+            Severity.WARNING,
+            f"{listed(unnamed)} had the last cycle in it, and `clusters` here does not name it: "
+            f"what it found counts here as it stood{''.join(meant[:1])}",
+        )
+    unaware = [
+        name
+        for name in segment.together
+        if name in alike and name != segment.ledger and segment.ledger not in alike[name].clusters
+    ]
+    if unaware:
+        yield (
+            Severity.WARNING,
+            f"`clusters` at {listed(unaware)} does not name this cluster: what it finds does not "
+            "count there as of now",
+        )
+    if own is not None and (own.pool, set(own.clusters)) != (
+        segment.pool.name,
+        set(segment.together),
+    ):
+        yield (
+            Severity.NOTICE,
+            f"the last cycle of this cluster was in pool {own.pool!r} of {listed(own.clusters)}: "
+            "the next one is in another (both head nodes need the same configuration)",
         )
 
 

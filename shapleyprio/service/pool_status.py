@@ -107,7 +107,10 @@ class PoolStatus:
             PartState.CURRENT: "",
             PartState.STALE: f"{name} is stale: its last cycle was at {at}, and its "
             "balances count as they stood then.",
-            PartState.LEFT: f"{name} has left the pool: its balances count as they stood at {at}.",
+            PartState.LEFT: f"An earlier stay of {name} in the pool counts as it stood at {at}."
+            if name in self.stay.clusters
+            else f"{name} is in the pool no more by the configuration here: its balances count as "
+            f"they stood at {at}.",
             PartState.UNKNOWN: f"{name} has had no cycle in the pool yet.",
             PartState.OTHER_WEIGHT: f"{name} counts other processors (fairness.weight), and so "
             "does not count here.",

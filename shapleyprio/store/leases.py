@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, insert, select, update
+from sqlalchemy import BigInteger, exists, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from shapleyprio.store.errors import StoreBusyError
+from shapleyprio.store import migrations
+from shapleyprio.store.errors import StoreBusyError, StoreSchemaError
 from shapleyprio.store.rows import LeaseRow
 from shapleyprio.store.scope import Scope, columns
 from shapleyprio.store.tables import lease
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
 
 NOBODY = ""
 """The holder of a lease that was given back; the row stays, for its token must grow on."""
@@ -55,6 +59,9 @@ class Leases(LeaseView):
 
     Each is one statement that names what it takes the lease to be, so of several processes that do
     it at the same time one succeeds. Until its transaction ends, it keeps the others waiting.
+
+    A process of another release than that of the tables neither takes nor renews it: it would write
+    what the other release does not expect.
     """
 
     def take_lease(
@@ -83,7 +90,9 @@ class Leases(LeaseView):
 
         Raises:
             StoreBusyError: another process takes the first lease of all at the same moment.
+            StoreSchemaError: the tables are those of another release.
         """
+        self._check_release()
         ours: dict[str, Any] = {
             "holder": holder,
             "host": host,
@@ -117,17 +126,36 @@ class Leases(LeaseView):
         """Gives a sign of life; returns whether the holder still has the lease by that token.
 
         Until the transaction ends, nobody can take the lease.
+
+        Raises:
+            StoreSchemaError: the tables are those of another release.
         """
-        return self._change_own(
-            holder, token, {"beat": lease.c.beat + 1, "renewed_at": _DatabaseSeconds()}
+        renewed = self._change_own(
+            holder,
+            token,
+            {"beat": lease.c.beat + 1, "renewed_at": _DatabaseSeconds()},
+            exists().where(migrations.head() == migrations.REVISION),
         )
+        if not renewed:
+            self._check_release()
+        return renewed
 
     def release_lease(self, holder: str, token: int) -> bool:
         """Gives the lease back if the holder still has it by that token; returns whether."""
         return self._change_own(holder, token, {"holder": NOBODY})
 
-    def _change_own(self, holder: str, token: int, values: dict[str, Any]) -> bool:
+    def _change_own(
+        self, holder: str, token: int, values: dict[str, Any], *where: ColumnElement[bool]
+    ) -> bool:
         statement = update(lease).where(
-            self._here(lease), lease.c.holder == holder, lease.c.token == token
+            self._here(lease), lease.c.holder == holder, lease.c.token == token, *where
         )
         return bool(self._connection.execute(statement.values(values)).rowcount)
+
+    def _check_release(self) -> None:
+        revision = migrations.current(self._connection)
+        if revision != migrations.head():
+            raise StoreSchemaError(
+                f"the store's tables are at revision {revision}, and this release works with "
+                f"{migrations.head()}: it steers no more; install the release that upgraded them"
+            )

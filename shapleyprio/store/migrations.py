@@ -11,9 +11,12 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection
+from sqlalchemy import Connection, column, table
 
 from shapleyprio.shipped import find
+
+REVISION = table("alembic_version", column("version_num")).c.version_num
+"""Where a store keeps the revision of its tables."""
 
 _UPGRADING = Lock()
 """Alembic keeps what it works on in variables of its modules, one upgrade's at a time."""

@@ -25,10 +25,17 @@ class PoolsView(Scope):
         rows = self._read(Stay, select(*columns(stay)).where(self._here(stay)))
         return rows[0] if rows else None
 
+    def stays(self) -> dict[str, Stay]:
+        """Returns the stays of all ledgers in the store, other clusters' among them."""
+        return {
+            row.pop("cluster"): Stay(**row)
+            for row in map(dict, self._connection.execute(select(stay)).mappings())
+        }
+
     def pool_balances(self, pool: str) -> list[ClusterBalances]:
         """Returns what each cluster of a pool, this one among them, has found in each of its stays.
 
-        These, the horizons and the completed parts are all that a cluster reads of other ones.
+        These, the stays, horizons and completed parts are all that a cluster reads of other ones.
         """
         rows = self._connection.execute(
             select(balance)

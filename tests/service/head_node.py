@@ -16,7 +16,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-TOOLS = ("systemctl", "ssh", "scp", "runuser", "curl", "apt-get", "shapleyprio")
+TOOLS = ("systemctl", "ssh", "scp", "runuser", "curl", "apt-get", "chgrp", "shapleyprio")
 NAME = "shapleyprio.toml"
 DOCUMENTED = "127.0.0.1:9817"
 """Address of metrics; here each head node has a port of its own."""
@@ -132,6 +132,8 @@ def main() -> None:
         for file in files:
             if file.endswith(NAME):
                 shutil.copy(folder() / NAME, folder(target.partition(":")[0]) / NAME)
+    elif tool == "chgrp":
+        assert words == ["shapleyprio", f"/etc/shapleyprio/{NAME}"], words
     elif tool == "runuser":
         assert words[0] == "-u", words
         assert words[2] == "--", words

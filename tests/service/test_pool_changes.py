@@ -103,7 +103,10 @@ class Changing:
         """Ledger -> process that estimates for it."""
         found = {}
         for process in psutil.Process().children():
-            words = process.cmdline()
+            try:
+                words = process.cmdline()
+            except psutil.NoSuchProcess:  # it has just ended
+                continue
             if "shapleyprio.estimation" in words:
                 found[words[words.index("shapleyprio.estimation") + 1]] = process.pid
         return found

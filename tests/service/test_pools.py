@@ -12,6 +12,7 @@ from rich.console import Console
 
 from shapleyprio.cli.status import render
 from shapleyprio.fairness.pool import PartState
+from shapleyprio.service.check import check
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.service.status import read_status
 from shapleyprio.service.steering import read_steering
@@ -327,3 +328,38 @@ def test_check_warns_of_a_cluster_that_is_in_no_pool_though_there_are_some(store
     assert found.severity is Severity.WARNING
     assert "is 'c10' meant to be it?" in found.message
     assert "pool" not in site.findings(in_pool())
+
+
+def pool_findings(site: Site, *clusters: str) -> dict[Severity, str]:
+    """What `check` says of the pool, with these clusters in the configuration."""
+    configured = in_pool(*clusters)
+    stored = configured.store.model_copy(update={"url": url_of(site.store)})
+    findings = check(configured.model_copy(update={"store": stored}), site.slurm, site.slurm.now)
+    return {found.severity: found.message for found in findings if found.subject == "pool"}
+
+
+def test_check_points_out_that_the_clusters_of_a_pool_do_not_agree_on_it(
+    sites: list[Site],
+) -> None:
+    one, _ = sites
+    assert pool_findings(one, "c1", "c2") == {}
+    misspelt = pool_findings(one, "c1", "cc2")
+    assert "c2 had the last cycle in it, and `clusters` here" in misspelt[Severity.WARNING]
+    assert "is 'c2' meant by 'cc2'?" in misspelt[Severity.WARNING]
+    third = Site("c3", one.store, in_pool("c1", "c2", "c3"))
+    assert (
+        "`clusters` at c1, c2 does not name"
+        in pool_findings(third, "c1", "c2", "c3")[Severity.WARNING]
+    )
+
+
+def test_check_points_out_another_pool_than_that_of_the_last_cycle(sites: list[Site]) -> None:
+    """As on a second head node whose configuration is an old one."""
+    one, _ = sites
+    assert (
+        "was in pool 'all' of c1, c2: the next one is in another"
+        in pool_findings(one, "c1", "c2", "c9")[Severity.NOTICE]
+    )
+    assert (
+        "was in pool 'all', which the configuration has not" in pool_findings(one)[Severity.NOTICE]
+    )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import text
 
-from shapleyprio.store import StoreBusyError
+from shapleyprio.store import StoreBusyError, StoreSchemaError, migrations
+from tests.store.servers import on_each_database
 
 if TYPE_CHECKING:
     from shapleyprio.store import LeaseRow, Store, Transaction
@@ -76,3 +78,26 @@ def test_its_age_is_by_the_clock_of_the_database(store: Store) -> None:
         take(rows, "a", None)
         assert 0 <= now(rows).age <= 5
         assert now(rows).since == now(rows).renewed_at > 1_700_000_000
+
+
+@on_each_database
+def test_a_process_of_another_release_than_the_tables_neither_takes_nor_renews(
+    store: Store,
+) -> None:
+    place = store.cluster("c")
+    with place.transaction() as rows:
+        take(rows, "a", None)
+    with place.transaction() as rows:
+        rows._connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with (
+        pytest.raises(StoreSchemaError, match=r"at revision 9999, .* steers no more"),
+        place.transaction() as rows,
+    ):
+        rows.renew_lease("a", 1)
+    with pytest.raises(StoreSchemaError, match="9999"), place.transaction() as rows:
+        take(rows, "b", now(rows))
+    with place.transaction() as rows:
+        rows._connection.execute(
+            text("UPDATE alembic_version SET version_num = :head"), {"head": migrations.head()}
+        )
+        assert rows.renew_lease("a", 1)
