@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, exists, insert, select, update
+from sqlalchemy import BigInteger, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -134,7 +134,7 @@ class Leases(LeaseView):
             holder,
             token,
             {"beat": lease.c.beat + 1, "renewed_at": _DatabaseSeconds()},
-            exists().where(migrations.head() == migrations.REVISION),
+            migrations.are_current(),
         )
         if not renewed:
             self._check_release()

@@ -11,12 +11,11 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, column, table
+from sqlalchemy import ColumnElement, Connection, column, exists, table
 
 from shapleyprio.shipped import find
 
-REVISION = table("alembic_version", column("version_num")).c.version_num
-"""Where a store keeps the revision of its tables."""
+_version = table("alembic_version", column("version_num"))
 
 _UPGRADING = Lock()
 """Alembic keeps what it works on in variables of its modules, one upgrade's at a time."""
@@ -37,6 +36,11 @@ def head() -> str:
 def current(connection: Connection) -> str | None:
     """Returns the revision of the tables, None if no migration ever made them."""
     return MigrationContext.configure(connection).get_current_revision()
+
+
+def are_current() -> ColumnElement[bool]:
+    """Returns the condition, for a statement, that the tables are those of this release."""
+    return exists().where(_version.c.version_num == head())
 
 
 def is_known(revision: str) -> bool:
