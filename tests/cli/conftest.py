@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,12 +79,19 @@ def _lines(keys: Mapping[str, Any]) -> str:
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    with shell_in(tmp_path, monkeypatch) as shell:
+        yield shell
+
+
+@contextmanager
+def shell_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    """Biology has used the whole cluster for ten seconds, and a job of physics waits."""
     slurm = Cluster()
     slurm.fill("biology")
     slurm.submit("physics", nice=3, processing_time=9)
     slurm.wait(10)
 
-    shell = CommandLine(tmp_path, slurm)
+    shell = CommandLine(folder, slurm)
     shell.configure()
     with speaking_to(lambda *_: slurm, monkeypatch):
         yield shell
@@ -98,8 +107,20 @@ def speaking_to(connect: Callable[..., Slurm], monkeypatch: pytest.MonkeyPatch) 
     structlog.reset_defaults()
 
 
+@pytest.fixture(scope="session")
+def after_a_cycle(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
+    """Store and cluster as the first cycle leaves them; nobody changes them."""
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        shell_in(tmp_path_factory.mktemp("after-a-cycle"), monkeypatch) as shell,
+    ):
+        assert shell.run("daemon", "--once").exit_code == 0
+    return shell
+
+
 @pytest.fixture
-def steered(shell: CommandLine) -> CommandLine:
+def steered(shell: CommandLine, after_a_cycle: CommandLine) -> CommandLine:
     """One cycle has run."""
-    assert shell.run("daemon", "--once").exit_code == 0
+    shutil.copy(after_a_cycle.folder / "store.db", shell.folder)
+    vars(shell.slurm).update(deepcopy(vars(after_a_cycle.slurm)))
     return shell

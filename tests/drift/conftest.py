@@ -16,7 +16,8 @@ from tests.store.examples import BEGIN, standing, watermark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from tests.store.servers import Databases
 
 END = BEGIN + 300
 PROCESSORS = {"biology": 1, "physics": 1}
@@ -98,11 +99,12 @@ def remember(
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'store.db'}"
+def url(databases: Databases) -> Iterator[str]:
+    with databases.made("sqlite") as url:
+        yield url
 
 
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
-    with Store.open(url, create=True) as store:
+    with Store.open(url) as store:
         yield store

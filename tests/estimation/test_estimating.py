@@ -16,24 +16,23 @@ from shapleyprio.estimation.messages import (
     WaitingJob,
 )
 from shapleyprio.fairness.trajectory import Trajectory
-from shapleyprio.store import Store
 from tests.drift.conftest import FLOOD, run
 from tests.service.consortium import NAME, Cluster, Service, config
 from tests.store.examples import BEGIN, watermark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from shapleyprio.store import AllocatedRun, EstimateRow
+    from shapleyprio.store import AllocatedRun, EstimateRow, Store
+    from tests.store.servers import Databases
 
 NAMES = ("biology", "physics")
 OVERLAP = 3600
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(f"sqlite:///{tmp_path / 'store.db'}", create=True) as store:
+def store(databases: Databases) -> Iterator[Store]:
+    with databases.store("sqlite") as store:
         yield store
 
 
@@ -198,11 +197,10 @@ EVENTS = st.one_of(
 @settings(max_examples=25, deadline=None)
 @given(events=st.lists(EVENTS, max_size=25), delay=st.sampled_from([0, 400]))
 def test_who_estimates_often_finds_what_one_finds_who_never_did_before(
-    tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, ...]], delay: int
+    databases: Databases, events: list[tuple[str, ...]], delay: int
 ) -> None:
-    url = f"sqlite:///{tmp_path_factory.mktemp('estimating') / 'store.db'}"
     slurm = Cluster(accounting_delay=delay)
-    with Store.open(url, create=True) as store:
+    with databases.store("sqlite") as store:
         service = Service(slurm, store, config(fairness={"horizon": "3000s"}))
         service.run()
         often = StoreEstimator(store.cluster(NAME))

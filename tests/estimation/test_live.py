@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from shapleyprio.estimation.messages import EstimateAnswer
     from shapleyprio.service.report import CycleReport
     from shapleyprio.store import EstimateRow
+    from tests.store.servers import Databases
 
 SHAPLEY = {"rule": "shapley"}
 PATIENCE_SECONDS = 240.0
@@ -101,13 +102,14 @@ class Daemon:
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'store.db'}"
+def url(databases: Databases) -> Iterator[str]:
+    with databases.made("sqlite") as url:
+        yield url
 
 
 @pytest.fixture
 def daemon(url: str) -> Iterator[Daemon]:
-    with Store.open(url, create=True) as store:
+    with Store.open(url) as store:
         daemon = Daemon(store, url)
         daemon.cycle.run()
         yield daemon
@@ -320,7 +322,7 @@ def test_a_restarted_daemon_draws_the_coalitions_that_the_first_one_drew(tmp_pat
 
 
 def test_another_rule_never_asks(url: str) -> None:
-    with Store.open(url, create=True) as store:
+    with Store.open(url) as store:
         daemon = Daemon(store, url, program=("/nonexistent",), config=config())
         report, lines = daemon.run()
         daemon.estimates.stop()
@@ -332,7 +334,7 @@ def test_another_rule_never_asks(url: str) -> None:
 
 def failure(url: str, text: str, **estimation: str) -> tuple[str, str]:
     """Result and reason of an estimate that fails, after which DirectContr ranks."""
-    with Store.open(url, create=True) as store:
+    with Store.open(url) as store:
         chosen = config(fairness=SHAPLEY, estimation=estimation)
         daemon = Daemon(store, url, program=program(text), config=chosen)
         report, lines = daemon.run()
@@ -386,7 +388,7 @@ def test_an_estimate_that_takes_too_long_is_given_up(url: str) -> None:
 
 
 def test_a_program_that_is_not_there_is_a_failure(url: str, tmp_path: Path) -> None:
-    with Store.open(url, create=True) as store:
+    with Store.open(url) as store:
         daemon = Daemon(store, url, program=(str(tmp_path / "nothing"),))
         report, lines = daemon.run()
         daemon.estimates.stop()
@@ -395,7 +397,7 @@ def test_a_program_that_is_not_there_is_a_failure(url: str, tmp_path: Path) -> N
 
 
 def test_what_goes_on_failing_is_logged_once(url: str) -> None:
-    with Store.open(url, create=True) as store:
+    with Store.open(url) as store:
         daemon = Daemon(store, url, program=program("raise SystemExit('it broke')"))
         said = []
         for _ in range(3):
@@ -424,7 +426,7 @@ def test_a_killed_worker_is_replaced(daemon: Daemon) -> None:
 
 
 def test_a_stopping_daemon_does_not_wait_for_an_estimate(url: str) -> None:
-    with Store.open(url, create=True) as store:
+    with Store.open(url) as store:
         daemon = Daemon(store, url, program=program("import time; time.sleep(600)"), patience=0)
         daemon.run()
         process = daemon.worker._worker._process

@@ -43,14 +43,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from tests.store.servers import Databases
+
 SWF_LINE = b"7 100 20 300 4 0 0 8 3600 0 1 5 6 1 2 3 -1 0\n"
 SACCT_HEADER = b"JobIDRaw|Account|User|Submit|Start|End|ElapsedRaw|AllocCPUS|NodeList\n"
 ORGANIZATION = '[[organization]]\nname = "physics"\naccounts = ["physics"]\n'
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(f"sqlite:///{tmp_path / 'store.db'}", create=True) as store:
+def store(databases: Databases) -> Iterator[Store]:
+    with databases.store("sqlite") as store:
         yield store
 
 
