@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
+    from shapleyprio.config import Config
+    from tests.service.faults.cluster import FaultyCluster
+
 MEGABYTES = 96
 MOST_CYCLES = 50
 """In the files of a server there is room left for fewer of them."""
@@ -70,17 +73,22 @@ class SmallServer:
         self._server = server
 
     @contextmanager
-    def lived(self, seed: int) -> Iterator[Life]:
-        """A consortium's life, which ends with the exact ledger."""
-        store = self.store
-        life = Life(
-            seed, store, lambda config, slurm, name: LivingDaemon(config, slurm, store.open(), name)
-        )
-        assert fails(life) is None
-        yield life
-        assert fails(life) is None
-        life.settle()
-        check_everything(life)
+    def lived(self, seed: int, place: Path) -> Iterator[Life]:
+        """A consortium's life, which ends with the exact ledger; a journal goes to the place."""
+        with ExitStack() as ends:
+
+            def begin(config: Config, slurm: FaultyCluster, name: str) -> LivingDaemon:
+                journal = place / "journal" if life.has_journal else None
+                daemon = LivingDaemon(config, slurm, self.store.open(), name, journal)
+                ends.callback(daemon.kill)
+                return daemon
+
+            life = Life(seed, self.store, begin)
+            assert fails(life) is None
+            yield life
+            assert fails(life) is None
+            life.settle()
+            check_everything(life)
 
     @contextmanager
     def empty(self) -> Iterator[str]:
@@ -188,25 +196,27 @@ def test_a_store_that_found_no_room_at_first_is_made_when_there_is_some(
 
 @at_moments
 def test_what_a_server_with_a_full_disk_cannot_keep_is_caught_up(
-    small: SmallServer, seed: int, moment: int
+    small: SmallServer, tmp_path: Path, seed: int, moment: int
 ) -> None:
-    with small.lived(seed) as life, happening(life, moment, small.full):
+    with small.lived(seed, tmp_path) as life, happening(life, moment, small.full):
         for _ in range(2):
             assert_fails(life, FULL)
 
 
 @at_moments
 def test_what_a_server_that_takes_no_writes_does_not_keep_is_caught_up(
-    small: SmallServer, seed: int, moment: int
+    small: SmallServer, tmp_path: Path, seed: int, moment: int
 ) -> None:
-    with small.lived(100 + seed) as life, happening(life, moment, small.read_only):
+    with small.lived(100 + seed, tmp_path) as life, happening(life, moment, small.read_only):
         for _ in range(2):
             assert_fails(life, re.compile("store .*: it cannot be written, for the server or "))
 
 
 @pytest.mark.parametrize("small", SERVERS[:1], indirect=True)
-def test_a_server_that_ended_for_want_of_room_loses_nothing(small: SmallServer) -> None:
-    with small.lived(200) as life, happening(life, 40, small.ended):
+def test_a_server_that_ended_for_want_of_room_loses_nothing(
+    small: SmallServer, tmp_path: Path
+) -> None:
+    with small.lived(200, tmp_path) as life, happening(life, 40, small.ended):
         for _ in range(2):
             assert_fails(life, FULL)
 
