@@ -310,13 +310,14 @@ class FaultyCluster(SimulatedSlurm):
         return refused
 
     def standing(self, channel: str, target: str) -> set[int]:
-        """What stands at a target; empty where jobs of it differ."""
+        """What stands at a target; empty where jobs, or accounting and controller, differ."""
         job_field = CHANNELS[channel].job_field
         if job_field is not None:
             found = {getattr(job, job_field) for job in self._engine.named(target)[0]}
         elif channel == "qos":
             found = {self._priorities.qos[target]}
         else:
-            own = self._priorities.associations._own[target]
-            found = set() if own is None else {own}
+            associations = self._priorities.associations
+            own, heard = associations._own[target], associations._heard[target]
+            found = set() if own is None or own != heard else {own}
         return found if len(found) == 1 else set()

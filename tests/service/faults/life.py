@@ -108,6 +108,7 @@ class Life:
             self.kill_the_server: 2 if self.store.has_server else 0,
             self.move: 3,
             self.change_horizon: 1,
+            self.lose_messages: 3 if self.channel == "association" else 0,
         }
         for happening in self.chance.choices(
             list(happenings), weights=list(happenings.values()), k=EVENTS
@@ -119,6 +120,7 @@ class Life:
         self._note("everything works again")
         self.slurm.malformed.clear()
         self.slurm.write_on()
+        self.slurm.lose_changes(0)
         self.world.bring_up()
         self.slurm.wait(1000)
         self.slurm.wait(max(0, self.slurm.latest_clock - self.slurm.clock))
@@ -214,6 +216,12 @@ class Life:
         self._horizon = self.chance.choice(list(HORIZONS))
         self._stop()
         return f"stops; the horizon is {self._horizon} from now on"
+
+    def lose_messages(self) -> str:
+        """Accounting takes the next changes of accounts, and slurmctld never hears of them."""
+        lost = self.chance.randint(1, 4)
+        self.slurm.lose_changes(lost)
+        return f"loses the next {lost} messages, {self.run()}"
 
     # -- the store
 

@@ -28,9 +28,11 @@ def check_everything(life: Life) -> None:
         check_runs_and_standings(life, view)
         check_books(life, view)
     check_no_value_twice(life)
+    check_in_force(life)
     life.roll_back()
     with store.cluster(life.name).reading() as view:
         check_books(life, view)
+    check_in_force(life)
     check_way_back(life)
 
 
@@ -134,6 +136,12 @@ def check_no_value_twice(life: Life) -> None:
         write for write in life.slurm.writes if write.channel == life.channel and not write.needed
     ]
     assert not twice, f"written, though it stood there: {twice}"
+
+
+def check_in_force(life: Life) -> None:
+    """The controller goes by what accounting has, whichever messages were lost."""
+    associations = life.slurm._priorities.associations
+    assert associations._heard == associations._own
 
 
 def check_way_back(life: Life) -> None:
