@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from shapleyprio.config import Config
-from shapleyprio.config.membership import Membership
+from shapleyprio.config.membership import Membership, host_list_of
 from shapleyprio.fairness.tenure import Move, Tenures
 from shapleyprio.service.moves import together
 from shapleyprio.service.ownership import holders_in
@@ -22,7 +22,8 @@ def check_ownership(
 ) -> Iterator[Finding]:
     """Yields a notice of all that has changed hands lately, or will in the next cycle.
 
-    Likewise of a beginning of the ledger that was configured when there was one already.
+    Likewise of a beginning of the ledger that was configured when there was one already, and of a
+    ledger that is another cluster's.
 
     A store that is not there yet, or cannot be read, has nothing to say to this.
 
@@ -43,6 +44,7 @@ def check_ownership(
         return
     if watermark is not None:
         yield from _opening(config.fairness.since, watermark.opened)
+    yield from _namesake(cluster, tenures, members)
     yield from _findings(
         tenures.moves(now - RECENT_SECONDS),
         "since {}",
@@ -62,6 +64,20 @@ def _opening(since: int | None, opened: int) -> Iterator[Finding]:
             "fairness.since",
             f"has no effect: a ledger is open already, and counts work since {clock_time(opened)}",
             "another store (`store.url`) would open a new ledger, without the history of this one",
+        )
+
+
+def _namesake(cluster: str, tenures: Tenures, members: Membership) -> Iterator[Finding]:
+    known = {tenure.name for tenure in tenures if tenure.kind == "node"}
+    if known and members.nodes and known.isdisjoint(members.nodes):
+        yield Finding(
+            Severity.WARNING,
+            "ClusterName",
+            f"what the store has of {cluster!r} is of other nodes ({host_list_of(sorted(known))}): "
+            "it may be another cluster's of the same ClusterName, with which this one would be "
+            "mixed up",
+            "give each cluster a ClusterName of its own, or this one another store, unless all "
+            "nodes are new",
         )
 
 
