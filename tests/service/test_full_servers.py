@@ -39,7 +39,7 @@ MOST_CYCLES = 50
 SUBMISSIONS = 40
 """Before each cycle, so that there is something to store."""
 
-at_moments = pytest.mark.parametrize(("seed", "moment"), [(20, 10), (60, 40)])
+at_moments = pytest.mark.parametrize(("seed", "moment"), [(60, 10), (2, 40)])
 """Of a cycle, at which something happens; it has some 80. These lives soon fill the files."""
 
 READ_ONLY = {
