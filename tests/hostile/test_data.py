@@ -38,6 +38,7 @@ from shapleyprio.store import Store, StoreError
 from shapleyprio.store.quarantine import MOST_LINES, MOST_LINES_AFTER_PRUNING, ONLY_COUNTED
 from tests.experiment.examples import write_log
 from tests.fairness.examples import job_record
+from tests.store.servers import file_of, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +73,7 @@ def ledger_of(store: Store, records: Iterator[object], now: int = 1000) -> OpenL
 # -- the daemon's store
 
 
-def test_fill_the_store_with_bad_lines_that_all_differ(store: Store, tmp_path: Path) -> None:
+def test_fill_the_store_with_bad_lines_that_all_differ(store: Store) -> None:
     many = 100_000
     opened = ledger_of(store, (Malformed("sacct", f"{i}" + "x" * 900, "?") for i in range(many)))
     assert opened.tally.quarantined == many
@@ -89,16 +90,17 @@ def test_fill_the_store_with_bad_lines_that_all_differ(store: Store, tmp_path: P
         # what nobody has met for long is gone
         rows.prune_history(1001, pushes_before=0)
         assert [line.line.text for line in rows.quarantined()] == ["a real one"]
-    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 10_000_000
+    beside = file_of(url_of(store)).parent
+    assert 0 < sum(file.stat().st_size for file in beside.iterdir()) < 10_000_000
 
 
 def test_keep_a_cycle_busy_with_an_account_of_nothing_but_line_ends() -> None:
     torn = 1_000_000
-    began = time.monotonic()
+    began = time.process_time()
     queue = WaitingRecords(("x" for _ in range(torn)), "0123456789abcdef").queue()
     assert (len(queue.malformed), queue.more_malformed) == (MOST_ASIDE, torn - MOST_ASIDE)
     assert queue.jobs == []
-    assert time.monotonic() - began < 60
+    assert time.process_time() - began < 60
 
 
 def test_make_every_cycle_read_a_million_names_of_accounts(
@@ -289,10 +291,10 @@ def test_keep_every_command_busy_with_a_configuration(
 ) -> None:
     path = tmp_path / "c.toml"
     path.write_text(text)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(ConfigError) as caught:
         load_config(path)
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
     assert complaint in str(caught.value)
     assert all(len(problem) < 1000 + len(str(path)) for problem in caught.value.problems)
 
@@ -304,10 +306,10 @@ def test_end_a_command_by_a_file_of_clients_that_nests_too_deep(tmp_path: Path) 
     file = tmp_path / "client.toml"
     for text in (f"url = {NESTED}", f'url{".a" * 60_000} = "x"', "#" * 3_000_000):
         file.write_text(text)
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(ConfigError) as refused:
             load_settings(file)
-        assert time.monotonic() - began < 10
+        assert time.process_time() - began < 10
         (problem,) = refused.value.problems
         assert problem.startswith(f"{file}: not valid TOML (more than ")
 
@@ -369,10 +371,10 @@ def test_slow_the_search_for_the_line_of_a_mistake_by_a_long_list(tmp_path: Path
     path = tmp_path / "c.toml"
     accounts = ",\n".join(f'"a{i}"' for i in range(20_000))
     path.write_text(f'[[organization]]\nname = "x"\naccounts = [\n{accounts}]\nwrong = 1\n')
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(ConfigError, match=r"c\.toml:20004: organization\[1\].wrong: unknown key"):
         load_config(path)
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
 
 
 # -- texts of all kinds, made up by chance

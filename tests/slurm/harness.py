@@ -182,7 +182,7 @@ class SimulatedHarness:
 class RealHarness:
     """A private real Slurm on an accelerated clock, through one of the adapters."""
 
-    slack_seconds = 2 * SPEED
+    slack_seconds = 5 * SPEED
     spec = ClusterSpec(
         name=CLUSTER,
         partitions=PARTITIONS,

@@ -77,7 +77,7 @@ def programs(tmp_path: Path) -> Programs:
 
 @pytest.fixture
 def slurm(programs: Programs) -> CommandLineSlurm:
-    return CommandLineSlurm(Connection(timeout_seconds=5, bin_directory=programs.directory))
+    return CommandLineSlurm(Connection(timeout_seconds=60, bin_directory=programs.directory))
 
 
 def show(name: str) -> str:
@@ -197,11 +197,11 @@ def test_a_failure_after_the_last_record_is_not_taken_for_the_end(
 
 
 def test_a_readers_own_slowness_is_not_held_against_slurm(programs: Programs) -> None:
-    slurm = CommandLineSlurm(Connection(timeout_seconds=0.5, bin_directory=programs.directory))
+    slurm = CommandLineSlurm(Connection(timeout_seconds=3, bin_directory=programs.directory))
     programs.install("sacct", f"{emit(*RECORD)}; {emit(*RECORD)}")
     records = slurm.records(1795245000, 1795246000)
     next(records)
-    time.sleep(0.7)
+    time.sleep(3.2)
     assert len(list(records)) == 1
 
 
@@ -669,10 +669,10 @@ def test_a_python_that_this_user_may_not_run_is_named_and_not_the_command() -> N
 def test_a_command_that_hangs_is_ended_with_its_children(
     programs: Programs, program: str, ask: Callable[[CommandLineSlurm], object], daemon: str
 ) -> None:
-    slurm = CommandLineSlurm(Connection(timeout_seconds=1, bin_directory=programs.directory))
+    slurm = CommandLineSlurm(Connection(timeout_seconds=2, bin_directory=programs.directory))
     programs.install(program, f"sleep 60 & echo $! > {programs.directory}/pid; wait")
     began = time.monotonic()
-    with pytest.raises(SlurmUnavailableError, match=rf"{daemon} .*{program} took longer than 1 s"):
+    with pytest.raises(SlurmUnavailableError, match=rf"{daemon} .*{program} took longer than 2 s"):
         ask(slurm)
     assert time.monotonic() - began < 20
     child = int((programs.directory / "pid").read_text())
@@ -709,7 +709,7 @@ def test_an_scontrol_does_nothing_more_once_others_may_write_though_nobody_is_th
         "from shapleyprio.slurm.commands import SlurmCommands;"
         "commands = SlurmCommands(timeout_seconds=60, bin_directory=Path(sys.argv[1]));"
         "orders = (f'update JobId={job} Nice=5' for job in range(1, 100));"
-        "commands.feed('scontrol', orders, check=lambda: 2.0)"
+        "commands.feed('scontrol', orders, check=lambda: 4.0)"
     )
     daemon = subprocess.Popen(
         [sys.executable, "-c", feeding, str(programs.directory)],
@@ -720,7 +720,7 @@ def test_an_scontrol_does_nothing_more_once_others_may_write_though_nobody_is_th
         (scontrol,) = psutil.Process(daemon.pid).children()
         daemon.send_signal(signal.SIGSTOP)
         scontrol.suspend()  # as the kernel freezes a whole unit
-        time.sleep(2.5)
+        time.sleep(4.5)
         before = programs.calls("order")
         scontrol.resume()
         time.sleep(0.5)
@@ -732,11 +732,11 @@ def test_an_scontrol_does_nothing_more_once_others_may_write_though_nobody_is_th
 
 
 def test_what_an_scontrol_was_ended_at_another_one_does(programs: Programs) -> None:
-    commands = SlurmCommands(timeout_seconds=30, bin_directory=programs.directory)
+    commands = SlurmCommands(timeout_seconds=120, bin_directory=programs.directory)
     stuck = programs.directory / "stuck"
     programs.scontrol(orders=f"[ -e {stuck} ] || {{ touch {stuck}; exec sleep 60; }}; sleep 0.01")
     orders = [f"update JobId={job} Nice=5" for job in range(1, 200)]
-    answer = commands.feed("scontrol", orders, check=lambda: 0.8)
+    answer = commands.feed("scontrol", orders, check=lambda: 1.6)
     assert answer.code == 0
     assert {line.removeprefix("order ") for line in programs.calls("order")} == set(orders)
     assert len(programs.calls("scontrol")) > 2

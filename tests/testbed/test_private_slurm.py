@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.real_slurm
 
+PATIENCE_SECONDS = 90.0  # real ones, on a busy machine
+
 
 def accounted(slurm: PrivateSlurm, job: int) -> tuple[str, int]:
     """State and elapsed seconds in the accounting database."""
@@ -34,7 +36,7 @@ def accounted(slurm: PrivateSlurm, job: int) -> tuple[str, int]:
     return state, int(elapsed or -1)
 
 
-def completed(slurm: PrivateSlurm, job: int, real_seconds: float = 30) -> int:
+def completed(slurm: PrivateSlurm, job: int, real_seconds: float = PATIENCE_SECONDS) -> int:
     wait_until(
         lambda: accounted(slurm, job)[0] == "COMPLETED",
         real_seconds=real_seconds,
@@ -59,25 +61,27 @@ def test_a_job_runs_and_is_accounted(boot_slurm: Boot) -> None:
     slurm = boot_slurm(ClusterSpec(partitions={"pa": ["a1"], "pb": ["b1", "b2"]}))
     slurm.add_accounts({"physics": None, "particles": "physics"})
     job = slurm.submit("particles", 2, processors=2, partition="pb", job_name="two seconds")
-    assert 2 <= completed(slurm, job) <= 12
-    assert abs(slurm.now() - time.time()) < 2
+    assert 2 <= completed(slurm, job) <= PATIENCE_SECONDS
+    before = int(time.time())
+    assert before <= slurm.now() <= time.time()
 
 
 def test_an_accelerated_hour_is_a_minute(boot_slurm: Boot) -> None:
     slurm = boot_slurm(ClusterSpec(speed=60))
     slurm.add_accounts({"physics": None})
-    began, clock = time.monotonic(), slurm.now()
+    before, clock, began = time.monotonic(), slurm.now(), time.monotonic()
     job = slurm.submit("physics", 600)
     elapsed = completed(slurm, job)
     took = time.monotonic() - began
-    assert 600 <= elapsed <= 1200
-    assert 9.5 <= took <= 60
-    assert abs((slurm.now() - clock) - 60 * took) < 300
+    passed = slurm.now() - clock
+    assert 600 <= elapsed <= passed
+    assert 9.5 <= took <= PATIENCE_SECONDS + 10
+    assert 60 * took - 60 <= passed <= 60 * (time.monotonic() - before) + 60
 
 
 def test_the_accelerated_clock_starts_where_it_is_set(boot_slurm: Boot) -> None:
     slurm = boot_slurm(ClusterSpec(speed=60, epoch=1_772_438_400))
-    assert 0 <= slurm.now() - 1_772_438_400 < 60 * 30
+    assert 0 <= slurm.now() - 1_772_438_400 < 60 * 3 * PATIENCE_SECONDS
 
 
 def test_python_shares_the_accelerated_clock_and_its_events_do_too(boot_slurm: Boot) -> None:
@@ -92,10 +96,10 @@ def test_python_shares_the_accelerated_clock_and_its_events_do_too(boot_slurm: B
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE_SECONDS,
     ).stdout
-    assert 2 <= time.monotonic() - began <= 6
-    assert 120 <= float(printed) - clock <= 360
+    assert 2 <= time.monotonic() - began < PATIENCE_SECONDS  # of the machine's clock it takes 120
+    assert clock + 120 <= float(printed) <= slurm.now() + 1
 
 
 def test_stop_leaves_no_process(boot_slurm: Boot) -> None:
@@ -105,7 +109,7 @@ def test_stop_leaves_no_process(boot_slurm: Boot) -> None:
     slurm.submit("physics", 60_000, extra=["--export=NONE"])
     wait_until(
         lambda: slurm.run("squeue", "-h", "-t", "R").count("\n") == 2,
-        real_seconds=20,
+        real_seconds=PATIENCE_SECONDS,
         what="two running jobs",
     )
     assert len(processes_of(slurm.directory)) > 8
@@ -159,7 +163,11 @@ def test_nothing_is_left_when_its_owner_is_killed(
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     owner.stdout.close()
-    wait_until(lambda: processes_of(directory) == [], real_seconds=15, what="an empty machine")
+    wait_until(
+        lambda: processes_of(directory) == [],
+        real_seconds=PATIENCE_SECONDS,
+        what="an empty machine",
+    )
 
 
 def test_an_interrupt_in_a_with_block_stops_the_cluster(prepared_database: Path) -> None:
@@ -173,19 +181,18 @@ def test_an_interrupt_in_a_with_block_stops_the_cluster(prepared_database: Path)
 def test_the_controller_survives_a_kill(boot_slurm: Boot) -> None:
     slurm = boot_slurm(ClusterSpec())
     slurm.add_accounts({"physics": None})
-    job = slurm.submit("physics", 5)
+    job = slurm.submit("physics", 5, job_name="survivor")
     state = slurm.directory / "state" / "job_state"
-    submitted = time.time()
     wait_until(
-        lambda: state.exists() and state.stat().st_mtime > submitted,
-        real_seconds=30,
+        lambda: state.exists() and b"survivor" in state.read_bytes(),
+        real_seconds=PATIENCE_SECONDS,
         what="the controller to save the job",
     )
     slurm.kill("slurmctld")
     with pytest.raises(TestbedError, match="scontrol ping: rc 1"):
         slurm.run("scontrol", "ping")
     slurm.restart("slurmctld")
-    assert 5 <= completed(slurm, job) <= 15
+    assert 5 <= completed(slurm, job) <= PATIENCE_SECONDS
 
 
 def test_accounting_survives_a_kill(boot_slurm: Boot) -> None:
@@ -196,7 +203,7 @@ def test_accounting_survives_a_kill(boot_slurm: Boot) -> None:
     with pytest.raises(TestbedError, match="Connection refused"):
         slurm.run("sacct")
     slurm.restart("slurmdbd")
-    assert 1 <= completed(slurm, job) <= 11
+    assert 1 <= completed(slurm, job) <= PATIENCE_SECONDS
 
 
 def test_a_frozen_controller_answers_once_thawed(boot_slurm: Boot) -> None:

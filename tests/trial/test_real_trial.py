@@ -123,7 +123,7 @@ def check(arm: dict[str, Any]) -> None:
 def test_trials_of_a_list_run_once(private_slurm_programs: None, folder: Path) -> None:
     (folder / "list.toml").write_text(SHORT)
     first = start(folder, *TRIALS)
-    table, errors = first.communicate(timeout=120)
+    table, errors = first.communicate(timeout=250)
     assert first.returncode == 0, errors
     assert left_in(folder) == []
     assert [line.split()[:2] for line in table.splitlines()[1:4]] == [
@@ -134,7 +134,7 @@ def test_trials_of_a_list_run_once(private_slurm_programs: None, folder: Path) -
     report = json.loads((folder / "results" / "second.json").read_text())
     assert report["arms"][0]["started"] > 0
     again = start(folder, *TRIALS)
-    assert again.communicate(timeout=60) == (table, "")
+    assert again.communicate(timeout=250) == (table, "")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -148,8 +148,8 @@ def test_ctrl_c_and_sigterm_leave_nothing(
         logs = (folder / "tmp").glob("*/*/log/slurmctld.log")
         return sum("sched: Allocate" in log.read_text(errors="replace") for log in logs) == 2
 
-    wait_until(two_arms_have_jobs, real_seconds=90, what="jobs of both arms to run")
+    wait_until(two_arms_have_jobs, real_seconds=200, what="jobs of both arms to run")
     running.send_signal(number)
-    running.communicate(timeout=60)
+    running.communicate(timeout=200)
     assert running.returncode == code
     assert left_in(folder) == []
