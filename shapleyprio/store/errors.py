@@ -38,14 +38,17 @@ class StoreUnreachableError(StoreError):
 
 _Kind = type[StoreError]
 
+
+_FULL_DISK = "it is full; free some space on its disk"
 _SQLITE: dict[int, tuple[_Kind, str]] = {
     sqlite3.SQLITE_BUSY: (StoreBusyError, "another process is writing to it"),
     sqlite3.SQLITE_LOCKED: (StoreBusyError, "another connection is writing to it"),
-    sqlite3.SQLITE_FULL: (StoreFullError, "it is full; free some space on its disk"),
+    sqlite3.SQLITE_FULL: (StoreFullError, _FULL_DISK),
+    sqlite3.SQLITE_IOERR_SHMSIZE: (StoreFullError, _FULL_DISK),
     sqlite3.SQLITE_CANTOPEN: (StoreUnreachableError, "it cannot be opened; check its permissions"),
     sqlite3.SQLITE_READONLY: (StoreUnreachableError, "it cannot be written; check its permissions"),
     sqlite3.SQLITE_PERM: (StoreUnreachableError, "access is denied; check its permissions"),
-    sqlite3.SQLITE_IOERR: (StoreUnreachableError, "its disk does not work"),
+    sqlite3.SQLITE_IOERR: (StoreUnreachableError, "its disk does not work, or a quota is used up"),
     sqlite3.SQLITE_CORRUPT: (StoreError, "the file is damaged; restore it from a backup"),
     sqlite3.SQLITE_NOTADB: (StoreError, "the file is not a SQLite database"),
 }
@@ -116,7 +119,8 @@ def _known(cause: BaseException | None) -> tuple[_Kind, str]:
     nothing = (StoreError, "")
     if isinstance(cause, sqlite3.Error):
         # the lowest byte is the primary code; Python itself raises some errors without any
-        return _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF, nothing)
+        code = getattr(cause, "sqlite_errorcode", 0)
+        return _SQLITE.get(code, _SQLITE.get(code & 0xFF, nothing))
     state = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
     if isinstance(state, str) and state in _POSTGRESQL:
         return _POSTGRESQL[state]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -84,6 +85,17 @@ def test_a_full_store_keeps_what_it_had(store: Store) -> None:
         assert list(rows.all_runs()) == [placed_run(1)]
         assert rows.watermark() == watermark()
         rows.put_runs([placed_run(2)])
+
+
+def test_a_disk_without_room_for_the_log_is_full(store: Store, url: str) -> None:
+    store.close()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(StoreFullError, match=r"store\.db: it is full"):
+            Store.open(url)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_writer_killed_in_the_middle_leaves_the_old_state(store: Store, url: str) -> None:
