@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, contextmanager
 from multiprocessing import active_children, get_context, parent_process
 
 from shapleyprio.errors import Remedy
@@ -84,9 +84,11 @@ def _here(cells: Sequence[Cell]) -> Finished:
 def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
     not_ours = set(active_children())
     # the threads of numba and progress bars make a plain fork unsafe
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_obey)
+    spawn = get_context("spawn")
+    pool = ProcessPoolExecutor(processes, mp_context=spawn, initializer=_end_when_parent_ends)
     try:
-        indices = {pool.submit(run_cell, cell): index for index, cell in enumerate(cells)}
+        with _interrupts_held_back():  # and for good from the processes that start here
+            indices = {pool.submit(run_cell, cell): index for index, cell in enumerate(cells)}
         for future in as_completed(indices):
             yield indices.pop(future), future.result()
     except BrokenProcessPool:
@@ -106,9 +108,17 @@ def run_cell(cell: Cell) -> list[Row]:
     return cell.run()
 
 
-def _obey() -> None:
-    """Leaves Ctrl-C to the parent, and ends this process when the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Has Ctrl-C wait; a process that starts meanwhile inherits that, and leaves it to us."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_when_parent_ends() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

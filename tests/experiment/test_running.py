@@ -30,7 +30,10 @@ from tests.experiment.slow import slow_experiment
 
 if __name__ == "__main__":
     made = slow_experiment()
-    run(made, on_cores(2), kept=ResultCache.of(Path(sys.argv[1]), made))
+    try:
+        run(made, on_cores(2), kept=ResultCache.of(Path(sys.argv[1]), made))
+    except KeyboardInterrupt:
+        print("interrupted")
 """
 
 
@@ -120,6 +123,35 @@ def test_after_a_kill_no_process_is_left_and_finished_cells_are_kept(
     assert not alive
     kept = [json.loads(file.read_text())["rows"] for file in cells.glob("*.json")]
     assert kept == [[{"how": "quick", "number": 0, "value": 0.0}]]
+
+
+def runs_cells(process: psutil.Process) -> bool:
+    return any("spawn_main" in word for word in process.cmdline())
+
+
+def holds_ctrl_c_back(process: psutil.Process) -> bool:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (blocked,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigBlk"))
+    return bool(int(blocked, 16) >> (signal.SIGINT - 1) & 1)
+
+
+def test_ctrl_c_while_processes_start_is_the_parents_alone(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(SLOW)
+    process = subprocess.Popen(
+        [sys.executable, str(program), str(tmp_path / "kept")],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # as a terminal sends it to all processes of its session
+    )
+    while not (children := list(filter(runs_cells, psutil.Process(process.pid).children()))):
+        assert process.poll() is None
+        time.sleep(0.01)
+    assert all(map(holds_ctrl_c_back, children))  # before Python has begun in them
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate() == ("interrupted\n", "")
 
 
 # what a directory refuses
