@@ -16,10 +16,10 @@ from shapleyprio.config import Config, ConfigError, load_config
 from shapleyprio.config.segments import Segment, segments_of
 from shapleyprio.errors import OutputError, ReplayError
 from shapleyprio.fairness.pool import cluster_behind
-from shapleyprio.service.accounting import CorrectionError
 from shapleyprio.service.cluster_clock import AccountingError
 from shapleyprio.service.explain import NothingToExplainError
 from shapleyprio.service.lease import LeaseHeldError
+from shapleyprio.service.open_tenures import CorrectionError
 from shapleyprio.slurm.port import Slurm, SlurmError
 from shapleyprio.store import ClusterStore, Store, StoreError
 from shapleyprio.wording import listed

@@ -14,8 +14,8 @@ from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable
 from shapleyprio.config.membership import Membership
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.tenure import NOBODY, Kind, Tenures
-from shapleyprio.service.accounting import CorrectedTenures
 from shapleyprio.service.moves import called, holds_nothing, in_words
+from shapleyprio.service.open_tenures import CorrectedTenures
 from shapleyprio.service.ownership import (
     KINDS,
     CorrectedOwnership,

@@ -8,20 +8,22 @@ with the watermark. Reading a record twice, late, corrected or out of order chan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import Stay, StayLedger
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
 from shapleyprio.fairness.split import split
-from shapleyprio.fairness.tenure import NOBODY, Kind, Move, Tenure, Tenures, names_of
+from shapleyprio.fairness.tenure import Kind, Move, Tenures
 from shapleyprio.service.accounted import Accounted
 from shapleyprio.service.cluster_clock import (
     CLOCK_TOLERANCE_SECONDS,
     AccountingError,
     after_look,
 )
+from shapleyprio.service.open_tenures import CorrectedTenures, CorrectionError, OpenTenures
 from shapleyprio.service.remembered import Remembered, Seal
+from shapleyprio.service.tally import Tally
 from shapleyprio.slurm.port import Controller, Malformed
 from shapleyprio.store import AllocatedRun, Transaction, Watermark, batches
 from shapleyprio.wording import clock_time
@@ -30,46 +32,6 @@ KNOWN_AFTER_END_SECONDS = 300
 """MinJobAge as Slurm ships it: for so long the controller knows jobs that have ended."""
 
 CHUNK = 5000
-
-MOST_STRANGERS = 20_000
-"""Names of nobody's from which on the store remembers no more of them. Where Slurm does not enforce
-accounts, each job can have another one, and every cycle reads all names that were heard of."""
-
-
-class CorrectionError(Exception):
-    """Ownership cannot be corrected as asked for; the message says why and what can be done."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What became of the records of a cycle.
-
-    Attributes:
-        seen: records read, those of jobs that wait left out.
-        kept: runs that were new or had changed.
-        unstarted: records of jobs that have not started.
-        quarantined: lines that could not be read, and records from the future.
-        late: records that came after their run had been pruned.
-        withdrawn: unfinished runs that accounting no longer knows of.
-    """
-
-    seen: int = 0
-    kept: int = 0
-    unstarted: int = 0
-    quarantined: int = 0
-    late: int = 0
-    withdrawn: int = 0
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(*(getattr(self, name) + getattr(other, name) for name in Tally.__slots__))
-
-
-@dataclass(frozen=True, slots=True)
-class CorrectedTenures:
-    """All tenures of one node or account, the oldest first, before a correction and after."""
-
-    before: tuple[Tenure, ...]
-    after: tuple[Tenure, ...]
 
 
 class OpenLedger:
@@ -89,7 +51,6 @@ class OpenLedger:
 
     Attributes:
         is_new: whether the store did not hold a ledger yet.
-        moves: what has changed hands since it was opened.
         stay: of the cluster in a pool; None if it is in none.
     """
 
@@ -108,8 +69,6 @@ class OpenLedger:
         self._transaction = transaction
         self._sizes = sizes
         self._horizon = horizon
-        self._ask_holders = ask_holders
-        self._asked_holders = False
         seal = Seal.of(transaction)
         self.is_new = seal.watermark is None
         self.watermark = seal.watermark or Watermark(
@@ -129,15 +88,24 @@ class OpenLedger:
             remembered = Remembered.read(transaction, seal, horizon)
         self._remembered = remembered
         self._runs, self._records = remembered.runs, remembered.records
-        self.tenures: Tenures = remembered.tenures
+        self._holders = OpenTenures(transaction, remembered, ask_holders)
+        self.tenures: Tenures = self._holders.tenures
         self.ledger: StayLedger = remembered.ledger
         self.stay = seal.stay
         self.tally = Tally()
-        self.moves: list[Move] = []
-        self.latest = self.watermark.accounted_to
+        self._last_event = self.watermark.accounted_to
         self._mentioned: set[RunKey] = set() if mentioned is None else mentioned
         self._uncounted: dict[RunKey, Run] = {}
         self._of_several: dict[tuple[str, ...], bool] = {}
+
+    @property
+    def moves(self) -> list[Move]:
+        """What has changed hands since it was opened."""
+        return self._holders.moves
+
+    @property
+    def _latest(self) -> int:
+        return max(self._last_event, self._holders.latest)
 
     def look(self, controller: Controller, *, overlap: int) -> None:
         """Takes in what the cluster's clock shows; see `after_look`."""
@@ -164,36 +132,20 @@ class OpenLedger:
             if stay.since <= self.watermark.opened:
                 self.ledger.begin_stay(stay.since, with_all=True)
             else:
-                stay = replace(stay, since=max(stay.since, self.latest))
+                stay = replace(stay, since=max(stay.since, self._latest))
                 self.ledger.begin_stay(stay.since)
             self._transaction.end_stay()
             self._transaction.change_stay(stay)
         self.stay = stay
 
     def observe_holders(self, kind: Kind, holders: Mapping[str, str], second: int) -> None:
-        """Takes in who holds which node or account from now on; `moves` has what changed hands.
-
-        Runs that reach beyond the change are placed anew; what was earned before it stays.
-        """
-        changed = self.tenures.observe(kind, holders, second)
-        moved = {tenure.name for tenure in changed if tenure.since is not None}
-        self._save_tenures(changed)
-        if moved:
-            self._place_anew(second)
-            self.latest = max(self.latest, second)
-            self.moves += [
-                move
-                for move in self.tenures.moves(second)
-                if move.kind == kind and move.name in moved
-            ]
+        """Takes in who holds which node or account from now on; see `OpenTenures.observe`."""
+        self._holders.observe(kind, holders, second)
 
     def correct_holders(
         self, holders: Mapping[Kind, Mapping[str, str]], since: int
     ) -> list[CorrectedTenures]:
-        """Makes names that were heard of their holders' from then on, in the past as well.
-
-        Runs that reach beyond that second are placed anew, so the ledger is what it would be if
-        it had always been so.
+        """Makes names their holders' from then on, in the past as well.
 
         Args:
             holders: kind -> name -> organization.
@@ -205,25 +157,13 @@ class OpenLedger:
         Raises:
             CorrectionError: runs that it concerns are no longer stored.
         """
-        pruned = self.watermark.pruned_until
-        if since < pruned and pruned > self.watermark.opened:
+        opened, pruned = self.watermark.opened, self.watermark.pruned_until
+        if since < pruned and pruned > opened:
             raise CorrectionError(
                 f"runs that ended by {clock_time(pruned)} are older than the horizon and no longer "
                 "stored; ownership can be corrected since then, and no earlier"
             )
-        always = since <= self.watermark.opened
-        corrected = []
-        for kind, names in holders.items():
-            for name, organization in names.items():
-                before = self.tenures.of(kind, name)
-                if self.tenures.correct(kind, name, organization, None if always else since):
-                    after = self.tenures.of(kind, name)
-                    corrected.append(CorrectedTenures(tuple(before), tuple(after)))
-        self._save_tenures(found.after[0] for found in corrected)
-        if corrected:
-            self._place_anew(max(since, self.watermark.opened))
-            self.latest = max(self.latest, since)
-        return corrected
+        return self._holders.correct(holders, since, opened)
 
     def ingest(self, records: Iterable[JobRecord | Malformed], now: int) -> None:
         """Accounts records, in any order, as often as they come.
@@ -356,7 +296,7 @@ class OpenLedger:
         Returns:
             t, the time at which the ledger stands: no event lies after it.
         """
-        t = max(now, self.latest)
+        t = max(now, self._latest)
         if self._horizon is not None:
             self._fold(t - self._horizon)
         self.watermark = replace(
@@ -398,7 +338,7 @@ class OpenLedger:
 
     def _merge(self, records: Mapping[RunKey, tuple[JobRecord, Run]], now: int) -> None:
         for _, run in records.values():  # first, for news of holders may place known runs anew
-            self._hear_of(run, now)
+            self._holders.hear_of(run, now)
         self._mentioned.update(records)  # in place: others go on with this set
         known = self._runs.known(self._transaction, records.keys())
         changed: list[AllocatedRun] = []
@@ -419,7 +359,7 @@ class OpenLedger:
                 if old is not None:
                     self.ledger.subtract(old[1])
                 self.ledger.add(placed[1])
-                self.latest = max(self.latest, _last_event(run))
+                self._last_event = max(self._last_event, _last_event(run))
                 changed.append(placed)
             if not is_open:
                 final.append((record, placed))
@@ -435,7 +375,7 @@ class OpenLedger:
         nodes, total = run.processors.keys(), sum(run.processors.values())
         if old and old.processors.keys() == nodes and sum(old.processors.values()) == total:
             return replace(run, processors=old.processors, counted=old.counted)
-        if self._asked_holders:  # nodes that were new a moment ago have sizes now
+        if self._holders.asked:  # nodes that were new a moment ago have sizes now
             return replace(run, processors=split(total, tuple(nodes), self._sizes()))
         return run
 
@@ -478,40 +418,10 @@ class OpenLedger:
             paused_at=None if run.paused_at is None else max(run.paused_at, opened),
         )
 
-    def _hear_of(self, run: Run, now: int) -> None:
-        """Assigns to NOBODY the names that neither Slurm's layout nor the configuration has."""
-        names = names_of(run)
-        if all(self.tenures.knows(kind, name) for kind, name in names):
-            return
-        if not self._asked_holders:
-            self._asked_holders = True
-            for kind, holders in self._ask_holders().items():
-                self.observe_holders(kind, holders, now)
-        for kind, name in names:
-            strangers = self._remembered.strangers
-            if strangers < MOST_STRANGERS and not self.tenures.knows(kind, name):
-                self._remembered.strangers = strangers + 1
-                self._save_tenures(self.tenures.observe(kind, {name: NOBODY}, now))
-
     def _save(self, ledger: Ledger, *, earlier: bool = False) -> None:
         changed = {pair: ledger.entries[pair] for pair in sorted(ledger.changed)}
         self._transaction.save_ledger_entries(changed, earlier=earlier)
         ledger.changed.clear()
-
-    def _save_tenures(self, changed: Iterable[Tenure]) -> None:
-        names = dict.fromkeys((tenure.kind, tenure.name) for tenure in changed)
-        self._transaction.save_tenures({name: self.tenures.of(*name) for name in names})
-
-    def _place_anew(self, second: int) -> None:
-        for placed in batches(self._transaction.runs_alive_after(second), CHUNK):
-            changed = []
-            for run, old in placed:
-                allocations = self.tenures.allocations(run)
-                if allocations != old:
-                    self.ledger.subtract(old)
-                    self.ledger.add(allocations)
-                    changed.append((run, allocations))
-            self._runs.put(self._transaction, changed, [run.key for run, _ in placed])
 
     def _withdraw(self, keys: list[RunKey]) -> None:
         for _, allocations in self._runs.known(self._transaction, keys).values():

@@ -16,8 +16,9 @@ from shapleyprio.config.membership import Membership
 from shapleyprio.config.values import host_list
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY, Kind, Tenure, Tenures
-from shapleyprio.service.accounting import CorrectedTenures, CorrectionError, OpenLedger
+from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.service.moves import called
+from shapleyprio.service.open_tenures import CorrectedTenures, CorrectionError
 from shapleyprio.store import CapacityRow, ClusterStore, CorrectionRow, Transaction
 from shapleyprio.wording import clock_time
 

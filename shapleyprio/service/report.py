@@ -16,9 +16,9 @@ from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.pool import PoolPart
 from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.tenure import Tenures
-from shapleyprio.service.accounting import Tally
 from shapleyprio.service.following import Foreign
 from shapleyprio.service.push import PushCounts
+from shapleyprio.service.tally import Tally
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.port import AdapterInUse, Node, PendingJob
 from shapleyprio.store import NewPush, StandingRow, UserAfterEnd

@@ -28,7 +28,7 @@ from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.replay import files, memory
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.reading import read_log
-from shapleyprio.service import accounting
+from shapleyprio.service import open_tenures
 from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text import UnreadableError, amount, duration, hosts
@@ -106,7 +106,7 @@ def test_keep_a_cycle_busy_with_an_account_of_nothing_but_line_ends() -> None:
 def test_make_every_cycle_read_a_million_names_of_accounts(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accounting, "MOST_STRANGERS", 100)
+    monkeypatch.setattr(open_tenures, "MOST_STRANGERS", 100)
     record = job_record(start=100, end=160)
     opened = ledger_of(store, (replace(record, job_id=i + 1, account=f"a{i}") for i in range(1000)))
     assert opened.tally.kept == 1000  # the work of each is accounted all the same

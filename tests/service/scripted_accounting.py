@@ -279,8 +279,9 @@ def fed_once(
         raise AssertionError("all holders are known")
 
     with store.cluster(name).transaction() as transaction:
+        names = {(one.kind, one.name) for one in tenures}
+        transaction.save_tenures({name: tenures.of(*name) for name in names})
         account = OpenLedger(transaction, horizon=horizon, opens=opens, ask_holders=nobody_asks)
-        account.tenures = tenures
         account.ingest(records, t)
         stands_at = account.close(t, observed_until=t)
         assert stands_at == t

@@ -11,13 +11,14 @@ from shapleyprio.fairness.runs import RunKey
 from shapleyprio.fairness.tenure import NOBODY, Move
 from shapleyprio.fairness.utility import worth
 from shapleyprio.service import accounting
-from shapleyprio.service.accounting import OpenLedger, Tally
+from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.service.cluster_clock import (
     CLOCK_TOLERANCE_SECONDS,
     AccountingError,
     ClockError,
     check_clock,
 )
+from shapleyprio.service.tally import Tally
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Store, Transaction
 from tests.fairness.examples import job_record

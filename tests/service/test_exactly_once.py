@@ -13,8 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from shapleyprio.fairness.tenure import Kind
 from shapleyprio.service import accounting
-from shapleyprio.service.accounting import CorrectionError, OpenLedger
+from shapleyprio.service.accounting import OpenLedger
 from shapleyprio.service.cluster_clock import AccountingError
+from shapleyprio.service.open_tenures import CorrectionError
 from shapleyprio.service.ownership import correct, read_ownership
 from shapleyprio.store import Store
 from tests.fairness.examples import ledger_of, standings_by_parts

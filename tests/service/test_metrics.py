@@ -9,11 +9,11 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from shapleyprio.service.accounting import Tally
 from shapleyprio.service.cycle import FAILURES
 from shapleyprio.service.metrics import BY_ORGANIZATION, Metrics
 from shapleyprio.service.push import PushCounts
 from shapleyprio.service.report import CycleReport
+from shapleyprio.service.tally import Tally
 from tests.service.consortium import FIRST, LAST, NAME, NOW, Service
 
 PHASES = ("account", "observe", "rank", "push")

@@ -12,9 +12,9 @@ from structlog.testing import capture_logs
 
 from shapleyprio.config.membership import membership
 from shapleyprio.fairness.tenure import Tenure, Tenures
-from shapleyprio.service.accounting import CorrectionError
 from shapleyprio.service.check import check
 from shapleyprio.service.dry_run import private_copy
+from shapleyprio.service.open_tenures import CorrectionError
 from shapleyprio.service.ownership import (
     Correction,
     correct,
