@@ -41,6 +41,10 @@ LONGEST_BLOCK = 1024
 FEWEST_SECONDS = 16
 """Shorter blocks take more time than keys of two limbs do."""
 
+FEWEST_CELLS, LONGEST_CELL = 8, 64
+"""Stretches of a block between rough keys (`by_second`), and seconds of one: in shorter ones fewer
+keys are compared exactly, but more rough ones are made."""
+
 ERROR = 2**60
 """By how much a rounded key may be wrong; twice that is still below `worth.FAR_APART`."""
 
@@ -124,10 +128,15 @@ def ref_block(workload: Workload) -> Block:
             f"{len(workload.bays.owned)} bays would take more than 4 GiB; take rand, or leave "
             "--respect-partitions out"
         )
-    weight = factorial(k - 1) * sum((Fraction(1, size) for size in range(1, k)), Fraction(1))
-    weight /= odd_divisor(k)
-    wanted = max(2**25 >> k, 128)
-    return _block(workload, weight, terms=k * (k + 2), wanted=wanted)
+    weight = sum((Fraction(1, size) for size in range(1, k)), Fraction(1))
+    divided = weight * factorial(k - 1) / odd_divisor(k)
+    wanted, terms = max(2**25 >> k, 128), k * (k + 2)
+    block = _block(workload, divided, terms=terms, wanted=wanted)
+    cell_bits = min(max(block.seconds // FEWEST_CELLS, 1), LONGEST_CELL).bit_length() - 1
+    growth = workload.system_processors * (2 if by_horizon else 1)
+    curved = weight * growth * 4**cell_bits / 8
+    rounding = weight * _doubled_utility(workload) * (terms + 10) / 2**53
+    return block._replace(cell_bits=cell_bits, doubt=float(curved + rounding))
 
 
 def rand_block(workload: Workload, orderings: int) -> Block:

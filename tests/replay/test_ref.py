@@ -20,6 +20,7 @@ from shapleyprio.replay import limits
 from shapleyprio.replay.choices import Backfill
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel import lattice
+from shapleyprio.replay.kernel.keys import by_second_of
 from shapleyprio.replay.kernel.lattice import odd_divisor
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import run_policy
@@ -41,11 +42,13 @@ QUEUES = workloads(
 
 
 def assert_is_ref(workload: Workload) -> None:
-    """Compares with the literal Ref, with keys by second where these are cheaper, and with none."""
+    """Compares with the literal Ref, with rough keys for all seconds, for a few, and with none."""
     expected = literal.ref(workload)
     with rows_alone():
         by_rows = run_policy(workload, "ref")
-    for schedule in (run_policy(workload, "ref"), by_rows):
+    with cells_of_a_second():
+        by_second = run_policy(workload, "ref")
+    for schedule in (run_policy(workload, "ref"), by_rows, by_second):
         assert processors_started(schedule) == literal.processors_started(expected.starts)
         assert schedule.contribution == tuple(expected.contribution)
         assert list(measure(workload, schedule).utilities) == expected.utility
@@ -55,8 +58,16 @@ def assert_is_ref(workload: Workload) -> None:
 def rows_alone() -> Iterator[None]:
     """Keys are in rows only, and made as soon as more than one coalition's block is noted."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lattice, "MOST_ORGANIZATIONS", 0)
+        patched.setattr(lattice, "by_second_of", lambda _, block: by_second_of(0, block))
         patched.setattr(lattice, "LISTS", 1)
+        yield
+
+
+@contextmanager
+def cells_of_a_second() -> Iterator[None]:
+    """There are rough keys for all seconds, so that few are compared exactly."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(limits, "LONGEST_CELL", 1)
         yield
 
 
@@ -227,6 +238,8 @@ def test_several_cores_decide_as_one_does(organizations: int, seconds: int) -> N
     workload = workload_of_jobs(random.integers(0, 3, organizations).tolist(), jobs, 5_000)
     with blocks_of(seconds):
         one, *others = (run_policy(workload, "ref", seed=3, cores=cores) for cores in (1, 2, 3))
+        with rows_alone():
+            others += (run_policy(workload, "ref", seed=3, cores=cores) for cores in (1, 3))
     for other in others:
         assert rows(one) == rows(other)
         assert one.contribution == other.contribution

@@ -1,9 +1,15 @@
-"""Keys of Ref's lattice at the seconds for which they are asked, where these are few.
+"""Keys of Ref's lattice at single seconds: rough ones, and exact ones where these are too near.
 
-Without rows, R(C) of `lattice` at one second is a sum over all subsets of C, of which each of s
-members weighs (s−1)!·(|C|−s)!. Subsets without any candidate are in the keys of all of them, and
-those with all candidates in no key: only subsets with some of them are looked at. Their values
-follow from their notes.
+Most choices are between organizations whose keys are far apart. A rough key is P(C∖u) + ψ_u of
+`lattice`, rounded. Potentials are kept for a few seconds of a block, and in between taken from
+straight lines. A value grows by the parts completed, and these by as many as processors are busy,
+from 0 to m. So a value lies at most m·s²/8 below the line between two points s seconds apart, and a
+potential, the sum of values times weights that add up to 1 + 1/2 + … + 1/|C|, so many times that.
+
+Keys that differ by no more than that and what rounding may have done are found exactly: R(C) is a
+sum over all subsets of C, of which each of s members weighs (s−1)!·(|C|−s)!. Subsets without any
+candidate are in the keys of all of them, and those with all candidates in no key: only subsets with
+some of them are looked at. Their values follow from their notes.
 """
 
 from __future__ import annotations
@@ -11,85 +17,107 @@ from __future__ import annotations
 from shapleyprio.replay.compiled import inlined, kernel
 from shapleyprio.replay.kernel.choice import is_candidate
 from shapleyprio.replay.kernel.horizon import utility_at
-from shapleyprio.replay.kernel.keys import BySecond, Keys, Notes
+from shapleyprio.replay.kernel.keys import BySecond, Ints, Keys, Notes
 from shapleyprio.replay.kernel.state import Coalitions
-from shapleyprio.replay.kernel.wide import HALF, MASK
+from shapleyprio.replay.kernel.values import moments_worth
+from shapleyprio.replay.kernel.wide import difference
 
-MOST_ORGANIZATIONS = 12
-"""With so many, the upper and the lower halves of all weighted values still add up to 63 bits."""
-
-SECONDS_FOR_A_VALUE = 4
+SECONDS_FOR_A_VALUE = 2
 """A value takes as long by second as so many seconds of a row."""
 
 
 @inlined
-def note_asked(keys: Keys, c: int) -> None:
-    """Counts what a choice in coalition c takes by second."""
-    by = keys.by_second
-    if len(by.members) != 0:
-        by.asked[0] += 1 << by.members[c]
-
-
-@inlined
-def is_cheaper(keys: Keys) -> bool:
-    """Returns whether what the last block asked for had been found sooner by second."""
-    by, rows = keys.by_second, keys.rows
-    return bool(by.asked[0] * SECONDS_FOR_A_VALUE < rows.shape[0] * rows.shape[1])
+def is_cheaper(asked: int, rows: Ints) -> bool:
+    """Returns whether so many values by second are found sooner than rows of a block."""
+    return bool(asked * SECONDS_FOR_A_VALUE < rows.shape[0] * rows.shape[1])
 
 
 @inlined
 def least_key_by_second(state: Coalitions, keys: Keys, c: int, t: int) -> int:
-    """Chooses as `choice.least_key` does, by the same keys without those common to all."""
-    candidates, best, k = 0, -1, state.utility.shape[1]
-    for u in range(k):
-        if is_candidate(state, c, t, u):
-            candidates |= 1 << u
-            best = u
+    """Chooses as `choice.least_key` does."""
+    by, k = keys.by_second, state.utility.shape[1]
+    best, candidates = _least_rough(state, keys, c, t)
     if candidates & (candidates - 1) == 0:
         return best
-    by = keys.by_second
+    by.asked[0] += 1 << by.members[c]
     _add_up(keys.notes, by, c, candidates, t)
-    best, best_high, best_low = -1, 0, 0
+    best = -1
     for u in range(k):
         if (candidates >> u) & 1:
-            utility = utility_at(state, c, u, t)
-            low = by.sums[u, 1] + keys.factor[c] * (utility & MASK)
-            high = by.sums[u, 0] + keys.factor[c] * (utility >> HALF) + (low >> HALF)
-            low &= MASK
-            if best < 0 or high < best_high or (high == best_high and low < best_low):
-                best, best_high, best_low = u, high, low
+            by.exact[u] += keys.factor[c] * utility_at(state, c, u, t)
+            by.exact[u] *= keys.inverse[c]
+            if best < 0 or difference(by.exact[u], by.exact[best]) < 0:
+                best = u
     return best
+
+
+@inlined
+def _least_rough(state: Coalitions, keys: Keys, c: int, t: int) -> tuple[int, int]:
+    """Returns who has the least rough key, and the bits of all who may have the least exact one."""
+    by, begin, k = keys.by_second, keys.begin[0], state.utility.shape[1]
+    if by.made[0] < c:
+        make_potentials(keys.notes, by, c, begin)
+    bits = by.cell_bits[0]
+    point = (t - begin) >> bits
+    part = float(t - begin - (point << bits)) / float(1 << bits)
+    best, candidates = -1, 0
+    for u in range(k):
+        if is_candidate(state, c, t, u):
+            before, behind = by.potential[c ^ (1 << u), point : point + 2]
+            by.rough[u] = before + (behind - before) * part + float(utility_at(state, c, u, t))
+            candidates |= 1 << u
+            if best < 0 or by.rough[u] < by.rough[best]:
+                best = u
+    nearest = by.rough[best] + by.doubt[0]
+    for u in range(k):
+        if (candidates >> u) & 1 and by.rough[u] > nearest:
+            candidates ^= 1 << u
+    return best, candidates
+
+
+@kernel
+def make_potentials(notes: Notes, by: BySecond, last: int, begin: int) -> None:
+    """Makes the potentials of all coalitions with smaller numbers that have none yet."""
+    entries, potential, cell = notes.entries, by.potential, 1 << by.cell_bits[0]
+    points = potential.shape[1]
+    for c in range(by.made[0], last):
+        place, t = notes.first[c], begin
+        for point in range(points):
+            while entries[place + 1, 0] < t:
+                place += 1
+            potential[c, point] = float(moments_worth(entries, place, t))
+            t += cell
+        left = c
+        while left != 0:
+            smaller = c ^ (left & -left)
+            for point in range(points):
+                potential[c, point] += potential[smaller, point]
+            left &= left - 1
+        for point in range(points):
+            potential[c, point] /= float(by.members[c])
+    by.made[0] = last
 
 
 @kernel
 def _add_up(notes: Notes, by: BySecond, c: int, candidates: int, t: int) -> None:
-    """Adds values of subsets of c up to the keys of the candidates that they lack."""
-    entries, passed, members = notes.entries, by.passed, by.members
+    """Adds up keys of the candidates modulo 2^64, without the values that are in all of them."""
+    entries, members = notes.entries, by.members
     weights = by.weights[members[c]]
-    if by.passed_by[0] != c:
-        by.passed_by[0] = c
-        for smaller in range(c):
-            passed[smaller] = notes.first[smaller]
-    by.sums[:] = 0
-    others, triangle = c & ~candidates, (t * (t + 1)) >> 1
+    by.exact[:] = 0
+    others = c & ~candidates
     some = candidates & -candidates
     while some != candidates:
-        high, low, rest = 0, 0, 0
+        total, rest = 0, 0
         while True:
             subset = some | rest
-            place = passed[subset]
+            place = notes.first[subset]
             while entries[place + 1, 0] < t:
                 place += 1
-            passed[subset] = place
-            value = entries[place, 1] * triangle - entries[place, 2] * t + entries[place, 3]
-            weight = weights[members[subset]]
-            high += weight * (value >> HALF)
-            low += weight * (value & MASK)
+            total += weights[members[subset]] * moments_worth(entries, place, t)
             if rest == others:
                 break
             rest = (rest - others) & others
-        for u in range(len(by.sums)):
+        for u in range(len(by.exact)):
             if ((candidates & ~some) >> u) & 1:
-                by.sums[u, 0] += high
-                by.sums[u, 1] += low
+                by.exact[u] += total
         some = (some - candidates) & candidates

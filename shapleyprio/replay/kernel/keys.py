@@ -32,26 +32,34 @@ class Notes(NamedTuple):
 
 
 class BySecond(NamedTuple):
-    """What keys are added up from where they are asked for (see `by_second`).
+    """Keys that are rough, and what exact ones are added up from where they are asked for.
+
+    Empty where rows hold all keys (see `by_second`).
 
     Attributes:
-        used: [1], whether they are; else rows hold them.
-        asked: [1], values that the choices of a block take by second.
-        members: [c], how many a coalition has; empty without a lattice.
+        used: [1], whether these are used; else rows hold the keys.
+        asked: [1], values that the choices of a block took.
+        members: [c], how many a coalition has.
         weights: [k + 1, k + 1], by the members of the coalition that chooses, and of the one
             whose value it is.
-        passed: [c], the entry that a list was last read at, for the coalition of `passed_by`.
-        passed_by: [1], 0 for none.
-        sums: [k, 2], keys, as numbers of 32 bits and what is above them.
+        potential: [c, points], P(c) of `lattice` where cells begin, and where the last one ends.
+        made: [1], coalitions with smaller numbers have their potential for this block.
+        cell_bits: [1], a cell has 2^cell_bits seconds.
+        doubt: [1], keys between which rough ones differ by no more are compared exactly.
+        rough: [k], rough keys.
+        exact: [k], exact keys modulo 2^64.
     """
 
     used: Ints
     asked: Ints
     members: Ints
     weights: Ints
-    passed: Ints
-    passed_by: Ints
-    sums: Ints
+    potential: NDArray[np.float64]
+    made: Ints
+    cell_bits: Ints
+    doubt: NDArray[np.float64]
+    rough: NDArray[np.float64]
+    exact: Ints
 
 
 class Keys(NamedTuple):
@@ -90,10 +98,14 @@ class Block(NamedTuple):
     Attributes:
         seconds: of a block.
         wide: whether sums and keys have two limbs.
+        cell_bits: there are rough keys every 2^cell_bits seconds.
+        doubt: rough keys that differ by more are in the right order.
     """
 
     seconds: int
     wide: bool
+    cell_bits: int = 0
+    doubt: float = 0.0
 
 
 def no_keys() -> Keys:
@@ -125,7 +137,7 @@ def keys_of(
         shrink=np.ones(coalitions),
         lattice=np.array([lattice], dtype=np.int64),
         notes=notes_of(tracked, lists * list_room(block), block),
-        by_second=by_second_of(organizations=0),
+        by_second=by_second_of(0, block),
     )
 
 
@@ -144,8 +156,8 @@ def notes_of(tracked: int, room: int, block: Block) -> Notes:
     )
 
 
-def by_second_of(organizations: int) -> BySecond:
-    """Makes what adds up keys of a lattice of so many organizations, or none at all."""
+def by_second_of(organizations: int, block: Block) -> BySecond:
+    """Makes rough keys of a lattice of so many organizations, or none at all."""
     count = 2**organizations if organizations else 0
     sizes = range(organizations + 1)
     weights = [
@@ -157,21 +169,10 @@ def by_second_of(organizations: int) -> BySecond:
         asked=np.zeros(1, dtype=np.int64),
         members=np.bitwise_count(np.arange(count)).astype(np.int64),
         weights=np.array(weights, dtype=np.int64),
-        passed=np.zeros(count, dtype=np.int64),
-        passed_by=np.zeros(1, dtype=np.int64),
-        sums=np.zeros((organizations, 2), dtype=np.int64),
+        potential=np.zeros((count, ((block.seconds - 1) >> block.cell_bits) + 2)),
+        made=np.zeros(1, dtype=np.int64),
+        cell_bits=np.array([block.cell_bits], dtype=np.int64),
+        doubt=np.array([block.doubt]),
+        rough=np.zeros(organizations),
+        exact=np.zeros(organizations, dtype=np.int64),
     )
-
-
-def with_other_rows(keys: Keys) -> Keys:
-    """Makes room for the keys of another block; what a coalition does in a block is noted once.
-
-    A coalition must have its row before it goes on to another block.
-    """
-    begin, rows, high = (
-        np.zeros_like(keys.begin),
-        np.zeros_like(keys.rows),
-        np.zeros_like(keys.high),
-    )
-    base, slope = np.zeros_like(keys.base), np.zeros_like(keys.slope)
-    return keys._replace(begin=begin, rows=rows, high=high, base=base, slope=slope)

@@ -7,8 +7,9 @@ is φ_u = P(C) − P(C∖u). Multiplied with |C|!, nothing has to be divided:
 
 and the largest φ_u − ψ_u is the least R(C∖u) + (|C|−1)!·ψ_u. That is a sum of integers, kept
 modulo 2^64 for every second of a block, or modulo 2^128 (`wide`); beside it a rounded R at the
-block's begin distinguishes what differs by too much for that (`worth.precedes`). Where few of them
-are asked for, they are added up without rows (`by_second`).
+block's begin distinguishes what differs by too much for that (`worth.precedes`). Where 64 bits are
+enough, rough keys decide most choices, and exact ones are added up without rows for the others
+(`by_second`), unless these are many.
 
 Each is a multiple of n! / lcm(1, …, n), with n = |C|−1: P(C∖u) is a sum of values, each divided by
 some m·binom(n, m), which divides lcm(1, …, n). The odd part of that can be divided by modulo 2^64,
@@ -28,7 +29,7 @@ from math import factorial, lcm
 import numpy as np
 
 from shapleyprio.replay.compiled import kernel
-from shapleyprio.replay.kernel.by_second import MOST_ORGANIZATIONS, is_cheaper
+from shapleyprio.replay.kernel.by_second import is_cheaper, make_potentials
 from shapleyprio.replay.kernel.codes import KEYED
 from shapleyprio.replay.kernel.engine import advance, any_of
 from shapleyprio.replay.kernel.horizon import has_room, with_more_room
@@ -42,7 +43,6 @@ from shapleyprio.replay.kernel.keys import (
 from shapleyprio.replay.kernel.notes import begin_block
 from shapleyprio.replay.kernel.state import Coalitions, Jobs, Record, World, pieces_of
 from shapleyprio.replay.kernel.values import value_coalition
-from shapleyprio.replay.kernel.wide import is_wide
 
 LISTS = 2**12
 """There is room for so many longest notes; those of all coalitions are much shorter together."""
@@ -56,7 +56,8 @@ def on_one_core(
     Yields:
         0 when everything is compiled, then the second that was reached, now and then.
     """
-    keys, seconds = lattice_keys(state.utility.shape[1], block), block.seconds
+    keys = lattice_keys(state.utility.shape[1], block, by_second=True)
+    seconds = block.seconds
     world = World(jobs, state, keys, record)
     blocks = -(-length // seconds)
     arrivals = arriving(jobs, blocks, seconds)
@@ -71,24 +72,25 @@ def on_one_core(
         yield min(last * seconds, length)
 
 
-def lattice_keys(organizations: int, block: Block, more_lists: int = 0) -> Keys:
+def lattice_keys(organizations: int, block: Block, *, by_second: bool, more_lists: int = 0) -> Keys:
     """Makes rows for R(C) of all coalitions C.
 
     Args:
         organizations: k.
         block: of keys.
         more_lists: longest notes for which there is room besides LISTS; when it is full, rows are
-            made of what is noted. Where keys may be found by second there is room for all.
+            made of what is noted. Where keys are found by second there is room for all.
+        by_second: whether keys may be found so if one limb is enough.
     """
     count = 2**organizations
-    by_second_too = organizations <= MOST_ORGANIZATIONS
+    by = by_second_of(organizations if by_second and not block.wide else 0, block)
     keys = keys_of(
         rows=count,
         coalitions=count,
         block=block,
         lattice=True,
         tracked=count,
-        lists=count if by_second_too else min(count, LISTS + more_lists),
+        lists=count if len(by.members) != 0 else min(count, LISTS + more_lists),
     )
     factors = [factorial(members - 1) for members in range(1, organizations + 1)]
     divisors = [odd_divisor(members) for members in range(1, organizations + 1)]
@@ -97,7 +99,7 @@ def lattice_keys(organizations: int, block: Block, more_lists: int = 0) -> Keys:
     keys.factor[1:] = np.array(factors)[others]
     keys.inverse[1:] = np.array(inverses, dtype=np.uint64).view(np.int64)[others]
     keys.shrink[1:] = np.array([1 / divisor for divisor in divisors])[others]
-    return keys._replace(by_second=by_second_of(organizations)) if by_second_too else keys
+    return keys._replace(by_second=by)
 
 
 def odd_divisor(members: int) -> int:
@@ -132,12 +134,10 @@ def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int)
     state, keys = world.state, world.keys
     seconds, every = keys.rows.shape[1], len(state.free)
     by_second = keys.by_second
-    may_differ = len(by_second.members) != 0 and not is_wide(state)
     for block in range(first, last):
         if not has_room(state, seconds):
             return choices, block
-        by_second.used[0] = may_differ and is_cheaper(keys)
-        by_second.asked[0] = 0
+        use_cheaper(keys)
         begin_block(keys, block * seconds)
         until = min((block + 1) * seconds, length)
         if by_second.used[0] != 0:
@@ -148,6 +148,17 @@ def run_blocks(world: World, arriving: Ints, first: int, last: int, length: int)
 
 
 @kernel
+def use_cheaper(keys: Keys) -> None:
+    """Decides by what the last blocks asked for whether keys are found by second or in rows.
+
+    While they are in rows that counts less with each block, so that both are tried now and then.
+    """
+    by = keys.by_second
+    by.used[0] = len(by.members) != 0 and is_cheaper(by.asked[0], keys.rows)
+    by.asked[0] = 0 if by.used[0] != 0 else by.asked[0] >> 1
+
+
+@kernel
 def run_by_second(world: World, arriving: int, until: int) -> bool:
     """Brings all coalitions through the block of the keys, with keys at single seconds.
 
@@ -155,7 +166,7 @@ def run_by_second(world: World, arriving: int, until: int) -> bool:
         Whether there was a choice.
     """
     keys = world.keys
-    keys.begin[1], keys.by_second.passed_by[0] = 1, 0
+    keys.begin[1], keys.by_second.made[0] = 1, 1
     advance(any_of(KEYED), world, any_of(1), len(world.state.free), arriving, until)
     return bool(keys.begin[3] != 0)
 
@@ -194,9 +205,14 @@ def run_part(world: World, first: int, last: int, arriving: int, until: int) -> 
 
     What they choose by, the values of their subsets, must be there.
     """
-    notes = world.keys.notes
-    world.keys.by_second.used[0] = 0
-    for c in range(first, last):
-        notes.end[0] = 0
-        advance(any_of(KEYED), world, c, c + 1, arriving, until)
-        value_coalition(world.state, world.keys, c)
+    keys, notes, by = world.keys, world.keys.notes, world.keys.by_second
+    if by.used[0] != 0:
+        by.made[0] = first
+        advance(any_of(KEYED), world, first, last, arriving, until)
+        make_potentials(notes, by, last, keys.begin[0])
+    else:
+        begin = notes.end[0]
+        for c in range(first, last):
+            notes.end[0] = begin
+            advance(any_of(KEYED), world, c, c + 1, arriving, until)
+            value_coalition(world.state, keys, c)

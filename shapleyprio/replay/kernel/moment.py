@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapleyprio.replay.compiled import inlined
-from shapleyprio.replay.kernel.by_second import least_key_by_second, note_asked
+from shapleyprio.replay.kernel.by_second import least_key_by_second
 from shapleyprio.replay.kernel.choice import (
     BY_KEYS,
     BY_UTILITIES,
@@ -68,7 +68,6 @@ def next_served(
     if not contended:
         return _first_of(world.state, c, t)
     world.keys.begin[3] = 1
-    note_asked(world.keys, c)
     if wide:
         return least_key_wide(world.state, world.keys, c, t)
     if world.keys.by_second.used[0] != 0:

@@ -11,12 +11,20 @@ that makes only those it needs is faster: what the last blocks were like decides
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from shapleyprio.replay.kernel.keys import Block, Notes, list_room, notes_of, with_other_rows
-from shapleyprio.replay.kernel.lattice import arriving, lattice_keys, run_blocks, run_part
+import numpy as np
+
+from shapleyprio.replay.kernel.keys import Block, BySecond, Ints, list_room
+from shapleyprio.replay.kernel.lattice import (
+    arriving,
+    lattice_keys,
+    run_blocks,
+    run_part,
+    use_cheaper,
+)
 from shapleyprio.replay.kernel.state import Coalitions, Jobs, Record, World
 
 FEWEST_ORGANIZATIONS = 11
@@ -40,25 +48,30 @@ def on_many_cores(
     organizations, seconds = state.utility.shape[1], block.seconds
     cut = max(2, (2 * cores - 1).bit_length())  # two parts or more for every thread
     size = 2 ** (organizations - cut)
-    keys = lattice_keys(organizations, block)
     kept = FEWEST_BLOCKS_KEPT if organizations >= MANY_ORGANIZATIONS else BLOCKS_KEPT
-    every_keys = [keys, *(with_other_rows(keys) for _ in range(kept - 1))]
+    every_keys = [
+        lattice_keys(organizations, block, by_second=True, more_lists=2**cut) for _ in range(kept)
+    ]
     worlds = [World(jobs, state, keys, record) for keys in every_keys]
-    # one list at a time: values are made of it at once
-    lists = [notes_of(0, list_room(block), block) for _ in range(2**cut)]
+    by_second = every_keys[0].by_second
+    lists = size if len(by_second.members) != 0 else 1  # rows are made of a list at once
+    own = [(_scratch_of(by_second), np.zeros(1, dtype=np.int64)) for _ in range(2**cut)]
     blocks = -(-length // seconds)
     arrivals = arriving(jobs, blocks, seconds)
 
     def work(part: int, number: int) -> int:
         until = min((number + 1) * seconds, length)
         first, last = max(part * size, 1), (part + 1) * size
-        world = _with_list(worlds[number % kept], lists[part])
+        scratch, end = own[part]
+        end[0] = part * lists * list_room(block)
+        world = _with_own(worlds[number % kept], scratch, end)
         run_part(world, first, last, arrivals[number], until)
         return part
 
     def side_by_side(first: int, last: int) -> int:
         progress = PipelineProgress([first] * 2**cut, last, kept)
         at_work: dict[int, Future[int]] = {}
+        use_cheaper(every_keys[0])
         choices = 0
         while not progress.is_complete():
             for part in progress.ready(but=at_work)[: cores - len(at_work)]:
@@ -72,8 +85,10 @@ def on_many_cores(
                     choices += int(worlds[progress.done[part] % kept].keys.begin[3])
                 progress.done[part] += 1
                 del at_work[part]
+        _count_asked(by_second, (scratch for scratch, _ in own), last - first)
         return choices
 
+    use_cheaper(every_keys[0])
     run_part(worlds[0], 0, 0, 0, 0)
     run_blocks(worlds[0], arrivals, 0, 0, length)
     yield 0
@@ -90,10 +105,32 @@ def on_many_cores(
             yield min(first * seconds, length)
 
 
-def _with_list(world: World, own: Notes) -> World:
-    """Gives a part a list of its own to write to."""
-    notes = world.keys.notes._replace(entries=own.entries, end=own.end)
-    return world._replace(keys=world.keys._replace(notes=notes))
+def _scratch_of(by_second: BySecond) -> BySecond:
+    """Returns what a part of its own writes to; whether keys are found by second holds for all."""
+    return by_second._replace(
+        asked=np.zeros_like(by_second.asked),
+        made=np.zeros_like(by_second.made),
+        rough=np.zeros_like(by_second.rough),
+        exact=np.zeros_like(by_second.exact),
+    )
+
+
+def _count_asked(by_second: BySecond, parts: Iterable[BySecond], blocks: int) -> None:
+    """Adds what all parts asked for, in a block on average, to what is looked at for the next."""
+    for scratch in parts:
+        by_second.asked[0] += scratch.asked[0] // blocks
+        scratch.asked[0] = 0
+
+
+def _with_own(world: World, scratch: BySecond, end: Ints) -> World:
+    """Gives a part what it alone writes to, for the block of a world."""
+    keys = world.keys
+    return world._replace(
+        keys=keys._replace(
+            notes=keys.notes._replace(end=end),
+            by_second=scratch._replace(potential=keys.by_second.potential),
+        )
+    )
 
 
 @dataclass(slots=True)

@@ -82,7 +82,7 @@ class Span:
         k = len(owned)
         members = members_of(np.arange(first, last), k)
         own = coalitions_of(jobs, owned, members, wide=block.wide)
-        keys = lattice_keys(k, block, more_lists=last - first)
+        keys = lattice_keys(k, block, by_second=False, more_lists=last - first)
         self.world = World(jobs, _among(own, first, 2**k), keys, record)
         self.first, self.last = max(first, 1), last
         self.blocks = -(-length // block.seconds)

@@ -45,7 +45,7 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
     # the threads of a pipeline cannot make more room for the past
     pipelined = k >= pipeline.FEWEST_ORGANIZATIONS and workload.saturation is None
     if workload.bays is not None:
-        world = World(jobs, state, lattice.lattice_keys(k, block), record)
+        world = World(jobs, state, lattice.lattice_keys(k, block, by_second=False), record)
         steps = coalitions_in_bays.run_coalitions(
             confined(world, workload.bays), np.zeros((0, k), dtype=np.int64), length
         )

@@ -126,7 +126,7 @@ class _Schedules:
             state = coalitions_of(jobs, _most(game), members, wide=block.wide)
             state.processors[:] = state.free[:] = state.takes_part @ game.owned[0]
         record = record_of(workload, jobs, NOT_RECORDED, 0, wide=block.wide)
-        world = World(jobs, state, lattice.lattice_keys(k, block), record)
+        world = World(jobs, state, lattice.lattice_keys(k, block, by_second=True), record)
         seconds = block.seconds
         blocks = -(-length // seconds)
         arriving = lattice.arriving(jobs, blocks, seconds)
@@ -226,7 +226,8 @@ def _holds(before: _Reached, game: Game, jobs: Jobs, block: Block, length: int) 
     No job ends before its release and processing time are over, whoever started it.
     """
     second, old_jobs = before.second, before.jobs
-    if before.block != block or second > length or not _same_processors(before.game, game, second):
+    same_block = before.block.seconds == block.seconds and before.block.wide == block.wide
+    if not same_block or second > length or not _same_processors(before.game, game, second):
         return False
     old, new = old_jobs.release < second, jobs.release < second
     if np.count_nonzero(old) != np.count_nonzero(new):
