@@ -65,9 +65,9 @@ def rows_alone() -> Iterator[None]:
 
 @contextmanager
 def cells_of_a_second() -> Iterator[None]:
-    """There are rough keys for all seconds, so that few are compared exactly."""
+    """There are rough keys for all seconds of usual blocks, so that few are compared exactly."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(limits, "LONGEST_CELL", 1)
+        patched.setattr(limits, "LONGEST_CELL", max(limits.LONGEST_BLOCK >> 10, 1))
         yield
 
 
