@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,6 +26,8 @@ PLACES = os.pathsep.join(
     [*map(str, Path("/usr/lib/postgresql").glob("*/bin")), "/usr/sbin", os.environ["PATH"]]
 )
 PATIENCE_SECONDS = 60.0
+ENDING = {"postgres": signal.SIGINT, "mariadbd": signal.SIGTERM}
+"""Program -> by what it ends without waiting for the connections to it."""
 
 
 SERVERS = [pytest.param(kind, marks=pytest.mark.real_server) for kind in ("postgresql", "mariadb")]
@@ -172,7 +175,7 @@ class Server:
             yield self
         finally:
             if self._process is not None:
-                self._process.terminate()
+                self._process.send_signal(ENDING[Path(self._command[0]).name])
                 self._process.wait(PATIENCE_SECONDS)
 
     def start(self) -> None:
