@@ -29,7 +29,7 @@ from shapleyprio.wording import three_digits
 ON_LOGS = ("estimators", "predictors", "manipulations", "splitting", "organizations")
 """Parts that are measured on real logs alone."""
 
-OF_REPLAY = ("peers", "recompute", "dask")
+OF_REPLAY = ("peers", "recompute", "dask", "exports")
 """Other parts of the offline replay."""
 
 PARTS = (
@@ -126,6 +126,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             hour was added; seconds of one core, some minutes
     dask    ref of 14 and 16 organizations on one core and by two workers of a Dask cluster
             on this machine; needs the packages of shapleyprio[cluster], some minutes
+    exports  reading 10,000,000 lines of sacct, plain and compressed by xz and by zstd; some
+            minutes, and 3 GB of disk in TMPDIR
     organizations  how fair policies are among 20 organizations, on contended windows of
             --logs, against shapley with many more coalitions; some minutes
     slurm   what the daemon costs a private real Slurm, which is booted for that: its
@@ -252,12 +254,14 @@ def measure_replays(
         ReplayError: packages are missing.
     """
     with packages_needed("bench", "replay"):
-        from shapleyprio.bench import peers, recompute, spread
+        from shapleyprio.bench import exports, peers, recompute, spread
     if parameters.part == "peers":
         logs = needed_logs(parameters.part, parameters.logs)
         yield from peers.measure_peers(logs, folder, bar)
     elif parameters.part == "recompute":
         yield from recompute.measure_recompute(bar)
+    elif parameters.part == "exports":
+        yield from exports.measure_exports(folder, bar)
     else:
         yield from spread.measure_dask(bar)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from rich.console import Console
 from shapleyprio.bench import (
     contended,
     cycles,
+    exports,
     manipulations,
     organizations,
     peers,
@@ -41,6 +43,7 @@ from shapleyprio.bench.workloads import NOW, day_of_records
 from shapleyprio.cli import main
 from shapleyprio.cli.bench import ON_LOGS, render
 from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.replay import reading
 from shapleyprio.replay.policies import COMPARED, ONE_SCHEDULE, PREDICTORS
 from shapleyprio.slurm.text import SEPARATOR
 from shapleyprio.slurm.text_accounting import accounting_line
@@ -440,6 +443,20 @@ def test_the_largest_run_on_two_cores_alone_and_when_asked_for(
     *_, seconds, megabytes, _ = measure("replay", "--most-organizations", "20")
     assert turns[-2:] == [["18", "2"], ["20", "2"]]
     assert (seconds["value"], seconds["below"], megabytes["value"]) == (5.0, 1800.0, 7.0)
+
+
+def test_long_exports_are_read_plain_and_compressed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(exports, "LINES", 300)
+    measured = measure("exports")
+    assert [row["unit"] for row in measured] == ["s", "MB"] * (len(measured) // 2)
+    assert [row["below"] for row in measured[:2]] == [25.0, 2000.0]
+    assert len({row["what"] for row in measured}) - 1 == (3 if shutil.which("zstd") else 2)
+
+    exports.write_export(tmp_path / "export.sacct", 300, lambda _: None)
+    log = reading.read_log(str(tmp_path / "export.sacct"), strict=True)
+    assert log.job.tolist() == list(range(1, 301))
 
 
 @pytest.mark.parametrize("part", ["replay", "all"])

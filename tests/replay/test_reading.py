@@ -144,7 +144,7 @@ def test_what_is_not_text_is_no_log(file: Path, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("nosuchdatabase://x/y", "URL cannot be read"),
+        ("nosuchdatabase://x/y", "'nosuchdatabase' cannot be used"),
         ("sqlite:////nosuchfolder/store.db", "does not exist"),
     ],
 )

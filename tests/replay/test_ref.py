@@ -41,14 +41,22 @@ QUEUES = workloads(
 )
 
 
+LONGEST_IN_ROWS = 2**24
+
+
 def assert_is_ref(workload: Workload) -> None:
-    """Compares with the literal Ref, with rough keys for all seconds, for a few, and with none."""
+    """Compares with the literal Ref, with rough keys for all seconds, for a few, and with none.
+
+    Rows of all seconds, even of those in which nothing happens, take too long in long windows.
+    """
     expected = literal.ref(workload)
-    with rows_alone():
-        by_rows = run_policy(workload, "ref")
+    schedules = [run_policy(workload, "ref")]
     with cells_of_a_second():
-        by_second = run_policy(workload, "ref")
-    for schedule in (run_policy(workload, "ref"), by_rows, by_second):
+        schedules.append(run_policy(workload, "ref"))
+    if workload.window.length < LONGEST_IN_ROWS:
+        with rows_alone():
+            schedules.append(run_policy(workload, "ref"))
+    for schedule in schedules:
         assert processors_started(schedule) == literal.processors_started(expected.starts)
         assert schedule.contribution == tuple(expected.contribution)
         assert list(measure(workload, schedule).utilities) == expected.utility
@@ -307,7 +315,7 @@ def test_organizations_that_are_alike_contribute_alike(workload: Workload, twin:
 # the range
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_ref_is_exact_where_its_numbers_come_to_another_limb(data: st.DataObject) -> None:
     """Keys of 62, 63, 64 and 100 bits, a few seconds and processors more or less."""
@@ -331,7 +339,7 @@ def test_ref_is_exact_where_its_numbers_come_to_another_limb(data: st.DataObject
         for _ in range(data.draw(st.integers(1, 10)))
     ]
     backfill = data.draw(BACKFILLS)
-    with blocks_of(2**17):
+    with blocks_of(2**17 if bits < 100 else 2**20):
         workload = workload_of_jobs(owned, jobs, length, wide="rigid", backfill=backfill)
         assert_is_ref(workload)
         assert_is_ref(replace(workload, horizon=length * data.draw(eighths) // 8 + 1))

@@ -95,7 +95,7 @@ def test_the_daemons_configuration_is_valid(tmp_path: Path, channel: str) -> Non
     file = tmp_path / "shapleyprio.toml"
     pace = Pace(poll_seconds=45, new_jobs_seconds=None)
     arm = Arm(name="one", settings={}, channel=channel)
-    text = configuration(WORKLOAD, arm, url="sqlite:///x", pace=pace, since=60, speed=60)
+    text = configuration(WORKLOAD, arm, url="sqlite:////x", pace=pace, since=60, speed=60)
     file.write_text(text)
     config = load_config(file)
     assert [organization.name for organization in config.organizations] == ["o1", "o2"]

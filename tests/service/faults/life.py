@@ -155,7 +155,7 @@ class Life:
 
     def die(self) -> str:
         """Is killed within a cycle, or while it prunes."""
-        prunes = self.chance.random() < 0.15
+        prunes = self.store.fault is None and self.chance.random() < 0.15  # we read it first
         moment = self.chance.randrange(MOST_MOMENTS)
         if prunes:
             self._remember_runs()
