@@ -75,7 +75,6 @@ class CutOff:
         self._limits = limits
         self._journal = journal
         self._noted: dict[str, NewPush] = {}
-        self._refused: set[str] = set()
         self.last_known: LastKnown | None = None
 
     def steer(self, source: Source) -> int:
@@ -84,11 +83,13 @@ class CutOff:
         Args:
             source: of the jobs that wait.
 
+        What Slurm did not take is written again the next time: accounting may not know the job yet.
+
         Returns:
             how many writes Slurm took.
 
         Raises:
-            SlurmError: Slurm is away or refuses; what was not written is tried the next time.
+            SlurmError: Slurm is away or refuses.
             StoreError: the journal cannot be written; nothing was written into Slurm.
         """
         known = self.last_known
@@ -106,9 +107,7 @@ class CutOff:
         again = [
             noted
             for one in targets
-            if (noted := self._noted.get(one.key)) is not None
-            and one.value == noted.old
-            and one.key not in self._refused
+            if (noted := self._noted.get(one.key)) is not None and one.value == noted.old
         ]
         if planned:
             self._journal.note(self._segment.ledger, planned)
@@ -117,7 +116,6 @@ class CutOff:
         if not values:
             return 0
         refused = self._slurm.write(self._channel.name, values, lambda: BATCH_SECONDS)
-        self._refused |= {push.key for push in [*planned, *again] if push.target in refused}
         written = len(values) - len(refused)
         log.warning(
             "the store is away: new jobs got the points of the last cycle",
@@ -136,7 +134,7 @@ class CutOff:
             StoreError: the journal still has it.
         """
         hand_over(self._journal, store)
-        self._noted, self._refused = {}, set()
+        self._noted = {}
 
 
 def hand_over(journal: Journal, store: ClusterStore) -> None:

@@ -223,6 +223,19 @@ def test_what_slurm_did_not_take_is_written_the_next_time_and_noted_once(
     assert [push.state for push in daemon.pushes(job)] == [PushState.APPLIED]
 
 
+def test_what_slurm_refused_is_written_the_next_time(
+    daemon: Journaled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.cycle.run()
+    with daemon.away():
+        job = daemon.submit("physics")
+        with monkeypatch.context() as patch:
+            patch.setattr(daemon.slurm, "write", lambda _, values, __: dict.fromkeys(values, "no"))
+            assert daemon.cycle.go_on() == 0
+        assert daemon.cycle.go_on() == 1
+    assert daemon.value(job) == written(daemon.channel, FIRST)
+
+
 def test_nothing_is_written_that_the_journal_cannot_note(daemon: Journaled) -> None:
     daemon.cycle.run()
     with daemon.away():
