@@ -80,10 +80,10 @@ class CutOff:
     def steer(self, source: Source) -> int:
         """Gives jobs that have come since the last cycle the points of then.
 
+        What Slurm did not take is written again the next time: accounting may not know the job yet.
+
         Args:
             source: of the jobs that wait.
-
-        What Slurm did not take is written again the next time: accounting may not know the job yet.
 
         Returns:
             how many writes Slurm took.

@@ -171,7 +171,7 @@ class Lease:
             seen = self._seen
             if first is not None and seen is not None and seen.shows_life_since(first):
                 raise self._held(seen)
-            if seen is not None and seen.has_journal and self._is_silent(seen):
+            if seen is not None and self._is_kept(seen) and self._is_silent(seen):
                 raise self._kept(seen)
             first = first or seen
             time.sleep(self._rest())
@@ -193,7 +193,7 @@ class Lease:
         if found is not None and found.is_held and not self._has_ended(found):
             if self._seen is None or found.shows_life_since(self._seen):
                 self._seen, self._seen_at = found, now
-            if (found.has_journal and not self._take_over) or not self._is_silent(found):
+            if self._is_kept(found) or not self._is_silent(found):
                 return False
         try:
             return self._take_instead_of(found)
@@ -235,6 +235,10 @@ class Lease:
     def _has_ended(self, found: LeaseRow) -> bool:
         """Returns whether its holder had the journal that we have now."""
         return self._journal is not None and found.holder in self._journal.holders()
+
+    def _is_kept(self, seen: LeaseRow) -> bool:
+        """Returns whether it is its holder's even without a sign of life."""
+        return seen.has_journal and not self._take_over
 
     def _is_silent(self, seen: LeaseRow) -> bool:
         return self._clock() - self._seen_at > seen.ttl

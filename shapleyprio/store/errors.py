@@ -38,7 +38,6 @@ class StoreUnreachableError(StoreError):
 
 _Kind = type[StoreError]
 
-
 _FULL_DISK = "it is full; free some space on its disk"
 _SQLITE: dict[int, tuple[_Kind, str]] = {
     sqlite3.SQLITE_BUSY: (StoreBusyError, "another process is writing to it"),
