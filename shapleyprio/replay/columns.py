@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.compiled import compiled
+from shapleyprio.replay.line_ends import line_ends
 from shapleyprio.replay.log import UNKNOWN, Labels
 from shapleyprio.slurm.text import LAST_TIME, NO_TIME, UnreadableError
 
@@ -52,9 +53,8 @@ class Column:
     def distinct(self) -> tuple[NDArray[np.int32], list[str]]:
         """For each line the index of its text, and the texts by first appearance."""
         codes, first = _distinct(self.text, self.begin, self.end)
-        text = self.text.data
-        where = zip(self.begin[first].tolist(), self.end[first].tolist(), strict=True)
-        return codes, [str(text[begin:end], "utf-8", "replace") for begin, end in where]
+        lines = _lines(self.text, self.begin[first], self.end[first])
+        return codes, lines.tobytes().decode(errors="replace").split("\n")[:-1]
 
     def labels(self, nothing: frozenset[str]) -> Labels:
         """Returns the column as labels.
@@ -63,6 +63,9 @@ class Column:
             nothing: texts that name nothing.
         """
         codes, texts = self.distinct
+        if len(set(texts)) == len(texts) and nothing.isdisjoint(texts):
+            return Labels(codes, tuple(texts))
+        # bytes that are no UTF-8 differ, but not as text
         names = [name for name in dict.fromkeys(texts) if name not in nothing]
         numbers = {name: code for code, name in enumerate(names)}
         renumbered = np.array([numbers.get(text, UNKNOWN) for text in texts], dtype=np.int32)
@@ -138,7 +141,7 @@ def split(
     wanted = [number for number, name in enumerate(names) if name]
     slots = np.full(len(names), UNKNOWN, dtype=np.int64)
     slots[wanted] = np.arange(len(wanted))
-    lines = text.count(b"\n", begin) + 1
+    lines = line_ends(text, begin) + 1
     begins, ends = np.zeros((2, len(wanted), lines), dtype=np.int64)
     starts, fields = np.empty((2, lines), dtype=np.int64)
     found = _Fields(slots, begins, ends, starts, fields)
@@ -191,28 +194,38 @@ def _split(
 ) -> int:
     """Fills in the fields of all lines, and returns how many lines there are."""
     slots, begins, ends, starts, fields = found
-    line, size, last = 0, len(text), len(slots) - 1
-    while at < size:
-        stop = at
-        while stop < size and text[stop] != _LINE_END:
-            stop += 1
+    line, last = 0, len(slots) - 1
+    while at < len(text):
+        field, begin = 0, at
+        stop = _field_end(text, at, separator)
+        while stop < len(text) and text[stop] != _LINE_END:
+            if not (rest and field == last):
+                if field <= last and slots[field] != UNKNOWN:
+                    begins[slots[field], line] = begin
+                    ends[slots[field], line] = stop
+                field, begin = field + 1, stop + 1
+            stop = _field_end(text, stop + 1, separator)
         end = stop - 1 if stop > at and text[stop - 1] == _RETURN else stop
         if end > at:
-            starts[line] = at
-            field, begin = 0, at
-            for here in range(at, end + 1):
-                if here == end or (text[here] == separator and not (rest and field == last)):
-                    if field <= last and slots[field] != UNKNOWN:
-                        begins[slots[field], line] = begin
-                        ends[slots[field], line] = here
-                    field, begin = field + 1, here + 1
-            if field != last + 1:
+            if field <= last and slots[field] != UNKNOWN:
+                begins[slots[field], line] = begin
+                ends[slots[field], line] = end
+            if field != last:
                 begins[:, line] = 0
                 ends[:, line] = 0
-            fields[line] = field
+            starts[line], fields[line] = at, field + 1
             line += 1
         at = stop + 1
     return line
+
+
+@compiled
+def _field_end(text: NDArray[np.uint8], at: int, separator: int) -> int:
+    """Returns where the next separator is, or the end of the line."""
+    # an index without sign is not looked at as one that counts from the end
+    while at < len(text) and text[np.uint64(at)] != separator and text[np.uint64(at)] != _LINE_END:
+        at += 1
+    return at
 
 
 @compiled
@@ -223,21 +236,20 @@ def _distinct(
     lines, count, size = len(begin), 0, 1024
     codes = np.empty(lines, dtype=np.int32)
     first = np.empty(lines, dtype=np.int64)
-    hashes = np.empty(lines, dtype=np.int64)
+    hashes = np.empty(lines, dtype=np.uint64)
     table = np.full(size, UNKNOWN, dtype=np.int64)  # open addressing, by hash
     for line in range(lines):
         if line > 0 and _same(text, begin[line], end[line], begin[line - 1], end[line - 1]):
             codes[line] = codes[line - 1]
             continue
-        key = 5381
+        key = np.uint64(5381)
         for at in range(begin[line], end[line]):
-            key = (key * 33 + text[at]) & 0xFFFFFFFFFFFF
-        key ^= key >> 21
-        place = key & (size - 1)
+            key = key * np.uint64(33) + np.uint64(text[np.uint64(at)])
+        key ^= key >> np.uint64(21)
+        place = _place(key, size)
         while table[place] != UNKNOWN:
-            code = table[place]
-            known = first[code]
-            if hashes[code] == key and _same(
+            known = first[table[place]]
+            if hashes[table[place]] == key and _same(
                 text, begin[line], end[line], begin[known], end[known]
             ):
                 break
@@ -254,10 +266,16 @@ def _distinct(
 
 
 @compiled
-def _rehashed(hashes: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _place(key: np.uint64, size: int) -> np.int64:
+    """Returns where to look for a hash first in a table of a size that is a power of two."""
+    return np.int64(key & np.uint64(size - 1))
+
+
+@compiled
+def _rehashed(hashes: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
     table = np.full(size, UNKNOWN, dtype=np.int64)
     for code in range(len(hashes)):
-        place = hashes[code] & (size - 1)
+        place = _place(hashes[code], size)
         while table[place] != UNKNOWN:
             place = (place + 1) & (size - 1)
         table[place] = code
@@ -265,11 +283,26 @@ def _rehashed(hashes: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
 
 @compiled
+def _lines(
+    text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """Returns fields as a text with a line each."""
+    lines = np.full((end - begin).sum() + len(begin), _LINE_END, dtype=np.uint8)
+    to = 0
+    for field in range(len(begin)):
+        for at in range(begin[field], end[field]):
+            lines[np.uint64(to)] = text[np.uint64(at)]
+            to += 1
+        to += 1
+    return lines
+
+
+@compiled
 def _same(text: NDArray[np.uint8], a: int, a_end: int, b: int, b_end: int) -> bool:
     if a_end - a != b_end - b:
         return False
     for step in range(a_end - a):  # noqa: SIM110  # numba makes a slow generator of all()
-        if text[a + step] != text[b + step]:
+        if text[np.uint64(a + step)] != text[np.uint64(b + step)]:
             return False
     return True
 
@@ -321,16 +354,16 @@ def digits(text: NDArray[np.uint8], at: int, length: int) -> int:
     """Reads a number of so many digits, else UNREADABLE."""
     value = 0
     for place in range(at, at + length):
-        if not _ZERO <= text[place] <= _NINE:
+        if not _ZERO <= text[np.uint64(place)] <= _NINE:
             return UNREADABLE
-        value = value * 10 + (text[place] - _ZERO)
+        value = value * 10 + (text[np.uint64(place)] - _ZERO)
     return value
 
 
 @compiled
 def digits_end(text: NDArray[np.uint8], at: int, end: int) -> int:
     """Returns where the digits end that begin here."""
-    while at < end and _ZERO <= text[at] <= _NINE:
+    while at < end and _ZERO <= text[np.uint64(at)] <= _NINE:
         at += 1
     return at
 

@@ -22,14 +22,12 @@ from pathlib import Path
 
 from shapleyprio.databases import without_password
 from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.line_ends import line_ends
 from shapleyprio.replay.memory import refuse_to_swap
 from shapleyprio.replay.progress import ProgressCallback
 
 PIECE = 1 << 23
 """Bytes of a piece, unless one line is longer; few enough to stay small beside what is kept."""
-
-LONGEST_LINE = 1 << 20
-"""Bytes."""
 
 HIGHEST_RATIO = 100
 """Bytes of text for each byte of a compressed file; real logs have 5 to 15."""
@@ -37,9 +35,13 @@ HIGHEST_RATIO = 100
 UNSUSPICIOUS_TEXT = 1 << 26
 """Bytes of text that may come out of a file however small it is."""
 
-_BLOCK = 1 << 20
-_AHEAD = 16
-"""So many blocks are read ahead."""
+_READ = 1 << 20
+_BLOCK = 1 << 23
+_AHEAD = 3
+"""So many blocks are read ahead, large ones: for each, the thread waits for the interpreter."""
+
+LONGEST_LINE = _BLOCK
+"""Bytes; a longer line is found out by having no end in a block."""
 
 _MEMORY = 1 << 28
 """Bytes that decompression may take; the best that xz and zstd make take half of it."""
@@ -131,7 +133,7 @@ def lines_of(source: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
                 f"{without_password(source)}:{line}: is longer than {LONGEST_LINE >> 20} MiB, as "
                 "no line of a log is"
             )
-        line += block.count(b"\n")
+        line += line_ends(block)
         line_length = len(block) - last if last else line_length + len(block)
         end = last if size + len(block) >= PIECE else 0
         if end:
@@ -204,19 +206,19 @@ def _decompressed(file: io.BufferedReader, magic: bytes) -> Iterator[bytes]:
 
 def _of_xz(file: io.BufferedReader) -> Iterator[bytes]:
     """Decompresses all streams of a file within bounds of memory, which `lzma.LZMAFile` lacks."""
-    rest = file.read(_BLOCK)
+    rest = file.read(_READ)
     while rest:
         stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY)
         while not stream.eof:
             if stream.needs_input and not rest:
-                rest = file.read(_BLOCK)
+                rest = file.read(_READ)
                 if not rest:
                     raise EOFError("it ends before its end is marked")
             block = stream.decompress(rest, _BLOCK)
             rest = b""
             if block:
                 yield block
-        rest = (stream.unused_data or file.read(_BLOCK)).lstrip(b"\0")  # streams may be padded
+        rest = (stream.unused_data or file.read(_READ)).lstrip(b"\0")  # streams may be padded
 
 
 def _of_zstd(file: io.BufferedReader) -> Iterator[bytes]:
@@ -227,7 +229,7 @@ def _of_zstd(file: io.BufferedReader) -> Iterator[bytes]:
     os.lseek(file.fileno(), 0, os.SEEK_SET)
     command = [program, "-dcq", f"--memory={_MEMORY >> 20}MB"]
     with subprocess.Popen(
-        command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pipesize=_READ
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

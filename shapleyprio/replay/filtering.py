@@ -87,7 +87,14 @@ def released_in(log: Log, since: int | None, until: int | None) -> Log:
 
 
 def taken(log: Log, kept: NDArray[np.int64]) -> Log:
-    """Returns some jobs of a log without `placed`, and the names that occur among them."""
+    """Returns some jobs of a log without `placed`, and the names that occur among them.
+
+    Args:
+        log: the log; each of its names occurs.
+        kept: which jobs, ascending.
+    """
+    if len(kept) == len(log.job):
+        return log
     return replace(
         log,
         job=log.job[kept],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import count, filterfalse
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,9 @@ class Joiner:
         for name in self._names:
             labels = log.labels.get(name) or Labels(np.full(len(log.job), UNKNOWN, np.int32), ())
             known = self._names[name]
-            codes = [known.setdefault(text, len(known)) for text in labels.names]
-            renumbered = np.array([*codes, UNKNOWN], dtype=np.int32)[labels.codes]
+            known.update(zip(filterfalse(known.__contains__, labels.names), count(len(known))))
+            codes = np.fromiter(map(known.__getitem__, labels.names), np.int32, len(labels.names))
+            renumbered = np.append(codes, np.int32(UNKNOWN))[labels.codes]
             self._columns[name].append(renumbered)
         self._jobs += len(log.job)
         if self._several:

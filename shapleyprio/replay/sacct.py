@@ -29,6 +29,7 @@ from shapleyprio.replay.filtering import (
 from shapleyprio.replay.host_lists import surely_hosts
 from shapleyprio.replay.joining import Joiner
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
+from shapleyprio.replay.line_ends import line_ends
 from shapleyprio.replay.log import UNKNOWN, Log, MalformedLine
 from shapleyprio.replay.sacct_lines import Lines, Mask, Numbers, Rows
 from shapleyprio.replay.side_by_side import in_order
@@ -220,7 +221,7 @@ class SacctReader:
                 del malformed[MALFORMED_KEPT:]
                 self._joiner.add(records, keys)
                 self._joiner.leave_out(MALFORMED, len(piece.malformed))
-                passed += piece.text.count(b"\n")
+                passed += line_ends(piece.text)
         check_lines(file, well_formed, tuple(malformed), strict=self._strict)
         self._malformed += (
             [replace(line, file=file) for line in malformed] if self._several else malformed

@@ -155,7 +155,7 @@ def test_a_url_is_a_store(url: str, reason: str) -> None:
 
 def test_progress_ends_at_the_files_size(file: Path) -> None:
     answer: list[int] = []
-    file.write_bytes(gzip.compress(SWF * 100_000, compresslevel=0))
+    file.write_bytes(gzip.compress(SWF * 200_000, compresslevel=0))
     read_log(str(file), progress=answer.append)
     assert len(answer) > 1
     assert answer == sorted(answer)
