@@ -275,7 +275,9 @@ def _distinct(queue: Queue, channel: str, bar: MakeBar) -> Iterator[Measurement]
 
 
 def _answer_times(what: str, seconds: Sequence[float]) -> Iterator[Measurement]:
-    """Yields the median with the worst, and the 95th percentile."""
+    """Yields the median with the worst, and the 95th percentile; nothing if nobody asked."""
+    if not seconds:
+        return
     milliseconds = [1000 * duration for duration in seconds]
     yield of_runs("slurm", what, milliseconds, unit="ms")
     few = len(milliseconds) < 2

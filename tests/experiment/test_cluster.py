@@ -19,7 +19,7 @@ distributed = pytest.importorskip("distributed", reason="the extra `cluster` is 
 SBATCH = """#!/bin/sh
 # runs the job's script at once, in the background
 [ "$1" = --test-only ] && exit 0
-sh "$1" > /dev/null 2>&1 &
+sh "$1" > "$(dirname "$0")/printed" 2>&1 &
 echo $! >> "$(dirname "$0")/pids"
 echo "Submitted batch job $!"
 """
@@ -52,7 +52,10 @@ def test_workers_are_started_as_jobs_of_slurm(
     monkeypatch.chdir(tmp_path)
     config = import_module("dask.config")
     with config.set({"jobqueue.slurm.local-directory": str(tmp_path)}):
-        rows = run(squares(tmp_path / "trail", 3), on_dask("slurm", workers=1))
+        try:
+            rows = run(squares(tmp_path / "trail", 3), on_dask("slurm", workers=1))
+        finally:
+            print((tmp_path / "printed").read_text())  # why there is no worker
     assert [row["value"] for row in rows] == [0.0, 0.0, 1.0, 1.0, 4.0, 8.0]
     assert len((tmp_path / "pids").read_text().split()) == 1
 

@@ -181,7 +181,14 @@ def test_an_interrupt_in_a_with_block_stops_the_cluster(prepared_database: Path)
 def test_the_controller_survives_a_kill(boot_slurm: Boot) -> None:
     slurm = boot_slurm(ClusterSpec())
     slurm.add_accounts({"physics": None})
-    job = slurm.submit("physics", 5, job_name="survivor")
+    job = slurm.submit("physics", 10)
+    slurm.wait_until(
+        lambda: slurm.run("squeue", "-h", "-j", str(job), "-o", "%T").strip() == "RUNNING",
+        real_seconds=PATIENCE_SECONDS,
+        what="the job to start",
+    )
+    # a job that runs and is saved as waiting is started again, which its node refuses
+    slurm.run("scontrol", "update", f"JobId={job}", "Comment=survivor")
     state = slurm.directory / "state" / "job_state"
     wait_until(
         lambda: state.exists() and b"survivor" in state.read_bytes(),
@@ -192,7 +199,7 @@ def test_the_controller_survives_a_kill(boot_slurm: Boot) -> None:
     with pytest.raises(TestbedError, match="scontrol ping: rc 1"):
         slurm.run("scontrol", "ping")
     slurm.restart("slurmctld")
-    assert 5 <= completed(slurm, job) <= PATIENCE_SECONDS
+    assert 10 <= completed(slurm, job) <= PATIENCE_SECONDS
 
 
 def test_accounting_survives_a_kill(boot_slurm: Boot) -> None:
