@@ -14,8 +14,8 @@ from shapleyprio.replay.kernel.in_bays import advance_confined
 from shapleyprio.replay.kernel.keys import Ints
 from shapleyprio.replay.kernel.lattice import value_before
 from shapleyprio.replay.kernel.notes import begin_block, lacks_room, open_list
+from shapleyprio.replay.kernel.sampling import value_sampled
 from shapleyprio.replay.kernel.state import pieces_of
-from shapleyprio.replay.kernel.values import add_value, clear_row
 
 
 def run_coalitions(confined: ConfinedWorld, weights: Ints, length: int) -> Iterator[int]:
@@ -63,21 +63,10 @@ def run_blocks(confined: ConfinedWorld, weights: Ints, first: int, last: int, le
             policy = any_of(FIRST_COME) if c < sampled else any_of(KEYED)
             if not advance_confined(policy, confined, c, until):
                 if sampled != 0:
-                    _value_sampled(confined, weights)
+                    value_sampled(state, keys, weights)
                     keys.begin[1] = 1
                 else:
                     value_before(state, keys, c)
                 advance_confined(policy, confined, c, until)
             open_list(state, keys, c)
     return last
-
-
-@kernel
-def _value_sampled(confined: ConfinedWorld, weights: Ints) -> None:
-    """Makes Rand's rows: −N·φ̂ of every organization."""
-    state, keys = confined.world.state, confined.world.keys
-    for u in range(weights.shape[1]):
-        clear_row(keys, u)
-        for c in range(len(weights)):
-            if weights[c, u] != 0:
-                add_value(state, keys, c, -weights[c, u], u)

@@ -11,6 +11,7 @@ from shapleyprio.replay.kernel.choice import (
     is_candidate,
     least_key,
 )
+from shapleyprio.replay.kernel.codes import FIRST_COME
 from shapleyprio.replay.kernel.keys import Keys
 from shapleyprio.replay.kernel.notes import count
 from shapleyprio.replay.kernel.running import push
@@ -59,8 +60,14 @@ def next_served(
     t: int,
     contended: bool,
 ) -> int:
-    """Returns who is served next. Where all can start at once, Ref and Rand take anybody."""
+    """Returns who is served next.
+
+    Where all can start at once, Ref and Rand take anybody, also in coalitions of which nobody
+    asks whose processors a job got.
+    """
     wide = is_wide(world.state)
+    if not contended and policy == FIRST_COME and world.record.coalition[0] != c:
+        return _first_of(world.state, c, t)
     if policy not in BY_KEYS:
         if wide and policy in BY_UTILITIES:
             return most_disadvantaged(policy, world.state, world.record, c, t)

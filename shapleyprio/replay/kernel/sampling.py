@@ -19,8 +19,9 @@ from shapleyprio.replay.kernel.engine import EVERY_ARRIVAL, advance, any_of
 from shapleyprio.replay.kernel.horizon import has_room, with_more_room
 from shapleyprio.replay.kernel.keys import Block, Ints, Keys, keys_of
 from shapleyprio.replay.kernel.notes import begin_block
-from shapleyprio.replay.kernel.state import World, pieces_of
-from shapleyprio.replay.kernel.values import add_value, clear_row
+from shapleyprio.replay.kernel.state import Coalitions, World, pieces_of
+from shapleyprio.replay.kernel.values import add_value, clear_row, gaining, moments_worth
+from shapleyprio.replay.kernel.wide import is_wide
 
 
 def sampled_keys(sampled: int, organizations: int, orderings: int, block: Block) -> Keys:
@@ -93,11 +94,51 @@ def run_blocks(world: World, weights: Ints, first: int, last: int, length: int) 
         arriving, behind = any_of(EVERY_ARRIVAL), everybody + 1
         advance(any_of(FIRST_COME), world, any_of(0), everybody, arriving, until)
         if advance(any_of(KEYED), world, everybody, behind, arriving, until) != behind:
-            for u in range(weights.shape[1]):
-                clear_row(keys, u)
-                for c in range(everybody):
-                    if weights[c, u] != 0:
-                        add_value(state, keys, c, -weights[c, u], u)
+            value_sampled(state, keys, weights)
             keys.begin[1] = 1
             advance(any_of(KEYED), world, everybody, behind, arriving, until)
     return last
+
+
+@kernel
+def value_sampled(state: Coalitions, keys: Keys, weights: Ints) -> None:
+    """Makes the rows: −N·φ̂ of every organization."""
+    for u in range(weights.shape[1]):
+        clear_row(keys, u)
+        if is_wide(state):
+            for c in range(len(weights)):
+                if weights[c, u] != 0:
+                    add_value(state, keys, c, -weights[c, u], u)
+        else:
+            _sum_values(keys, weights, u)
+
+
+@kernel
+def _sum_values(keys: Keys, weights: Ints, u: int) -> None:
+    """Makes a row of one limb from what changes in it, for most seconds nothing does.
+
+    From one second to the next a value grows by the parts completed by then, and those by the
+    processors that are busy in between.
+    """
+    begin, target = keys.begin[0], keys.rows[u]
+    entries, until = keys.notes.entries, keys.begin[0] + len(target)
+    value, done, busy = 0, 0, 0
+    for c in range(len(weights)):
+        factor, place = -weights[c, u], keys.notes.first[c]
+        if factor == 0:
+            continue
+        its_value, its_done = moments_worth(entries, place, begin), gaining(entries, place, begin)
+        keys.base[u] += float(factor) * float(its_value)
+        keys.slope[u] += float(factor) * float(its_done)
+        value += factor * its_value
+        done += factor * its_done
+        busy += factor * entries[place, 1]
+        while entries[place + 1, 0] < until:
+            place += 1
+            more = entries[place, 1] - entries[place - 1, 1]
+            target[entries[place, 0] - begin] += factor * more
+    for second in range(len(target)):
+        busy += target[second]
+        target[second] = value
+        done += busy
+        value += done
