@@ -17,9 +17,10 @@ from tests.experiment.examples import Failing, experiment_of, runs_in, squares
 distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
 
 SBATCH = """#!/bin/sh
-# runs the job's script at once, in the background
+# runs a copy of the job's script at once, in the background: the script is deleted then
 [ "$1" = --test-only ] && exit 0
-sh "$1" > "$(dirname "$0")/printed" 2>&1 &
+cp "$1" "$(dirname "$0")/script"
+sh "$(dirname "$0")/script" > "$(dirname "$0")/printed" 2>&1 &
 echo $! >> "$(dirname "$0")/pids"
 echo "Submitted batch job $!"
 """
