@@ -1,4 +1,4 @@
-"""Files of text, plain or compressed, in blocks, and these as pieces that end where lines end.
+"""Files of text, plain or compressed, in blocks.
 
 A thread reads and decompresses ahead of who uses the blocks: with two processors, a compressed log
 takes little longer than a plain one.
@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import zlib
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from glob import glob
@@ -22,12 +22,8 @@ from pathlib import Path
 
 from shapleyprio.databases import without_password
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.line_ends import line_ends
 from shapleyprio.replay.memory import refuse_to_swap
 from shapleyprio.replay.progress import ProgressCallback
-
-PIECE = 1 << 23
-"""Bytes of a piece, unless one line is longer; few enough to stay small beside what is kept."""
 
 HIGHEST_RATIO = 100
 """Bytes of text for each byte of a compressed file; real logs have 5 to 15."""
@@ -35,13 +31,12 @@ HIGHEST_RATIO = 100
 UNSUSPICIOUS_TEXT = 1 << 26
 """Bytes of text that may come out of a file however small it is."""
 
+BLOCK = 1 << 23
+"""Bytes."""
+
 _READ = 1 << 20
-_BLOCK = 1 << 23
 _AHEAD = 3
 """So many blocks are read ahead, large ones: for each, the thread waits for the interpreter."""
-
-LONGEST_LINE = _BLOCK
-"""Bytes; a longer line is found out by having no end in a block."""
 
 _MEMORY = 1 << 28
 """Bytes that decompression may take; the best that xz and zstd make take half of it."""
@@ -114,37 +109,6 @@ def blocks_of(source: str, progress: ProgressCallback) -> Iterator[bytes]:
         raise LogError(f"{shown}: is empty")
 
 
-def lines_of(source: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Puts blocks together to pieces that end where a line does.
-
-    Args:
-        source: the file, for messages.
-        blocks: its text.
-
-    Raises:
-        LogError: a line is longer than any in a log.
-    """
-    parts: list[bytes] = []
-    size, line, line_length = 0, 1, 0
-    for block in blocks:
-        first, last = block.find(b"\n") + 1, block.rfind(b"\n") + 1
-        if line_length + (first or len(block)) > LONGEST_LINE:
-            raise LogError(
-                f"{without_password(source)}:{line}: is longer than {LONGEST_LINE >> 20} MiB, as "
-                "no line of a log is"
-            )
-        line += line_ends(block)
-        line_length = len(block) - last if last else line_length + len(block)
-        end = last if size + len(block) >= PIECE else 0
-        if end:
-            yield b"".join((*parts, block[:end]))
-            parts, size = [], 0
-        parts.append(block[end:])
-        size += len(block) - end
-    if size:
-        yield b"".join(parts)
-
-
 def _ahead(blocks: Iterator[tuple[int, bytes]]) -> Generator[tuple[int, bytes]]:
     """Yields what it is given, made by a thread ahead."""
     thread = ThreadPoolExecutor(1)
@@ -201,7 +165,7 @@ def _decompressed(file: io.BufferedReader, magic: bytes) -> Iterator[bytes]:
     if magic.startswith(_ZSTD):
         return _of_zstd(file)
     stream = gzip.GzipFile(fileobj=file) if magic.startswith(_GZIP) else file
-    return iter(lambda: stream.read(_BLOCK), b"")
+    return iter(lambda: stream.read(BLOCK), b"")
 
 
 def _of_xz(file: io.BufferedReader) -> Iterator[bytes]:
@@ -214,7 +178,7 @@ def _of_xz(file: io.BufferedReader) -> Iterator[bytes]:
                 rest = file.read(_READ)
                 if not rest:
                     raise EOFError("it ends before its end is marked")
-            block = stream.decompress(rest, _BLOCK)
+            block = stream.decompress(rest, BLOCK)
             rest = b""
             if block:
                 yield block
@@ -234,7 +198,7 @@ def _of_zstd(file: io.BufferedReader) -> Iterator[bytes]:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            while block := process.stdout.read(_BLOCK):
+            while block := process.stdout.read(BLOCK):
                 yield block
         finally:
             process.stdout.close()

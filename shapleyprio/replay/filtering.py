@@ -91,9 +91,9 @@ def taken(log: Log, kept: NDArray[np.int64]) -> Log:
 
     Args:
         log: the log; each of its names occurs.
-        kept: which jobs, ascending.
+        kept: which jobs, each once, in their new order.
     """
-    if len(kept) == len(log.job):
+    if len(kept) == len(log.job) and (kept[1:] > kept[:-1]).all():
         return log
     return replace(
         log,

@@ -14,8 +14,9 @@ from zoneinfo import ZoneInfo
 from shapleyprio.replay.choices import DEFAULT_TIME_ZONE, Format
 from shapleyprio.replay.clusters import in_clusters
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.files import blocks_of, files_of, lines_of
+from shapleyprio.replay.files import blocks_of, files_of
 from shapleyprio.replay.filtering import released_in
+from shapleyprio.replay.line_ends import lines_of
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.memory import refuse_to_swap
 from shapleyprio.replay.progress import ProgressCallback

@@ -211,7 +211,7 @@ def test_fill_the_memory_by_a_small_file_that_decompresses_to_a_huge_one(
 def test_fill_the_memory_by_a_log_without_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: bytes, repeated: bytes
 ) -> None:
-    monkeypatch.setattr(files, "_BLOCK", 1 << 16)
+    monkeypatch.setattr(files, "BLOCK", 1 << 16)
     free = iter((1 << 40, 1 << 40, 1 << 28))
     monkeypatch.setattr(memory, "free_memory", lambda: next(free))  # no further than the third time
     log = tmp_path / "log"

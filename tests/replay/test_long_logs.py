@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from shapleyprio.errors import Remedy
-from shapleyprio.replay import files
+from shapleyprio.replay import files, line_ends
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.reading import read_log
@@ -61,8 +61,8 @@ def test_pieces_make_the_log_that_they_are_cut_from(
             pytest.skip("there is no program zstd")
         subprocess.run(["zstd", "-q", "--rm", plain, "-o", f"{plain}.zst"], check=True)
         plain += ".zst"
-    monkeypatch.setattr(files, "PIECE", 500)
-    monkeypatch.setattr(files, "_BLOCK", 64)
+    monkeypatch.setattr(line_ends, "PIECE", 500)
+    monkeypatch.setattr(files, "BLOCK", 64)
     seen: list[int] = []
     assert_same(read_log(plain, progress=seen.append), whole)
     assert seen[-1] == Path(plain).stat().st_size
@@ -178,8 +178,8 @@ def test_json_is_read_as_the_text_of_the_same_jobs(
         "JobIDRaw|Account|User|Group|Partition|QOS|Submit|Eligible|Start|End|ElapsedRaw|AllocCPUS|"
         "State|Timelimit|NodeList",
     )
-    monkeypatch.setattr(files, "PIECE", 700)
-    monkeypatch.setattr(files, "_BLOCK", 64)
+    monkeypatch.setattr(line_ends, "PIECE", 700)
+    monkeypatch.setattr(files, "BLOCK", 64)
     assert_same(read_log(str(path)), read_log(text))
     path.write_text(json.dumps(printed)[:-300])
     with pytest.raises(LogError, match="cut short"):

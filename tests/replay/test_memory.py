@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.errors import Remedy
-from shapleyprio.replay import files, memory
+from shapleyprio.replay import files, line_ends, memory
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.memory import free_memory
 from shapleyprio.replay.reading import read_log
@@ -83,8 +83,8 @@ def test_reading_stops_where_the_memory_gets_short(
 ) -> None:
     log = tmp_path / "log"
     log.write_bytes(HEADER + LINE * 100)
-    monkeypatch.setattr(files, "PIECE", 500)
-    monkeypatch.setattr(files, "_BLOCK", 64)
+    monkeypatch.setattr(line_ends, "PIECE", 500)
+    monkeypatch.setattr(files, "BLOCK", 64)
     monkeypatch.setattr(memory, "free_memory", lambda: MIB)
     with pytest.raises(LogError, match="larger than the memory that is free") as caught:
         read_log(str(log))
