@@ -191,7 +191,7 @@ def test_every_measurement_of_a_replay_has_its_target(tmp_path: Path) -> None:
     measured = measure("replay", "--logs", str(tmp_path))
     assert list(targets(measured)) == [
         *MADE_UP_ROWS,
-        *("s < 60", "MB < 4000", "times < 1.5", "s < 1", "s < 60"),
+        *("s < 60", "MB < 4000", "times < 1.1", "s < 1", "s < 60"),
         *["jobs/s > 1000000"] * len(ONE_SCHEDULE),
         *["lines/s > 1000000"] * 2,
         "lines/s > 200000",
