@@ -193,7 +193,7 @@ def _of_zstd(file: io.BufferedReader) -> Iterator[bytes]:
     os.lseek(file.fileno(), 0, os.SEEK_SET)
     command = [program, "-dcq", f"--memory={_MEMORY >> 20}MB"]
     with subprocess.Popen(
-        command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pipesize=_READ
+        command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
