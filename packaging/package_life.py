@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -21,13 +20,10 @@ from pathlib import Path
 STEPS: list[Callable[[], None]] = []
 
 PACKAGES = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
-COMPILED = Path(sys.argv[2]) if len(sys.argv) > 2 else None
-"""Where the code that an installation has compiled is kept for others."""
 OWN = Path("/srv/tried")
 """What the steps make for themselves."""
 CONFIGURATION = Path("/etc/shapleyprio/shapleyprio.toml")
 STATE = Path("/var/lib/shapleyprio")
-CACHE = Path("/var/cache/shapleyprio")
 ENVIRONMENT = Path("/usr/lib/shapleyprio")
 UNIT = Path("/usr/lib/systemd/system/shapleyprio.service")
 BOTH = ("shapleyprio", "shapleyprio-replay")
@@ -75,16 +71,6 @@ DATABASE = """\
 CREATE DATABASE slurm_acct_db;
 CREATE USER slurm@localhost IDENTIFIED VIA unix_socket;
 GRANT ALL ON slurm_acct_db.* TO slurm@localhost;
-"""
-REPLAY_IN_ONE_PROCESS = """\
-import sys
-from shapleyprio.cli import main
-main(sys.argv[1:], standalone_mode=False)
-from shapleyprio.replay.compiled import DISPATCHERS
-counted = [one.stats for one in DISPATCHERS]
-found = sum(sum(one.cache_hits.values()) for one in counted)
-compiled = sum(sum(one.cache_misses.values()) for one in counted)
-print(f"{found} found, {compiled} compiled")
 """
 DOWNGRADE_STORE = """\
 from alembic import command
@@ -190,7 +176,7 @@ def digest(file: Path) -> str:
 
 def everything() -> set[str]:
     """All files but those that are about packages, logs and the moment."""
-    passing = r"^/(proc|sys|dev|run|tmp|srv|source|packages|compiled|root/\.cache)(/|$)"
+    passing = r"^/(proc|sys|dev|run|tmp|srv|source|packages|root/\.cache)(/|$)"
     passing += r"|^/var/(log|cache/(apt|debconf|ldconfig|man)|lib/(dpkg|apt|systemd|mysql|slurm))/"
     found: set[str] = set()
     for folder, folders, files in os.walk("/"):
@@ -310,32 +296,13 @@ def other_pythons_do_not_matter() -> None:
 
 @step
 def everybody_replays_at_once() -> None:
-    """A user without a home replays a log; nothing is compiled for it."""
+    """A user without a home replays a log."""
     log = OWN / "log.swf"
     log.parent.mkdir(exist_ok=True)
     jobs = (f"{n} {n} 0 9 1 -1 -1 1 9 -1 1 {n % 4} 1 -1 1 -1 -1 -1\n" for n in range(1, 40))
     log.write_text("; MaxProcs: 2\n" + "".join(jobs))
-    words = f"replay {log} --deal-users 2"
-    shown = run(f"shapleyprio {words}", user="nobody")
+    shown = run(f"shapleyprio replay {log} --deal-users 2", user="nobody")
     expect(holds="directcontr" in shown and "Traceback" not in shown, otherwise=shown)
-    in_one_process = f"{ENVIRONMENT}/bin/python3 -I -c {shlex.quote(REPLAY_IN_ONE_PROCESS)}"
-    counted = run(f"{in_one_process} {words}", user="nobody").splitlines()[-1]
-    expect(
-        holds=counted.endswith(", 0 compiled") and not counted.startswith("0 "), otherwise=counted
-    )
-
-
-@step
-def a_new_python_compiles_anew() -> None:
-    """When Debian brings another Python, what is not compiled for it is compiled."""
-    (before,) = CACHE.glob("*/replay.kernel.values._value_at-*")
-    before.unlink()  # one function instead of all, which would take most of a minute
-    (python,) = Path("/usr/bin").glob("python3.[1-9][0-9]")
-    run(f"dpkg-trigger --no-await --by-package={python.name}-minimal {python}")
-    run("dpkg --triggers-only --pending")
-    expect(holds=before.exists(), otherwise=f"{before} is not there again")
-    if COMPILED is not None:
-        shutil.copytree(CACHE, COMPILED, dirs_exist_ok=True)
 
 
 # -- from nothing to steering
@@ -459,9 +426,6 @@ def an_upgrade_restarts_the_daemon_once() -> None:
     now = json.loads(run("shapleyprio db status --json", user="shapleyprio"))
     expect(holds=now["rows"]["run"] >= sizes["rows"]["run"] > 0, otherwise=f"{sizes} -> {now}")
     until(steers, "it does not steer any more")
-    for stale in CACHE.iterdir():
-        kept = len(list(CACHE.iterdir()))
-        expect(holds=kept == 1, otherwise=f"{kept} releases' code is kept, such as {stale}")
 
 
 @step
@@ -513,8 +477,6 @@ def removing_keeps_configuration_and_store() -> None:
     expect(holds=not running, otherwise=f"processes are left: {running}")
     for gone in (ENVIRONMENT, UNIT, Path("/usr/bin/shapleyprio")):
         expect(holds=not gone.exists(), otherwise=f"{gone} is left")
-    left = [str(one) for one in CACHE.glob("*")]
-    expect(holds=not left, otherwise=f"compiled code is left: {left}")
     for kept in (CONFIGURATION, STATE / "shapleyprio.db"):
         expect(holds=kept.exists(), otherwise=f"{kept} is gone")
 

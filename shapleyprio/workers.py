@@ -18,13 +18,11 @@ from signal import SIGKILL
 from tempfile import TemporaryFile
 from typing import IO
 
-ONE_THREAD = dict.fromkeys(
-    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
-"""Turns off numpy's and numba's pools of threads: unused, they would take address space."""
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Turns off numpy's pools of threads: unused, they would take address space."""
 
-OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "out of memory")
-"""Last words of Python, C++ and LLVM; the kernel gives no warning and kills."""
+OUT_OF_MEMORY = ("MemoryError", "bad_alloc")
+"""Last words of Python and C++; the kernel gives no warning and kills."""
 
 LONGEST_COMPLAINT = 300
 """Characters of the worker's standard error that a message quotes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -71,6 +72,17 @@ def _is_on_any_database(item: pytest.Item) -> bool:
     """Whether a test's store is of the kind that `--store` says, for the test names none."""
     named = "store" in getattr(getattr(item, "callspec", None), "params", {})
     return "database" in getattr(item, "fixturenames", []) and not named
+
+
+@pytest.fixture
+def python_beyond_a_blank(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This Python's environment is in a folder with a blank in its name, as a checkout's may be."""
+    environment = tmp_path_factory.mktemp("with") / "a blank"
+    environment.symlink_to(sys.prefix)
+    python = environment / Path(sys.executable).relative_to(sys.prefix)
+    monkeypatch.setattr(sys, "executable", str(python))
 
 
 @pytest.fixture(scope="session")

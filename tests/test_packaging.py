@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from configparser import ConfigParser
 from email import message_from_string
@@ -27,7 +28,6 @@ from shapleyprio.client import load_settings
 from shapleyprio.config import ConfigError, StoreSection
 from shapleyprio.config.model import DriftSection, EstimationSection
 from shapleyprio.fairness.scale import scale
-from shapleyprio.replay import kernel_cache
 from shapleyprio.service.draft import draft
 from shapleyprio.serving import server
 from shapleyprio.shipped import shipped_files
@@ -70,7 +70,25 @@ def sources(folder: Path) -> set[str]:
 def test_the_wheel_holds_the_package_and_the_migrations(wheel: Path) -> None:
     assert {"env.py", "versions/0001_first_tables.py"} <= sources(wheel / "shapleyprio" / "sql")
     assert sources(wheel / "shapleyprio" / "sql") == sources(ROOT / "sql")
-    assert sources(wheel / "shapleyprio") >= sources(ROOT / "shapleyprio")
+    in_c = {name for name in sources(ROOT / "shapleyprio") if name.endswith((".c", ".h"))}
+    assert sources(wheel / "shapleyprio") >= sources(ROOT / "shapleyprio") - in_c
+    assert not sources(wheel / "shapleyprio") & in_c
+
+
+def test_the_wheel_holds_the_functions_in_c_for_processors_of_this_kind(wheel: Path) -> None:
+    (described,) = wheel.glob("*.dist-info/WHEEL")
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert message_from_string(described.read_text()).get_all("Tag") == [f"py3-none-{platform}"]
+    program = "from shapleyprio.replay.line_ends import line_ends as f; print(f(b'1\\n2\\n'))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=wheel.parent,
+        env={**os.environ, "PYTHONPATH": str(wheel)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "2\n"
 
 
 def test_the_wheel_holds_the_files_that_ship_as_they_are_in_the_checkout(wheel: Path) -> None:
@@ -211,7 +229,7 @@ def test_the_wheel_is_installed_with_the_commands_that_are_documented(
 def test_an_installed_wheel_brings_all_files_and_the_daemons_unit(
     installed: Callable[..., str],
 ) -> None:
-    _, _, files, unit = install_blocks()
+    _, files, unit = install_blocks()
     names = [file.name for file in shipped_files()]
     listed = [line.split()[0] for line in installed(files.splitlines()[0]).splitlines() if line]
     assert listed[: len(names)] == names
@@ -234,7 +252,6 @@ def test_an_installed_wheel_works_without_the_packages_that_replay(
     assert drawn == (ROOT / "shapleyprio.toml.example").read_text()
     refused = installed("shapleyprio replay README.md --deal-users 2 2>&1 || echo $?")
     assert refused.endswith("pip install 'shapleyprio[replay]'\n2\n")
-    assert installed("shapleyprio compile 2>&1 || echo $?").endswith("'shapleyprio[replay]'\n2\n")
     configured = """
         cd $(mktemp -d)
         shapleyprio init --cluster-independent --output c.toml
@@ -439,13 +456,12 @@ def test_the_units_directories_are_those_that_tmpfiles_makes(unit: ConfigParser)
     kept = [line.split()[1:3] for line in lines if line.startswith("z ")]
     assert kept == [[str(DEFAULT_CONFIG), "0640"]]
     assert made[str(DEFAULT_CONFIG.parent)] == [mode, "root", user]
-    assert made[str(kernel_cache.SHARED)] == ["0755", "root", "root"]
     spool = "/var/spool/shapleyprio"  # of the table of points, which everybody reads
     assert made[spool] == ["0755", unit["Service"]["User"], unit["Service"]["Group"]]
-    assert set(made) == {state, spool, str(DEFAULT_CONFIG.parent), str(kernel_cache.SHARED)}
+    assert set(made) == {state, spool, str(DEFAULT_CONFIG.parent)}
 
 
-def test_the_user_of_the_unit_cannot_write_code_that_others_execute(unit: ConfigParser) -> None:
+def test_the_unit_writes_to_its_own_directories_alone(unit: ConfigParser) -> None:
     service = unit["Service"]
     assert "CacheDirectory" not in service
     assert service["ProtectSystem"] == "strict"

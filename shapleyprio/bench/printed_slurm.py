@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -27,9 +28,8 @@ LONG_AGO_SECONDS = 7200
 """So long ago the jobs began that run at first, all at once: who is served how well by then does
 not change within some cycles."""
 
-_READER = """#!{python} -ISE
-import fcntl, os, sys
-folder, program, words = {folder!r}, os.path.basename(sys.argv[0]), sys.argv[1:]
+_READER = """import fcntl, os, sys
+folder, program, *words = sys.argv[1:]
 
 def text(name):
     with open(os.path.join(folder, name), "rb") as file:
@@ -52,7 +52,7 @@ if program == "sacct":
     none = "-X" not in words or "-j" in words or int(after("-E")[3:]) < int(text("oldest"))
     found = b"" if none else text("sacct").replace(b"\\x1f", delimiter.encode())
 elif program == "squeue":
-    delimiter = after("-o").rpartition("%l")[2]
+    delimiter = after("-O").rpartition(":0")[2] if "--array" in words else ""
     found = text("squeue").replace(b"\\x1f", delimiter.encode()) if delimiter else b""
 elif program == "sprio":
     values = dict(line.split(b" ") for line in text("sprio").splitlines())
@@ -73,11 +73,13 @@ def make_commands(folder: Path) -> Path:
     """Makes the commands in a folder; returns the folder that they are in."""
     commands = folder / "bin"
     commands.mkdir()
-    reader = commands / "reader"
-    reader.write_text(_READER.format(python=sys.executable, folder=str(folder)), encoding="utf-8")
-    reader.chmod(0o755)
+    reader = folder / "reader.py"
+    reader.write_text(_READER, encoding="utf-8")
     for name in COMMANDS:
-        (commands / name).symlink_to(reader)
+        # a first line that names Python cannot name one in a path with a blank
+        words = shlex.join([sys.executable, "-ISE", str(reader), str(folder), name])
+        (commands / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+        (commands / name).chmod(0o755)
     return commands
 
 
@@ -183,18 +185,19 @@ class PrintedCluster:
     def _queue_line(self, job: _Job) -> str:
         name = f"organization{job.organization}"
         values = {
-            "%A": job.number,
-            "%i": job.number,
-            "%a": name,
-            "%u": f"user{job.number % 997}",
-            "%P": "all",
-            "%q": "normal",
-            "%Q": 1000 + job.points,
-            "%y": 0,
-            "%V": job.submit,
-            "%C": job.processors,
-            "%r": "Priority",
-            "%l": "1-00:00:00",
+            "JobID": job.number,
+            "JobArrayID": job.number,
+            "Account": name,
+            "UserName": f"user{job.number % 997}",
+            "Partition": "all",
+            "QOS": "normal",
+            "PriorityLong": 1000 + job.points,
+            "Nice": 0,
+            "SubmitTime": job.submit,
+            "NumCPUs": job.processors,
+            "Reason": "Priority",
+            "TimeLimit": "1-00:00:00",
+            "EligibleTime": job.submit,
         }
         return "".join(f"{values[field]}{SEPARATOR}" for field in TASK_FIELDS) + "\n"
 

@@ -101,6 +101,10 @@ RAND_BY_REF_BELOW = 1.1
 
 HELP_SECONDS_BELOW = 0.3
 
+FIRST_ORGANIZATIONS = 5
+FIRST_POLICIES = ("ref", "directcontr")
+FIRST_SECONDS_BELOW = 10.0
+
 T = TypeVar("T")
 
 
@@ -126,6 +130,8 @@ def replay(
     for case in filter(small_enough, LARGE):
         yield from _on_two_cores(case, bar)
     yield _start_up(bar)
+    if most_organizations >= FIRST_ORGANIZATIONS:
+        yield _first_replay(folder, bar)
     found = found_in(logs)
     if RICC in found:
         yield from _whole_process(found[RICC], bar)
@@ -240,6 +246,21 @@ def _start_up(bar: MakeBar) -> Measurement:
     return of_runs("replay", "shapleyprio --help", seconds, unit="s", below=HELP_SECONDS_BELOW)
 
 
+def _first_replay(folder: Path, bar: MakeBar) -> Measurement:
+    """Replays as a user does who never did: nothing is kept anywhere."""
+    log = folder / "first.swf"
+    workloads.write_swf(workloads.made_up(FIRST_ORGANIZATIONS), log)
+    home = folder / "home"
+    home.mkdir()
+    command = ["env", "--unset=XDG_CACHE_HOME", f"HOME={home}", sys.executable, "-m", "shapleyprio"]
+    command += ["replay", str(log), "--deal-users", str(FIRST_ORGANIZATIONS)]
+    command += [word for policy in FIRST_POLICIES for word in ("--policy", policy)]
+    ran = _repeatedly(lambda: run_apart(command), RUNS, bar("a first replay", RUNS))
+    seconds = [run.seconds for run in ran]
+    what = f"a user's first replay: {' and '.join(FIRST_POLICIES)}, {workloads.JOBS:,} jobs"
+    return of_runs("replay", what, seconds, unit="s", below=FIRST_SECONDS_BELOW)
+
+
 def _of_lpc(log: Log, organizations: int) -> Workload:
     return workloads.dealt_out(log, organizations, processors=workloads.PROCESSORS)
 
@@ -282,7 +303,6 @@ def _reading(found: Mapping[str, Path], folder: Path, bar: MakeBar) -> Iterator[
 
 def _lines_a_second(what: str, file: Path, lines: int, above: float, bar: MakeBar) -> Measurement:
     read = partial(read_log, str(file))
-    read()  # compiles
     seconds = _repeatedly(lambda: seconds_of(read), RUNS, bar("reading", RUNS))
     rates = [lines / duration for duration in seconds]
     return of_runs("replay", what, rates, unit="lines/s", above=above)

@@ -61,6 +61,15 @@ def made_up(organizations: int, *, seed: int = SEED) -> Workload:
     )
 
 
+def write_swf(workload: Workload, file: Path) -> None:
+    """Writes sequential jobs as a log in which each organization is a user."""
+    columns = (workload.release, workload.job, workload.processing_time, workload.organization)
+    with file.open("w") as log:
+        log.write(f"; MaxProcs: {PROCESSORS}\n")
+        for release, job, seconds, user in sorted(np.column_stack(columns).tolist()):
+            log.write(f"{job} {release} -1 {seconds} 1 -1 -1 1 -1 -1 1 {user}{6 * ' -1'}\n")
+
+
 def dealt_out(log: Log, organizations: int, *, processors: int) -> Workload:
     """Returns all jobs of a log, with its users and so many processors dealt out."""
     consortium = deal(log, organizations, shares="zipf", processors=processors, seed=SEED)

@@ -35,7 +35,6 @@ def measure_dask(bar: MakeBar) -> Iterator[Measurement]:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        # compiles, or reads what was compiled
         run_policy(made_up(FEW_ORGANIZATIONS), "ref", dask=client)
         for k in ORGANIZATIONS:
             workload, show = made_up(k), bar(f"ref, k = {k}", 2 * SECONDS)

@@ -29,7 +29,6 @@ COMMANDS = {
     "trials": "Run several trials, and show them in one table.",
     "db": "Upgrade the store or look at it.",
     "files": "List or copy the files that come with shapleyprio.",
-    "compile": "Compile the replay's code for all users of this machine.",
     "bench": "Measure speed and memory on this machine.",
 }
 """Command, which lives in the module of the same name here -> its line in the help text."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from shapleyprio.errors import ReplayError
 
-REPLAY = frozenset({"llvmlite", "numba", "numpy", "pandas"})
+REPLAY = frozenset({"numpy", "pandas"})
 
 EXTRAS = {
     "replay": REPLAY,

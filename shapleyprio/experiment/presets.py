@@ -15,11 +15,6 @@ PRESETS: Mapping[str, str] = {
 }
 """Name on the command line -> module:function of the preset."""
 
-COMPILED: Mapping[str, str] = {
-    "experiment cloudshare": "shapleyprio.papers.cloudshare.brokers:simulate_example",
-}
-"""Description -> module:function that calls what the papers' experiments compile."""
-
 
 def preset_experiment(name: str, parameters: PresetParameters) -> Experiment:
     """Makes a paper's experiment; nothing is computed yet.

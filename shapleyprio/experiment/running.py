@@ -83,7 +83,7 @@ def _here(cells: Sequence[Cell]) -> Finished:
 
 def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
     not_ours = set(active_children())
-    # the threads of numba and progress bars make a plain fork unsafe
+    # the threads of progress bars make a plain fork unsafe
     spawn = get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=spawn, initializer=_end_when_parent_ends)
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -76,7 +78,9 @@ def _to(address: str) -> Iterator[Any]:
 def _on_slurm(workers: int) -> Iterator[Any]:
     distributed, jobqueue = import_module("distributed"), import_module("dask_jobqueue")
     configured = import_module("dask.config").get("jobqueue.slurm")
-    unset = {key: value for key, value in SLURM_DEFAULTS.items() if configured.get(key) is None}
+    # the job's script has Python's path as it stands here
+    defaults = {**SLURM_DEFAULTS, "python": shlex.quote(sys.executable)}
+    unset = {key: value for key, value in defaults.items() if configured.get(key) is None}
     with jobqueue.SLURMCluster(**unset) as cluster, distributed.Client(cluster) as client:
         _refuse_what_slurm_refuses(cluster.job_script())
         cluster.scale(jobs=workers)

@@ -1,4 +1,4 @@
-"""The range: chosen before the compiled engine runs, from what its numbers may come to."""
+"""The range: chosen before the engine runs, from what its numbers may come to."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ FEWEST_SECONDS = 16
 """Shorter blocks take more time than keys of two limbs do."""
 
 FEWEST_CELLS, LONGEST_CELL = 8, 64
-"""Stretches of a block between rough keys (`by_second`), and seconds of one: in shorter ones fewer
-keys are compared exactly, but more rough ones are made."""
+"""Stretches of a block between rough keys (`native/by_second.h`), and seconds of one: in shorter
+ones fewer keys are compared exactly, but more rough ones are made."""
 
 ERROR = 2**60
-"""By how much a rounded key may be wrong; twice that is still below `worth.FAR_APART`."""
+"""By how much a rounded key may be wrong; twice that is below FAR_APART of `native/moments.h`."""
 
 WIDE_ERROR = 2**124
-"""The same for keys of two limbs, and `wide.FAR_APART`."""
+"""The same for keys of two limbs, and FAR_APART_WIDE."""
 
 
 def check_range(workload: Workload) -> bool:

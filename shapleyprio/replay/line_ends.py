@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.databases import without_password
-from shapleyprio.replay.compiled import compiled
+from shapleyprio.native import native
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.files import BLOCK
 
@@ -20,8 +20,6 @@ PIECE = 1 << 23
 
 LONGEST_LINE = BLOCK
 """Bytes; a longer line is found out by having no end in a block."""
-
-_LINE_END = 10
 
 
 def lines_of(source: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -60,9 +58,6 @@ def line_ends(text: bytes, begin: int = 0) -> int:
     return _line_ends(np.frombuffer(text, dtype=np.uint8)[begin:])
 
 
-@compiled
+@native("columns_line_ends")
 def _line_ends(text: NDArray[np.uint8]) -> int:
-    count = 0
-    for byte in text:
-        count += byte == _LINE_END
-    return count
+    """Counts them."""

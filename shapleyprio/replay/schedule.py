@@ -42,7 +42,7 @@ class Schedule:
         contribution: φ of each organization at the window's end: exact for ref, the estimate for
             rand, as `shapley.estimate` has it for shapley and live, φ̃ for all others; None
             where owners are not known.
-        seconds: that the decisions took, reading and compiling left out.
+        seconds: that the decisions took, reading left out.
         coalitions: values of the coalitions that the policy decided by: of all under ref, of the
             sampled ones under rand; None where it kept no schedules of coalitions.
     """

@@ -8,16 +8,19 @@ with a semicolon are comments, and those before the first job describe the log.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.compiled import compiled
+from shapleyprio.native import native
 from shapleyprio.replay.filtering import MALFORMED, MALFORMED_KEPT, check_lines, usable
 from shapleyprio.replay.kernel.running import LARGEST_COUNT
 from shapleyprio.replay.log import UNKNOWN, Labels, Log, MalformedLine
 from shapleyprio.slurm.text import LARGEST_NUMBER
 from shapleyprio.slurm.text_accounting import LONGEST
+
+Ints = NDArray[np.int64]
 
 FIELDS = (
     *("job", "submit time", "wait time", "run time", "allocated processors", "average CPU time"),
@@ -40,8 +43,7 @@ HIGHEST = {
 
 FIELD_COUNT = len(FIELDS)
 
-# the bytes that matter, and what is wrong with a field
-_LINE_END, _SEMICOLON, _DOT, _MINUS, _ZERO, _NINE = 10, 59, 46, 45, 48, 57
+# what is wrong with a line, as in swf.c
 _FINE, _NO_NUMBER, _NOT_WHOLE, _TOO_LARGE, _TOO_LOW, _TOO_FEW = range(6)
 
 _HEADER = re.compile(rb"(?:\s*;[^\n]*)*")
@@ -68,9 +70,10 @@ def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
     slots[[FIELDS.index(name) for name in LOWEST]] = np.arange(len(LOWEST))
     values = np.empty((len(LOWEST), text.count(b"\n") + 1), dtype=np.int64)
     faults = np.empty((MALFORMED_KEPT, 4), dtype=np.int64)
-    rows, faulty = _parse(
-        np.frombuffer(text, dtype=np.uint8), lowest, highest, slots, values, faults
-    )
+    fields, count = _Format(lowest, highest, slots), np.zeros(1, dtype=np.int64)
+    data = np.frombuffer(text, dtype=np.uint8)
+    rows = _parse(data, fields, LARGEST_NUMBER, values, faults, count)
+    faulty = int(count[0])
     malformed = tuple(_explained(text, *fault) for fault in faults[:faulty].tolist())
     check_lines(source, rows, malformed, strict=strict)
     columns = dict(zip(LOWEST, values[:, :rows], strict=True))
@@ -97,7 +100,20 @@ def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
     )
 
 
-def _numbered(column: NDArray[np.int64]) -> Labels:
+class _Format(NamedTuple):
+    """What fields may hold.
+
+    Attributes:
+        lowest, highest: for each field, the lowest and the highest value that mean something.
+        slots: for each field, where it goes in values; UNKNOWN if it is not needed.
+    """
+
+    lowest: Ints
+    highest: Ints
+    slots: Ints
+
+
+def _numbered(column: Ints) -> Labels:
     numbers = np.unique(column)
     codes = np.searchsorted(numbers, column).astype(np.int32)  # faster than unique's own inverse
     return Labels(codes, tuple(str(number) for number in numbers.tolist()))
@@ -126,109 +142,22 @@ def _explained(text: bytes, number: int, begin: int, field: int, fault: int) -> 
     return MalformedLine(number, f"field {field + 1} ({name}): {written!r} {reason}")
 
 
-@compiled
+@native("swf_parse")
 def _parse(
     text: NDArray[np.uint8],
-    lowest: NDArray[np.int64],
-    highest: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    values: NDArray[np.int64],
-    faults: NDArray[np.int64],
-) -> tuple[int, int]:
-    """Reads all lines in one pass.
+    fields: _Format,
+    largest: int,
+    values: Ints,
+    faults: Ints,
+    malformed: Ints,
+) -> int:
+    """Reads all lines in one pass, and returns how many are well-formed.
 
     Args:
         text: the log.
-        lowest: for each field, the lowest value that means something.
-        highest: for each field, the highest.
-        slots: for each field, where it goes in values; UNKNOWN if it is not needed.
+        fields: what they may hold.
+        largest: no number is larger.
         values: int64[slots, lines], filled from the left.
         faults: int64[kept, 4], filled from the top: line number, its first byte, field, kind.
-
-    Returns:
-        How many lines were read, and how many are malformed.
+        malformed: int64[1], how many lines are.
     """
-    size, at, number, row, faulty = len(text), 0, 0, 0, 0
-    while at < size:
-        begin, number = at, number + 1
-        at = _behind_blanks(text, at)
-        if at < size and text[at] != _LINE_END and text[at] != _SEMICOLON:
-            field, fault, at = _job(text, at, lowest, highest, slots, values[:, row])
-            if fault == _FINE:
-                row += 1
-            else:
-                if faulty < len(faults):
-                    faults[faulty, :] = (number, begin, field, fault)
-                faulty += 1
-        while at < size and text[at] != _LINE_END:
-            at += 1
-        at += 1
-    return row, faulty
-
-
-@compiled
-def _job(
-    text: NDArray[np.uint8],
-    at: int,
-    lowest: NDArray[np.int64],
-    highest: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    values: NDArray[np.int64],
-) -> tuple[int, int, int]:
-    """Reads a line; says how many fields are well-formed, what is wrong, and where it stopped."""
-    field = 0
-    while field < FIELD_COUNT and at < len(text) and text[at] != _LINE_END:
-        value, at, fault = _number(text, at)
-        slot = slots[field]
-        if slot == UNKNOWN:
-            fault = fault if fault == _NO_NUMBER else _FINE
-        elif fault == _FINE and value < lowest[field]:
-            fault = _TOO_LOW
-        elif fault == _FINE and value > highest[field]:
-            fault = _TOO_LARGE
-        if fault != _FINE:
-            return field, fault, at
-        if slot != UNKNOWN:
-            values[slot] = value
-        field += 1
-        at = _behind_blanks(text, at)
-    return field, _FINE if field == FIELD_COUNT else _TOO_FEW, at
-
-
-@compiled
-def _number(text: NDArray[np.uint8], at: int) -> tuple[int, int, int]:
-    """Returns the number that begins here, where it ends, and what is wrong with it."""
-    size, value, digits, dots, others = len(text), 0, 0, 0, 0
-    negative = text[at] == _MINUS
-    if negative:
-        at += 1
-    while at < size and not _is_blank(text[at]) and text[at] != _LINE_END:
-        byte = text[at]
-        if _ZERO <= byte <= _NINE:
-            digits += 1
-            if dots == 0 and value <= LARGEST_NUMBER:
-                value = value * 10 + (byte - _ZERO)
-        elif byte == _DOT:
-            dots += 1
-        else:
-            others += 1
-        at += 1
-    if others > 0 or digits == 0 or dots > 1:
-        fault = _NO_NUMBER
-    elif dots == 1:
-        fault = _NOT_WHOLE
-    else:
-        fault = _TOO_LARGE if value > LARGEST_NUMBER else _FINE
-    return (-value if negative else value), at, fault
-
-
-@compiled
-def _behind_blanks(text: NDArray[np.uint8], at: int) -> int:
-    while at < len(text) and _is_blank(text[at]):
-        at += 1
-    return at
-
-
-@compiled
-def _is_blank(byte: int) -> bool:
-    return byte in (32, 9, 13, 11, 12)

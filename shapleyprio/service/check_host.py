@@ -12,7 +12,6 @@ from sqlalchemy.engine import make_url
 
 from shapleyprio.config import Address, Config
 from shapleyprio.estimation.packages import missing_packages
-from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import Store, StoreError
 
@@ -42,30 +41,13 @@ def check_host(config: Config) -> Iterator[Finding]:
             )
     if config.metrics.address is not None and not is_steered:
         yield from _address(config.metrics.address)
-    if config.drift.interval is None and config.fairness.rule == DirectContr.name:
-        return  # then nothing is compiled
-    if not (missing := missing_packages()):
-        yield from _compiled_code()
-    elif config.drift.interval is not None:
+    if config.drift.interval is not None and (missing := missing_packages()):
         yield Finding(
             Severity.NOTICE,
             "drift.interval",
             f"Python packages are missing here ({', '.join(missing)}): nothing is replayed",
             "install the package shapleyprio-replay, or pip install 'shapleyprio[replay]', or set "
             'drift.interval to "off"',
-        )
-
-
-def _compiled_code() -> Iterator[Finding]:
-    from shapleyprio.replay import kernel_cache  # it needs packages of an extra
-
-    if not kernel_cache.is_kept():
-        yield Finding(
-            Severity.NOTICE,
-            "compiled code",
-            f"user {_user()} finds none and has no folder to keep it: every estimate and replay "
-            "would compile for a minute first",
-            "sudo shapleyprio compile",
         )
 
 

@@ -269,8 +269,7 @@ class PrivateSlurm:
             user=machine.user_name(),
             host=machine.loopback_host_name(),
         )
-        machine.check_socket_path(paths.munge_socket)
-        machine.check_socket_path(paths.database_socket)
+        machine.check_paths(self.directory, (paths.munge_socket, paths.database_socket))
         write_files(self.spec, paths)
         base = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
         base |= {"PATH": SEARCH_PATH, "SLURM_CONF": str(paths.slurm_conf)}

@@ -6,7 +6,7 @@ import os
 import pwd
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from ipaddress import ip_address
 from pathlib import Path
@@ -79,10 +79,16 @@ def _hold(held: ExitStack, kind: socket.SocketKind, base: int, count: int) -> bo
     return True
 
 
-def check_socket_path(path: Path) -> None:
-    """Refuses a UNIX socket path that the kernel would not take."""
-    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+def check_paths(directory: Path, sockets: Iterable[Path]) -> None:
+    """Refuses a cluster's directory, or UNIX sockets in it, that its programs would not take."""
+    if len(str(directory).split()) != 1:
         raise SlurmUnavailableHere(
-            f"{path} is longer than {SOCKET_PATH_LIMIT} bytes, too long for a socket:"
-            " choose a shorter directory"
+            f"{directory} has a blank, which Slurm and MariaDB do not take:"
+            " choose a directory without one"
         )
+    for path in sockets:
+        if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+            raise SlurmUnavailableHere(
+                f"{path} is longer than {SOCKET_PATH_LIMIT} bytes, too long for a socket:"
+                " choose a shorter directory"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -38,6 +39,8 @@ PACKAGES = (
 )
 
 POLICY = Path("/usr/sbin/policy-rc.d")
+DPKG_LOCK = Path("/var/lib/dpkg/lock")
+"""Only root may open it; dpkg's own lock on it is of another kind, and unaware of ours."""
 
 
 def program(name: str) -> str:
@@ -85,18 +88,21 @@ def ensure_installed(report: Callable[[str], None]) -> None:
     Raises:
         SlurmUnavailableHere: something is missing and cannot be installed.
     """
-    missing = missing_programs()
-    if not missing:
-        return
-    lack = f"this machine lacks {', '.join(missing)}"
-    if shutil.which("apt-get", path=SEARCH_PATH) is None:
-        raise SlurmUnavailableHere(f"{lack}, and has no apt-get to install them")
-    if os.geteuid() != 0:
-        raise SlurmUnavailableHere(f"{lack}: as root, apt-get install {' '.join(PACKAGES)}")
-    report(f"installing {' '.join(PACKAGES)}; no service will be started")
-    install(PACKAGES)
-    if missing := missing_programs():
-        raise SlurmUnavailableHere(f"apt-get succeeded but {', '.join(missing)} are still missing")
+    with _one_at_a_time():
+        missing = missing_programs()
+        if not missing:
+            return
+        lack = f"this machine lacks {', '.join(missing)}"
+        if shutil.which("apt-get", path=SEARCH_PATH) is None:
+            raise SlurmUnavailableHere(f"{lack}, and has no apt-get to install them")
+        if os.geteuid() != 0:
+            raise SlurmUnavailableHere(f"{lack}: as root, apt-get install {' '.join(PACKAGES)}")
+        report(f"installing {' '.join(PACKAGES)}; no service will be started")
+        _install(PACKAGES)
+        if missing := missing_programs():
+            raise SlurmUnavailableHere(
+                f"apt-get succeeded but {', '.join(missing)} are still missing"
+            )
 
 
 def install(packages: Sequence[str]) -> None:
@@ -105,6 +111,22 @@ def install(packages: Sequence[str]) -> None:
     Raises:
         SlurmUnavailableHere: apt-get failed.
     """
+    with _one_at_a_time():
+        _install(packages)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Waits until no other process of ours installs anything: apt-get would refuse to start."""
+    if os.geteuid() != 0 or not DPKG_LOCK.exists():
+        yield
+        return
+    with DPKG_LOCK.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _install(packages: Sequence[str]) -> None:
     with _services_stay_off():
         _apt_get("update")
         _apt_get("install", "-y", "--no-install-recommends", *packages)

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from shapleyprio.cli import main
 from shapleyprio.config import Config, connect
-from shapleyprio.replay.kernel_cache import own_folder
 from shapleyprio.slurm.port import SlurmError
 
 
@@ -51,14 +50,6 @@ def test_a_full_standard_output_is_one_line(words: tuple[str, ...]) -> None:
 def test_groups_show_whole_sentences(words: tuple[str, ...]) -> None:
     shown = CliRunner().invoke(main, [*words, "--help"]).output
     assert "..." not in shown.partition("Commands:")[2]
-
-
-def test_a_home_that_cannot_be_looked_into_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", f"/{'x' * 300}")  # fails for root, too
-    with pytest.raises(OSError, match="File name too long"):
-        Path(os.environ["HOME"]).is_dir()
-    assert own_folder() is None
 
 
 def test_a_wrong_slurm_conf_is_named_at_once(

@@ -25,6 +25,7 @@ from shapleyprio.store import CycleRow, Push, Store, View
 from shapleyprio.testbed import machine
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
+from shapleyprio.testbed.detached import last_words
 from shapleyprio.testbed.errors import TestbedError
 from tests.end_to_end import forked
 
@@ -61,7 +62,6 @@ SETTINGS = MappingProxyType(
 
 PATIENCE_SECONDS = 120.0  # real ones; three clusters beside each other share two cores in CI
 COMMAND_SECONDS = 60.0  # real ones
-COMPILING_SECONDS = 600.0  # real ones; without compiled kernels, a report first takes a CPU-minute
 LEASE_SECONDS = 4  # real ones, for which a test waits after it has killed a daemon
 
 
@@ -129,6 +129,7 @@ class Consortium:
             Connection(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
         )
         self._daemons: list[RunningDaemon] = []
+        self.logs: list[Path] = []
 
     # -- configuration
 
@@ -228,6 +229,7 @@ class Consortium:
                 stderr=log,
                 start_new_session=True,
             )
+        self.logs.append(log_file)
         self._daemons.append(RunningDaemon(process, log_file))
         return self._daemons[-1]
 
@@ -319,7 +321,12 @@ class Consortium:
         self.until(settled, what="accounting to know all ends")
 
     def until(self, predicate: Callable[[], bool], *, what: str) -> None:
-        self.cluster.wait_until(predicate, real_seconds=PATIENCE_SECONDS, what=what)
+        """Wait until something is true; in vain, the daemons' logs say why."""
+        try:
+            self.cluster.wait_until(predicate, real_seconds=PATIENCE_SECONDS, what=what)
+        except TestbedError as error:
+            logged = [f"{log}: {last_words(log)}" for log in self.logs if log.exists()]
+            raise TestbedError("\n".join([str(error), *logged])) from error
 
     def wait(self, seconds: float) -> None:
         """Let cluster seconds pass."""

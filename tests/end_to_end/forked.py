@@ -17,18 +17,29 @@ from importlib import import_module
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
+from rich.cells import cell_len
+
+from shapleyprio import shipped
 from shapleyprio.cli import main
+from shapleyprio.slurm import commands
 
-USED = ("check", "daemon", "db", "explain", "history", "init", "ownership", "rollback", "status")
+USED = (
+    *("check", "daemon", "db", "explain", "history", "init", "ownership", "rollback", "status"),
+    *("remedies", "streams"),
+)
 
 LAZY = (
+    "apscheduler.triggers.interval",
     "encodings.ascii",
     "encodings.idna",
     "encodings.latin_1",
     "encodings.utf_8_sig",
+    "rich._emoji_codes",
     "sqlalchemy.dialects.sqlite",
     "sqlite3",
+    "tornado.platform.asyncio",
 )
 """What is imported at its first use only, when another user may not be able to."""
 
@@ -43,6 +54,21 @@ DRIVERS = (
 )
 """The same, where servers' drivers are installed."""
 
+
+class Readable(NamedTuple):
+    """What a command of another user starts and reads while it runs.
+
+    Attributes:
+        alarmed: what stands before a Slurm command with a time limit of its own.
+        shipped: folder with the files that come with the program, and what pip says of it.
+    """
+
+    alarmed: Sequence[str] = commands.ALARMED
+    shipped: Path = shipped.PACKAGE
+
+
+OURS = Readable()
+
 _FORKING = multiprocessing.get_context("forkserver")
 _FORKING.set_forkserver_preload(["pytest", __name__])  # pytest is __main__ there, too
 
@@ -53,6 +79,7 @@ for _name in LAZY:
 for _name in DRIVERS:
     with suppress(ImportError):
         import_module(_name)
+cell_len("…")  # how wide characters are stands in a module of its own
 
 
 def run(
@@ -61,6 +88,7 @@ def run(
     *,
     timeout: float,
     user: str | None = None,
+    readable: Readable = OURS,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; it has nothing to read.
 
@@ -68,12 +96,13 @@ def run(
         arguments: of shapleyprio.
         environment: the complete one.
         timeout: seconds after which it is killed.
-        user: login name, as whom it is run; our own if left out. A Python that only we may read is
-            no hindrance: it is in memory by then.
+        user: login name, as whom it is run; our own if left out. A Python or checkout that only we
+            may read is no hindrance: what is imported is in memory by then.
+        readable: for that user.
     """
     with TemporaryDirectory() as folder:
         printed = Path(folder, "stdout"), Path(folder, "stderr")
-        process = start(arguments, environment, *printed, user=user)
+        process = start(arguments, environment, *printed, user=user, readable=readable)
         process.join(timeout)
         if process.exitcode is None:
             process.kill()
@@ -90,10 +119,11 @@ def start(
     stderr: Path,
     *,
     user: str | None = None,
+    readable: Readable = OURS,
 ) -> BaseProcess:
     """Start a command; files take what it prints."""
     process = _FORKING.Process(
-        target=_command, args=(arguments, dict(environment), stdout, stderr, user)
+        target=_command, args=(arguments, dict(environment), stdout, stderr, user, readable)
     )
     process.start()
     return process
@@ -105,6 +135,7 @@ def _command(
     stdout: Path,
     stderr: Path,
     user: str | None,
+    readable: Readable,
 ) -> None:
     for stream, file in ((1, stdout), (2, stderr)):
         with file.open("wb") as opened:
@@ -117,5 +148,8 @@ def _command(
         os.setgroups([])
         os.setgid(account.pw_gid)
         os.setuid(account.pw_uid)
+    if readable != OURS:
+        commands.ALARMED, shipped.PACKAGE = readable
+        sys.path.append(str(readable.shipped))
     sys.argv = ["shapleyprio", *arguments]
     main()

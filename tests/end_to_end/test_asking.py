@@ -17,7 +17,7 @@ from shapleyprio.service.inquiries import Inquiry, payload
 from shapleyprio.slurm.access import CommandLineAccess, Rights
 from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.end_to_end import forked
-from tests.end_to_end.consortium import CLUSTER, COMMAND_SECONDS, COMPILING_SECONDS, NewStore
+from tests.end_to_end.consortium import CLUSTER, COMMAND_SECONDS, NewStore
 from tests.end_to_end.ledgers import like_one_read_afresh
 from tests.end_to_end.users import COORDINATOR, DAEMON, OPERATOR, OTHER, OWNER, RANKED, Users
 
@@ -324,7 +324,7 @@ def _report_the_month(site: Users) -> None:
     # a report asks no Slurm; what prints a PDF, for half a minute, is not found
     environment = site.environment(PATH="/nonexistent")
     words = ["report", "--month", month, "--output", str(directory)]
-    printed = succeeds(forked.run(words, environment, timeout=COMPILING_SECONDS))
+    printed = succeeds(forked.run(words, environment, timeout=COMMAND_SECONDS))
     name = f"{CLUSTER}-{month}"
     assert printed.splitlines()[-2:] == [f"{directory}/{name}.{end}" for end in ("html", "json")]
     assert "Of this month the store holds but " in printed

@@ -7,20 +7,61 @@ import json
 import os
 import pwd
 import re
+import shutil
 import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.metadata import distribution
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from shapleyprio import shipped
+from shapleyprio.slurm import alarmed
 from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.end_to_end import forked
 from tests.end_to_end.consortium import ALL_CPUS, COMMAND_SECONDS, Consortium
+from tests.end_to_end.forked import Readable
+from tests.processes import as_nobody
 
 # users that every Debian has; none of them may read what is root's
 OWNER, OTHER, COORDINATOR, OPERATOR, DAEMON = "games", "mail", "lp", "news", "backup"
 
+PYTHONS = (sys.executable, "/usr/local/bin/python3", "/usr/bin/python3")
+"""Of which users may run one, wherever ours is."""
+
 RANKED = re.compile("rank [1-3] of 3")
 """What an answer says of an organization that the daemon has ranked."""
+
+
+def readable_by_everybody(folder: Path, pythons: Sequence[str] = PYTHONS) -> Readable:
+    """What users need of a Python and a checkout where only root gets to: in root's home, say.
+
+    Args:
+        folder: that everybody may enter; copies go there.
+        pythons: the first that users may run is taken.
+    """
+    script = Path(shutil.copy(alarmed.__file__, folder))
+    shutil.copytree(shipped.find("sql"), folder / "sql")
+    metadata = folder / "shapleyprio.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(distribution("shapleyprio").read_text("METADATA") or "")
+    for path in folder.rglob("*"):
+        path.chmod(0o755)
+    for python in pythons:
+        words = (python, "-I", "-S", str(script))
+        with suppress(OSError):
+            if as_nobody({}, *words, str(time.monotonic() + 60), "true").returncode == 0:
+                return Readable(words, folder)
+    pytest.fail(
+        f"users other than root may run none of {', '.join(pythons)}: as root,"
+        " apt-get install python3",
+        pytrace=False,
+    )
 
 
 class Users:
@@ -41,6 +82,9 @@ class Users:
         self.folder = folder
         owner = pwd.getpwnam(DAEMON)
         folder.chmod(0o755)
+        (folder / "program").mkdir()
+        (folder / "program").chmod(0o755)
+        self._readable = readable_by_everybody(folder / "program")
         for name, mode in (("etc", 0o751), ("state", 0o750), ("run", 0o755)):
             (folder / name).mkdir()
             (folder / name).chmod(mode)
@@ -74,7 +118,11 @@ class Users:
     def start(self) -> None:
         """Starts the daemon as its own user; nobody else reads what is its own."""
         files = (self.folder / "out", self.folder / "log")
-        self._daemon = forked.start(["daemon"], self.environment(), *files, user=DAEMON)
+        words, environment = ["daemon"], self.environment()
+        self._daemon = forked.start(
+            words, environment, *files, user=DAEMON, readable=self._readable
+        )
+        self.consortium.logs.append(files[1])
 
     def log(self) -> str:
         """What the daemon has logged."""
@@ -92,7 +140,13 @@ class Users:
 
     def on_the_head_node(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A command of the admin's, as the daemon's user."""
-        return forked.run(words, self.environment(), timeout=COMMAND_SECONDS, user=DAEMON)
+        return forked.run(
+            words,
+            self.environment(),
+            timeout=COMMAND_SECONDS,
+            user=DAEMON,
+            readable=self._readable,
+        )
 
     @property
     def socket(self) -> str:

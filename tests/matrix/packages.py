@@ -12,14 +12,7 @@ from tests.matrix.sources import Sources
 BUILD = "packaging/build-deb"
 CONTROL = "packaging/debian/control"
 PACKAGES_FOLDER = "/packages"
-COMPILED_FOLDER = "/compiled"
-"""Where a root finds or leaves the replay's compiled code."""
-
-INSTALL_PACKAGES = (
-    f"mkdir -p {COMPILED_FOLDER} /var/cache/shapleyprio"
-    f" && cp -r {COMPILED_FOLDER}/. /var/cache/shapleyprio"
-    f" && apt-get install -y {PACKAGES_FOLDER}/*.deb"
-)
+INSTALL_PACKAGES = f"apt-get install -y {PACKAGES_FOLDER}/*.deb"
 
 
 def build_root(roots: Roots) -> list[Path]:
@@ -79,17 +72,6 @@ def installed(roots: Roots, sources: Sources) -> list[Path]:
     step = Step(
         command=("sh", "-c", INSTALL_PACKAGES),
         log=roots.log("install"),
-        binds={folder: PACKAGES_FOLDER, compiled(roots): COMPILED_FOLDER},
+        binds={folder: PACKAGES_FOLDER},
     )
     return [roots.layer("installed", [base], step, [sources.product]), base]
-
-
-def compiled(roots: Roots) -> Path:
-    """The folder with the code that an installation in this suite has compiled; empty before one.
-
-    Compiling takes longer than all else of an installation, and one of them proves that it works.
-    Code of other sources or another Python is never used, so what is in the folder cannot be wrong.
-    """
-    folder = roots.folder / "compiled"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

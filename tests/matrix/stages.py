@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,8 @@ from pathlib import Path
 
 from tests.matrix import pyslurm
 from tests.matrix.packages import (
-    COMPILED_FOLDER,
     PACKAGES_FOLDER,
     build_root,
-    compiled,
     installed,
     packages,
 )
@@ -94,24 +91,14 @@ def _lintian(roots: Roots, sources: Sources) -> str:
 
 
 def _life(roots: Roots, sources: Sources) -> str:
-    """From nothing to steering, upgrade, removal: what an admin does with the packages.
-
-    The code that their installation compiles is kept for `installed`.
-    """
+    """From nothing to steering, upgrade, removal: what an admin does with the packages."""
     folder = packages(roots, sources)
-    kept = compiled(roots)
-    for stale in kept.iterdir():
-        shutil.rmtree(stale)
     with roots.scratch() as scratch:
         source = sources.export(scratch / "source", without=["shapleyprio"])
         step = Step(
-            command=(f"/source/{LIFE}", PACKAGES_FOLDER, COMPILED_FOLDER),
+            command=(f"/source/{LIFE}", PACKAGES_FOLDER),
             log=roots.log("life"),
-            binds={
-                folder: PACKAGES_FOLDER,
-                source: "/source",
-                kept: COMPILED_FOLDER,
-            },
+            binds={folder: PACKAGES_FOLDER, source: "/source"},
         )
         roots.change(scratch, [roots.base()], step)
     return _last_line(step.log)
@@ -226,7 +213,7 @@ def _test_libraries(roots: Roots) -> Path:
             "sh",
             "-c",
             f"python3 -m venv /tmp/pip && /tmp/pip/bin/pip install --target {TEST_LIBRARIES}"
-            f" --require-hashes -r /source/{TEST_LOCK}",
+            f" --no-deps --require-hashes -r /source/{TEST_LOCK}",
         ),
         log=roots.log("test-libraries"),
         online=True,

@@ -87,7 +87,8 @@ def test_a_failed_step_leaves_no_layer_and_shows_its_last_words(roots: Roots) ->
 
 
 def test_ctrl_c_ends_what_runs_and_unmounts_it(roots: Roots, tmp_path: Path) -> None:
-    waiting = step(roots, "echo up; exec sleep 4321")
+    seconds = f"{os.getpid()}.{4321}"  # no other session of tests sleeps for as long
+    waiting = step(roots, f"echo up; exec sleep {seconds}")
 
     def run() -> None:
         with roots.scratch() as scratch:
@@ -102,7 +103,7 @@ def test_ctrl_c_ends_what_runs_and_unmounts_it(roots: Roots, tmp_path: Path) -> 
             running.result(timeout=30)
     assert str(tmp_path) not in Path("/proc/mounts").read_text()
     shown = subprocess.run(["ps", "-eo", "args"], check=True, capture_output=True, text=True)
-    assert "sleep 4321" not in shown.stdout.splitlines()
+    assert f"sleep {seconds}" not in shown.stdout.splitlines()
     with pytest.raises(MatrixError, match="stopped"), roots.scratch() as scratch:
         roots.change(scratch, MACHINE, step(roots, "true"))
 

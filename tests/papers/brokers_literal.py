@@ -10,9 +10,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shapleyprio.papers.cloudshare.brokers import HOUR, Queues
-from shapleyprio.replay.kernel.worth import draw
+
+
+def draw(state: NDArray[np.uint64], below: int) -> int:
+    """A number from 0 to below - 1, each equally likely (SplitMix64); the first ones that would
+    make small numbers likelier are not taken."""
+    while True:
+        state[0] = (int(state[0]) + 0x9E3779B97F4A7C15) % 2**64
+        mixed = int(state[0])
+        mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
+        mixed ^= mixed >> 31
+        if mixed >= 2**64 % below:
+            return mixed % below
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The compiled brokers do what section 5 of CloudShare says."""
+"""The brokers do what section 5 of CloudShare says."""
 
 from __future__ import annotations
 

@@ -8,11 +8,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.replay.kernel.by_second import make_potentials
 from shapleyprio.replay.kernel.keys import Keys
-from shapleyprio.replay.kernel.lattice import arriving, lattice_keys, run_blocks
+from shapleyprio.replay.kernel.lattice import (
+    arriving,
+    lattice_keys,
+    make_potentials,
+    run_blocks,
+)
 from shapleyprio.replay.kernel.state import World, coalitions_in, jobs_of, members_of, record_of
-from shapleyprio.replay.kernel.values import moments_worth
+from shapleyprio.replay.kernel.values import exact_moments
 from shapleyprio.replay.limits import ref_block
 from shapleyprio.replay.workload import Workload
 from tests.replay.test_horizon import with_horizon
@@ -30,7 +34,7 @@ def test_rough_keys_that_differ_by_more_than_the_doubt_are_in_order(
     by, begin = keys.by_second, int(keys.begin[0])
     cell, doubt = 1 << int(by.cell_bits[0]), float(by.doubt[0])
     by.made[0] = 1
-    make_potentials(keys.notes, by, len(by.members), begin)
+    make_potentials(keys, len(by.members))
     for t in range(begin, begin + keys.rows.shape[1], 7):
         point, within = divmod(t - begin, cell)
         before, behind = by.potential[:, point], by.potential[:, point + 1]
@@ -52,7 +56,8 @@ def after_block(workload: Workload, number: int) -> Keys:
     length = workload.window.length
     blocks = -(-length // seconds)
     last = min(number, blocks - 1) + 1
-    run_blocks(World(jobs, state, keys, record), arriving(jobs, blocks, seconds), 0, last, length)
+    world, arrivals = World(jobs, state, keys, record), arriving(jobs, blocks, seconds)
+    run_blocks(world, arrivals, 0, last, length, np.zeros(1, dtype=np.int64))
     return keys
 
 
@@ -64,6 +69,8 @@ def potentials(keys: Keys, t: int) -> list[Fraction]:
         while entries[place + 1, 0] < t:
             place += 1
         bits = [bit for bit in range(c.bit_length()) if c >> bit & 1]
-        total = int(moments_worth(entries, place, t)) + sum(found[c ^ (1 << bit)] for bit in bits)
+        total = exact_moments(entries[place, 1:]).worth(t) + sum(
+            found[c ^ (1 << bit)] for bit in bits
+        )
         found.append(Fraction(total, len(bits)))
     return found

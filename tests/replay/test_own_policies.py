@@ -1,4 +1,4 @@
-"""A user's own policy, a function in Python, schedules as the compiled ones do."""
+"""A user's own policy, a function in Python, schedules as the engine's do."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ REMADE: dict[str, OwnPolicy] = {
     "fairshare": least_by_share(lambda item: item.parts),
     "utfairshare": least_by_share(lambda item: item.utility),
 }
-"""Compiled policies -> the same as a user would write them."""
+"""Policies of the engine -> the same as a user would write them."""
 
 
 @pytest.mark.parametrize("policy", REMADE)
@@ -54,11 +54,11 @@ REMADE: dict[str, OwnPolicy] = {
 def test_a_policy_remade_in_python_makes_the_same_schedule(
     policy: str, workload: Workload, seed: int
 ) -> None:
-    compiled = run_policy(workload, policy, seed=seed)
+    engine = run_policy(workload, policy, seed=seed)
     own = own_decisions(workload, "own", REMADE[policy], RunOptions(seed=seed))
     for column in ("job", "start", "owner", "copies"):
-        np.testing.assert_array_equal(getattr(own, column), getattr(compiled, column))
-    assert own.contribution == compiled.contribution
+        np.testing.assert_array_equal(getattr(own, column), getattr(engine, column))
+    assert own.contribution == engine.contribution
 
 
 def test_the_state_is_that_of_the_moment_of_the_choice() -> None:

@@ -79,8 +79,8 @@ def test_a_pool_and_what_is_stale_in_it_is_shown(overview: Overview) -> None:
 
 
 def test_why_nothing_was_replayed_is_said(overview: Overview) -> None:
-    text = page.render(replace(overview, drift_trouble="no folder <for> compiled code"))
-    assert "The last window was not: no folder &lt;for&gt; compiled code." in text
+    text = page.render(replace(overview, drift_trouble="no folder <for> a store"))
+    assert "The last window was not: no folder &lt;for&gt; a store." in text
 
 
 def test_what_each_is_worth_to_the_others_is_said_in_words(overview: Overview) -> None:

@@ -243,18 +243,21 @@ def _postgresql(folder: Path, superuser: str = "shapleyprio") -> Iterator[Server
 def _mariadb(folder: Path) -> Iterator[Server]:
     pymysql = pytest.importorskip("pymysql")
     user = _user(folder, "mysql")
-    small = ("--innodb-autoextend-increment=1", "--innodb-log-file-size=8M")
-    place = ("--no-defaults", f"--datadir={folder / 'data'}", "--tmpdir=/tmp", *small)
-    own = ("--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
-    _run(user, "mariadb-install-db", *place, *own)
-    file = folder / "socket"
-    options = (f"--socket={file}", "--skip-networking", f"--pid-file={folder / 'pid'}")
-    unsafe = ("--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync")
-    access = {"unix_socket": str(file), "user": "root"}
-    url = f"mariadb://root@localhost/mysql?unix_socket={file}"
-    command = ("mariadbd", *place, *options, *unsafe)
-    with Server(url, user, lambda: pymysql.connect(**access), *command).running() as server:
-        yield server
+    with tempfile.TemporaryDirectory(prefix="store-", dir="/tmp") as temporary:
+        # it tidies this one up when it starts: none to share, and none on a disk that may be full
+        _user(Path(temporary), "mysql")
+        small = ("--innodb-autoextend-increment=1", "--innodb-log-file-size=8M")
+        place = ("--no-defaults", f"--datadir={folder / 'data'}", f"--tmpdir={temporary}", *small)
+        own = ("--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
+        _run(user, "mariadb-install-db", *place, *own)
+        file = folder / "socket"
+        options = (f"--socket={file}", "--skip-networking", f"--pid-file={folder / 'pid'}")
+        unsafe = ("--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync")
+        access = {"unix_socket": str(file), "user": "root"}
+        url = f"mariadb://root@localhost/mysql?unix_socket={file}"
+        command = ("mariadbd", *place, *options, *unsafe)
+        with Server(url, user, lambda: pymysql.connect(**access), *command).running() as server:
+            yield server
 
 
 def _user(folder: Path, name: str) -> str:

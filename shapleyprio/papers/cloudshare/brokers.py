@@ -1,4 +1,4 @@
-"""Brokers that share processors: CloudShare's simulation (section 5.1) of one coalition, compiled.
+"""Brokers that share processors: CloudShare's simulation (section 5.1) of one coalition.
 
 All units of work last one hour. At each moment, in this order: units that end free their
 processors; jobs released now arrive; an organization's background units start on its own free
@@ -24,14 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.errors import ReplayError
-from shapleyprio.replay.compiled import inlined, kernel
-from shapleyprio.replay.kernel.worth import add, draw, less_by_share, parts, worth
+from shapleyprio.native import native
 from shapleyprio.wording import SECONDS_OF_AN_HOUR
 
 HOUR = SECONDS_OF_AN_HOUR
 """Seconds that every unit lasts."""
-
-NEVER = 2**62
 
 ORIGINAL, RELATIVE, SIMPLIFIED, FAIR_SHARE, ROUND_ROBIN = range(5)
 
@@ -106,14 +103,6 @@ class Brokers(NamedTuple):
     ring: Ints
     waits: Ints
     random: NDArray[np.uint64]
-
-
-def simulate_example() -> None:
-    """Simulates two jobs under every algorithm, so that all functions get compiled."""
-    jobs = Queues(*(np.array(column, dtype=np.int64) for column in ([0, 1, 2], [0, 0], [1, 1])))
-    owned = np.ones(2, dtype=np.int64)
-    for algorithm in ALGORITHMS:
-        total_waits(algorithm, 3, owned, jobs, jobs)
 
 
 def total_waits(
@@ -196,171 +185,8 @@ def _brokers(
     )
 
 
-@kernel
+@native("brokers_run")
 def _run(
     algorithm: int, brokers: Brokers, federated: Queues, background: Queues, units: int
 ) -> None:
     """Goes from moment to moment until all units of the federation have started."""
-    turn = 0
-    while turn < units:
-        t = _next_moment(brokers, federated, background)
-        _finish(brokers, t)
-        queued = brokers.waiting.sum()
-        _arrive(brokers, federated, background, t)
-        _start_background(brokers, t)
-        waiting, free = brokers.waiting.sum(), brokers.free.sum()
-        if queued == 0 and waiting <= free:
-            turn = _start_at_home(brokers, federated, t, turn)
-            waiting, free = brokers.waiting.sum(), brokers.free.sum()
-        for drawn in range(min(waiting, free)):
-            owner = _drawn_owner(brokers, free - drawn)
-            u = _served_next(algorithm, brokers, t)
-            _start(brokers, federated, u, owner, t, turn)
-            turn += 1
-
-
-@kernel
-def _next_moment(brokers: Brokers, federated: Queues, background: Queues) -> int:
-    t = NEVER
-    if brokers.ring[1] > 0:
-        t = brokers.end[brokers.ring[0]]
-    for u in range(len(brokers.owned)):
-        if brokers.arriving[u] < brokers.last[u]:
-            t = min(t, federated.release[brokers.arriving[u]])
-        if brokers.background_arriving[u] < brokers.background_last[u]:
-            t = min(t, background.release[brokers.background_arriving[u]])
-    return t
-
-
-@kernel
-def _finish(brokers: Brokers, t: int) -> None:
-    """Ends what has run until t; units are equally long, so the first to start ends first."""
-    ring = brokers.ring
-    while ring[1] > 0 and brokers.end[ring[0]] <= t:
-        first = ring[0]
-        owner, u = brokers.owner[first], brokers.organization[first]
-        brokers.free[owner] += 1
-        if u >= 0:
-            _write_down(brokers, u, owner, brokers.release[first], t, -1)
-        ring[0] = (first + 1) % len(brokers.end)
-        ring[1] -= 1
-
-
-@kernel
-def _arrive(brokers: Brokers, federated: Queues, background: Queues, t: int) -> None:
-    for u in range(len(brokers.owned)):
-        job = brokers.arriving[u]
-        while job < brokers.last[u] and federated.release[job] <= t:
-            if brokers.waiting[u] == 0:
-                brokers.head[u], brokers.left[u] = job, federated.units[job]
-            brokers.waiting[u] += federated.units[job]
-            job += 1
-        brokers.arriving[u] = job
-        job = brokers.background_arriving[u]
-        while job < brokers.background_last[u] and background.release[job] <= t:
-            brokers.background[u] += background.units[job]
-            job += 1
-        brokers.background_arriving[u] = job
-
-
-@kernel
-def _start_background(brokers: Brokers, t: int) -> None:
-    for u in range(len(brokers.owned)):
-        for _ in range(min(brokers.background[u], brokers.free[u])):
-            brokers.background[u] -= 1
-            _occupy(brokers, u, -1, 0, t)
-
-
-@kernel
-def _start_at_home(brokers: Brokers, federated: Queues, t: int, turn: int) -> int:
-    for u in range(len(brokers.owned)):
-        for _ in range(min(brokers.waiting[u], brokers.free[u])):
-            _start(brokers, federated, u, u, t, turn)
-            turn += 1
-    return turn
-
-
-@kernel
-def _drawn_owner(brokers: Brokers, free: int) -> int:
-    left = draw(brokers.random, free)
-    owner = 0
-    while left >= brokers.free[owner]:
-        left -= brokers.free[owner]
-        owner += 1
-    return owner
-
-
-@kernel
-def _start(brokers: Brokers, federated: Queues, u: int, owner: int, t: int, turn: int) -> None:
-    """Starts the first waiting unit of an organization on a processor of that owner."""
-    release = federated.release[brokers.head[u]]
-    brokers.waits[u] += t - release
-    brokers.served[u] = turn
-    brokers.waiting[u] -= 1
-    brokers.left[u] -= 1
-    if brokers.left[u] == 0 and brokers.waiting[u] > 0:
-        brokers.head[u] += 1
-        brokers.left[u] = federated.units[brokers.head[u]]
-    _write_down(brokers, u, owner, release, t, 1)
-    _occupy(brokers, owner, u, release, t)
-
-
-@kernel
-def _occupy(brokers: Brokers, owner: int, organization: int, release: int, t: int) -> None:
-    entry = (brokers.ring[0] + brokers.ring[1]) % len(brokers.end)
-    brokers.ring[1] += 1
-    brokers.free[owner] -= 1
-    brokers.end[entry] = t + HOUR
-    brokers.owner[entry] = owner
-    brokers.organization[entry] = organization
-    brokers.release[entry] = release
-
-
-@inlined
-def _write_down(
-    brokers: Brokers, u: int, owner: int, release: int, t: int, processors: int
-) -> None:
-    """Records that processors start (or, negative, stop) working for u at t."""
-    add(brokers.utility[u], t, processors)
-    add(brokers.contribution[owner], t, processors)
-    for moments in (brokers.released[0, u], brokers.released[1, owner]):
-        moments[0] += processors * release
-        moments[1] += processors * release * t
-
-
-@kernel
-def _served_next(algorithm: int, brokers: Brokers, t: int) -> int:
-    """Returns whose unit starts; ties go to the organization listed first."""
-    best = -1
-    for u in range(len(brokers.owned)):
-        if brokers.waiting[u] > 0 and (best < 0 or _comes_before(algorithm, brokers, t, u, best)):
-            best = u
-    return best
-
-
-@inlined
-def _comes_before(algorithm: int, brokers: Brokers, t: int, u: int, w: int) -> bool:
-    if algorithm == ROUND_ROBIN:
-        return bool(brokers.served[u] < brokers.served[w])
-    if algorithm == FAIR_SHARE:
-        return less_by_share(
-            parts(brokers.utility[u], t),
-            brokers.owned[u],
-            parts(brokers.utility[w], t),
-            brokers.owned[w],
-        )
-    return _priority(algorithm, brokers, t, u) > _priority(algorithm, brokers, t, w)
-
-
-@inlined
-def _priority(algorithm: int, brokers: Brokers, t: int, u: int) -> int:
-    """Returns contribution less utility, measured by ψ (Eq. 2), ψ′ (Eq. 3) or ψ″ (Eq. 4)."""
-    if algorithm == SIMPLIFIED:
-        return parts(brokers.contribution[u], t) - parts(brokers.utility[u], t)
-    balance = worth(brokers.contribution[u], t) - worth(brokers.utility[u], t)
-    if algorithm == RELATIVE:
-        # every part is worth its job's release more
-        released = brokers.released
-        lent = released[1, u, 0] * t - released[1, u, 1]
-        balance += lent - (released[0, u, 0] * t - released[0, u, 1])
-    return balance

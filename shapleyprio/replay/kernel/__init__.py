@@ -1,1 +1,1 @@
-"""The compiled engine: many coalitions of organizations scheduling the same jobs at once."""
+"""The engine, written in C: many coalitions of organizations scheduling the same jobs at once."""

@@ -1,7 +1,4 @@
-"""The state of coalitions whose jobs only get processors of some bays (`replay.bays`).
-
-Beside what `state` has, in few arrays: each makes calls of compiled functions dearer.
-"""
+"""The state of coalitions whose jobs only get processors of some bays (`replay.bays`)."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from numpy.typing import NDArray
 
 from shapleyprio.replay.bays import Bays
 from shapleyprio.replay.kernel.keys import Ints
-from shapleyprio.replay.kernel.state import World
 
 PARTITION, FOLLOWING, ARRIVING = range(3)
 FREE, WANTED, CLOSED = range(3)
@@ -53,13 +49,6 @@ class BaySchedules(NamedTuple):
     given: Ints
 
 
-class ConfinedWorld(NamedTuple):
-    """All that `in_bays` works on."""
-
-    world: World
-    bays: BaySchedules
-
-
 def numbers_of(bays: Bays) -> int:
     """Returns how many numbers each coalition takes."""
     count, k = bays.owned.shape
@@ -67,17 +56,40 @@ def numbers_of(bays: Bays) -> int:
     return numbers
 
 
-def confined(world: World, bays: Bays) -> ConfinedWorld:
-    """Keeps coalitions in which nothing has happened yet to bays."""
-    partitions, takes_part = len(bays.partitions), world.state.takes_part
+def no_bays() -> BaySchedules:
+    """Makes the state of coalitions whose jobs may get any processor."""
+    none = np.zeros((0, 0), dtype=np.int64)
+    return BaySchedules(
+        reach=np.zeros((0, 0), dtype=np.bool_),
+        jobs=none,
+        bays=none,
+        partitions=none,
+        queues=none,
+        free_of=none,
+        given=none.reshape(-1),
+    )
+
+
+def schedules_in(
+    bays: Bays, organization: Ints, release: Ints, takes_part: NDArray[np.bool_]
+) -> BaySchedules:
+    """Makes the state of coalitions in which nothing has happened yet.
+
+    Args:
+        bays: of processors.
+        organization: [jobs], whose each one is.
+        release: [jobs].
+        takes_part: [c, k], whether organization u is a member.
+    """
+    partitions = len(bays.partitions)
     jobs = np.empty((len(bays.partition), 3), dtype=np.int64)
     jobs[:, PARTITION] = bays.partition
-    queue = world.jobs.organization * partitions + bays.partition
+    queue = organization * partitions + bays.partition
     order = np.argsort(queue, kind="stable")
     jobs[:, FOLLOWING] = -1
     same = queue[order[:-1]] == queue[order[1:]]
     jobs[order[:-1][same], FOLLOWING] = order[1:][same]
-    jobs[:, ARRIVING] = np.argsort(world.jobs.release, kind="stable")
+    jobs[:, ARRIVING] = np.argsort(release, kind="stable")
     first = np.append(order, -1)[np.searchsorted(queue[order], np.arange(bays.queues))]
     free = takes_part @ bays.owned.T
     in_bays = np.zeros((*free.shape, 3), dtype=np.int64)
@@ -86,13 +98,12 @@ def confined(world: World, bays: Bays) -> ConfinedWorld:
     of_partitions[:, :, SIZE] = free @ bays.reach.T
     queues = np.zeros((len(free), bays.queues, 4), dtype=np.int64)
     queues[:, :, HEAD], queues[:, :, PASSED] = first, -1
-    state = BaySchedules(
-        reach=bays.reach,
+    return BaySchedules(
+        reach=np.ascontiguousarray(bays.reach),
         jobs=jobs,
         bays=in_bays,
         partitions=of_partitions,
         queues=queues,
-        free_of=bays.owned.copy(),
+        free_of=np.array(bays.owned, order="C"),
         given=np.zeros(bays.owned.shape[1], dtype=np.int64),
     )
-    return ConfinedWorld(world, state)

@@ -1,4 +1,4 @@
-"""The codes by which the compiled engine knows the decisions of `choice`; their order is free."""
+"""The codes of the decisions in `native/choice.c`, as in `native/state.h`; their order is free."""
 
 from __future__ import annotations
 

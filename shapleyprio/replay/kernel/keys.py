@@ -34,7 +34,7 @@ class Notes(NamedTuple):
 class BySecond(NamedTuple):
     """Keys that are rough, and what exact ones are added up from where they are asked for.
 
-    Empty where rows hold all keys (see `by_second`).
+    Empty where rows hold all keys (see `native/by_second.h`).
 
     Attributes:
         used: [1], whether these are used; else rows hold the keys.
@@ -63,7 +63,7 @@ class BySecond(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """Values over one block of seconds, by which organizations are chosen (see `choice`).
+    """Values over one block of seconds, by which organizations are chosen (see `native/choice.c`).
 
     Attributes:
         begin: [4], the block's first second; whether there are keys for all coalitions; else for

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shapleyprio.native import packed
 from shapleyprio.replay.kernel.keys import Block, BySecond, Ints, list_room
 from shapleyprio.replay.kernel.lattice import (
     arriving,
@@ -25,7 +26,7 @@ from shapleyprio.replay.kernel.lattice import (
     run_part,
     use_cheaper,
 )
-from shapleyprio.replay.kernel.state import Coalitions, Jobs, Record, World
+from shapleyprio.replay.kernel.state import World
 
 FEWEST_ORGANIZATIONS = 11
 """With fewer, sharing out the work costs more than it saves."""
@@ -41,38 +42,39 @@ FEWEST_BLOCKS_KEPT = 2
 """From so many on, because of the memory; parts wait for each other more often."""
 
 
-def on_many_cores(
-    jobs: Jobs, state: Coalitions, record: Record, block: Block, length: int, cores: int
-) -> Iterator[int]:
-    """Runs as `lattice.on_one_core` does, with so many threads; every decision is the same."""
-    organizations, seconds = state.utility.shape[1], block.seconds
-    cut = max(2, (2 * cores - 1).bit_length())  # two parts or more for every thread
-    size = 2 ** (organizations - cut)
+def on_many_cores(world: World, block: Block, length: int, cores: int) -> Iterator[int]:
+    """Runs as `lattice.on_one_core` does, with so many threads; every decision is the same.
+
+    The keys have to have room for a longest list of each part (`parts_for`).
+    """
+    organizations, seconds = world.state.utility.shape[1], block.seconds
+    parts = parts_for(cores)
+    size = 2**organizations // parts
     kept = FEWEST_BLOCKS_KEPT if organizations >= MANY_ORGANIZATIONS else BLOCKS_KEPT
-    every_keys = [
-        lattice_keys(organizations, block, by_second=True, more_lists=2**cut) for _ in range(kept)
-    ]
-    worlds = [World(jobs, state, keys, record) for keys in every_keys]
-    by_second = every_keys[0].by_second
+    more = (
+        lattice_keys(organizations, block, by_second=True, more_lists=parts) for _ in range(1, kept)
+    )
+    worlds = [packed(world), *(world._replace(keys=keys) for keys in more)]
+    by_second = world.keys.by_second
     lists = size if len(by_second.members) != 0 else 1  # rows are made of a list at once
-    own = [(_scratch_of(by_second), np.zeros(1, dtype=np.int64)) for _ in range(2**cut)]
+    own = [(_scratch_of(by_second), np.zeros(1, dtype=np.int64)) for _ in range(parts)]
+    own_worlds = [[packed(_with_own(one, *scratch)) for one in worlds] for scratch in own]
     blocks = -(-length // seconds)
-    arrivals = arriving(jobs, blocks, seconds)
+    arrivals = arriving(world.jobs, blocks, seconds)
+    choices = np.zeros(1, dtype=np.int64)
 
     def work(part: int, number: int) -> int:
         until = min((number + 1) * seconds, length)
         first, last = max(part * size, 1), (part + 1) * size
-        scratch, end = own[part]
+        _, end = own[part]
         end[0] = part * lists * list_room(block)
-        world = _with_own(worlds[number % kept], scratch, end)
-        run_part(world, first, last, arrivals[number], until)
+        run_part(own_worlds[part][number % kept], first, last, int(arrivals[number]), until)
         return part
 
-    def side_by_side(first: int, last: int) -> int:
-        progress = PipelineProgress([first] * 2**cut, last, kept)
+    def side_by_side(first: int, last: int) -> None:
+        progress = PipelineProgress([first] * parts, last, kept)
         at_work: dict[int, Future[int]] = {}
-        use_cheaper(every_keys[0])
-        choices = 0
+        use_cheaper(world.keys)
         while not progress.is_complete():
             for part in progress.ready(but=at_work)[: cores - len(at_work)]:
                 number = progress.done[part]
@@ -81,28 +83,29 @@ def on_many_cores(
                 at_work[part] = threads.submit(work, part, number)
             for future in wait(at_work.values(), return_when=FIRST_COMPLETED).done:
                 part = future.result()
-                if part == 2**cut - 1:  # the last that leaves it
-                    choices += int(worlds[progress.done[part] % kept].keys.begin[3])
+                if part == parts - 1:  # the last that leaves it
+                    choices[0] += int(worlds[progress.done[part] % kept].keys.begin[3])
                 progress.done[part] += 1
                 del at_work[part]
         _count_asked(by_second, (scratch for scratch, _ in own), last - first)
-        return choices
 
-    use_cheaper(every_keys[0])
-    run_part(worlds[0], 0, 0, 0, 0)
-    run_blocks(worlds[0], arrivals, 0, 0, length)
-    yield 0
     with ThreadPoolExecutor(cores) as threads:
         first, crowded = 0, False
         while first < blocks:
             last = min(first + (LONG_STRETCH if crowded else SHORT_STRETCH), blocks)
+            choices[0] = 0
             if crowded:
-                choices = side_by_side(first, last)
+                side_by_side(first, last)
             else:
-                choices, _ = run_blocks(worlds[0], arrivals, first, last, length)
-            crowded = 2 * choices > last - first
+                run_blocks(worlds[0], arrivals, first, last, length, choices)
+            crowded = 2 * choices[0] > last - first
             first = last
             yield min(first * seconds, length)
+
+
+def parts_for(cores: int) -> int:
+    """Returns into how many parts the lattice is cut: two or more for every thread."""
+    return 1 << max(2, (2 * cores - 1).bit_length())
 
 
 def _scratch_of(by_second: BySecond) -> BySecond:

@@ -16,17 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.compiled import kernel
+from shapleyprio.native import native, packed
 from shapleyprio.replay.kernel.keys import Block, Ints, Keys
-from shapleyprio.replay.kernel.lattice import (
-    arriving,
-    lattice_keys,
-    run_lazily,
-    value_before,
-)
-from shapleyprio.replay.kernel.notes import begin_block, count, open_list
+from shapleyprio.replay.kernel.lattice import arriving, begin_block, lattice_keys, run_lazily
 from shapleyprio.replay.kernel.state import (
-    NEVER,
     Coalitions,
     Jobs,
     Record,
@@ -83,7 +76,7 @@ class Span:
         members = members_of(np.arange(first, last), k)
         own = coalitions_of(jobs, owned, members, wide=block.wide)
         keys = lattice_keys(k, block, by_second=False, more_lists=last - first)
-        self.world = World(jobs, _among(own, first, 2**k), keys, record)
+        self.world = packed(World(jobs, _among(own, first, 2**k), keys, record))
         self.first, self.last = max(first, 1), last
         self.blocks = -(-length // block.seconds)
         self.done = 0
@@ -91,7 +84,6 @@ class Span:
         self._arrivals = arriving(jobs, self.blocks, block.seconds)
         self._seconds = np.empty((last - first) * block.seconds, dtype=np.uint16)
         self._processors = np.empty((last - first) * block.seconds, dtype=np.int32)
-        self._compile()
 
     def __reduce__(self) -> str:
         raise TypeError("a span's schedules change where they are; no copy of them goes elsewhere")
@@ -110,25 +102,16 @@ class Span:
         begin_block(world.keys, number * seconds)
         first = 1
         for changes in before:
-            # copies: what came from elsewhere may lie at odd addresses, another type for numba
+            # copies: what came from elsewhere may lie at odd addresses
             _repeat(world, first, *map(np.array, changes))
             first += len(changes.counts)
         until = min((number + 1) * seconds, self._length)
         _keep_room(world, self.first, self.last - self.first)
-        run_lazily(world, self.first, self.last, self._arrivals[number], until)
+        run_lazily(world, self.first, self.last, int(self._arrivals[number]), until)
         self.done += 1
         counts = np.zeros(self.last - self.first, dtype=np.uint16)
         found = _changes(world.keys, self.first, counts, self._seconds, self._processors)
         return Changes(counts, self._seconds[:found].copy(), self._processors[:found].copy())
-
-    def _compile(self) -> None:
-        nothing = Changes(
-            np.zeros(0, dtype=np.uint16), self._seconds[:0].copy(), self._processors[:0].copy()
-        )
-        _repeat(self.world, 0, *nothing)
-        _keep_room(self.world, 0, 0)
-        run_lazily(self.world, 0, 0, 0, 0)
-        _changes(self.world.keys, 0, *nothing)
 
 
 def bounds_of(organizations: int, spans: int) -> Ints:
@@ -179,7 +162,7 @@ def _among(own: Coalitions, first: int, count: int) -> Coalitions:
     return Coalitions(**fields)
 
 
-@kernel
+@native("spans_repeat")
 def _repeat(
     world: World,
     first: int,
@@ -188,29 +171,14 @@ def _repeat(
     processors: NDArray[np.int32],
 ) -> None:
     """Lets coalitions from `first` on change as they did elsewhere, in the block of the keys."""
-    state, keys = world.state, world.keys
-    place = 0
-    for number in range(len(counts)):
-        c = first + number
-        _keep_room(world, c, 1)
-        for _ in range(counts[number]):
-            t = int(keys.begin[0]) + int(np.int64(seconds[place]))
-            more = int(np.int64(processors[place]))
-            count(state, keys, c, state.total[c], t, more)
-            place += 1
-        open_list(state, keys, c)
 
 
-@kernel
+@native("spans_keep_room")
 def _keep_room(world: World, first: int, lists: int) -> None:
     """Makes rows of what is noted, if so many lists more may be too many, from `first` on."""
-    notes = world.keys.notes
-    if notes.end[0] + lists * (world.keys.rows.shape[1] + 2) > len(notes.entries):
-        value_before(world.state, world.keys, first)
-        notes.end[0] = 0
 
 
-@kernel
+@native("spans_changes")
 def _changes(
     keys: Keys,
     first: int,
@@ -219,14 +187,3 @@ def _changes(
     processors: NDArray[np.int32],
 ) -> int:
     """Writes down what changed in coalitions from `first` on, and returns at how many seconds."""
-    notes, found = keys.notes, 0
-    for number in range(len(counts)):
-        c, before = first + number, found
-        place = notes.first[c]
-        while notes.entries[place + 1, 0] != NEVER:
-            place += 1
-            seconds[found] = notes.entries[place, 0] - keys.begin[0]
-            processors[found] = notes.entries[place, 1] - notes.entries[place - 1, 1]
-            found += 1
-        counts[number] = found - before
-    return found

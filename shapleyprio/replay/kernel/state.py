@@ -1,6 +1,6 @@
 """The state of the engine: the jobs, every coalition's schedule so far, and the recorded one.
 
-Named tuples of arrays, because that is what compiled functions take. The sums of part-seconds
+Named tuples of arrays, which functions in C get as structs. The sums of part-seconds
 are kept much as in `shapleyprio.fairness.utility`: three moments of the events "w processors start
 (−w: stop) working at second τ", Σw, Σwτ and Σwτ(τ−1)/2, and a worth that is a polynomial in the
 time. Where 64 bits are too few for the last one (`wide`), it has a second limb behind it.
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.replay.kernel.bay_state import BaySchedules, no_bays, schedules_in
 from shapleyprio.replay.kernel.keys import Block, Ints, Keys
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.workload import Workload
@@ -28,6 +29,8 @@ class Jobs(NamedTuple):
     Attributes:
         first: [organizations + 1], the jobs of u are first[u] up to first[u + 1], in FIFO order.
         organization, release, processing_time, width: [jobs].
+        certain: [jobs], seconds of each processing time that are known; all, but for games of which
+            the future is guessed.
         estimate: [jobs], the processing time that a backfilling scheduler expects.
         position: [jobs], place in the log.
         arrival, arrival_of, arrival_width: [jobs], release, organization and width of the jobs
@@ -41,6 +44,7 @@ class Jobs(NamedTuple):
     release: Ints
     processing_time: Ints
     width: Ints
+    certain: Ints
     estimate: Ints
     position: Ints
     arrival: Ints
@@ -61,7 +65,7 @@ class PastEvents(NamedTuple):
     Attributes:
         horizon: [1], seconds.
         due: [c], when the oldest event is a horizon old; NEVER if there is none. [0] without a
-            horizon, and that is how kernels know.
+            horizon, and that is how the engine knows.
         oldest, newest: [c], number of the oldest event, and of the one to come.
         first: [c + 1], where a coalition's events begin; those up to the next one's are its room.
         events: [., 2], event i stands at i modulo the room: its second, and whose it is and how
@@ -92,6 +96,7 @@ class Coalitions(NamedTuple):
     Attributes:
         takes_part: [c, k], whether organization u is a member.
         processors: [c], of all members.
+        widest: [c], the most that they ever have: rigid jobs wider than that are passed over.
         free: [c], those that work for nobody.
         now: [c], the moment it has come to.
         undecided: [c], whether starts at that moment are still to be decided.
@@ -105,17 +110,20 @@ class Coalitions(NamedTuple):
         served: [c], the organization that started last, −1 at first.
         utility: [c, k, 3 or 4], moments of each organization's jobs.
         total: [c, 3 or 4], moments of all jobs.
+        guessing: [c], the first moment from which a job runs of which nobody knows whether it
+            still does; NEVER if there is none.
         next_end: [c], when the next running job ends.
         running: [c], how many entries its heap has.
         heap: [c + 1], where its heap begins.
         ends: [2 ·], heaps of running jobs, the earliest end first: the end, and behind it what ends
             there, job, owner and processors in one number.
-        expected: [2 ·], room for such heaps by expected ends, if jobs may be passed.
+        expected: [2 ·], the same in order of expected ends, if jobs may be passed; else empty.
         past: what has to be known to apply a horizon.
     """
 
     takes_part: NDArray[np.bool_]
     processors: Ints
+    widest: Ints
     free: Ints
     now: Ints
     undecided: Ints
@@ -129,6 +137,7 @@ class Coalitions(NamedTuple):
     served: Ints
     utility: Ints
     total: Ints
+    guessing: Ints
     next_end: Ints
     running: Ints
     heap: Ints
@@ -179,12 +188,13 @@ class Record(NamedTuple):
 
 
 class World(NamedTuple):
-    """All that the engine works on."""
+    """All that the engine works on; without partitions `bays` is empty."""
 
     jobs: Jobs
     state: Coalitions
     keys: Keys
     record: Record
+    bays: BaySchedules = no_bays()
 
 
 PIECES = 200
@@ -200,7 +210,7 @@ def pieces_of(length: int) -> Iterator[int]:
 def jobs_of(workload: Workload) -> Jobs:
     """Makes the queues of a workload."""
     k = len(workload.organizations)
-    limit = workload.limit
+    limit, rigid = workload.limit, workload.wide == "rigid"
     arrival = np.argsort(workload.release, kind="stable")
     known = (limit != UNKNOWN) & (limit > workload.processing_time)
     return Jobs(
@@ -209,13 +219,14 @@ def jobs_of(workload: Workload) -> Jobs:
         release=workload.release,
         processing_time=workload.processing_time,
         width=workload.processors,
+        certain=workload.processing_time,
         estimate=np.where(known, limit, workload.processing_time),
         position=workload.position,
         arrival=workload.release[arrival],
         arrival_of=workload.organization[arrival].astype(np.int64),
         arrival_width=workload.processors[arrival],
-        rigid=np.array([workload.wide == "rigid"], dtype=np.int64),
-        backfill=np.array([workload.backfill == "easy"], dtype=np.int64),
+        rigid=np.array([rigid], dtype=np.int64),
+        backfill=np.array([rigid and workload.backfill == "easy"], dtype=np.int64),
     )
 
 
@@ -255,6 +266,7 @@ def coalitions_of(
     return Coalitions(
         takes_part=takes_part,
         processors=processors,
+        widest=processors.copy(),
         free=processors.copy(),
         now=zeros(count),
         undecided=zeros(count),
@@ -268,6 +280,7 @@ def coalitions_of(
         served=np.full(count, -1, dtype=np.int64),
         utility=zeros(count, k, 3 + wide),
         total=zeros(count, 3 + wide),
+        guessing=np.full(count, NEVER, dtype=np.int64),
         next_end=np.full(count, NEVER, dtype=np.int64),
         running=zeros(count),
         heap=heap,
@@ -363,3 +376,14 @@ def _parts(workload: Workload) -> tuple[Ints, Ints, Ints]:
         none = np.zeros(0, dtype=np.int64)
         return np.zeros(len(workload.job) + 1, dtype=np.int64), none, none
     return placed.first, placed.owners.codes.astype(np.int64), placed.processors
+
+
+def world_of(
+    workload: Workload, jobs: Jobs, state: Coalitions, keys: Keys, record: Record
+) -> World:
+    """Makes a world in which nothing has happened yet, with the workload's bays, if it has any."""
+    world = World(jobs, state, keys, record)
+    if workload.bays is None:
+        return world
+    bays = schedules_in(workload.bays, jobs.organization, jobs.release, state.takes_part)
+    return world._replace(bays=bays)

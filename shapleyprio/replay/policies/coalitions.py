@@ -10,8 +10,7 @@ import numpy as np
 
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.kernel import coalitions_in_bays, lattice, pipeline, sampling
-from shapleyprio.replay.kernel.bay_state import confined
+from shapleyprio.replay.kernel import lattice, pipeline, sampling
 from shapleyprio.replay.kernel.keys import Ints
 from shapleyprio.replay.kernel.state import (
     Coalitions,
@@ -21,6 +20,7 @@ from shapleyprio.replay.kernel.state import (
     jobs_of,
     members_of,
     record_of,
+    world_of,
 )
 from shapleyprio.replay.kernel.values import values_at
 from shapleyprio.replay.limits import rand_block, ref_block
@@ -37,24 +37,35 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
         PolicyError: there are too many organizations, processors or jobs.
     """
     k, length = len(workload.organizations), workload.window.length
-    block = ref_block(workload)  # refuses what would need too much memory below
-    jobs = jobs_of(workload)
-    members = members_of(np.arange(2**k), k)
-    state = coalitions_in(workload, jobs, members, block)
-    record = record_of(workload, jobs, 2**k - 1, options.seed, wide=block.wide)
     # the threads of a pipeline cannot make more room for the past
     pipelined = k >= pipeline.FEWEST_ORGANIZATIONS and workload.saturation is None
-    if workload.bays is not None:
-        world = World(jobs, state, lattice.lattice_keys(k, block, by_second=False), record)
-        steps = coalitions_in_bays.run_coalitions(
-            confined(world, workload.bays), np.zeros((0, k), dtype=np.int64), length
-        )
-    elif options.cores > 1 and pipelined:
-        steps = pipeline.on_many_cores(jobs, state, record, block, length, options.cores)
+    if options.cores > 1 and pipelined:
+        world = ref_world(workload, options.seed, more_lists=pipeline.parts_for(options.cores))
+        steps = pipeline.on_many_cores(world, ref_block(workload), length, options.cores)
     else:
-        steps = lattice.on_one_core(jobs, state, record, block, length)
+        world = ref_world(workload, options.seed)
+        steps = lattice.on_one_core(world, length)
     seconds = timed(steps, options.progress)
-    return schedule_of_ref(workload, options.seed, state, record, seconds)
+    return schedule_of_ref(workload, options.seed, world.state, world.record, seconds)
+
+
+def ref_world(workload: Workload, seed: int, *, more_lists: int = 0) -> World:
+    """Returns all coalitions and keys for them, before the first moment.
+
+    Args:
+        workload: what they schedule.
+        seed: of the random draws.
+        more_lists: of notes, as `lattice.lattice_keys` takes it.
+
+    Raises:
+        PolicyError: there are too many organizations, processors or jobs.
+    """
+    k, jobs = len(workload.organizations), jobs_of(workload)
+    block = ref_block(workload)  # refuses what would need too much memory below
+    state = coalitions_in(workload, jobs, members_of(np.arange(2**k), k), block)
+    keys = lattice.lattice_keys(k, block, by_second=True, more_lists=more_lists)
+    record = record_of(workload, jobs, 2**k - 1, seed, wide=block.wide)
+    return world_of(workload, jobs, state, keys, record)
 
 
 def schedule_of_ref(
@@ -86,12 +97,8 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
     state = coalitions_in(workload, jobs, coalitions, block)
     record = record_of(workload, jobs, len(members), options.seed, wide=block.wide)
     keys = sampling.sampled_keys(len(members), len(workload.organizations), count, block)
-    world = World(jobs, state, keys, record)
-    if workload.bays is not None:
-        steps = coalitions_in_bays.run_coalitions(confined(world, workload.bays), weights, length)
-    else:
-        steps = sampling.run(world, weights, length)
-    seconds = timed(steps, options.progress)
+    world = world_of(workload, jobs, state, keys, record)
+    seconds = timed(sampling.run(world, weights, length), options.progress)
     values = values_at(state, length)[:-1]
     contribution = tuple(
         Fraction(sum(v * w for v, w in zip(values.tolist(), column, strict=True)), count)

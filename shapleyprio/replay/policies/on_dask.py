@@ -94,9 +94,9 @@ class _Spans:
         self._chunks: deque[tuple[int, list[Any]]] = deque()
 
     def open(self, workload: Workload, seed: int) -> None:
-        """Makes the spans, and waits until all are compiled."""
+        """Makes the spans, and waits until all are there."""
         bounds = bounds_of(len(workload.organizations), len(self._places)).tolist()
-        # as bytes: arrays that Dask sends may lie at odd addresses, for which numba compiles anew
+        # as bytes: arrays that Dask sends may lie at odd addresses
         pickled = pickle.dumps(replace(workload, history=None))
         sent = self._client.scatter(pickled, broadcast=True)
         beside = Counter(self._places)

@@ -9,7 +9,6 @@ from time import perf_counter
 import numpy as np
 
 from shapleyprio.replay.kernel import engine
-from shapleyprio.replay.kernel.bay_state import ConfinedWorld, confined
 from shapleyprio.replay.kernel.keys import Keys, no_keys
 from shapleyprio.replay.kernel.state import (
     Coalitions,
@@ -18,6 +17,7 @@ from shapleyprio.replay.kernel.state import (
     coalitions_of,
     jobs_of,
     record_of,
+    world_of,
 )
 from shapleyprio.replay.kernel.values import exact_worths
 from shapleyprio.replay.limits import check_range
@@ -28,7 +28,7 @@ from shapleyprio.replay.workload import Workload
 
 
 def compiled_decisions(workload: Workload, policy: str, code: int, options: RunOptions) -> Schedule:
-    """Returns the schedule of a policy whose decision is compiled.
+    """Returns the schedule of a policy whose decision is in C (`native/choice.c`).
 
     Args:
         workload: what is to be scheduled.
@@ -39,10 +39,9 @@ def compiled_decisions(workload: Workload, policy: str, code: int, options: RunO
     Raises:
         PolicyError: numbers may get larger than can be compared exactly.
     """
-    # the choices with two limbs know of horizons, the others are faster for not doing so
-    wide = check_range(workload) or workload.saturation is not None
+    wide = check_range(workload)
     world = one_world(workload, no_keys(), options.seed, wide=wide)
-    steps = engine.run(code, confined_to(workload, world), workload.window.length)
+    steps = engine.run(code, world, workload.window.length)
     seconds = timed(steps, options.progress)
     return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)
 
@@ -52,17 +51,12 @@ def one_world(workload: Workload, keys: Keys, seed: int, *, wide: bool) -> World
     jobs = jobs_of(workload)
     everybody = np.ones((1, len(workload.owned)), np.bool_)
     state = coalitions_of(jobs, workload.owned, everybody, wide=wide, horizon=workload.saturation)
-    return World(jobs, state, keys, record_of(workload, jobs, 0, seed, wide=wide))
-
-
-def confined_to(workload: Workload, world: World) -> World | ConfinedWorld:
-    """Keeps a world in which nothing has happened yet to the workload's bays, if it has any."""
-    return world if workload.bays is None else confined(world, workload.bays)
+    record = record_of(workload, jobs, 0, seed, wide=wide)
+    return world_of(workload, jobs, state, keys, record)
 
 
 def timed(steps: Iterator[int], progress: ProgressCallback) -> float:
-    """Takes all steps, and returns the seconds they took, without the first, which compiles."""
-    next(steps)
+    """Takes all steps, and returns the seconds they took."""
     began = perf_counter()
     for reached in steps:
         progress(reached)

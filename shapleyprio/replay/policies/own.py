@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from shapleyprio.native import packed
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.kernel import engine
 from shapleyprio.replay.kernel.codes import RANKED
@@ -19,7 +20,7 @@ from shapleyprio.replay.kernel.state import World, pieces_of
 from shapleyprio.replay.kernel.values import exact_moments, exact_worths
 from shapleyprio.replay.limits import check_range
 from shapleyprio.replay.loading import complaint
-from shapleyprio.replay.policies.one_schedule import confined_to, one_world, schedule_of, timed
+from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
@@ -98,7 +99,7 @@ def own_decisions(
         lattice=False,
     )
     keys.factor[:] = 0
-    world = one_world(workload, keys, options.seed, wide=wide)
+    world = packed(one_world(workload, keys, options.seed, wide=wide))
 
     def ranks(state: ScheduleState) -> list[int]:
         return _ranks(policy, function, state)
@@ -114,15 +115,13 @@ def _steps(
     ranks: Callable[[ScheduleState], list[int]],
 ) -> Iterator[int]:
     """Brings the schedule to the window's end; yields as `engine.run`."""
-    keys, advanced = world.keys, confined_to(workload, world)
-    engine.advance_first(RANKED, advanced, 0)
-    yield 0
+    keys = world.keys
     for until in pieces_of(workload.window.length):
-        while not engine.advance_first(RANKED, advanced, until):  # it stopped to choose
+        while not engine.advance_first(RANKED, world, until):  # it stopped to choose
             t = int(world.state.now[0])
             keys.rows[:, 0] = ranks(_state(workload.organizations, world, t))
             keys.begin[:2] = t, 1
-            engine.advance_first(RANKED, advanced, t + 1)
+            engine.advance_first(RANKED, world, t + 1)
             keys.begin[1] = 0
         yield until
 

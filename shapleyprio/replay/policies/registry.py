@@ -1,6 +1,6 @@
 """The policies by name, and which of them are compared by default.
 
-Nothing here imports numpy or numba, so that help texts and the daemon can name policies. A new
+Nothing here imports numpy, so that help texts and the daemon can name policies. A new
 policy that looks at one schedule is a function in `kernel.choice` with a code in `kernel.codes`,
 and an entry here; any other is a function from a workload and options to a schedule, and an entry.
 """

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from shapleyprio.replay.kernel.keys import keys_of
 from shapleyprio.replay.limits import estimated_block
-from shapleyprio.replay.policies.one_schedule import confined_to, one_world, schedule_of, timed
+from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.shapley import live as kernel
@@ -61,7 +61,7 @@ def _schedule(
     if predictor is not None:
         world = world._replace(jobs=world.jobs._replace(estimate=knowledge.estimate))
     steps = kernel.run(
-        confined_to(workload, world),
+        world,
         game=knowledge.game,
         contributions=estimator.estimate,
         length=length,

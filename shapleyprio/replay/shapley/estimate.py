@@ -20,6 +20,7 @@ from shapleyprio.replay.shapley.fluid import Fluid, fluid_of
 from shapleyprio.replay.shapley.game import Bools, Game, Ints
 from shapleyprio.replay.shapley.options import EXACT_ORGANIZATIONS
 from shapleyprio.replay.shapley.sampling import Draws, Floats, Sample, fit
+from shapleyprio.replay.shapley.whole_jobs import WholeJobs, can_pass
 
 FLUID_ORGANIZATIONS = 18
 """Up to so many the fluid approximation's own Shapley value is computed from all coalitions."""
@@ -89,6 +90,7 @@ class Estimator:
         self._exact_organizations = exact_organizations
         self._most_starts = most_starts
         self._valuation = Valuation(cores=cores)
+        self._whole_jobs = WholeJobs()
         self._deciding = DecidingCoalitions()
         self._decided: tuple[Game, Ints | None] | None = None
 
@@ -109,7 +111,7 @@ class Estimator:
         k = game.organizations
         if k <= self._exact_organizations:
             return self._exactly(game)
-        total = self._valuation.values(game, game.everybody)[0].astype(np.float64)
+        total = self._first_come(game, game.everybody)[0].astype(np.float64)
         fluid = fluid_of(game)
         base, base_error = _fluid_shapley(fluid, k, self._seed)
         rest_total = total - base.sum(axis=0)
@@ -144,9 +146,13 @@ class Estimator:
             self._decided = game, self._decide(game)
         decided = self._decided[1]
         if decided is None:
-            return self._valuation.values(game, coalitions)
+            return self._first_come(game, coalitions)
         found: Ints = decided[coalitions @ (1 << np.arange(game.organizations))]
         return found
+
+    def _first_come(self, game: Game, coalitions: Bools) -> Ints:
+        valuation = self._valuation if can_pass(game) else self._whole_jobs
+        return valuation.values(game, coalitions)
 
     def _decide(self, game: Game) -> Ints | None:
         """Returns the values of all coalitions that decide; None if they may not."""
@@ -170,7 +176,7 @@ class Estimator:
         keys = [members.tobytes() for members in coalitions]
         new = [place for place, key in enumerate(keys) if key not in known]
         if new:
-            values = self._valuation.values(game, coalitions[new]).astype(float)
+            values = self._first_come(game, coalitions[new]).astype(float)
             known.update(zip((keys[place] for place in new), values, strict=True))
         return np.array([known[key] for key in keys])
 

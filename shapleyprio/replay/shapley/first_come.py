@@ -89,8 +89,6 @@ class Valuation:
             return self._arrays
         arrays = arrays_of(game)
         if self._arrays is not None and self._game is not None:
-            if self._game.is_wide != game.is_wide:
-                self._at_end, self._at_horizon = _States(), _States()
             begin = int(game.since[0])
             self._at_end.enter(self._arrays, arrays, game.until)
             self._at_horizon.enter(self._arrays, arrays, begin if saturated is None else saturated)

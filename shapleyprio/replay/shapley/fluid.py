@@ -8,12 +8,12 @@ coalition and is close to its value, so sampling has only to find the small rest
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.compiled import inlined, kernel
+from shapleyprio.native import native
 from shapleyprio.replay.shapley.game import Bools, Game, Ints
 
 Floats = NDArray[np.float64]
@@ -21,8 +21,7 @@ Floats = NDArray[np.float64]
 BINS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Fluid:
+class Fluid(NamedTuple):
     """Demand and processors by bin of time.
 
     Attributes:
@@ -40,14 +39,14 @@ class Fluid:
         """Returns about what `first_come.values_of` does: float64[c, 3] for bool[c, k] members."""
         found = np.zeros((len(coalitions), 3))
         work = np.empty((2, self.demand.shape[1]))
-        _flow(self.demand, self.owned, self.worth, coalitions, work, found)
+        _flow(self, coalitions, work, found)
         return found
 
     def all_values(self) -> Floats:
         """Returns `values` of every coalition, float64[2^k, 3] by bit mask, and much faster."""
         k, bins = self.demand.shape
         found = np.zeros((2**k, 3))
-        _flow_all(self.demand, self.owned, self.worth, np.zeros((k + 1, 2, bins)), found)
+        _flow_all(self, np.zeros((k + 1, 2, bins)), found)
         return found
 
     def contributions(self, orderings: Ints) -> Floats:
@@ -61,7 +60,7 @@ class Fluid:
         """
         found = np.zeros((self.demand.shape[0], 3))
         work = np.empty((2, self.demand.shape[1]))
-        _join(self.demand, self.owned, self.worth, orderings, work, found)
+        _join(self, orderings, work, found)
         mean: Floats = found / len(orderings)
         return mean
 
@@ -102,85 +101,16 @@ def _mean_level(edges: Floats, time: NDArray[np.int64], change: NDArray[np.int64
     return mean
 
 
-@kernel
-def _flow(
-    demand: Floats,
-    owned: Floats,
-    worth: Floats,
-    coalitions: Bools,
-    work: Floats,
-    values: Floats,
-) -> None:
-    for c in range(len(coalitions)):
-        work[:, :] = 0.0
-        for u in range(len(demand)):
-            if coalitions[c, u]:
-                _add(demand, owned, u, work)
-        _run(work, worth, 1.0, values, c)
+@native("fluid_flow")
+def _flow(fluid: Fluid, coalitions: Bools, work: Floats, values: Floats) -> None:
+    """Adds what flows in each coalition to its row of values; work is room: float64[2, bins]."""
 
 
-@kernel
-def _flow_all(demand: Floats, owned: Floats, worth: Floats, work: Floats, values: Floats) -> None:
-    """Goes through coalitions in the order of their numbers.
-
-    While they have the lowest member u, work[u] holds what its members from u on bring together.
-    """
-    for c in range(1, len(values)):
-        u = _lowest(c, len(demand))
-        _copy(work[_lowest(c & (c - 1), len(demand))], work[u])
-        _add(demand, owned, u, work[u])
-        _run(work[u], worth, 1.0, values, c)
+@native("fluid_flow_all")
+def _flow_all(fluid: Fluid, work: Floats, values: Floats) -> None:
+    """Does so in every coalition; work holds zeros: float64[k + 1, 2, bins]."""
 
 
-@inlined
-def _lowest(c: int, k: int) -> int:
-    """Returns the lowest bit that is set; k if there is none."""
-    u = 0
-    while u < k and (c >> u) & 1 == 0:
-        u += 1
-    return u
-
-
-@kernel
-def _join(
-    demand: Floats,
-    owned: Floats,
-    worth: Floats,
-    orderings: Ints,
-    work: Floats,
-    gains: Floats,
-) -> None:
-    for o in range(len(orderings)):
-        work[:, :] = 0.0
-        for place in range(len(demand)):
-            u = orderings[o, place]
-            if place > 0:
-                _run(work, worth, -1.0, gains, u)
-            _add(demand, owned, u, work)
-            _run(work, worth, 1.0, gains, u)
-
-
-@inlined
-def _copy(source: Floats, target: Floats) -> None:
-    for b in range(source.shape[1]):
-        target[0, b] = source[0, b]
-        target[1, b] = source[1, b]
-
-
-@inlined
-def _add(demand: Floats, owned: Floats, u: int, work: Floats) -> None:
-    for b in range(demand.shape[1]):
-        work[0, b] += demand[u, b]
-        work[1, b] += owned[u, b]
-
-
-@inlined
-def _run(work: Floats, worth: Floats, factor: float, values: Floats, row: int) -> None:
-    """Adds what flows through a coalition's processors, times a factor, to a row of values."""
-    backlog = 0.0
-    for b in range(work.shape[1]):
-        wanted = work[0, b] + backlog
-        running = min(work[1, b], wanted)
-        backlog = wanted - running
-        for i in range(3):
-            values[row, i] += factor * running * worth[b, i]
+@native("fluid_join")
+def _join(fluid: Fluid, orderings: Ints, work: Floats, gains: Floats) -> None:
+    """Adds what flows more when each organization joins; work is room: float64[2, bins]."""

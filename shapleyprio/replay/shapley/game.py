@@ -9,12 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.errors import ReplayError
-from shapleyprio.replay.kernel.running import LARGEST_COUNT
-from shapleyprio.replay.shapley.ends import LATEST_END
+from shapleyprio.replay.bays import Bays
+from shapleyprio.replay.choices import Backfill, Wide
+from shapleyprio.replay.kernel.running import COUNT_BITS, LARGEST_COUNT
+from shapleyprio.replay.kernel.state import NEVER
 from shapleyprio.replay.workload import Workload
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+LATEST_END = (NEVER >> COUNT_BITS) - 1
+"""A later second does not fit into one number with processors, as passes have them."""
 
 
 class GameError(ReplayError):
@@ -25,8 +30,8 @@ class GameError(ReplayError):
 class Game:
     """Jobs and processors of k organizations; a coalition has those of its members.
 
-    A job of q processors counts as q copies that need one processor each. In a coalition copies
-    start in the order of jobs here, each as soon as it is released and a processor is free.
+    What `wide`, `backfill` and `bays` say is so in every coalition. A job that is kept whole and
+    needs more processors than a coalition has is worth nothing to it.
 
     Attributes:
         organization: int64[jobs], index of each job's organization.
@@ -41,6 +46,12 @@ class Game:
             job has ended, those elapsed while it runs, 0 before; below the processing time where
             that is a guess. None if all have ended. The values do not depend on it: it says what
             can be remembered for a later game.
+        limit: int64[jobs], requested processing time, by which backfilling expects ends; UNKNOWN
+            where there is none, None if no job has one. Then it expects the processing time.
+        wide: "expand": a job of q processors is q copies that need one processor each; "rigid": it
+            needs all q at once.
+        backfill: what may pass a rigid job that does not fit, as in `Workload`.
+        bays: which processors each job may have; None if all, and if processors change.
 
     Raises:
         GameError: a job ends too late, or there are too many processors.
@@ -56,6 +67,10 @@ class Game:
     until: int
     horizon: int | None = None
     certain: Ints | None = None
+    limit: Ints | None = None
+    wide: Wide = "expand"
+    backfill: Backfill = "none"
+    bays: Bays | None = None
 
     def __post_init__(self) -> None:
         begin = int(self.since[0])
@@ -65,6 +80,8 @@ class Game:
             raise ValueError("nothing can happen before the game begins")
         if self.certain is not None and (self.certain > self.processing_time).any():
             raise ValueError("no processing time is shorter than what is certain of it")
+        if len(self.since) > 1 and self.bays is not None:
+            raise ValueError("processors of partitions do not change")
         if self.until + int(self.processing_time.max(initial=0)) > LATEST_END:
             raise GameError(f"a job ends after second {LATEST_END}")
         most = int(self.owned.sum(axis=1).max())
@@ -98,13 +115,39 @@ def game_of(workload: Workload, *, until: int | None = None) -> Game:
     end = workload.window.length if until is None else until
     order = np.lexsort((workload.position, workload.release))
     order = order[workload.release[order] <= end]
+    return game_with(workload, order, workload.processing_time[order], until=end)
+
+
+def game_with(
+    workload: Workload,
+    jobs: Ints,
+    processing_time: Ints,
+    *,
+    until: int,
+    certain: Ints | None = None,
+) -> Game:
+    """Returns the game of some jobs of a workload.
+
+    Args:
+        workload: which is scheduled.
+        jobs: int64[n], indices of its jobs in order of release.
+        processing_time: int64[n], of these, as far as it is known.
+        until: second of the window.
+        certain: int64[n], as in `Game`.
+    """
+    bays = workload.bays
     return Game(
-        organization=workload.organization[order].astype(np.int64),
-        release=workload.release[order],
-        processing_time=workload.processing_time[order],
-        processors=workload.processors[order],
+        organization=workload.organization[jobs].astype(np.int64),
+        release=workload.release[jobs],
+        processing_time=processing_time,
+        processors=workload.processors[jobs],
         since=np.zeros(1, dtype=np.int64),
         owned=workload.owned[None, :],
-        until=end,
+        until=until,
         horizon=workload.horizon,
+        certain=certain,
+        limit=workload.limit[jobs],
+        wide=workload.wide,
+        backfill=workload.backfill,
+        bays=None if bays is None else bays.of_jobs(jobs),
     )

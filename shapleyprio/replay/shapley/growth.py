@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from shapleyprio.replay.compiled import inlined, kernel
+from shapleyprio.native import native
 from shapleyprio.replay.kernel.keys import Ints
 from shapleyprio.replay.kernel.state import NEVER
 from shapleyprio.replay.shapley.game import Bools
@@ -57,41 +57,13 @@ def _in_order(new: Arrays, members: Bools, taken: Ints) -> Bools:
     return in_order
 
 
-@kernel
+@native("growth_common_jobs")
 def _common_jobs(old: Arrays, new: Arrays, common: Ints, seen: Ints) -> None:
     """Counts how many of each organization's first jobs are the same, in the same order of all.
 
     Args:
         old: a game.
         new: a later one.
-        common: int64[k], the numbers.
+        common: int64[k], the numbers, zeros at first.
         seen: int64[k], zeros to work with.
     """
-    for u in range(len(common)):
-        most = min(old.first[u + 1] - old.first[u], new.first[u + 1] - new.first[u])
-        while common[u] < most and _continues(
-            old, old.queued[old.first[u] + common[u]], new, new.queued[new.first[u] + common[u]]
-        ):
-            common[u] += 1
-    last = -1
-    for job in range(len(old.release)):
-        u = old.organization[job]
-        if seen[u] < common[u]:
-            place = new.queued[new.first[u] + seen[u]]
-            if place < last:
-                for v in range(len(common)):
-                    common[v] = min(common[v], seen[v])
-                break
-            last = place
-            seen[u] += 1
-
-
-@inlined
-def _continues(old: Arrays, job: int, new: Arrays, later: int) -> bool:
-    """Says whether a job is the same, and nothing that was certain of it has changed."""
-    if old.release[job] != new.release[later] or old.processors[job] != new.processors[later]:
-        return False
-    if old.certain[job] < old.processing_time[job]:
-        return bool(new.certain[later] >= old.certain[job])
-    same = old.processing_time[job] == new.processing_time[later]
-    return bool(same and new.certain[later] == new.processing_time[later])

@@ -6,7 +6,7 @@ import numpy as np
 
 from shapleyprio.replay.kernel.state import Record
 from shapleyprio.replay.log import UNKNOWN
-from shapleyprio.replay.shapley.game import Game, Ints
+from shapleyprio.replay.shapley.game import Game, Ints, game_with
 from shapleyprio.replay.shapley.predictors import Predictor
 from shapleyprio.replay.workload import Workload
 
@@ -62,17 +62,7 @@ class Knowledge:
         workload = self._workload
         released = self._order[: np.searchsorted(self._release, t, side="right")]
         processing_time, certain = self._processing_time(record, released, t)
-        return Game(
-            organization=workload.organization[released].astype(np.int64),
-            release=workload.release[released],
-            processing_time=processing_time,
-            processors=workload.processors[released],
-            since=np.zeros(1, dtype=np.int64),
-            owned=workload.owned[None, :],
-            until=t,
-            horizon=workload.horizon,
-            certain=certain,
-        )
+        return game_with(workload, released, processing_time, until=t, certain=certain)
 
     def _processing_time(self, record: Record, released: Ints, t: int) -> tuple[Ints, Ints]:
         """Returns processing times as far as they are known, and what is certain of them."""

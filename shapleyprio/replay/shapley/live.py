@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from shapleyprio.replay.kernel.bay_state import ConfinedWorld
+from shapleyprio.native import packed
 from shapleyprio.replay.kernel.codes import KEYED
-from shapleyprio.replay.kernel.engine import advance_first
+from shapleyprio.replay.kernel.engine import advance_first, expect_anew
 from shapleyprio.replay.kernel.keys import Keys
 from shapleyprio.replay.kernel.state import Record, World, pieces_of
 from shapleyprio.replay.shapley.estimate import Estimate
@@ -16,7 +16,7 @@ from shapleyprio.replay.shapley.game import Game
 
 
 def run(
-    world: World | ConfinedWorld,
+    world: World,
     *,
     game: Callable[[Record, int], Game],
     contributions: Callable[[Game], Estimate],
@@ -34,12 +34,10 @@ def run(
         length: of the window in seconds.
 
     Yields:
-        0 when everything is compiled, then the second that was reached, now and then.
+        The second that was reached, now and then.
     """
-    everything = world.world if isinstance(world, ConfinedWorld) else world
-    keys, state, record = everything.keys, everything.state, everything.record
-    advance_first(KEYED, world, 0)
-    yield 0
+    world = packed(world)
+    keys, state, record = world.keys, world.state, world.record
     reached = valid_until = 0
     for until in pieces_of(length):
         while reached < until:
@@ -55,7 +53,9 @@ def run(
                 reached = int(state.now[0])
                 keys.begin[0] = reached
                 valid_until = reached + keys.rows.shape[1]
-                _write(keys, contributions(game(record, reached)))
+                found = contributions(game(record, reached))
+                expect_anew(world)
+                _write(keys, found)
         yield until
 
 

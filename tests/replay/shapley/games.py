@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,10 +12,13 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.shapley import members
 from shapleyprio.fairness.utility import worth
+from shapleyprio.replay.bays import Bays
+from shapleyprio.replay.choices import Backfill, Wide
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.shapley.game import Game
 from shapleyprio.replay.workload import Window, Workload
 from tests.replay import literal
+from tests.replay.literal_bays import ConfinedSchedule
 
 
 @st.composite
@@ -113,6 +117,57 @@ def growing_games(draw: st.DrawFn, *, organizations: int = 4, jobs: int = 12) ->
     return found
 
 
+WIDE: st.SearchStrategy[Wide] = st.sampled_from(["rigid", "expand"])
+BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
+
+
+@st.composite
+def kept_whole(draw: st.DrawFn, drawn: st.SearchStrategy[list[Game]]) -> list[Game]:
+    """The same games with jobs that need all their processors at once, or some of them, or both.
+
+    Processors stay as they are at first. Partitions and time limits follow from when a job was
+    released, so that a job has the same in all games.
+    """
+    games = draw(drawn)
+    wide = draw(WIDE)
+    backfill = draw(BACKFILLS) if wide == "rigid" else "none"
+    k = games[0].organizations
+    bays = draw(st.none() | _bays(k)) if wide == "rigid" else draw(_bays(k))
+    limits = draw(st.lists(st.sampled_from([UNKNOWN, 4, 9, 30]), min_size=5, max_size=5))
+    found = []
+    for game in games:
+        of_job = None
+        if bays is not None:
+            partition = np.array(game.release % len(bays.partitions), dtype=np.int32)
+            of_job = replace(bays, partition=partition)
+        found.append(
+            replace(
+                game,
+                since=game.since[:1],
+                owned=game.owned[:1] if bays is None else bays.owned.sum(axis=0)[None],
+                limit=np.array(limits, dtype=np.int64)[game.release % 5],
+                wide=wide,
+                backfill=backfill,
+                bays=of_job,
+            )
+        )
+    return found
+
+
+@st.composite
+def _bays(draw: st.DrawFn, organizations: int) -> Bays:
+    """Up to three partitions of two bays."""
+    partitions = draw(st.integers(1, 3))
+    reach = draw(st.lists(st.sampled_from([(1, 0), (0, 1), (1, 1)]), min_size=3, max_size=3))
+    row = st.lists(st.integers(0, 3), min_size=organizations, max_size=organizations)
+    return Bays(
+        partitions=tuple("abc"[:partitions]),
+        reach=np.array(reach[:partitions], dtype=np.bool_),
+        owned=np.array([draw(row), draw(row)], dtype=np.int64),
+        partition=np.zeros(0, dtype=np.int32),
+    )
+
+
 def literal_value(game: Game, members: Collection[int]) -> list[int]:
     """v(C), parts and processors, second by second: what ends leaves, then first copies start."""
     copies = [
@@ -155,11 +210,34 @@ class ChangingSchedule(literal.CoalitionSchedule):
 
 def literal_decided_values(game: Game) -> list[list[int]]:
     """The same of all coalitions by bit mask, when each decides as under Ref (Fig. 1 and 3)."""
-    k, begin = game.organizations, int(game.since[0])
+    schedules = literal.ref_schedules(_workload(game), make=partial(_schedule, game))
+    coalitions = (frozenset(members(mask)) for mask in range(2**game.organizations))
+    return [_worths(game, schedules[coalition]) for coalition in coalitions]
+
+
+def literal_first_come_value(game: Game, coalition: Collection[int]) -> list[int]:
+    """v(C), parts and processors, if it serves by release whatever the rules of the game are."""
+    workload = _workload(game)
+    schedule = _schedule(game, workload, frozenset(coalition))
+    for t in literal.moments(workload, [schedule]):
+        schedule.decide(t, literal.first_come(schedule))
+    return _worths(game, schedule)
+
+
+def _schedule(
+    game: Game, workload: Workload, coalition: literal.Coalition
+) -> literal.CoalitionSchedule:
+    if game.bays is not None:
+        return ConfinedSchedule(workload, coalition)
+    return ChangingSchedule(game, workload, coalition)
+
+
+def _workload(game: Game) -> Workload:
+    begin = int(game.since[0])
     order = np.argsort(game.organization, kind="stable")
     unknown = np.full(len(order), UNKNOWN)
-    workload = Workload(
-        organizations=tuple("abcdefgh"[:k]),
+    return Workload(
+        organizations=tuple("abcdefgh"[: game.organizations]),
         owned=game.owned.max(axis=0),
         window=Window(start=0, length=game.until - begin + 1),
         job=order,
@@ -167,20 +245,22 @@ def literal_decided_values(game: Game) -> list[list[int]]:
         release=game.release[order] - begin,
         processing_time=game.processing_time[order],
         processors=game.processors[order],
-        limit=unknown,
+        limit=unknown if game.limit is None else game.limit[order],
         start=unknown,
         position=order,
+        wide=game.wide,
+        backfill=game.backfill,
+        bays=None if game.bays is None else game.bays.of_jobs(order),
     )
-    schedules = literal.ref_schedules(workload, make=partial(ChangingSchedule, game))
-    found = []
-    for mask in range(2**k):
-        worths = np.zeros(3, dtype=np.int64)
-        for start in schedules[frozenset(members(mask))].starts:
-            first, end = start.start + begin, start.end + begin
-            value = worth(first, end, game.until, horizon=game.horizon)
-            worths += (value, *_growth(first, end, game))
-        found.append([int(number) for number in worths])
-    return found
+
+
+def _worths(game: Game, schedule: literal.CoalitionSchedule) -> list[int]:
+    begin, worths = int(game.since[0]), np.zeros(3, dtype=np.int64)
+    for start in schedule.starts:
+        first, end = start.start + begin, start.end + begin
+        value = worth(first, end, game.until, horizon=game.horizon)
+        worths += np.multiply(start.task.processors, (value, *_growth(first, end, game)))
+    return [int(number) for number in worths]
 
 
 def _growth(begin: int, end: int, game: Game) -> tuple[int, int]:

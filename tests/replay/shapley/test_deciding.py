@@ -16,7 +16,7 @@ from shapleyprio.replay.shapley.exact import all_coalitions
 from shapleyprio.replay.shapley.first_come import values_of
 from shapleyprio.replay.shapley.game import Game
 from shapleyprio.replay.workload import Workload
-from tests.replay.shapley.games import games, growing_games, literal_decided_values
+from tests.replay.shapley.games import games, growing_games, kept_whole, literal_decided_values
 from tests.replay.strategies import workloads
 
 
@@ -26,7 +26,17 @@ def test_coalitions_decide_as_under_ref(game: Game) -> None:
     assert DecidingCoalitions().values(game).tolist() == literal_decided_values(game)
 
 
-@given(growing_games(organizations=3), st.integers(1, 9))
+@given(kept_whole(games(organizations=3, jobs=8).map(lambda game: [game])))
+def test_coalitions_keep_jobs_whole_as_ref_does(drawn: list[Game]) -> None:
+    (game,) = drawn
+    assume(can_decide(game))
+    assert DecidingCoalitions().values(game).tolist() == literal_decided_values(game)
+
+
+GROWING = growing_games(organizations=3)
+
+
+@given(GROWING | kept_whole(GROWING), st.integers(1, 9))
 def test_values_do_not_depend_on_what_was_decided_before(grown: list[Game], block: int) -> None:
     coalitions = DecidingCoalitions(longest_block=block)
     for game in grown:
@@ -36,7 +46,17 @@ def test_values_do_not_depend_on_what_was_decided_before(grown: list[Game], bloc
                 assert (coalitions.values(game) == expected).all()
 
 
-@given(workloads(organizations=st.integers(1, 4), lengths=st.integers(1, 40), jobs=10))
+CUT = workloads(organizations=st.integers(1, 4), lengths=st.integers(1, 40), jobs=10)
+WHOLE = workloads(
+    organizations=st.integers(1, 4),
+    lengths=st.integers(1, 40),
+    jobs=10,
+    wide="rigid",
+    backfills=st.sampled_from(["none", "easy"]),
+)
+
+
+@given(CUT | WHOLE)
 def test_who_always_computes_anew_decides_as_ref_does(workload: Workload) -> None:
     fair = run_policy(workload, "ref")
     found = run_policy(workload, "shapley", estimation=Estimation(recompute=1))
@@ -79,7 +99,7 @@ def test_a_processor_that_comes_is_given_to_whom_the_coalition_owes_most() -> No
     [
         replace(GAME, since=MANY, owned=np.stack((MANY % 2, MANY % 3), axis=1)),
         replace(GAME, owned=np.array([[0, 0]])),
-        replace(GAME, owned=np.array([[2**20, 2**20]])),
+        replace(GAME, processors=np.full(3, 2**20), owned=np.array([[2**20, 2**20]])),
         replace(GAME, **{name: getattr(GAME, name)[:0] for name in (
             "organization", "release", "processing_time", "processors"
         )}),

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.replay.kernel.keys import Ints
-from shapleyprio.replay.kernel.state import NEVER
 from shapleyprio.replay.shapley import first_come as module
-from shapleyprio.replay.shapley.ends import BELOW, end_of, entry_of, pop, processors_of, push
 from shapleyprio.replay.shapley.estimate import Estimator, estimate
 from shapleyprio.replay.shapley.exact import all_coalitions
 from shapleyprio.replay.shapley.first_come import Valuation, values_of
@@ -150,18 +148,22 @@ def test_a_job_that_waited_and_vanished_is_forgotten_by_nobody_else() -> None:
     assert reached(gone, BOTH) == (40, [2, 3])
 
 
-@given(st.lists(st.tuples(st.integers(-9, 99), st.integers(1, 5)) | st.none()))
-def test_ends_come_in_their_order(steps: list[tuple[int, int] | None]) -> None:
-    heap, expected = np.full(len(steps) + BELOW, NEVER), list[tuple[int, int]]()
-    for step in steps:
-        size = len(expected)
-        if step is not None:
-            push(heap, size, entry_of(*step))
-            heappush(expected, step)
-        elif size:
-            assert (end_of(heap[0]), processors_of(heap[0])) == heappop(expected)
-            pop(heap, size)
-    assert (heap[len(expected) :] == NEVER).all()
+@given(
+    st.lists(st.tuples(st.integers(1, 99), st.integers(1, 9)), min_size=1, max_size=200),
+    st.integers(1, 60),
+)
+def test_ends_come_in_their_order(jobs: list[tuple[int, int]], processors: int) -> None:
+    until, expected, ends = 5000, 0, [0] * processors
+    for seconds, width in jobs:
+        for _ in range(width):
+            start = heappop(ends)
+            expected += sum(until - second for second in range(start, min(start + seconds, until)))
+            heappush(ends, start + seconds)
+    zeros = np.zeros(len(jobs), dtype=np.int64)
+    seconds_of, width_of = np.array(jobs, dtype=np.int64).T
+    owned = np.full((1, 1), processors, dtype=np.int64)
+    game = Game(zeros, zeros, seconds_of, width_of, np.zeros(1, np.int64), owned, until)
+    assert values_of(game, np.ones((1, 1), dtype=np.bool_))[0, 0] == expected
 
 
 def test_a_budget_of_memory_bounds_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,141 @@
+#include "choice.h"
+
+#include "by_second.h"
+
+/* What an organization has used of its share; who has used least of it comes first. */
+typedef struct {
+    Whole used;
+    int64_t share;
+} Standing;
+
+/* Returns what parts are worth more at t because of their jobs' releases, of moments of these. */
+static Limbs released(const int64_t *moments, bool wide, int64_t t) {
+    Limbs sum = wide ? joined(moments[2], moments[1]) : (Limbs)(Whole)moments[1];
+    return (Limbs)moments[0] * (Limbs)t - sum;
+}
+
+/* Returns phi~ of u's processors. */
+static Limbs contribution(const World *world, bool wide, int64_t u, int64_t t) {
+    Limbs found = (Limbs)worth(row(world->record.contribution, u), wide, t);
+    if (has_horizon(&world->state))
+        found -= (Limbs)worth(row(world->state.past.contribution, u), wide, t);
+    return found;
+}
+
+/* Returns how far u is ahead: its own psi less what DirectContr (SPAA 2013, Fig. 9) holds against
+ * it, phi~ of its processors. By CloudShare's psi' (Eq. 3) a part is worth its job's release more;
+ * by psi'' (Eq. 4) parts count, not when they were executed. */
+static Whole lead(int64_t policy, const World *world, bool wide, int64_t c, int64_t t, int64_t u) {
+    const Coalitions *state = &world->state;
+    const Ints of_releases = world->record.released;
+    if (policy == SURFACE)
+        return (Whole)parts(row_of(state->utility, c, u), t) -
+               parts(row(world->record.contribution, u), t);
+    Limbs ahead = (Limbs)utility_at(state, wide, c, u, t) - contribution(world, wide, u, t);
+    if (policy == RELATIVE)
+        ahead += released(row_of(of_releases, 0, u), wide, t) -
+                 released(row_of(of_releases, 1, u), wide, t);
+    return wide ? (Whole)ahead : (Whole)(int64_t)ahead;
+}
+
+/* Returns where u stands by a policy.
+ *
+ * FairShare looks at the processor time that it had, UtFairShare at its utility psi and
+ * CurrFairShare at the processors that work for it, each for its share of the processors; RoundRobin
+ * serves whoever comes first behind the one that was served last, FCFS the earliest release, then
+ * in the order of the log. */
+static Standing standing(int64_t policy, const World *world, bool wide, int64_t c, int64_t t,
+                         int64_t u) {
+    const Jobs *jobs = &world->jobs;
+    const Coalitions *state = &world->state;
+    const int64_t *own = row_of(state->utility, c, u), share = world->record.owned.at[u];
+    int64_t k = organizations_of(state), job;
+    switch (policy) {
+    case FIRST_COME:
+        job = row(state->head, c)[u];
+        return (Standing){(Whole)joined(jobs->release.at[job], jobs->position.at[job]), 1};
+    case FAIR_SHARE:
+        return (Standing){parts(own, t), share};
+    case UTILITY_SHARE:
+        return (Standing){utility_at(state, wide, c, u, t), share};
+    case CURRENT_SHARE:
+        return (Standing){own[0], share};
+    case ROUND_ROBIN:
+        return (Standing){(u - state->served.at[c] - 1 + k) % k, 1};
+    default:
+        return (Standing){lead(policy, world, wide, c, t, u), 1};
+    }
+}
+
+/* Returns the candidate that comes before all others. */
+static int64_t first_of_all(int64_t policy, const World *world, int64_t c, int64_t t) {
+    const Coalitions *state = &world->state;
+    bool wide = is_wide(state);
+    int64_t best = -1, k = organizations_of(state);
+    Standing best_one = {0, 0};
+    for (int64_t u = 0; u < k; u++) {
+        if (!is_candidate(state, c, t, u))
+            continue;
+        Standing one = standing(policy, world, wide, c, t, u);
+        if (best < 0 || less_by_share(one.used, one.share, best_one.used, best_one.share)) {
+            best = u;
+            best_one = one;
+        }
+    }
+    return best;
+}
+
+/* Chooses for Ref and Rand the largest phi - psi, which has the least of all keys (`lattice`).
+ *
+ * Keys of two limbs are compared as they are, those of one without their odd divisor. */
+static int64_t least_key(const World *world, int64_t c, int64_t t) {
+    const Coalitions *state = &world->state;
+    const Keys *keys = &world->keys;
+    bool wide = is_wide(state);
+    int64_t best = -1, k = organizations_of(state), second = t - keys->begin.at[0];
+    int64_t factor = keys->factor.at[c];
+    Limbs best_exact = 0;
+    double best_rounded = 0.0;
+    for (int64_t u = 0; u < k; u++) {
+        if (!is_candidate(state, c, t, u))
+            continue;
+        int64_t place = keys->lattice.at[0] != 0 ? c ^ (int64_t)1 << u : u;
+        int64_t low = row(keys->rows, place)[second];
+        Whole utility = utility_at(state, wide, c, u, t);
+        double rounded = keys->base.at[place] + keys->slope.at[place] * (double)second +
+                         (double)factor * (double)utility;
+        Limbs exact;
+        if (wide) {
+            exact = joined(row(keys->high, place)[second], low) + (Limbs)utility * (Limbs)factor;
+        } else {
+            exact = ((uint64_t)low + (uint64_t)factor * (uint64_t)utility) *
+                    (uint64_t)keys->inverse.at[c];
+            rounded *= keys->shrink.at[c];
+        }
+        if (best < 0 || precedes(exact, rounded, best_exact, best_rounded, wide)) {
+            best = u;
+            best_exact = exact;
+            best_rounded = rounded;
+        }
+    }
+    return best;
+}
+
+static int64_t first_candidate(const Coalitions *state, int64_t c, int64_t t) {
+    int64_t u = 0;
+    while (!is_candidate(state, c, t, u))
+        u++;
+    return u;
+}
+
+int64_t next_served(int64_t policy, const World *world, int64_t c, int64_t t, bool contended) {
+    bool unasked = policy == FIRST_COME && !is_recorded(world, c);
+    if (!contended && (by_keys(policy) || unasked))
+        return first_candidate(&world->state, c, t);
+    if (!by_keys(policy))
+        return first_of_all(policy, world, c, t);
+    world->keys.begin.at[3] = 1;
+    if (world->keys.by_second.used.at[0] != 0)
+        return least_key_by_second(world, c, t);
+    return least_key(world, c, t);
+}

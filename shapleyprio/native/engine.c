@@ -1,0 +1,170 @@
+#include "engine.h"
+
+#include "choice.h"
+#include "in_bays.h"
+#include "notes.h"
+#include "starting.h"
+
+/* Returns when the next job of a member is released. */
+static int64_t next_release(const World *world, int64_t c) {
+    const Jobs *jobs = &world->jobs;
+    const Coalitions *state = &world->state;
+    const uint8_t *takes_part = state->takes_part.at + c * state->takes_part.n[1];
+    int64_t place = state->arrived.at[c], arrivals = jobs->arrival.n[0];
+    while (place < arrivals && !takes_part[jobs->arrival_of.at[place]])
+        place++;
+    state->arrived.at[c] = place;
+    return place < arrivals ? jobs->arrival.at[place] : NEVER;
+}
+
+/* Goes on to the first job of u that waits. A coalition passes over rigid jobs wider than itself. */
+static void open_head(const World *world, int64_t c, int64_t u) {
+    const Jobs *jobs = &world->jobs;
+    int64_t *head = &row(world->state.head, c)[u];
+    while (jobs->rigid.at[0] != 0 && jobs->width.at[*head] > world->state.widest.at[c])
+        ++*head;
+    row(world->state.rest, c)[u] = jobs->width.at[*head];
+}
+
+/* Queues the jobs released at t. */
+static void arrive(const World *world, int64_t c, int64_t t) {
+    const Jobs *jobs = &world->jobs;
+    const Coalitions *state = &world->state;
+    const uint8_t *takes_part = state->takes_part.at + c * state->takes_part.n[1];
+    int64_t place = state->arrived.at[c], arrivals = jobs->arrival.n[0];
+    for (; place < arrivals && jobs->arrival.at[place] == t; place++) {
+        int64_t u = jobs->arrival_of.at[place], width = jobs->arrival_width.at[place];
+        if (!takes_part[u] || (jobs->rigid.at[0] != 0 && width > state->widest.at[c]))
+            continue;
+        int64_t *demand_of = &row(state->demand_of, c)[u];
+        state->demand.at[c] += width;
+        *demand_of += width;
+        if (*demand_of == width) {
+            state->waiting.at[c]++;
+            open_head(world, c, u);
+        }
+    }
+    state->arrived.at[c] = place;
+}
+
+/* Gives free processors to the first job of u. */
+static void start(const World *world, int64_t c, int64_t t, int64_t u, int64_t processors) {
+    const Coalitions *state = &world->state;
+    int64_t *head = &row(state->head, c)[u], *rest = &row(state->rest, c)[u];
+    put_job_to_work(world, c, t, *head, 0, state->free.at[c], processors);
+    count_start(world, c, t, u, processors);
+    *rest -= processors;
+    if (*rest == 0) {
+        ++*head;
+        if (row(state->demand_of, c)[u] != 0)
+            open_head(world, c, u);
+    }
+}
+
+/* Returns whether a rigid job may start now (EASY).
+ *
+ * The first one that does not fit gets a reservation for the moment at which enough processors will
+ * be free if running jobs last as long as expected. Another organization's first job may start
+ * before it if that does not delay it, as far as one can expect. What is wider than all processors
+ * that there are now waits until some come back. */
+static bool may_start(const World *world, int64_t c, int64_t t, int64_t job,
+                      Reservation *reserved) {
+    const Jobs *jobs = &world->jobs;
+    int64_t width = jobs->width.at[job], free = world->state.free.at[c];
+    if (width > free) {
+        bool later = width <= world->state.processors.at[c];
+        if (jobs->backfill.at[0] != 0 && reserved->until == NEVER && later)
+            *reserved = reservation_for(world, c, t, width, free, 0);
+        return false;
+    }
+    if (reserved->until == NEVER || t + jobs->estimate.at[job] <= reserved->until)
+        return true;
+    if (width > reserved->spare)
+        return false;
+    reserved->spare -= width;
+    return true;
+}
+
+/* Starts jobs until no processor is free or none that waits may start.
+ *
+ * Returns false, with nothing started, if the choice needs keys that are not there yet. */
+static bool decide(int64_t policy, const World *world, int64_t c) {
+    const Jobs *jobs = &world->jobs;
+    const Coalitions *state = &world->state;
+    int64_t waiting = state->waiting.at[c], *free = &state->free.at[c];
+    if (*free == 0 || waiting == 0)
+        return true;
+    bool contended = waiting > 1 && (policy == RANKED || state->demand.at[c] > *free);
+    if (by_keys(policy) && contended && lacks_keys(&world->keys, c))
+        return false;
+    bool rigid = jobs->rigid.at[0] != 0;
+    int64_t t = state->now.at[c], u = -1;
+    Reservation reserved = {NEVER, 0};
+    while (*free > 0 && waiting > 0) {
+        if (u < 0)
+            u = next_served(policy, world, c, t, contended);
+        bool starts = !rigid || may_start(world, c, t, row(state->head, c)[u], &reserved);
+        if (!starts && jobs->backfill.at[0] == 0)
+            return true;
+        if (starts) {
+            int64_t width = !rigid && by_copy(policy) ? 1 : row(state->rest, c)[u];
+            start(world, c, t, u, least(width, *free));
+        } else {
+            row(state->passed, c)[u] = t;
+        }
+        if (!starts || row(state->demand_of, c)[u] == 0) {
+            waiting--;
+            u = -1;
+        } else if (is_fickle(policy)) {
+            u = -1;
+        }
+    }
+    return true;
+}
+
+/* Notes how many more processors work after this moment than before, if any. */
+static void count_changes(const World *world, int64_t c) {
+    const Coalitions *state = &world->state;
+    int64_t *total = row(state->total, c);
+    int64_t more = state->processors.at[c] - state->free.at[c] - total[0];
+    if (more != 0)
+        count(world, c, total, state->now.at[c], more);
+}
+
+/* Brings coalition c to the last moment before `until`; returns false if it stops to choose. */
+static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t until) {
+    const Coalitions *state = &world->state;
+    bool confined = is_confined(world);
+    for (;;) {
+        if (state->undecided.at[c]) {
+            if (!(confined ? decide_in_bays : decide)(policy, world, c))
+                return false;
+            state->undecided.at[c] = 0;
+            count_changes(world, c);
+        }
+        int64_t t = least(state->next_end.at[c], next_release(world, c));
+        saturate(world, c, least(t, until - 1));
+        if (t >= until)
+            return true;
+        state->now.at[c] = t;
+        end_jobs(world, c, t);
+        (confined ? arrive_in_bays : arrive)(world, c, t);
+        state->undecided.at[c] = 1;
+    }
+}
+
+int64_t engine_advance(int64_t policy, const World *world, int64_t first, int64_t last,
+                       int64_t arriving, int64_t until) {
+    const Coalitions *state = &world->state;
+    for (int64_t c = first; c < last; c++) {
+        bool decided = state->undecided.at[c] == 0;
+        if (decided && lacks_room(&world->keys, c))
+            return c;
+        bool idle = decided && arriving != EVERY_ARRIVAL && (arriving & c) == 0 &&
+                    least(state->next_end.at[c], next_due(state, c)) >= until;
+        if (!idle && !advance_one(policy, world, c, until))
+            return c;
+        open_list(world, c);
+    }
+    return last;
+}

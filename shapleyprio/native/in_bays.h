@@ -1,0 +1,20 @@
+/* A moment of a coalition whose jobs only get processors of their partition's bays.
+ *
+ * The jobs of an organization in one partition are a queue: those of another one may pass them. Of
+ * an organization the first of the jobs is tried that are first in a queue, and in whose partition
+ * a processor is free. */
+
+#ifndef SHAPLEYPRIO_IN_BAYS_H
+#define SHAPLEYPRIO_IN_BAYS_H
+
+#include "state.h"
+
+/* Queues the jobs released at t. Rigid jobs wider than their partition are passed over. */
+void arrive_in_bays(const World *world, int64_t c, int64_t t);
+
+/* Starts jobs until no partition of a job that waits has a processor free, or none may start.
+ *
+ * Returns false, with nothing started, if the choice needs keys that are not there yet. */
+bool decide_in_bays(int64_t policy, const World *world, int64_t c);
+
+#endif
