@@ -28,6 +28,7 @@ from shapleyprio.replay.policies import (
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.results import Result
 from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.turns.counting import turns_of
 from shapleyprio.replay.workload import Workload
 
 
@@ -168,14 +169,16 @@ def _assessed(
     assert reference.coalitions is not None
     values = with_singles(workload, reference.coalitions)
     fair = measure(workload, reference)
+    judged = turns_of(workload, schedules) if reference.policy == REFERENCE else None
     assessed = []
-    for schedule in schedules:
+    for number, schedule in enumerate(schedules):
         measures = fair if schedule is reference else measure(workload, schedule)
         result = Result(
             schedule=schedule,
             measures=measures,
             unfairness=unfairness(measures, fair),
             drifts=drifts(measures, fair),
+            turns=None if judged is None else judged[number],
         )
         assessed.append(
             Assessed(

@@ -12,9 +12,16 @@ from shapleyprio.audit.findings import caveats, stability, verdict
 from shapleyprio.audit.stability import Coalition
 from shapleyprio.cli.after_end_table import after_end_table
 from shapleyprio.cli.tables import FittingTable, table_of
-from shapleyprio.cli.workload_tables import announce, where_jobs_ran
+from shapleyprio.cli.workload_tables import (
+    OUT_OF_TURN,
+    TURNS_LEGEND,
+    announce,
+    out_of_turn,
+    where_jobs_ran,
+)
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.results import jobs_of
+from shapleyprio.replay.turns.counting import TOO_MANY
 from shapleyprio.store import UserAfterEnd
 from shapleyprio.wording import (
     SECONDS_OF_AN_HOUR,
@@ -66,7 +73,7 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]
         f"Too early or too late, against {fair}{estimated}",
         _drifts(audit),
         "drift: all that was late or ahead for it, spread over everybody's work, together without "
-        "signs; delay: by how much its own work came late or ahead",
+        f"signs; delay: by how much its own work came late or ahead; {_judged(audit)}",
     )
     if audit.carried is None:
         yield "Used, processor-hours", _over_time(log, audit), ""
@@ -131,7 +138,17 @@ def _drifts(audit: Audit) -> FittingTable:
             *(delay(-sum(assessed.result.drifts or (), Fraction(0))) for assessed in compared),
         )
     )
+    if any(assessed.result.turns is not None for assessed in compared):
+        judged = (out_of_turn(assessed.result) for assessed in compared)
+        rows.append((OUT_OF_TURN, "", "", *judged, *("" for _ in compared)))
     return table_of(("organization", *columns, *(f"{name} delay" for name in names)), rows)
+
+
+def _judged(audit: Audit) -> str:
+    if audit.orderings is not None:
+        return f"{OUT_OF_TURN} is missing: it is judged by all coalitions"
+    missing = audit.recorded.result.turns is None
+    return f"{OUT_OF_TURN} is missing: {TOO_MANY}" if missing else TURNS_LEGEND
 
 
 def _carried(audit: Audit, matrix: Sequence[Sequence[int]]) -> FittingTable:

@@ -35,7 +35,7 @@ from shapleyprio.experiment.presets import preset_experiment
 from shapleyprio.experiment.results import as_json, check_writable, write_rows
 from shapleyprio.experiment.running import CellsProgress, Runner, on_cores, run
 from shapleyprio.experiment.summary import Line, summary_of
-from shapleyprio.wording import MISSING, cell, decimal, whole
+from shapleyprio.wording import MISSING, cell, decimal, percent, whole
 
 if TYPE_CHECKING:
     from shapleyprio.report import Page
@@ -168,7 +168,9 @@ def title_of(group: Group) -> str:
 def summary_table(made: Experiment, lines: Sequence[Line]) -> FittingTable:
     """Makes a line for each of those that are compared."""
     failed = any(line.failed for line in lines)
-    headings = ["mean", "95 % interval", "st. dev.", "median", "wins", "ties", "count"]
+    counted = any(line.share is not None for line in lines)
+    share = [made.share.name] if made.share is not None and counted else []
+    headings = ["mean", "95 % interval", "st. dev.", "median", *share, "wins", "ties", "count"]
     rows = []
     for line in lines:
         interval = [] if line.low is None or line.high is None else [line.low, line.high]
@@ -179,6 +181,7 @@ def summary_table(made: Experiment, lines: Sequence[Line]) -> FittingTable:
                 " to ".join(map(decimal, interval)) or MISSING,
                 shown(line.deviation),
                 shown(line.median),
+                *(MISSING if line.share is None else percent(line.share) for _ in share),
                 *(whole(count) for count in (line.wins, line.ties, line.count)),
                 *([whole(line.failed)] if failed else []),
             )

@@ -15,7 +15,14 @@ from shapleyprio.cli.progress import ProgressBar, progress_bars
 from shapleyprio.cli.reporting import publish
 from shapleyprio.cli.tables import FittingTable, standard_output, table_of
 from shapleyprio.cli.workload_reading import complain, workload_before, workload_for
-from shapleyprio.cli.workload_tables import LEGEND, announce, organizations_table, where_jobs_ran
+from shapleyprio.cli.workload_tables import (
+    OUT_OF_TURN,
+    announce,
+    legend,
+    organizations_table,
+    out_of_turn,
+    where_jobs_ran,
+)
 from shapleyprio.output import whole_file
 from shapleyprio.replay.dask_cluster import SLURM, check_dask_packages, connected
 from shapleyprio.replay.defaults import default_policies, orderings_for
@@ -172,7 +179,7 @@ def render(console: Console, log: Log, workload: Workload, results: Sequence[Res
         console.print(table)
     if results[0].unfairness is not None:
         console.print()
-        console.print(LEGEND, style="dim", soft_wrap=True)
+        console.print(legend(results), style="dim", soft_wrap=True)
     if reasons := workload.left_out_in_words:
         console.print()
         console.print(f"left out: {reasons}", markup=False, soft_wrap=True)
@@ -184,11 +191,13 @@ def render(console: Console, log: Log, workload: Workload, results: Sequence[Res
 def policies_table(results: Sequence[Result]) -> FittingTable:
     """Makes a line for each policy."""
     against_ref = () if results[0].unfairness is None else ("Δψ/p_tot",)
+    in_turn = () if results[0].turns is None else (OUT_OF_TURN,)
     headings = ("mean wait", "95 % wait", "slowdown", "utilization", "seconds")
     rows = [
         (
             result.schedule.policy,
             *(() if result.unfairness is None else (duration(float(result.unfairness)),)),
+            *(out_of_turn(result) for _ in in_turn),
             duration(float(result.measures.mean_wait)),
             duration(result.measures.wait_95th_percentile),
             decimal(result.measures.mean_bounded_slowdown),
@@ -197,4 +206,5 @@ def policies_table(results: Sequence[Result]) -> FittingTable:
         )
         for result in results
     ]
-    return table_of(("policy", *against_ref, *headings), rows, kept=against_ref)
+    kept = (*against_ref, *in_turn)
+    return table_of(("policy", *kept, *headings), rows, kept=kept)

@@ -13,7 +13,13 @@ from shapleyprio.cli.progress import progress_bars
 from shapleyprio.cli.tables import FittingTable, standard_output, table_of
 from shapleyprio.cli.trial_progress import watching
 from shapleyprio.cli.workload_reading import complain, workload_for
-from shapleyprio.cli.workload_tables import LEGEND, announce, organizations_table
+from shapleyprio.cli.workload_tables import (
+    OUT_OF_TURN,
+    announce,
+    legend,
+    organizations_table,
+    out_of_turn,
+)
 from shapleyprio.replay.results import Result
 from shapleyprio.replay.workload import Workload
 from shapleyprio.service.cluster_clock import AccountingError
@@ -130,7 +136,7 @@ def render(console: Console, prepared: PreparedTrial, arms: Sequence[ArmResult])
         console.print()
         console.print(table)
     console.print()
-    console.print(f"{LEGEND}; as simulated: {AS_SIMULATED}", style="dim", soft_wrap=True)
+    console.print(f"{legend(policies)}; as simulated: {AS_SIMULATED}", style="dim", soft_wrap=True)
 
 
 def arms_table(
@@ -160,7 +166,7 @@ def arms_table(
         )
         for arm in arms
     ]
-    headings = ("arm", "Δψ/p_tot", "as simulated", *waits, "utilization", *counts)
+    headings = ("arm", "Δψ/p_tot", "as simulated", OUT_OF_TURN, *waits, "utilization", *counts)
     return table_of(headings, rows, kept=("Δψ/p_tot",))
 
 
@@ -170,6 +176,7 @@ def _cells(result: Result, model: str) -> tuple[str, ...]:
     return (
         duration(float(result.unfairness)),
         model,
+        out_of_turn(result),
         duration(float(measures.mean_wait)),
         duration(measures.wait_95th_percentile),
         percent(measures.utilization),

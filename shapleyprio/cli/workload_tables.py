@@ -11,13 +11,33 @@ from shapleyprio.replay.confinement import confined_share
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.results import Result, jobs_of
+from shapleyprio.replay.turns.counting import TOO_MANY
 from shapleyprio.replay.workload import Workload, period_in_words
-from shapleyprio.wording import delay, duration, percent, whole
+from shapleyprio.wording import MISSING, delay, duration, percent, whole
 
 LEGEND = (
     "Δψ/p_tot: by how much a part of work came too early or too late, on average, against ref; for "
     "each organization its part of that: late, it got less than under ref; ahead, more"
 )
+
+OUT_OF_TURN = "out of turn"
+
+TURNS_LEGEND = (
+    "out of turn: of the moments at which the order of organizations decided what started, those "
+    "at which something started that ref would not have started then"
+)
+
+
+def legend(results: Sequence[Result]) -> str:
+    """Returns what the columns mean, or why one is missing."""
+    judged = f"{OUT_OF_TURN} is missing: {TOO_MANY}" if results[0].turns is None else TURNS_LEGEND
+    return f"{LEGEND}; {judged}"
+
+
+def out_of_turn(result: Result) -> str:
+    """Returns the share of contested moments that were out of turn, for a table."""
+    share = None if result.turns is None else result.turns.share
+    return MISSING if share is None else percent(share)
 
 
 def announce(

@@ -18,7 +18,6 @@ def main() -> None:
 
 def _answer(request: DriftRequest) -> DriftAnswer:
     try:
-        import shapleyprio.replay.compiled  # noqa: F401  # finds out what is missing in any case
         from shapleyprio.drift.replaying import replay_window
 
         return replay_window(request)

@@ -91,7 +91,7 @@ class LiveDrift:
     def _publish(self, answer: DriftAnswer, seconds: float, ledger: str) -> None:
         publisher = self._publisher.of(ledger)
         if answer.result is DriftResult.OK:
-            publisher.publish_drifts(answer.rows, seconds)
+            publisher.publish_drifts(answer.rows, answer.turns, seconds)
             sums = {name: float(drift) for name, drift in unfairness_of(answer.rows).items()}
             log.info("drift", t=answer.rows[0].t, unfairness=sums, seconds=round(seconds, 3))
         else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -62,11 +63,14 @@ class DriftAnswer(WorkerMessage):
         result: the rows are there if it is OK.
         why: one line for the admin if it is not.
         rows: of every schedule and organization.
+        turns: schedule -> contested moments, and how many of them were out of turn; empty where
+            decisions were not judged.
     """
 
     result: DriftResult
     why: str = ""
     rows: tuple[DriftRow, ...] = ()
+    turns: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -76,4 +80,5 @@ class DriftAnswer(WorkerMessage):
             result=DriftResult(values["result"]),
             why=values["why"],
             rows=tuple(DriftRow(**row) for row in values["rows"]),
+            turns={schedule: (all_, out) for schedule, (all_, out) in values["turns"].items()},
         )

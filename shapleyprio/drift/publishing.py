@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from shapleyprio.store import DriftRow
@@ -14,11 +14,14 @@ class DriftPublisher(Protocol):
     def of(self, ledger: str) -> DriftPublisher:
         """Returns what publishes the results of one ledger of the cluster."""
 
-    def publish_drifts(self, rows: Sequence[DriftRow], seconds: float) -> None:
-        """Publishes the rows of a successful replay.
+    def publish_drifts(
+        self, rows: Sequence[DriftRow], turns: Mapping[str, tuple[int, int]], seconds: float
+    ) -> None:
+        """Publishes the results of a successful replay.
 
         Args:
             rows: one for each schedule and organization, at least one.
+            turns: schedule -> contested moments, and how many of them were out of turn.
             seconds: duration of the replay.
         """
 

@@ -9,8 +9,9 @@ from shapleyprio.errors import Remedy, ReplayError
 from shapleyprio.replay.alone import with_singles
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.measures import measure
-from shapleyprio.replay.policies import reference_for, run_policy
+from shapleyprio.replay.policies import REFERENCE, reference_for, run_policy
 from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.turns.counting import Turns, turns_of
 from shapleyprio.replay.workload import Workload
 from shapleyprio.store import DriftRow
 
@@ -42,12 +43,12 @@ def replay_window(request: DriftRequest) -> DriftAnswer:
         return DriftAnswer(result=DriftResult.NO_JOBS, why=why)
     reference = reference_for(len(request.organizations), request.most_organizations)
     try:
-        return DriftAnswer(result=DriftResult.OK, rows=drift_rows(workload, reference))
+        return answer_of(workload, reference)
     except ReplayError as error:
         return DriftAnswer(result=DriftResult.TOO_LARGE, why=error.worded(REMEDIES))
 
 
-def drift_rows(workload: Workload, reference: str) -> tuple[DriftRow, ...]:
+def answer_of(workload: Workload, reference: str) -> DriftAnswer:
     """Returns what every schedule gave every organization, beside what was fair.
 
     Args:
@@ -59,11 +60,12 @@ def drift_rows(workload: Workload, reference: str) -> tuple[DriftRow, ...]:
     """
     fair = run_policy(workload, reference)
     measures = measure(workload, fair)
+    schedules = {policy: run_policy(workload, policy) for policy in SCHEDULES}
     utilities = {
-        policy: measure(workload, run_policy(workload, policy)).utilities for policy in SCHEDULES
+        policy: measure(workload, schedule).utilities for policy, schedule in schedules.items()
     }
     utilities[ALONE] = _alone(workload, fair)
-    return tuple(
+    rows = tuple(
         DriftRow(
             t=workload.window.start + workload.window.length,
             organization=organization,
@@ -77,6 +79,13 @@ def drift_rows(workload: Workload, reference: str) -> tuple[DriftRow, ...]:
         for schedule, of_schedule in utilities.items()
         for u, organization in enumerate(workload.organizations)
     )
+    judged = turns_of(workload, list(schedules.values())) if reference == REFERENCE else None
+    turns = {} if judged is None else dict(zip(schedules, map(_counts, judged), strict=True))
+    return DriftAnswer(result=DriftResult.OK, rows=rows, turns=turns)
+
+
+def _counts(turns: Turns) -> tuple[int, int]:
+    return turns.contested, turns.out_of_turn
 
 
 def _alone(workload: Workload, fair: Schedule) -> tuple[int, ...]:

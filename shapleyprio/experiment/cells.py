@@ -52,6 +52,20 @@ class ExperimentTable:
     notes: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of pooled counts: the sum of one column by that of another.
+
+    Attributes:
+        name: heading.
+        part, whole: columns of counts; None in a row that has none.
+    """
+
+    name: str
+    part: str
+    whole: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """Cells, and the meaning of the rows' columns.
@@ -66,6 +80,7 @@ class Experiment:
             then counted as failed, and why may stand in its columns `problem` and `remedy`.
         better: whether low or high values win.
         paired: columns that are alike in rows that compete for a win.
+        share: what is summed up beside the value.
         inputs: files that are read, whose checksums are kept with the results.
         parameters: with what the cells were made, those left at their defaults included.
         notes: what to know about substitutes, limits and what is absent; printed last.
@@ -80,6 +95,7 @@ class Experiment:
     value: str
     better: Literal["low", "high"] = "low"
     paired: Sequence[str]
+    share: Share | None = None
     inputs: Sequence[Path] = ()
     parameters: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()

@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 
 from shapleyprio.databases import without_password
-from shapleyprio.experiment.cells import Experiment, ExperimentError
+from shapleyprio.experiment.cells import Experiment, ExperimentError, Share
 from shapleyprio.experiment.parameters import CellParameters, WindowsParameters
 from shapleyprio.experiment.window_schedules import check_policies
 from shapleyprio.experiment.windows import WindowCell
@@ -67,6 +67,7 @@ def windows_experiment(logs: Sequence[str], parameters: WindowsParameters) -> Ex
         by=GROUPS,
         value="unfairness",
         paired=("log", "shares", "organizations", "window", "deal"),
+        share=Share("out of turn", part="out_of_turn", whole="contested"),
         inputs=[Path(log) for log in logs if "://" not in log],
         parameters=_flat(parameters),
     )

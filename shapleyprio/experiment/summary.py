@@ -32,6 +32,7 @@ class Line:
         low, high: of the 95 % bootstrap interval of the mean.
         wins: how often this value was the best one alone.
         ties: how often it was the best one together with others.
+        share: of the pooled counts of the experiment's `Share`; None without counts.
     """
 
     group: Mapping[str, str | int | float | None]
@@ -44,6 +45,7 @@ class Line:
     high: float | None
     wins: int
     ties: int
+    share: float | None
 
 
 def summary_of(
@@ -112,7 +114,18 @@ def _line(experiment: Experiment, rows: Sequence[Row], wins: int, ties: int, see
         high=None if interval is None else interval[1],
         wins=wins,
         ties=ties,
+        share=_share(experiment, rows),
     )
+
+
+def _share(experiment: Experiment, rows: Sequence[Row]) -> float | None:
+    if experiment.share is None:
+        return None
+    part, whole = (
+        sum(count for row in rows if isinstance(count := row[column], int))
+        for column in (experiment.share.part, experiment.share.whole)
+    )
+    return part / whole if whole else None
 
 
 def _wins(experiment: Experiment, rows: Sequence[Row]) -> tuple[dict[Key, int], dict[Key, int]]:

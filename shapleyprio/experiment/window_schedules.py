@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from shapleyprio.experiment.cells import Row
 from shapleyprio.replay.errors import PolicyError
@@ -11,12 +11,14 @@ from shapleyprio.replay.log import Log
 from shapleyprio.replay.measures import Measures, measure
 from shapleyprio.replay.policies import (
     ORDERINGS,
+    REFERENCE,
     SAMPLED_REFERENCE,
     Estimation,
     policy_named,
     run_policy,
 )
 from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.turns.counting import Turns, turns_of
 from shapleyprio.replay.workload import Workload, with_history
 
 Tried = tuple[Schedule, Measures] | Row
@@ -51,6 +53,19 @@ class WindowSchedules:
         if contender not in self._tried:
             self._tried[contender] = self._run(contender)
         return self._tried[contender]
+
+    def turns_under(self, contenders: Iterable[str]) -> Mapping[str, Turns]:
+        """Judges the decisions of those policies that have a schedule.
+
+        Returns:
+            Nothing where `ref` has none, or where there are too many jobs and coalitions.
+        """
+        if isinstance(self.under(REFERENCE), dict):
+            return {}
+        tried = {contender: self.under(contender) for contender in contenders}
+        schedules = {name: one[0] for name, one in tried.items() if isinstance(one, tuple)}
+        found = turns_of(self.workload, list(schedules.values()))
+        return {} if found is None else dict(zip(schedules, found, strict=True))
 
     def _run(self, contender: str) -> Tried:
         policy, orderings = policy_of(contender)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -15,6 +16,7 @@ from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import unfairness
 from shapleyprio.replay.policies import COMPARED, REFERENCE
+from shapleyprio.replay.turns.counting import Turns
 from shapleyprio.replay.workload import Consortium, Window, whole_log, workload_of
 
 MOST_DRAWS = 10_000
@@ -78,7 +80,8 @@ class WindowCell(CellParameters):
                 log, workload, seed=self._drawn_seed("policy"), estimation=self.estimation
             )
             if self._is_wanted(schedules):
-                return [self._row(schedules, policy) for policy in self.policies]
+                turns = schedules.turns_under(self.policies)
+                return [self._row(schedules, turns, policy) for policy in self.policies]
         raise ExperimentError(
             f"{log.source}: in none of {MOST_DRAWS} windows of {self.length} s drawn is "
             f"{' or '.join(COMPARED)} {self.contended} s away from {REFERENCE}",
@@ -111,7 +114,7 @@ class WindowCell(CellParameters):
         of = (self.seed, self.log, self.length, self.window, *more)
         return Random("/".join(map(str, of)))  # noqa: S311  # an experiment, no secret
 
-    def _row(self, schedules: WindowSchedules, policy: str) -> Row:
+    def _row(self, schedules: WindowSchedules, turns: Mapping[str, Turns], policy: str) -> Row:
         tried, fair = schedules.under(policy), schedules.under(REFERENCE)
         workload = schedules.workload
         row: Row = {
@@ -127,6 +130,8 @@ class WindowCell(CellParameters):
             "policy": policy,
             "unfairness": None,
             "p_tot": None,
+            "contested": None,
+            "out_of_turn": None,
             "mean_wait": None,
             "utilization": None,
             "decision_seconds": None,
@@ -144,7 +149,11 @@ class WindowCell(CellParameters):
         if isinstance(fair, dict):
             return row | fair
         against = fair[1]
-        return row | {"unfairness": float(unfairness(measures, against)), "p_tot": against.p_tot}
+        row |= {"unfairness": float(unfairness(measures, against)), "p_tot": against.p_tot}
+        if policy not in turns:
+            return row
+        found = turns[policy]
+        return row | {"contested": found.contested, "out_of_turn": found.out_of_turn}
 
 
 def window_at_random(log: Log, length: int, consortium: Consortium, random: Random) -> Window:

@@ -12,7 +12,7 @@ processor it brought.
 >>> from shapleyprio.config import Organization
 >>> from shapleyprio.replay import (
 ...     Window, comparison_frame, consortium_of, measure, read_log, run_policy, starts_frame,
-...     unfairness, workload_of,
+...     turns_of, unfairness, workload_of,
 ... )
 >>> file = Path(mkdtemp()) / "small.swf"
 >>> with file.open("w") as lines:
@@ -53,6 +53,12 @@ work would have come 40 s too early or too late on average.
 53175 32075
 >>> float(unfairness(measure(workload, first_come), measure(workload, fair)))
 40.0
+
+Each decision can also be judged by itself. The two processors that came free at second 100 both
+went to biology, where the fair rule would have given physics one.
+
+>>> turns_of(workload, [fair, first_come])
+(Turns(contested=1, out_of_turn=0), Turns(contested=1, out_of_turn=1))
 >>> table = comparison_frame(workload, [fair, first_come])
 >>> print(table[["policy", "organization", "mean_wait", "drift"]])
   policy organization  mean_wait  drift
@@ -78,6 +84,7 @@ if TYPE_CHECKING:
     from shapleyprio.replay.policies.own import OrganizationState, ScheduleState
     from shapleyprio.replay.reading import read_log
     from shapleyprio.replay.schedule import Schedule
+    from shapleyprio.replay.turns.counting import Turns, turns_of
     from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
 
 _MODULES = {
@@ -91,12 +98,13 @@ _MODULES = {
     "shapleyprio.replay.policies.own": ("OrganizationState", "ScheduleState"),
     "shapleyprio.replay.reading": ("read_log",),
     "shapleyprio.replay.schedule": ("Schedule",),
+    "shapleyprio.replay.turns.counting": ("Turns", "turns_of"),
     "shapleyprio.replay.workload": (
         *("Consortium", "Window", "Workload", "whole_log", "workload_of"),
     ),
 }
 """Module -> the names it has here. They are imported at first use, so that the light modules, such
-as the registry of policies, can be had without numpy, numba and pandas."""
+as the registry of policies, can be had without numpy and pandas."""
 
 _ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -109,6 +117,7 @@ __all__ = [
     "ReplayError",
     "Schedule",
     "ScheduleState",
+    "Turns",
     "Window",
     "Workload",
     "comparison_frame",
@@ -120,6 +129,7 @@ __all__ = [
     "read_log",
     "run_policy",
     "starts_frame",
+    "turns_of",
     "unfairness",
     "whole_log",
     "workload_of",

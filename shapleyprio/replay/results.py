@@ -17,6 +17,7 @@ from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.turns.counting import Turns, turns_of
 from shapleyprio.replay.workload import Workload
 
 SCHEDULE_COLUMNS = (
@@ -36,12 +37,15 @@ class Result:
         measures: what that is at the window's end.
         unfairness: Σ|ψ − ψ*| / p_tot* in seconds; None if Ref is not among the policies.
         drifts: (ψ(u) − ψ*(u)) / p_tot* of each organization, in seconds; None likewise.
+        turns: how often what the rule of Ref would not have started was started; None likewise, and
+            where there are too many jobs and coalitions (`turns_of`).
     """
 
     schedule: Schedule
     measures: Measures
     unfairness: Fraction | None
     drifts: tuple[Fraction, ...] | None
+    turns: Turns | None
 
 
 def results_of(workload: Workload, schedules: Sequence[Schedule]) -> tuple[Result, ...]:
@@ -53,14 +57,16 @@ def results_of(workload: Workload, schedules: Sequence[Schedule]) -> tuple[Resul
     measured = [measure(workload, schedule) for schedule in schedules]
     policies = [schedule.policy for schedule in schedules]
     fair = measured[policies.index(REFERENCE)] if REFERENCE in policies else None
+    judged = None if fair is None else turns_of(workload, schedules)
     return tuple(
         Result(
             schedule=schedule,
             measures=measures,
             unfairness=None if fair is None else unfairness(measures, fair),
             drifts=None if fair is None else drifts(measures, fair),
+            turns=None if judged is None else judged[number],
         )
-        for schedule, measures in zip(schedules, measured, strict=True)
+        for number, (schedule, measures) in enumerate(zip(schedules, measured, strict=True))
     )
 
 
@@ -116,6 +122,8 @@ def _policy_as_json(workload: Workload, result: Result) -> dict[str, Any]:
         ],
         "p_tot": measures.p_tot,
         "unfairness": None if result.unfairness is None else float(result.unfairness),
+        "contested": None if result.turns is None else result.turns.contested,
+        "out_of_turn": None if result.turns is None else result.turns.out_of_turn,
         "utilization": float(measures.utilization),
     }
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.replay.kernel import lattice
-from shapleyprio.replay.kernel.state import coalitions_in, jobs_of, members_of, record_of
 from shapleyprio.replay.kernel.values import values_at
-from shapleyprio.replay.limits import ref_block
+from shapleyprio.replay.policies.coalitions import ref_world
 from shapleyprio.replay.workload import Workload
 
 MOST_WORK = 2**25
@@ -44,15 +41,11 @@ def shapley_over_time(workload: Workload, seed: int) -> dict[int, tuple[Fraction
         PolicyError: numbers may get larger than can be compared exactly.
     """
     k, length = len(workload.organizations), workload.window.length
-    jobs = jobs_of(workload)
-    block = ref_block(workload)
-    members = members_of(np.arange(2**k), k)
-    state = coalitions_in(workload, jobs, members, block)
-    record = record_of(workload, jobs, 2**k - 1, seed, wide=block.wide)
+    world = ref_world(workload, seed)
     wanted = max(FEWEST, min(MOST, MOST_VALUES >> k))
     found = {0: (Fraction(0),) * k}
-    for second in lattice.on_one_core(jobs, state, record, block, length):
+    for second in lattice.on_one_core(world, length):
         due = second * wanted >= len(found) * length
-        if second and (due or second == length):
-            found[second] = shapley(values_at(state, second).tolist())
+        if due or second == length:
+            found[second] = shapley(values_at(world.state, second).tolist())
     return found

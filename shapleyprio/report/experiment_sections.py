@@ -10,6 +10,7 @@ from shapleyprio.report.charts import MatrixWords, heat_map
 from shapleyprio.report.comparisons import SPREAD, counts, intervals, spread
 from shapleyprio.report.page import Cell, Section, Table, columns_of
 from shapleyprio.report.summed import Summed
+from shapleyprio.wording import percent
 
 IN_TIME = "by how much work came too early or too late"
 
@@ -99,6 +100,7 @@ def means(summed: Summed) -> Section:
                     f"{name}{_unit(summed)}"
                     for name in ("mean", "low", "high", "st. dev.", "median")
                 ),
+                *(() if summed.made.share is None else (summed.made.share.name,)),
                 *("count", "failed"),
             ),
             rows=[
@@ -110,12 +112,17 @@ def means(summed: Summed) -> Section:
                             *(line.mean, line.low, line.high, line.deviation, line.median),
                         )
                     ),
+                    *(() if summed.made.share is None else (_percent(line.share),)),
                     *(line.count, line.failed),
                 )
                 for group, name, line in summed.lines
             ],
         ),
     )
+
+
+def _percent(share: float | None) -> str | None:
+    return None if share is None else percent(share)
 
 
 def wins(summed: Summed) -> Section:

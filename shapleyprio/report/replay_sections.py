@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from shapleyprio.replay.policies.titles import title_of
+from shapleyprio.replay.turns.counting import Turns
 from shapleyprio.report.charts import MatrixWords, heat_map, stacked_bars, trends
 from shapleyprio.report.comparisons import SPREAD, signed_bars, spread
 from shapleyprio.report.page import Cell, Section, Table, columns_of
@@ -33,7 +34,7 @@ def comparison(replayed: Replayed) -> Section:
     """Shows how far each policy is from the fair schedule, and at whose expense."""
     headings = (
         *("schedule", "too early or too late, h", "mean wait, h", "95 % wait, h"),
-        *("slowdown", "utilization"),
+        *("slowdown", "utilization", "out of turn"),
     )
     rows = [
         (
@@ -43,6 +44,7 @@ def comparison(replayed: Replayed) -> Section:
             _hours(result.measures.wait_95th_percentile),
             result.measures.mean_bounded_slowdown,
             percent(result.measures.utilization),
+            None if result.turns is None else _share(result.turns),
             *(() if result.drifts is None else map(_hours, result.drifts)),
         )
         for result in replayed.results
@@ -67,7 +69,9 @@ def comparison(replayed: Replayed) -> Section:
         title="How fair is each schedule?",
         note="By how much work came too early or too late on average, held against the fair "
         "schedule: the length of the whole bar. To the right are those whose work came too early, "
-        "to the left those who were held back.",
+        "to the left those who were held back. Out of turn, in the table: of the moments at "
+        "which the order of organizations decided what started, those at which something started "
+        "that the fair rule would not have started then.",
         chart=signed_bars(
             "fairness",
             found,
@@ -77,6 +81,10 @@ def comparison(replayed: Replayed) -> Section:
         ),
         table=Table(headings=(*headings, *(f"{name}, h" for name in replayed.colors)), rows=rows),
     )
+
+
+def _share(turns: Turns) -> str | None:
+    return None if turns.share is None else percent(turns.share)
 
 
 def drift(replayed: Replayed) -> Section | None:

@@ -96,6 +96,14 @@ OF_DRIFT: Described = {
         "By how much a part came too early or too late, on average, against the fair schedule.",
         ("schedule",),
     ),
+    "contested_moments": (
+        "Moments of the window at which the order of organizations decided what started.",
+        ("schedule",),
+    ),
+    "out_of_turn_moments": (
+        "Those of them at which something started that Ref would not have started then.",
+        ("schedule",),
+    ),
     "organization_alone_gain_ratio": (
         "By what part its utility would be higher alone; negative: it gains by the consortium.",
         ("organization",),
@@ -218,7 +226,7 @@ class Metrics(Collector):
         self._cluster = cluster
         self.leads: Callable[[], bool] | None = None
         self._last: CycleReport | None = None
-        self._drift: tuple[Sequence[DriftRow], float] | None = None
+        self._drift: tuple[Sequence[DriftRow], Mapping[str, tuple[int, int]], float] | None = None
         self._by_ledger: dict[str, Metrics] = {cluster: self}
         if beside is None:
             self.registry = CollectorRegistry()
@@ -273,9 +281,11 @@ class Metrics(Collector):
         """Counts what was written while the store was away."""
         self.counters.pushes.labels(self._cluster, WITHOUT_STORE).inc(written)
 
-    def publish_drifts(self, rows: Sequence[DriftRow], seconds: float) -> None:
+    def publish_drifts(
+        self, rows: Sequence[DriftRow], turns: Mapping[str, tuple[int, int]], seconds: float
+    ) -> None:
         """Takes over what a replay found, and how long it took."""
-        self._drift = rows, seconds
+        self._drift = rows, turns, seconds
         self.counters.drift_runs.labels(self._cluster, "ok").inc()
         self.counters.drift_until.labels(self._cluster).set(rows[0].t)
 
@@ -302,10 +312,12 @@ class Metrics(Collector):
         """Returns what the last replay found, if it succeeded."""
         if self._drift is None:
             return {}
-        rows, seconds = self._drift
+        rows, turns, seconds = self._drift
         return {
             "organization_drift_seconds": drifts_of(rows).items(),
             "unfairness_seconds": [((name,), sum_) for name, sum_ in unfairness_of(rows).items()],
+            "contested_moments": [((name,), contested) for name, (contested, _) in turns.items()],
+            "out_of_turn_moments": [((name,), out) for name, (_, out) in turns.items()],
             "organization_alone_gain_ratio": [
                 ((name,), gain) for name, gain in alone_gains_of(rows).items()
             ],

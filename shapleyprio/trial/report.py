@@ -13,6 +13,7 @@ from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import drifts, measure, unfairness
 from shapleyprio.replay.policies import REFERENCE, run_policy
 from shapleyprio.replay.results import Result, as_json, results_of
+from shapleyprio.replay.turns.counting import turns_of
 from shapleyprio.replay.workload import Workload
 from shapleyprio.trial.executed import ExecutedWorkload, executed_workload
 from shapleyprio.trial.running import Conditions, Trace
@@ -96,11 +97,13 @@ def arm_result(workload: Workload, trace: Trace, *, seed: int, cores: int = 1) -
     policies = (REFERENCE, trace.arm.model)
     fair, model = simulated(executed.given, seed=seed, cores=cores, policies=policies)
     measures = measure(executed.workload, executed.schedule)
+    turns = turns_of(executed.given, [executed.schedule])
     result = Result(
         schedule=executed.schedule,
         measures=measures,
         unfairness=unfairness(measures, fair.measures),
         drifts=drifts(measures, fair.measures),
+        turns=None if turns is None else turns[0],
     )
     return ArmResult(trace=trace, executed=executed, result=result, model=model)
 

@@ -148,12 +148,12 @@ def test_what_nobody_foresaw_is_counted_and_logged_too(
 
 def test_without_the_packages_there_is_no_replay(store: Store, url: str) -> None:
     worker = (
-        "import sys; sys.modules['numba'] = None\n"
+        "import sys; sys.modules['numpy'] = None\n"
         "from shapleyprio.drift.__main__ import main; main()"
     )
     result, why = failure(store, url, worker)
     assert result == "unavailable"
-    assert "the Python package numba is missing; install the package shapleyprio-replay, or" in why
+    assert "the Python package numpy is missing; install the package shapleyprio-replay, or" in why
 
 
 def test_a_replay_that_takes_too_long_is_given_up(store: Store, url: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from shapleyprio.config import Organization
 from shapleyprio.drift.figures import unfairness_of
 from shapleyprio.drift.messages import DriftAnswer, DriftRequest, DriftResult
-from shapleyprio.drift.replaying import drift_rows, replay_window
+from shapleyprio.drift.replaying import answer_of, replay_window
 from shapleyprio.drift.window import known_span
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.replay.clusters import pooled_consortium
@@ -62,8 +62,7 @@ def in_merged_logs(url: str, *clusters: str) -> DriftAnswer:
     members = [Organization(name=name) for name in NAMES]
     pool = pooled_consortium([consortium_of(one, members) for one in log.clusters])
     workload = workload_of(log, pool, window=Window(start=BEGIN, length=300))
-    rows = drift_rows(kept_to_clusters(log, pool, workload), "ref")
-    return DriftAnswer(result=DriftResult.OK, rows=rows)
+    return answer_of(kept_to_clusters(log, pool, workload), "ref")
 
 
 def both(store: Store, *back: AllocatedRun, **of_other: int | str | Stay | None) -> None:

@@ -63,6 +63,22 @@ def test_directcontr_and_fair_share_are_held_against_ref_too(
         assert drifts["biology", schedule] == drifts["physics", schedule] == 0
 
 
+def test_decisions_are_judged_from_where_the_schedule_is(
+    store: Store, request_: DriftRequest
+) -> None:
+    remember(store, *FLOOD)
+    answer = replay_window(request_)
+    # the processors that come free at 100 went to biology, where everybody else gives physics one
+    assert answer.turns == {"recorded": (1, 1), "directcontr": (1, 0), "fairshare": (1, 0)}
+    assert DriftAnswer.from_json(answer.as_json()) == answer
+    metrics = Metrics(NAME)
+    metrics.publish_drifts(answer.rows, answer.turns, 1.0)
+    output = generate_latest(metrics.registry).decode()
+    labels = f'{{cluster="{NAME}",schedule="recorded"}}'
+    assert f"shapleyprio_contested_moments{labels} 1.0" in output
+    assert f"shapleyprio_out_of_turn_moments{labels} 1.0" in output
+
+
 def test_alone_is_what_an_organization_has_with_its_own_jobs_on_its_own_processors(
     store: Store, request_: DriftRequest
 ) -> None:
@@ -98,7 +114,7 @@ def test_who_got_nothing_but_would_have_alone_is_infinitely_worse_off(
     ]
     assert alone_gains_of(rows)["physics"] == inf
     metrics = Metrics(NAME)
-    metrics.publish_drifts(rows, 1.0)
+    metrics.publish_drifts(rows, {}, 1.0)
     output = generate_latest(metrics.registry).decode()
     assert f'alone_gain_ratio{{cluster="{NAME}",organization="physics"}} +Inf' in output
 

@@ -23,6 +23,7 @@ from shapleyprio.replay import Window, deal, measure, run_policy, unfairness, wo
 from shapleyprio.replay.errors import PolicyError, WorkloadError
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.schedule import Schedule
+from shapleyprio.replay.turns.counting import turns_of
 from shapleyprio.replay.workload import Workload, with_history
 from tests.experiment.examples import BUSY, write_log
 
@@ -61,6 +62,8 @@ def test_a_row_is_the_unfairness_of_the_policy_in_that_window(cell: WindowCell) 
         assert row["unfairness"] == float(unfairness(measures, fair))
         assert row["mean_wait"] == float(measures.mean_wait)
         assert row["p_tot"] == fair.p_tot
+        (turns,) = turns_of(workload, [schedule]) or ()
+        assert (row["contested"], row["out_of_turn"]) == (turns.contested, turns.out_of_turn)
         assert row["jobs"] == len(workload.job)
         assert row["problem"] is None
     assert [row["policy"] for row in rows] == list(POLICIES)

@@ -42,6 +42,7 @@ def test_cells_run_on_the_workers_of_a_scheduler(tmp_path: Path) -> None:
             run(experiment_of([Failing()]), on_dask(workers.scheduler_address, workers=1))
 
 
+@pytest.mark.usefixtures("python_beyond_a_blank")
 def test_workers_are_started_as_jobs_of_slurm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.experiment import summary
-from shapleyprio.experiment.cells import Row
+from shapleyprio.experiment.cells import Row, Share
 from shapleyprio.experiment.summary import Line, bootstrap_interval, summary_of
 from tests.experiment.examples import experiment_of
 
@@ -53,6 +53,23 @@ def test_a_value_that_could_not_be_had_is_counted_and_wins_nothing() -> None:
     lines = by_name(rows_of(a=[None, None], b=[2.0, None]))
     assert (lines["a"].count, lines["a"].failed, lines["a"].mean) == (0, 2, None)
     assert (lines["b"].count, lines["b"].failed, lines["b"].wins) == (1, 1, 1)
+
+
+def test_a_share_is_that_of_the_pooled_counts() -> None:
+    counts: list[tuple[str, int | None, int | None]] = [
+        *[("one", 5, 5), ("one", 0, 95), ("one", None, None)],
+        *[("two", 0, 0), ("three", None, None)],
+    ]
+    rows: list[Row] = [
+        {"how": how, "number": 0, "value": 1.0, "unlucky": part, "tried": whole}
+        for how, part, whole in counts
+    ]
+    lines = by_name(rows, share=Share("bad luck", part="unlucky", whole="tried"))
+    assert {how: line.share for how, line in lines.items()} == {
+        "one": 0.05,
+        "two": None,
+        "three": None,
+    }
 
 
 def test_groups_come_by_size_of_numbers_and_names_as_they_come() -> None:

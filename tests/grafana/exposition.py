@@ -46,7 +46,7 @@ def everything() -> str:
             pool=[other],
         )
     )
-    metrics.publish_drifts(drifts, seconds=1.5)
+    metrics.publish_drifts(drifts, {"recorded": (2, 1)}, seconds=1.5)
     EstimateMetrics("c", EstimateGauges(metrics.registry)).publish_estimate([estimate], seconds=1.5)
     return generate_latest(metrics.registry).decode()
 

@@ -67,7 +67,7 @@ def test_without_slurm_and_without_root_one_line_says_so(monkeypatch: pytest.Mon
     assert ended.stderr.startswith("shapleyprio: this machine lacks no-such-slurm")
 
 
-@pytest.mark.parametrize("module", ["numba", "psutil"])
+@pytest.mark.parametrize("module", ["numpy", "psutil"])
 def test_missing_packages_are_named_in_one_line(module: str) -> None:
     program = f"""if True:
         import sys

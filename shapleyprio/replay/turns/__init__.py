@@ -1,0 +1,1 @@
+"""Whether a schedule serves organizations in their turn, decision by decision."""
