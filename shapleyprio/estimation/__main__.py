@@ -59,7 +59,6 @@ class _Worker:
 
     def _opened(self) -> StoreEstimator:
         if self._estimator is None:
-            import shapleyprio.replay.compiled  # noqa: F401  # finds out what is missing
             from shapleyprio.estimation.estimating import StoreEstimator
 
             self._estimator = StoreEstimator(Store.open(self._url).cluster(self._cluster))

@@ -63,8 +63,11 @@ class StoreEstimator:
         if (request.coalitions, request.seed) != self._drawn_by:
             self._drawn_by = request.coalitions, request.seed
             self._estimator = Estimator(budget=request.coalitions, seed=request.seed)
-        rows = self._rows(request, game, self._estimator.estimate(game), ledger)
-        return EstimateAnswer(result=EstimateResult.OK, rows=rows)
+        return EstimateAnswer(
+            result=EstimateResult.OK,
+            rows=self._rows(request, game, self._estimator.estimate(game), ledger),
+            waiting=self._game.work_of(request.waiting, game.until),
+        )
 
     def _rows(
         self, request: EstimateRequest, game: Game, found: Estimate, ledger: Ledger

@@ -7,17 +7,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shapleyprio.estimation.known_runs import KnownPast, PastRun
+from shapleyprio.estimation.known_runs import KnownPast, PastRun, user_in_account
 from shapleyprio.estimation.messages import WaitingJob
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.shapley.game import Game, Ints
 from shapleyprio.replay.shapley.predictors import Predictor
-from shapleyprio.store import CapacityRow
+from shapleyprio.store import CapacityRow, WaitingWork
 
 
 class KnownGame:
     """Makes the game of the past, and learns from it how long jobs last.
 
+    It is the game that Slurm plays: jobs are kept whole, and its backfilling lets others pass.
     Jobs and processors of those who are not among the organizations take no part. What ran at the
     begin is released there, with the rest of its processing time. What is known of jobs that ended
     is kept for the next game.
@@ -57,11 +58,9 @@ class KnownGame:
             for run in past.unfinished
             if self._plays(run, begin) and run.begin <= t
         ]
-        rows += [
-            self._row_of_waiting(job, begin)
-            for job in waiting
-            if job.organization in self._code and job.release <= t and job.processors > 0
-        ]
+        for job in waiting:
+            if self._counts(job, t):
+                rows += [self._row_of_task(job, begin)] * job.tasks
         columns = _columns(np.concatenate((self._table, _table(rows))))
         since, owned = self._owned(past.capacities, begin, t)
         return Game(
@@ -74,7 +73,46 @@ class KnownGame:
             until=t,
             horizon=past.watermark.horizon,
             certain=columns["executed"],
+            limit=_limit_within(columns),
+            wide="rigid",
+            backfill="easy",
         )
+
+    def work_of(self, waiting: Iterable[WaitingJob], t: int) -> tuple[WaitingWork, ...]:
+        """Returns what waiting jobs bring into the last game, by account and user, the most first.
+
+        Args:
+            waiting: jobs that have not started.
+            t: second at which the game ends.
+        """
+        jobs = [job for job in waiting if self._counts(job, t)]
+        seconds = self._predictor.predict(
+            np.array(
+                [self._user(user_in_account(job.user, job.account)) for job in jobs], np.int64
+            ),
+            np.array([UNKNOWN if job.limit is None else job.limit for job in jobs], np.int64),
+            np.zeros(len(jobs), np.int64),
+        )
+        found: dict[tuple[str, str, str], list[int]] = {}
+        for job, expected in zip(jobs, seconds.tolist(), strict=True):
+            of_user = found.setdefault((job.organization, job.account, job.user), [0, 0])
+            of_user[0] += job.tasks
+            of_user[1] += job.processors * expected
+        rows = (
+            WaitingWork(
+                organization=organization,
+                account=account,
+                user=user,
+                jobs=tasks,
+                processor_seconds=processor_seconds,
+            )
+            for (organization, account, user), (tasks, processor_seconds) in found.items()
+        )
+        return tuple(sorted(rows, key=lambda row: (-row.processor_seconds, row.account, row.user)))
+
+    def _counts(self, job: WaitingJob, t: int) -> bool:
+        """Returns whether a job that waits has a part in the game."""
+        return job.organization in self._code and job.release <= t and job.processors > 0
 
     def _begin_anew(self) -> None:
         self._predictor = self._new_predictor()
@@ -120,13 +158,13 @@ class KnownGame:
             ended=run.ended,
         )
 
-    def _row_of_waiting(self, job: WaitingJob, begin: int) -> _Row:
+    def _row_of_task(self, job: WaitingJob, begin: int) -> _Row:
         return _Row(
             release=max(job.release, begin),
             job=job.job_id,
             organization=self._code[job.organization],
-            processors=job.processors,
-            user=self._user(job.user),
+            processors=job.processors // job.tasks,
+            user=self._user(user_in_account(job.user, job.account)),
             limit=UNKNOWN if job.limit is None else job.limit,
             before=0,
             executed=0,
@@ -187,6 +225,13 @@ def _columns(table: Ints) -> dict[str, Ints]:
     columns = dict(zip(_Row._fields, table.T, strict=True))
     order = np.lexsort((columns["executed"], columns["job"], columns["release"]))
     return {name: column[order] for name, column in columns.items()}
+
+
+def _limit_within(columns: dict[str, Ints]) -> Ints:
+    """Returns the seconds that jobs may run within the game; UNKNOWN for those without a limit."""
+    limit = columns["limit"]
+    left = np.maximum(limit - columns["before"], 1)
+    return np.where(limit == UNKNOWN, UNKNOWN, left)
 
 
 def _behind(run: PastRun) -> int:

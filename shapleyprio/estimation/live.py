@@ -158,7 +158,9 @@ class LiveEstimates:
         answer, seconds = self._running.result()
         self._running = None
         if answer.result is EstimateResult.OK:
-            self._store.transact(lambda transaction: transaction.save_estimate(answer.rows))
+            self._store.transact(
+                lambda transaction: transaction.save_estimate(answer.rows, answer.waiting)
+            )
             self._rows, self._failure = answer.rows, None
             self._publisher.publish_estimate(answer.rows, seconds)
             log.debug("contributions estimated", t=answer.rows[0].t, seconds=round(seconds, 3))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from shapleyprio.store import EstimateRow
+from shapleyprio.store import EstimateRow, WaitingWork
 from shapleyprio.workers import WorkerMessage
 
 
@@ -24,22 +24,25 @@ class EstimateResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job that could start, as far as Slurm is concerned, but waits; or so many like it.
+    """A job that waits, to which nothing but its turn is missing; or so many tasks like it.
 
     Attributes:
         job_id: Slurm's own number.
         organization: whose it is.
-        user: of the job.
-        release: second since which it could start.
+        account, user: of the job.
+        release: second since which it counts.
         limit: its time limit in seconds, None without one.
+        tasks: how many may run at the same time; 1 unless it is a part of an array.
         processors: how many it asks for, all its tasks together.
     """
 
     job_id: int
     organization: str
+    account: str
     user: str
     release: int
     limit: int | None
+    tasks: int
     processors: int
 
 
@@ -78,11 +81,13 @@ class EstimateAnswer(WorkerMessage):
         result: the rows are there if it is OK.
         why: one line for the admin if it is not.
         rows: one for each organization, in the order asked for.
+        waiting: what each user's waiting jobs brought into it, the most first.
     """
 
     result: EstimateResult
     why: str = ""
     rows: tuple[EstimateRow, ...] = ()
+    waiting: tuple[WaitingWork, ...] = ()
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -92,4 +97,5 @@ class EstimateAnswer(WorkerMessage):
             result=EstimateResult(values["result"]),
             why=values["why"],
             rows=tuple(EstimateRow(**row) for row in values["rows"]),
+            waiting=tuple(WaitingWork(**row) for row in values["waiting"]),
         )

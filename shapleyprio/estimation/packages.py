@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-PACKAGES = ("numba", "numpy")
+PACKAGES = ("numpy", "pandas")
 
 REMEDY = (
     "install the package shapleyprio-replay, or pip install 'shapleyprio[replay]', or set "

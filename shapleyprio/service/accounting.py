@@ -7,7 +7,7 @@ with the watermark. Reading a record twice, late, corrected or out of order chan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shapleyprio.fairness.ledger import Ledger
@@ -25,7 +25,7 @@ from shapleyprio.service.open_tenures import CorrectedTenures, CorrectionError, 
 from shapleyprio.service.remembered import Remembered, Seal
 from shapleyprio.service.tally import Tally
 from shapleyprio.slurm.port import Controller, Malformed
-from shapleyprio.store import AllocatedRun, Transaction, Watermark, batches
+from shapleyprio.store import AllocatedRun, KeptBack, Transaction, Watermark, batches
 from shapleyprio.wording import clock_time
 
 KNOWN_AFTER_END_SECONDS = 300
@@ -52,6 +52,7 @@ class OpenLedger:
     Attributes:
         is_new: whether the store did not hold a ledger yet.
         stay: of the cluster in a pool; None if it is in none.
+        started: runs that were not known before.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class OpenLedger:
         self.ledger: StayLedger = remembered.ledger
         self.stay = seal.stay
         self.tally = Tally()
+        self.started: list[Run] = []
         self._last_event = self.watermark.accounted_to
         self._mentioned: set[RunKey] = set() if mentioned is None else mentioned
         self._uncounted: dict[RunKey, Run] = {}
@@ -271,6 +273,15 @@ class OpenLedger:
         """Forgets what no record of the whole answer was about."""
         self._runs.keep(self._mentioned)
 
+    def running_tasks(self, transaction: Transaction, arrays: Collection[int]) -> Mapping[int, int]:
+        """Returns how many tasks of each of some arrays have not ended.
+
+        Args:
+            transaction: one of now, to read them where they are not in memory.
+            arrays: their ids.
+        """
+        return self._runs.running_tasks(transaction, arrays)
+
     def running_by_organization(self, transaction: Transaction) -> Mapping[str, int]:
         """Returns organization -> how many of its runs hold processors now.
 
@@ -341,11 +352,13 @@ class OpenLedger:
             self._holders.hear_of(run, now)
         self._mentioned.update(records)  # in place: others go on with this set
         known = self._runs.known(self._transaction, records.keys())
+        kept_back = {} if records.keys() <= known.keys() else self._transaction.kept_back()
         changed: list[AllocatedRun] = []
         final: list[tuple[JobRecord, AllocatedRun]] = []
         for key, (record, whole) in records.items():
             old = known.get(key)
             run = self._clipped(self._split_for_good(whole, old and old[0]))
+            run = _released(run, old and old[0], kept_back)
             if old is None and run.end is not None and self._may_be_pruned(run, run.end):
                 self.tally.late += run.end > self.watermark.opened
                 continue
@@ -358,6 +371,8 @@ class OpenLedger:
             else:
                 if old is not None:
                     self.ledger.subtract(old[1])
+                else:
+                    self.started.append(run)
                 self.ledger.add(placed[1])
                 self._last_event = max(self._last_event, _last_event(run))
                 changed.append(placed)
@@ -439,6 +454,20 @@ class OpenLedger:
                 "put the old value back, or lengthen it step by step as time passes"
             )
         self.ledger.fold(to, self._transaction.allocations_with_event_between(low, high))
+
+
+def _released(run: Run, old: Run | None, kept_back: Mapping[int, KeptBack]) -> Run:
+    """Returns the run with the second from which its job counted, which no record has.
+
+    Args:
+        run: of a record.
+        old: the same run as it is stored; None if it is new.
+        kept_back: the jobs that counted later than Slurm called them eligible.
+    """
+    if old is not None:
+        return replace(run, release=max(run.release, old.release))
+    row = kept_back.get(run.key.job_id) or kept_back.get(run.array_job_id)
+    return run if row is None else replace(run, release=row.release(run.release, run.key.start))
 
 
 def _last_event(run: Run) -> int:

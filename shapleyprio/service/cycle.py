@@ -24,6 +24,7 @@ from shapleyprio.service.capacities import note_capacities
 from shapleyprio.service.cluster_clock import AccountingError, ClockError
 from shapleyprio.service.collecting import collecting_afterwards
 from shapleyprio.service.cut_off import CutOff, LastKnown
+from shapleyprio.service.demand import Demand, Rooms, Scene
 from shapleyprio.service.following import Followers, Foreign, values_after
 from shapleyprio.service.intake import Intake
 from shapleyprio.service.lease import LeaseHeldError
@@ -129,6 +130,7 @@ class Cycle:
         self._next: int | None = None
         self._managed = KnownValues(self._channel.name)
         self._settled = SettledJobs()
+        self._demand = Demand()
         self._cut_off = (
             CutOff(self._channel, slurm, self._segment, self._limits, journal)
             if journal is not None and self._channel.per_job
@@ -280,6 +282,10 @@ class Cycle:
                     transaction.prune_managed_values(channel.name, live)
             if known:
                 submission.forget(transaction, queue.jobs)
+                transaction.prune_kept_back(
+                    {number for job in queue.jobs for number in (job.job_id, job.array_job_id)}
+                    | {number for job in started for number in (job.job_id, job.array_job_id)}
+                )
             transaction.prune_history(
                 now - service.keep_history, pushes_before=now - service.keep_pushes
             )
@@ -336,7 +342,7 @@ class Cycle:
         report.tally.quarantined += len(queue.malformed) + queue.more_malformed
         names = [item.name for item in self._config.organizations]
 
-        def note(transaction: Transaction) -> Observation:
+        def note(transaction: Transaction) -> tuple[Observation, Demand]:
             transaction.quarantine(queue.malformed, report.t, more=queue.more_malformed)
             observation = Observation(
                 pending=queue.jobs,
@@ -348,9 +354,26 @@ class Cycle:
                 stranded=self._segment.stranded(in_slurm),
             )
             note_capacities(transaction, observation, names, opened.watermark.opened)
-            return observation
+            managed = self._managed.read(transaction)
 
-        return self._store.transact(note)
+            def own_priority(job: PendingJob) -> int:
+                found = managed.get(self._channel.key_of(job))
+                return self._channel.own_priority(job, None if found is None else found.original)
+
+            scene = Scene(
+                t=report.t,
+                rooms=Rooms(self._intake.layout.partitions, nodes),
+                organization_of=observation.organization_of,
+                own_priority=own_priority,
+                started=report.started,
+                running_tasks=lambda arrays: opened.running_tasks(transaction, arrays),
+            )
+            demand = self._demand.after(queue.jobs, transaction.kept_back(), scene)
+            transaction.save_kept_back(demand.news)
+            return observation, demand
+
+        observation, self._demand = self._store.transact(note)
+        return observation
 
     def _count_unknown_accounts(self, report: CycleReport, pending: Sequence[PendingJob]) -> None:
         """Counts jobs of accounts that are nobody's, for accounting does not know them.
@@ -374,7 +397,7 @@ class Cycle:
             return None
         return self._estimates.contributions(
             self._config,
-            observation.startable_jobs,
+            lambda: observation.counting_jobs(self._demand.counting),
             observation.t,
             since=0 if stay is None else stay.since,
         )

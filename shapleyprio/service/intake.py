@@ -320,6 +320,7 @@ class Intake:
             opened = self._transact(this, work, now, reached)
         report.t = opened.watermark.accounted_to
         report.tally += opened.tally
+        report.started += opened.started
         report.lag_seconds = max(0, report.t - opened.watermark.observed_until)
         self._log_holders(opened)
         self._log_stay(opened.stay)

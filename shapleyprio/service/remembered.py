@@ -112,6 +112,12 @@ class KnownRuns:
         self._load(transaction)
         return +self._running
 
+    def running_tasks(self, transaction: Transaction, arrays: Collection[int]) -> Mapping[int, int]:
+        """Returns how many tasks of each of some arrays have not ended."""
+        placed = self._load(transaction)
+        found = (placed[key][0].array_job_id for key in self._unfinished)
+        return Counter(array for array in found if array in arrays)
+
     def keep(self, mentioned: Collection[RunKey]) -> None:
         """Forgets runs that have ended and were not mentioned, if they are many."""
         needed = len(self._unfinished) + len(mentioned)

@@ -10,12 +10,13 @@ from operator import attrgetter
 from time import monotonic
 from typing import Self
 
-from shapleyprio.estimation.known_runs import user_in_account
 from shapleyprio.estimation.messages import WaitingJob
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.pool import PoolPart
 from shapleyprio.fairness.rule import Ranking
+from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import Tenures
+from shapleyprio.service.demand import Counted
 from shapleyprio.service.following import Foreign
 from shapleyprio.service.push import PushCounts
 from shapleyprio.service.tally import Tally
@@ -57,6 +58,7 @@ class CycleReport:
         number: of the cycle.
         t: second at which the ledger stands.
         tally: what became of the accounting records.
+        started: runs that were not known before.
         standings: one row for each organization, in the order of the configuration.
         planned: the writes that were made, or in a dry run would be, the most urgent first.
         postponed: how many more are left to the next cycle.
@@ -86,6 +88,7 @@ class CycleReport:
     number: int
     t: int = 0
     tally: Tally = field(default_factory=Tally)
+    started: list[Run] = field(default_factory=list)
     standings: Sequence[StandingRow] = ()
     planned: Sequence[NewPush] = ()
     postponed: int = 0
@@ -150,6 +153,10 @@ class Observation:
         """Partitions whose jobs count for nobody."""
         return self.tenures.left_out_partitions(self.t)
 
+    def organization_of(self, job: PendingJob) -> str:
+        """Returns for whom a waiting job counts, NOBODY among them."""
+        return self._claims.of(job)
+
     def holders(self, *others: str) -> dict[str, str]:
         """Returns the accounts of the jobs that wait -> organization, NOBODY among them.
 
@@ -175,10 +182,13 @@ class Observation:
     def _claims(self) -> Claims:
         return Claims(self.holders(), left_out_partitions=self.left_out)
 
-    def startable_jobs(self) -> list[WaitingJob]:
-        """Returns the jobs that could start, as far as an estimate can make use of them.
+    def counting_jobs(self, counting: Mapping[int, Counted]) -> list[WaitingJob]:
+        """Returns the waiting jobs that an estimate takes in.
 
-        Slurm says of waiting jobs how many CPUs they ask for, and of nothing else.
+        Slurm's list says of waiting jobs how many CPUs they ask for, and of nothing else.
+
+        Args:
+            counting: job id -> what counts of it.
         """
         if self.tres != "cpu":
             return []
@@ -186,13 +196,15 @@ class Observation:
             WaitingJob(
                 job_id=job.job_id,
                 organization=self._claims.of(job),
-                user=user_in_account(job.user, job.account),
-                release=job.release,
+                account=job.account,
+                user=job.user,
+                release=found.since,
                 limit=job.limit,
-                processors=job.tasks * job.processors,
+                tasks=found.tasks,
+                processors=found.tasks * job.processors,
             )
             for job in self.pending
-            if job.release is not None
+            if (found := counting.get(job.job_id)) is not None
         ]
 
     def owned_processors(self) -> Mapping[str, int]:

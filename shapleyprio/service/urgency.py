@@ -53,7 +53,7 @@ def most_urgent(
     """Returns the writes to make in this cycle, the most urgent first.
 
     First comes what is not written to jobs, for it counts for many at once; last what cannot
-    change what starts next: writes to jobs that are held, wait for others, or run.
+    change what starts next: writes to jobs that lack more than their turn, or run.
 
     Args:
         pushes: all that there is to write.
@@ -71,7 +71,7 @@ def most_urgent(
         if not CHANNELS[push.channel].per_job:
             return 0, 0, False, 0, 0
         rise, job = _rise(push), jobs.get(int(push.key))
-        if job is None or job.release is None:
+        if job is None or not job.waits_for_its_turn:
             return 2, 0, rise < 0, 0, 0
         highest = job.priority + max(rise, 0)
         place = 0 if queues is None else queues.place(job, highest)
@@ -110,10 +110,10 @@ class _Queues:
         """
         together: dict[str, list[int]] = defaultdict(list)
         for job in pending:
-            if job.release is not None and job.job_id not in written:
+            if job.waits_for_its_turn and job.job_id not in written:
                 together[job.partition].append(-job.priority)
         for job_id, job in written.items():
-            if job.release is not None:
+            if job.waits_for_its_turn:
                 together[job.partition].append(-(job.priority + changes[job_id]))
         self._falling: dict[str, list[int]] = defaultdict(list)
         for partitions, priorities in together.items():

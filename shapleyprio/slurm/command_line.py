@@ -194,7 +194,7 @@ class CommandLineSlurm:
         delimiter = new_delimiter()
         listed = self._waiting("--array", TASK_FIELDS, delimiter)
         records = WaitingRecords(listed, delimiter, self._known_waiting)
-        if records.may_lack_tasks():
+        if records.has_arrays():
             delimiter = new_delimiter()
             records.complete(self._waiting(None, ARRAY_FIELDS, delimiter), delimiter)
         factors, malformed = factors_in(self._commands.texts("sprio", *SPRIO))
@@ -216,7 +216,7 @@ class CommandLineSlurm:
         """Reads the jobs that have started and not ended, as the controller has them."""
         ping(self._commands)
         delimiter = new_delimiter()
-        lines = self._commands.lines("squeue", *STARTED, "-o", format_of(STARTED_FIELDS, delimiter))
+        lines = self._commands.lines("squeue", *STARTED, "-O", format_of(STARTED_FIELDS, delimiter))
         found = (started_line(line, delimiter) for line in lines)
         return [job for job in found if job is not None]
 
@@ -251,7 +251,7 @@ class CommandLineSlurm:
 
     def _waiting(self, option: str | None, fields: Iterable[str], delimiter: str) -> Iterator[str]:
         options = (*WAITING, option) if option else WAITING
-        return self._commands.texts("squeue", *options, "-o", format_of(fields, delimiter))
+        return self._commands.texts("squeue", *options, "-O", format_of(fields, delimiter))
 
     def _listing(self, delimiter: str, *options: str) -> tuple[str, ...]:
         return "sacct", *self._sacct, f"--delimiter={delimiter}", *options

@@ -44,7 +44,7 @@ FEEDING_REST_SECONDS = 0.005
 """A command that is fed prints some bytes for each order; to read them one by one would cost more
 than all the rest of feeding it."""
 
-ALARMED = (sys.executable, "-I", "-S", alarmed.__file__)
+ALARMED: Sequence[str] = (sys.executable, "-I", "-S", alarmed.__file__)
 """Stands before the second of the monotonic clock by which a command is to end, and the command."""
 
 

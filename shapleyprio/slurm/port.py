@@ -14,6 +14,14 @@ from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.slurm.associations import ROOT, AccountPriority, Association, Coordinators
 from shapleyprio.slurm.running import Moment
 
+ITS_TURN = frozenset({"None", "Priority", "Resources"})
+"""Reasons of waiting jobs to which nothing but their turn is missing.
+
+Slurm has over two hundred reasons, and more with each release: holds, dependencies, limits,
+licenses, reservations, nodes that are down. So these are the ones that count, not those that do
+not. ``None`` is the reason of a job that the scheduler has not looked at yet.
+"""
+
 
 class SlurmError(Exception):
     """Slurm failed to answer or to do something; the message is one line for the admin."""
@@ -74,13 +82,13 @@ class PendingJob:
         label: the name users know it by.
         account, user, partition, qos, reason: as Slurm shows them; reason is why it waits.
         submit: seconds since the epoch.
-        release: second from which it could start; None while it cannot: it is held, waits for
-            another job or its time to begin, or its array runs as many tasks as it may. Slurm's
-            list of waiting jobs says whether a job can start, not since when: here it is the
-            submission, also where a hold or such a wait has ended since. `JobRecord.eligible`
-            has the second.
+        eligible: second from which Slurm calls it eligible, the end of its last hold for example;
+            it may lie ahead. None while it is held or waits for another job, and for a moment
+            after its submission or release.
         limit: seconds it may execute; None where unlimited or not known.
         tasks: how many tasks of an array it stands for; 1 for a plain job.
+        at_once: how many tasks of its array may run at the same time (``%4``); None where all may,
+            or it stands for one task.
         priority: as Slurm computes it; 0 while held.
         nice: as it stands now, ours included.
         site_factor: as it stands now; None where Slurm does not show it: it does so only for jobs
@@ -100,14 +108,20 @@ class PendingJob:
     qos: str
     reason: str
     submit: int
-    release: int | None
+    eligible: int | None
     limit: int | None
     tasks: int
+    at_once: int | None
     priority: int
     nice: int
     site_factor: int | None
     association: int | None
     processors: int
+
+    @property
+    def waits_for_its_turn(self) -> bool:
+        """Whether, for all that Slurm says, nothing but its turn is missing."""
+        return self.reason in ITS_TURN
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,10 +46,13 @@ def new_delimiter() -> str:
 
     Where Slurm does not enforce accounts, any user's account is whatever text the user chose, line
     ends and all. Nobody can put into it what is made up only when Slurm is asked, so the pieces of
-    a line that such a text broke up cannot be taken for lines of Slurm's own. It is one of 2**48,
-    and no longer, because there is more of it in a long answer than of anything else.
+    a line that such a text broke up cannot be taken for lines of Slurm's own. It is one of nearly
+    2**48, and no longer, because there is more of it in a long answer than of anything else. None
+    begins with a digit, for squeue would take it for a part of the width of a field.
     """
-    return token_urlsafe(6)
+    while (delimiter := token_urlsafe(6))[0].isdigit():
+        pass
+    return delimiter
 
 
 def fields_of(line: str, delimiter: str, count: int) -> list[str]:

@@ -38,7 +38,8 @@ _PLAIN_FACTORS = re.compile(r"(?:[1-9][0-9]{0,8} -?[0-9]{1,9} [0-9]{1,9}(?:\n|\Z
 """Lines of which every number is within its bounds."""
 
 _LABEL = re.compile(
-    r"(?P<base>[0-9]{1,10})(?:_[0-9]{1,7}|_\[(?P<tasks>[0-9,:\-]+)(?:%[0-9]+)?\]|\+[0-9]{1,5})?"
+    r"(?P<base>[0-9]{1,10})"
+    r"(?:_[0-9]{1,7}|_\[(?P<tasks>[0-9,:\-]+)(?:%(?P<at_once>[0-9]{1,9}))?\]|\+[0-9]{1,5})?"
 )
 _TARGET = re.compile(r"[0-9]{1,10}(?:_[0-9]{1,7}|_\[[0-9]+(?:[,\-][0-9]+)*\]|\+[0-9]{1,5})?")
 _PIECE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?")
@@ -166,6 +167,16 @@ def names_task(label: str, task: int) -> bool:
             if low <= task <= (low if high is None else high) and (task - low) % (step or 1) == 0:
                 return True
     return False
+
+
+def tasks_at_once(label: str) -> int | None:
+    """Returns how many tasks of an array may run at the same time; None for any number.
+
+    >>> tasks_at_once("33_[1-40:3%2]"), tasks_at_once("33_[1-40:3]")
+    (2, None)
+    """
+    match = _LABEL.fullmatch(label)
+    return int(match["at_once"]) if match and match["at_once"] else None
 
 
 def is_target(text: str) -> bool:

@@ -4,7 +4,8 @@ Slurm keeps the waiting tasks of an array in one record, and each task that was 
 or requeued by itself in one of its own, with its own nice and priority. squeue puts all of them on
 one line and shows the nice of one of them. Its option ``--array`` lists every task on a line of its
 own, with the number of its record; but where the tasks of a record are as far apart as in
-``33_[1-40:3]``, it forgets the last one. The array's own line has it.
+``33_[1-40:3]``, it forgets the last one, and it never shows how many tasks may run at once. The
+array's own line, ``33_[1-40:3%2]``, has both, the latter as long as the array is one record.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from shapleyprio.slurm.text import (
     duration,
     known_moment,
     malformed_line,
+    moment,
     plain_lines,
     whole,
 )
@@ -36,22 +38,21 @@ from shapleyprio.slurm.text_queue import (
     is_task,
     names_task,
     target_of,
+    tasks_at_once,
 )
 
-TASK_FIELDS = ("%A", "%i", "%a", "%u", "%P", "%q", "%Q", "%y", "%V", "%C", "%r", "%l")
+TASK_FIELDS = (
+    *("JobID", "JobArrayID", "Account", "UserName", "Partition", "QOS", "PriorityLong", "Nice"),
+    *("SubmitTime", "NumCPUs", "Reason", "TimeLimit", "EligibleTime"),
+)
 """Fields that ``squeue --array`` prints: the record's number, the name, and what all tasks of a
 record have in common."""
 
-ARRAY_FIELDS = ("%F", "%i")
+ARRAY_FIELDS = ("ArrayJobID", "JobArrayID")
 """Fields that squeue prints without it: the array's number and the name of all its tasks."""
 
-STARTED_FIELDS = ("%A", "%F", "%i", "%V", "%a")
+STARTED_FIELDS = ("JobID", "ArrayJobID", "JobArrayID", "SubmitTime", "Account")
 """Fields that squeue prints of jobs that have started: the account can be any text of a user."""
-
-BEFORE_RELEASE = frozenset(
-    {"BeginTime", "Dependency", "DependencyNeverSatisfied", "JobArrayTaskLimit"}
-)
-"""Reasons of jobs that are not eligible, beside those of held jobs, whose priority is 0."""
 
 NOT_SHOWN = (None, None)
 """Factors of a job of which sprio shows none."""
@@ -67,8 +68,11 @@ MOST_STRANGE = 10
 
 
 def format_of(fields: Iterable[str], delimiter: str) -> str:
-    """Returns the format in which squeue is to print fields."""
-    return "".join(f"{field}{delimiter}" for field in fields)
+    """Returns the format (``--Format``) in which squeue is to print fields, each in full.
+
+    A delimiter that began with a digit would be taken for a part of the width, 0 for any.
+    """
+    return ",".join(f"{field}:0{delimiter}" for field in fields)
 
 
 class WaitingRecords:
@@ -124,33 +128,33 @@ class WaitingRecords:
             known = self._records[number] = self._unread[number] = known.unread()
         known.add(label, same)
 
-    def may_lack_tasks(self) -> bool:
-        """Returns whether there are records whose last task squeue may have forgotten."""
-        return any(record.next_task() is not None for record in self._unread.values())
+    def has_arrays(self) -> bool:
+        """Returns whether there are records of several tasks, of which not all is known yet."""
+        return any(len(record.tasks) > 1 for record in self._unread.values())
 
     def complete(self, texts: Iterable[str], delimiter: str) -> None:
-        """Adds the tasks that were forgotten.
+        """Adds the tasks that were forgotten, and how many tasks of an array may run at once.
 
         Args:
             texts: of ``squeue -h`` in the format of `ARRAY_FIELDS`, each some whole lines.
             delimiter: what stands after each field there.
         """
-        listed = {record.base: set[int]() for record in self._unread.values()}
-        for record in self._records.values():
-            if (known := listed.get(record.base)) is not None:
-                known.update(record.tasks)
-        missing: dict[str, list[_Record]] = {}
+        of_several: dict[str, list[_Record]] = {}
         for record in self._unread.values():
-            task = record.next_task()
-            if task is not None and task not in listed[record.base]:
-                missing.setdefault(record.base, []).append(record)
+            if len(record.tasks) > 1:
+                of_several.setdefault(record.base, []).append(record)
+        listed = {base: set[int]() for base in of_several}
+        for other in self._records.values():
+            if (known := listed.get(other.base)) is not None:
+                known.update(other.tasks)
         for line in (line for text in texts for line in text.split("\n")):
             if line.count(delimiter) != len(ARRAY_FIELDS) or not line.endswith(delimiter):
                 continue  # quarantined already, from the other listing
             base, label, _ = line.split(delimiter)
-            for record in missing.get(base, ()):
+            for record in of_several.get(base, ()):
+                record.at_once = tasks_at_once(label) or record.at_once
                 task = record.next_task()
-                if task is not None and names_task(label, task):
+                if task is not None and task not in listed[base] and names_task(label, task):
                     record.tasks.append(task)
 
     def queue(self, factors: Mapping[int, Factors] = MappingProxyType({})) -> PendingQueue:
@@ -244,16 +248,18 @@ class _Record:
         number: of the record, as printed.
         base: the number of its array, or its own.
         tasks: of the array; empty if it is none.
+        at_once: how many of them may run at the same time; None for all.
         between: what stands after each field.
     """
 
-    __slots__ = ("_label", "_same", "_strange", "base", "between", "number", "tasks")
+    __slots__ = ("_label", "_same", "_strange", "at_once", "base", "between", "number", "tasks")
 
     def __init__(self, number: str, label: str, same: str, between: str) -> None:
         self.number = label if label == number else number  # kept once
         self._label, self._same, self.between = label, same, between
         self.base, _, task = label.partition("_")
         self.tasks = [int(task)] if is_task(task) else []
+        self.at_once: int | None = None
         self._strange: list[tuple[str, str]] = []
 
     def only_line(self) -> str | None:
@@ -293,11 +299,8 @@ class _Record:
         label = self._label
         if len(self.tasks) > 1:
             label = f"{self.base}_[{task_list(sorted(self.tasks))}]"
-        account, user, partition, qos, *numbers, reason, limit, _ = self._same.split(self.between)
-        priority, nice, submit, cpus = numbers
-        submitted = known_moment("submit time", submit)
-        points = whole("priority", priority, 0, LARGEST_ID)
-        can_start = points > 0 and reason not in BEFORE_RELEASE
+        account, user, partition, qos, *others, _ = self._same.split(self.between)
+        priority, nice, submit, cpus, reason, limit, eligible = others
         job_id = whole("job id", self.number, 1, LARGEST_ID)
         target = target_of(label)  # from here on the label is known to be one
         site_factor, association = factors.get(job_id, NOT_SHOWN)
@@ -311,11 +314,12 @@ class _Record:
             partition=intern(partition),
             qos=intern(qos),
             reason=intern(reason),
-            submit=submitted,
-            release=submitted if can_start else None,
+            submit=known_moment("submit time", submit),
+            eligible=moment("eligible time", eligible),
             limit=None if limit in NO_LIMIT else duration("time limit", limit),
             tasks=max(len(self.tasks), 1),
-            priority=points,
+            at_once=self.at_once,
+            priority=whole("priority", priority, 0, LARGEST_ID),
             nice=whole("nice", nice, -LARGEST_FACTOR, LARGEST_FACTOR),
             site_factor=site_factor,
             association=association,

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from sqlalchemy import delete, func, select
 
-from shapleyprio.store.rows import EstimateRow
+from shapleyprio.store.rows import EstimateRow, WaitingWork
 from shapleyprio.store.scope import Scope, columns, values_of
-from shapleyprio.store.tables import estimate, sampling
+from shapleyprio.store.tables import estimate, sampling, waiting_work
 
 
 class EstimatesView(Scope):
@@ -24,6 +24,12 @@ class EstimatesView(Scope):
         )
         return self._read(EstimateRow, query.order_by(estimate.c.organization))
 
+    def waiting_work(self) -> list[WaitingWork]:
+        """Returns what waiting jobs brought into the newest estimate, the most first."""
+        query = select(*(column for column in columns(waiting_work) if column.name != "number"))
+        rows = query.where(self._here(waiting_work)).order_by(waiting_work.c.number)
+        return self._read(WaitingWork, rows)
+
     def sampling_seed(self) -> int | None:
         """Returns the seed of the draws of coalitions; None before the first estimate."""
         query = select(sampling.c.seed).where(self._here(sampling))
@@ -33,9 +39,17 @@ class EstimatesView(Scope):
 class Estimates(EstimatesView):
     """Writes estimates."""
 
-    def save_estimate(self, rows: Iterable[EstimateRow]) -> None:
-        """Stores an estimate, in place of that of the same second."""
+    def save_estimate(self, rows: Iterable[EstimateRow], waiting: Iterable[WaitingWork]) -> None:
+        """Stores an estimate, in place of that of the same second.
+
+        Args:
+            rows: one for each organization.
+            waiting: what waiting jobs brought into it, the most first; that of others goes.
+        """
         self._replace(estimate, [values_of(row) for row in rows])
+        self._connection.execute(delete(waiting_work).where(self._here(waiting_work)))
+        numbered = ({"number": number, **values_of(row)} for number, row in enumerate(waiting))
+        self._insert(waiting_work, list(numbered))
 
     def keep_sampling_seed(self, drawn: int) -> int:
         """Returns the seed of the draws of coalitions; the first one that was drawn stays."""

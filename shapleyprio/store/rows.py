@@ -273,6 +273,51 @@ class EstimateRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingWork:
+    """The waiting work that a user's jobs of one account bring into the newest estimate.
+
+    Attributes:
+        organization: whose account it is.
+        account, user: of the jobs.
+        jobs: how many, tasks of arrays each.
+        processor_seconds: their processors times the seconds that they are expected to last.
+    """
+
+    organization: str
+    account: str
+    user: str
+    jobs: int
+    processor_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptBack:
+    """A job that counts for shorter than Slurm has called it eligible.
+
+    Attributes:
+        job_id: Slurm's own number; that of an array for all of its tasks.
+        counts_since: second from which it counted, when it last began to; None if it never did
+            anew.
+        kept_since: second since which it could not start, had it been its turn; None if it could.
+    """
+
+    job_id: int
+    counts_since: int | None
+    kept_since: int | None
+
+    def release(self, eligible: int, start: int) -> int:
+        """Returns the second from which a run of the job could have started.
+
+        Args:
+            eligible: since when Slurm has called the job eligible.
+            start: of the run. If the job was kept back until then, it could not start earlier.
+        """
+        if self.kept_since is not None and start >= self.kept_since:
+            return start
+        return min(max(eligible, self.counts_since or 0), start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriftRow:
     """What a schedule of a replayed window gave an organization, beside what was fair.
 

@@ -39,6 +39,7 @@ from shapleyprio.store.engine import (
 from shapleyprio.store.errors import StoreConflictError, StoreSchemaError, store_errors
 from shapleyprio.store.estimates import Estimates, EstimatesView
 from shapleyprio.store.history import History, HistoryView
+from shapleyprio.store.kept_back import KeptBackJobs, KeptBackView
 from shapleyprio.store.leases import Leases, LeaseView
 from shapleyprio.store.ledgers import Ledgers, LedgersView
 from shapleyprio.store.pools import Pools, PoolsView
@@ -73,6 +74,7 @@ class View(
     HistoryView,
     DriftsView,
     EstimatesView,
+    KeptBackView,
     PushesView,
     PublishingView,
     LeaseView,
@@ -91,6 +93,7 @@ class Transaction(
     History,
     Drifts,
     Estimates,
+    KeptBackJobs,
     Pushes,
     Publishing,
     Leases,

@@ -379,6 +379,25 @@ sampling = _table(
 )
 
 
+waiting_work = _table(
+    "waiting_work",
+    _key("number", BigInteger()),
+    _required("organization", _ORGANIZATION),
+    _required("account", Words(255)),
+    _required("user", Words(255)),
+    _required("jobs", _COUNT),
+    _required("processor_seconds", ExactInteger()),
+)
+
+
+kept_back = _table(
+    "kept_back",
+    _key("job_id", BigInteger()),
+    _optional("counts_since", _SECOND),
+    _optional("kept_since", _SECOND),
+)
+
+
 push = _table(
     "push",
     _key("number", BigInteger()),

@@ -81,7 +81,7 @@ def test_a_contribution_is_what_an_organization_adds_to_others_on_average(store:
 
 def test_a_job_that_waits_would_run_where_its_own_coalition_is_free(store: Store) -> None:
     remember(store, run(1, "biology", 0, 300), run(2, "biology", 0, 300, owner="physics"))
-    waiting = WaitingJob(9, "physics", "ann", BEGIN + 100, 50, 1)
+    waiting = WaitingJob(9, "physics", "physics", "ann", BEGIN + 100, 50, 1, 1)
     assert estimated(store)["physics"].alone == 0
     assert estimated(store, waiting)["physics"].alone == worth(100, 150)
     assert estimated(store, waiting)["biology"].without == worth(100, 150)
@@ -130,7 +130,7 @@ def test_a_node_is_missing_in_the_estimate_of_the_cycle_that_sees_it_closed(stor
     slurm.wait(20)
     service.run()
     assert estimated(store)["biology"].alone == worth(0, 20, t=20)
-    slurm.submit("biology", partition="pa", processors=4, processing_time=1000)
+    slurm.submit("biology", partition="pa", processors=3, processing_time=1000)
     slurm.drain("b1")
     slurm.wait(1)
     service.run()
@@ -218,14 +218,16 @@ def test_who_estimates_often_finds_what_one_finds_who_never_did_before(
                 service.cycle.prune()
             else:
                 service.run()
-                asked = request(WaitingJob(10**6, "physics", "ann", slurm.now - 60, None, 3))
+                asked = request(
+                    WaitingJob(10**6, "physics", "physics", "ann", slurm.now - 60, None, 1, 3)
+                )
                 fresh = StoreEstimator(store.cluster(NAME)).answer(asked)
                 assert often.answer(asked) == fresh
                 assert fresh.result is EstimateResult.OK
 
 
 def test_messages_come_through_whole() -> None:
-    asked = request(WaitingJob(9, "physics", "ann", BEGIN, None, 3))
+    asked = request(WaitingJob(9, "physics", "physics", "ann", BEGIN, None, 1, 3))
     assert EstimateRequest.from_json(asked.as_json()) == asked
     answer = EstimateAnswer(result=EstimateResult.FAILED, why="it broke")
     assert EstimateAnswer.from_json(answer.as_json()) == answer

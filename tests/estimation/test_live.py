@@ -264,7 +264,7 @@ def test_other_organizations_are_estimated_at_once(daemon: Daemon) -> None:
 
 MANY = tuple(f"o{number:02}" for number in range(EXACT_ORGANIZATIONS + 3))
 """Too many organizations to value all of their coalitions."""
-WAITING = WaitingJob(99, MANY[0], "ann", BEGIN + 100, 50, 1)
+WAITING = WaitingJob(99, MANY[0], MANY[0], "ann", BEGIN + 100, 50, 1, 1)
 
 
 def estimate_of_many(url: str, drawn: int) -> list[EstimateRow]:
@@ -359,10 +359,10 @@ def failure(url: str, text: str, **estimation: str) -> tuple[str, str]:
             "ZeroDivisionError",
         ),
         (
-            "import sys; sys.modules['numba'] = None\n"
+            "import sys; sys.modules['numpy'] = None\n"
             "from shapleyprio.estimation.__main__ import main; main()",
             "unavailable",
-            "the Python package numba is missing; install the package shapleyprio-replay, or",
+            "the Python package numpy is missing; install the package shapleyprio-replay, or",
         ),
         (
             WORKER_WITH

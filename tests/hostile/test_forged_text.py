@@ -25,7 +25,7 @@ from shapleyprio.slurm.text import new_delimiter
 from shapleyprio.slurm.text_accounting import accounting_line
 from shapleyprio.slurm.text_associations import coordinators_line, in_force_line
 from shapleyprio.slurm.text_queue import factors_line, refusals, target_of, value_line
-from shapleyprio.slurm.text_squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingRecords, format_of
+from shapleyprio.slurm.text_squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingRecords
 from tests.service import test_urgency as urgency
 
 STALE = new_delimiter()
@@ -41,7 +41,7 @@ HOSTILE = st.lists(st.sampled_from(PIECES), max_size=20).map("".join) | st.text(
 
 def printed(records: Iterable[Iterable[object]], delimiter: str) -> list[str]:
     """What a command prints, as the lines that are read of it."""
-    lines = (format_of(map(str, fields), delimiter) for fields in records)
+    lines = ("".join(f"{field}{delimiter}" for field in fields) for fields in records)
     return "".join(f"{line}\n" for line in lines).split("\n")[:-1]
 
 
@@ -49,7 +49,7 @@ def printed(records: Iterable[Iterable[object]], delimiter: str) -> list[str]:
 
 
 def waiting(number: int, account: str, user: str, reason: str) -> tuple[object, ...]:
-    rest = ("all", "normal", 10, number, 1_800_000_000 + number, 4, reason, "1:00")
+    rest = ("all", "normal", 10, number, 1_800_000_000 + number, 4, reason, "1:00", "N/A")
     return (number, number, account, user, *rest)
 
 

@@ -79,21 +79,8 @@ def test_a_port_that_is_taken_is_a_warning_unless_the_daemon_has_it(file: Path) 
 def test_without_the_packages_that_replay_there_is_no_drift(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "missing_packages", lambda: ["numba"])
+    monkeypatch.setattr(module, "missing_packages", lambda: ["numpy"])
     named = {"store": {"url": f"sqlite:///{file}"}, "metrics": {"address": "off"}}
     (found,) = check_host(config(**named))
     assert (found.severity, found.subject) == (Severity.NOTICE, "drift.interval")
     assert list(check_host(config(**named, drift={"interval": "off"}))) == []
-
-
-def test_code_that_cannot_be_kept_is_a_notice_that_names_the_remedy(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert findings(file) == []
-    monkeypatch.setenv("SHAPLEYPRIO_CACHE_DIRECTORY", str(tmp_path / "shared"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))
-    monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
-    store = tmp_path / "store"
-    store.mkdir()
-    (found,) = findings(store / "store.db")
-    assert (found.severity, found.remedy) == (Severity.NOTICE, "sudo shapleyprio compile")

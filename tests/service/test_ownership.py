@@ -231,7 +231,7 @@ def test_estimates_that_may_still_be_relied_on_are_deleted(busy: Cluster, store:
     service.run(dry_run=True)
     with store.cluster(NAME).transaction() as rows:
         for t in (busy.now - 5000, busy.now - 10):
-            rows.save_estimate([estimate(t)])
+            rows.save_estimate([estimate(t)], [])
     recount(service)
     with store.cluster(NAME).reading() as view:
         assert [row.t for row in view.latest_estimate()] == [busy.now - 10]

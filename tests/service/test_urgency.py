@@ -35,9 +35,10 @@ def waiting(job_id: int, priority: int, *, user: str = "ann", partition: str = "
         qos="normal",
         reason="Priority",
         submit=1,
-        release=1,
+        eligible=1,
         limit=None,
         tasks=1,
+        at_once=None,
         priority=priority,
         nice=0,
         site_factor=0,
@@ -85,7 +86,7 @@ def test_the_jobs_that_will_be_first_come_first(channel: str) -> None:
 
 
 def test_what_counts_for_many_jobs_comes_before_them_and_what_cannot_start_after() -> None:
-    held = replace(waiting(2, 0), release=None)
+    held = replace(waiting(2, 0), reason="JobHeldUser")
     pushes = [write(9, 5000), write(2, 5000), write(1, 10), write("bio", 7, "qos")]
     assert chosen(pushes, [waiting(1, 50), held]) == ["bio", "1", "9", "2"]
 
@@ -135,7 +136,7 @@ def queues(draw: st.DrawFn, *, channels: Sequence[str] = ("site_factor",)) -> li
         job = waiting(number + 1, 1000 + 2 * before[number], user=user, partition=partition)
         rise = draw(st.sampled_from([0, 1])) * (1001 + 2 * after[number] - job.priority)
         if draw(st.booleans()):
-            job = replace(job, release=draw(st.sampled_from([None, 1])))
+            job = replace(job, reason=draw(st.sampled_from(["JobHeldUser", "Priority"])))
         jobs.append(job)
         if rise:
             pushes.append(write(number + 1, rise, draw(st.sampled_from(channels))))
@@ -178,7 +179,7 @@ def test_whatever_the_limit_the_front_of_every_queue_is_as_it_should_be(
     later = {push.key for push in pushes} - {push.key for push in made}
 
     def front(queue: list[PendingJob], partition: str) -> list[int]:
-        there = [job for job in queue if job.partition == partition and job.release is not None]
+        there = [job for job in queue if job.partition == partition and job.waits_for_its_turn]
         return [job.job_id for job in sorted(there, key=lambda job: -job.priority)]
 
     for partition in ("pa", "pb"):

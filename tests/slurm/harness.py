@@ -56,9 +56,23 @@ class Harness(Protocol):
         partition: str = "all",
         nice: int = 0,
         array: int = 0,
+        at_once: int | None = None,
+        begin_after: int = 0,
         minutes: int | None = None,
     ) -> int:
-        """Submit a job; minutes is its time limit, 0 for none."""
+        """Submit a job.
+
+        Args:
+            account: of the job.
+            seconds: that it takes.
+            processors: that it asks for.
+            partition: where it is to run.
+            nice: of the job.
+            array: its tasks.
+            at_once: how many of them may run at the same time.
+            begin_after: seconds from now before which it may not start.
+            minutes: its time limit, 0 for none.
+        """
         ...
 
     def submit_that_goes_on(self, account: str) -> int:
@@ -77,6 +91,7 @@ class Harness(Protocol):
     def set_nice(self, job_id: int, nice: int) -> None: ...
     def set_account(self, job_id: int, account: str) -> None: ...
     def set_user_priority(self, account: str, user: str, priority: int) -> None: ...
+    def set_most_jobs(self, account: str, jobs: int | None) -> None: ...
     def drain(self, node: str) -> None: ...
     def undrain(self, node: str) -> None: ...
     def take_down(self, daemon: DaemonName) -> None: ...
@@ -128,6 +143,7 @@ class SimulatedHarness:
         self.set_nice = self.slurm.set_nice
         self.set_account = self.slurm.set_account
         self.set_user_priority = self.slurm.set_user_priority
+        self.set_most_jobs = self.slurm.set_most_jobs
         self.drain = self.slurm.drain
         self.undrain = self.slurm.undrain
         self.take_down = self.slurm.take_down
@@ -142,6 +158,8 @@ class SimulatedHarness:
         partition: str = "all",
         nice: int = 0,
         array: int = 0,
+        at_once: int | None = None,
+        begin_after: int = 0,
         minutes: int | None = None,
     ) -> int:
         return self.slurm.submit(
@@ -151,6 +169,8 @@ class SimulatedHarness:
             partition=partition,
             nice=nice,
             array=array,
+            at_once=at_once,
+            begin=self.slurm.now + begin_after if begin_after else None,
             limit=minutes * 60 if minutes else None,
         )
 
@@ -189,6 +209,7 @@ class RealHarness:
         cpus_per_node=CPUS_PER_NODE,
         speed=SPEED,
         extra={
+            "AccountingStorageEnforce": "associations,limits",
             "PriorityFlags": "NO_NORMAL_ASSOC",
             "PriorityWeightAge": "0",
             "PriorityWeightAssoc": "1",
@@ -216,15 +237,19 @@ class RealHarness:
         partition: str = "all",
         nice: int = 0,
         array: int = 0,
+        at_once: int | None = None,
+        begin_after: int = 0,
         minutes: int | None = None,
     ) -> int:
+        throttle = f"%{at_once}" if at_once else ""
         return self._cluster.submit(
             account,
             seconds,
             processors=processors,
             partition=partition,
             nice=nice or None,
-            array=f"0-{array - 1}" if array else None,
+            array=f"0-{array - 1}{throttle}" if array else None,
+            begin=f"now+{begin_after}" if begin_after else None,
             job_name=next(self._names),
             time=minutes,
         )
@@ -272,6 +297,11 @@ class RealHarness:
     def set_user_priority(self, account: str, user: str, priority: int) -> None:
         where = ("where", f"name={user}", f"account={account}")
         self._cluster.run("sacctmgr", "-i", "modify", "user", *where, "set", f"priority={priority}")
+
+    def set_most_jobs(self, account: str, jobs: int | None) -> None:
+        where = ("where", f"name={account}", f"cluster={CLUSTER}")
+        most = -1 if jobs is None else jobs
+        self._cluster.run("sacctmgr", "-i", "modify", "account", *where, "set", f"GrpJobs={most}")
 
     def drain(self, node: str) -> None:
         self._cluster.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=test")

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from shapleyprio.slurm.command_line import SACCT, SPRIO, WAITING
+from shapleyprio.slurm.command_line import RECORDS, SACCT, SPRIO, WAITING
 from shapleyprio.slurm.command_line_associations import COORDINATORS, IN_FORCE, STORED_ACCOUNTS
 from shapleyprio.slurm.command_line_config import QOS
 from shapleyprio.slurm.commands import FIXED
@@ -192,9 +192,9 @@ def record(cluster: PrivateSlurm) -> Path:
     keep("version", "squeue", "--version")
     for name, fields in (("squeue_tasks", TASK_FIELDS), ("squeue_folded", ARRAY_FIELDS)):
         option = ["--array"] if fields is TASK_FIELDS else []
-        keep(name, "squeue", *WAITING, *option, "-o", format_of(fields, SEPARATOR))
+        keep(name, "squeue", *WAITING, *option, "-O", format_of(fields, SEPARATOR))
     keep("sprio", "sprio", *SPRIO)
-    sacct = ("sacct", *SACCT, "--local", f"--delimiter={SEPARATOR}", "-S", f"uts{since}")
+    sacct = ("sacct", *SACCT, *RECORDS, "--local", f"--delimiter={SEPARATOR}", "-S", f"uts{since}")
     keep("sacct", *sacct)
     keep("sdiag", "sdiag")
     keep("scontrol_ping_up", "scontrol", "ping")

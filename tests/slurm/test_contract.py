@@ -279,25 +279,79 @@ def test_a_job_is_eligible_from_its_submission(harness: Harness) -> None:
     job = waiting(harness)
     (record,) = records(harness, job)
     assert_at_once(harness, record.submit, record.eligible)
-    assert_at_once(harness, record.submit, pending(harness)[job].release)
+    shown = pending(harness)[job]
+    assert shown.waits_for_its_turn
+    assert shown.eligible == record.eligible
 
 
 def test_a_held_job_is_eligible_from_its_release(harness: Harness) -> None:
     occupy(harness)
     job = waiting(harness)
     harness.hold(job)
-    assert pending(harness)[job].release is None
+    held = pending(harness)[job]
+    assert held.eligible is None
+    assert not held.waits_for_its_turn
     harness.until(lambda: records(harness, job)[0].eligible is None, "the record to be held")
     harness.wait(30)
     before = harness.now()
     harness.release(job)
-    shown = pending(harness)[job]
-    assert_at_once(harness, shown.submit, shown.release)
-    assert shown.submit < before
+    harness.until(lambda: pending(harness)[job].eligible is not None, "an eligible time")
     harness.until(lambda: records(harness, job)[0].eligible is not None, "an eligible time")
     (record,) = records(harness, job)
     assert record.eligible is not None
     assert before <= record.eligible <= harness.now()
+    shown = pending(harness)[job]
+    assert shown.eligible == record.eligible
+    assert shown.waits_for_its_turn
+    assert shown.submit < before
+
+
+def test_a_job_that_may_not_begin_yet_is_eligible_from_then(harness: Harness) -> None:
+    later = harness.now() + 7200
+    job = harness.submit("physics", 60, begin_after=7200)
+    harness.until(lambda: pending(harness)[job].eligible is not None, "an eligible time")
+    shown = pending(harness)[job]
+    assert shown.eligible is not None
+    assert later <= shown.eligible <= later + harness.slack_seconds
+    assert not shown.waits_for_its_turn
+
+
+def test_a_job_beyond_a_limit_does_not_wait_for_its_turn_alone(harness: Harness) -> None:
+    harness.set_most_jobs("physics", 1)
+    try:
+        running = harness.submit("physics", LONG)
+        until_running(harness, running)
+        job = harness.submit("physics", LONG)
+        harness.until(
+            lambda: pending(harness)[job].reason == "AssocGrpJobsLimit", "the limit to be reached"
+        )
+        shown = pending(harness)[job]
+        assert not shown.waits_for_its_turn
+        assert shown.eligible is not None  # for all that Slurm says, it has been so all the time
+        assert_at_once(harness, shown.submit, shown.eligible)
+        harness.cancel(running)
+        until_running(harness, job)
+    finally:
+        harness.set_most_jobs("physics", None)
+
+
+def test_an_array_says_how_many_of_its_tasks_may_run_at_once(harness: Harness) -> None:
+    running = occupy(harness)
+    array = harness.submit("physics", LONG, partition="pb", array=4, at_once=2)
+    harness.until(lambda: pending(harness)[array].eligible is not None, "an eligible time")
+    shown = pending(harness)[array]
+    assert (shown.tasks, shown.at_once) == (4, 2)
+    assert shown.waits_for_its_turn
+    free = waiting(harness, array=3)
+    assert pending(harness)[free].at_once is None
+    harness.cancel(running)
+    harness.until(
+        lambda: pending(harness).get(array, shown).reason == "JobArrayTaskLimit",
+        "two tasks to run",
+    )
+    beyond = pending(harness)[array]
+    assert (beyond.tasks, beyond.at_once) == (2, 2)
+    assert not beyond.waits_for_its_turn
 
 
 def test_the_eligible_time_stays_when_a_job_has_started_and_ended(harness: Harness) -> None:

@@ -116,7 +116,7 @@ def test_a_queue_is_the_same_as_without_knowing_the_last_one(
     before.queue()
     later = [line.replace(SEPARATOR, "%%") for line in lines]
     knowing, afresh = (WaitingRecords(later, "%%", known) for known in (before.known, {}))
-    assert knowing.may_lack_tasks() == afresh.may_lack_tasks()
+    assert knowing.has_arrays() == afresh.has_arrays()
     found, expected = knowing.queue(factors), afresh.queue(factors)
     assert found.jobs == expected.jobs
     assert sorted(found.malformed, key=repr) == sorted(expected.malformed, key=repr)

@@ -308,10 +308,11 @@ def test_a_requeued_job_is_eligible_a_second_later() -> None:
     job = slurm.submit("a", processing_time=100)
     slurm.advance(10)
     slurm.requeue(job)
-    assert shown(slurm)[job].release is None
+    assert shown(slurm)[job].reason == "BeginTime"
     assert [found.eligible for found in all_records(slurm)] == [0, 11]
     slurm.advance(11)
-    assert shown(slurm)[job].release == 10
+    assert shown(slurm)[job].eligible == 11
+    assert shown(slurm)[job].waits_for_its_turn
 
 
 def test_a_held_job_does_not_start_and_no_window_shows_it() -> None:

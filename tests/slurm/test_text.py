@@ -69,7 +69,7 @@ def squeue(*lines: str) -> PendingQueue:
 def waiting(release: str) -> dict[str, PendingJob]:
     """The recorded jobs by their labels, with their site factors."""
     records = WaitingRecords(lines_of(release, "squeue_tasks"), SEPARATOR)
-    assert records.may_lack_tasks()
+    assert records.has_arrays()
     records.complete(lines_of(release, "squeue_folded"), SEPARATOR)
     factors = [factors_line(one) for one in lines_of(release, "sprio")]
     known = dict(pair for pair in factors if not isinstance(pair, Malformed))
@@ -92,6 +92,7 @@ def task(number: int = 33, label: str = "33_2", **changes: str) -> str:
         "cpus": "4",
         "reason": "Waits for a|b",
         "limit": "1-02:04:00",
+        "eligible": "1000000150",
     }
     values = (str(number), label, *(fields | changes).values())
     return "".join(f"{value}{SEPARATOR}" for value in values)
@@ -355,11 +356,16 @@ def test_recorded_waiting_jobs_read_as_they_were(release: str) -> None:
     assert (found[str(NAMES["held"])].priority, found[str(NAMES["held"])].site_factor) == (0, None)
     assert found[str(NAMES["depends"])].reason == "Dependency"
     assert found[str(NAMES["later"])].reason == "BeginTime"
-    for name in ("held", "depends", "later"):
-        assert found[str(NAMES[name])].release is None, name
-    assert job.release == job.submit
+    for name in ("held", "depends"):
+        assert found[str(NAMES[name])].eligible is None, name
+    later = found[str(NAMES["later"])]
+    assert later.eligible is not None
+    assert later.submit + 3600 <= later.eligible
+    assert job.eligible is not None
+    assert job.eligible >= job.submit
     array = next(job for job in found.values() if job.job_id == NAMES["stepped"])
-    assert (array.tasks, array.release) == (14, array.submit)
+    assert (array.tasks, array.at_once) == (14, 2)
+    assert not [job for job in found.values() if job.at_once and job is not array]
     assert (job.limit, array.limit) == (12 * 60, 12 * 60)
     assert found[str(NAMES["in_two_partitions"])].partition == "pa,pb"
     assert found[str(NAMES["with_site_factor"])].site_factor == 13
@@ -414,26 +420,30 @@ def test_a_waiting_job_shows_its_limit(text: str, limit: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "priority", "released"),
+    ("reason", "alone"),
     [
-        ("Priority", 10, True),
-        ("Resources", 10, True),
-        ("None", 1, True),
-        ("QOSMaxJobsPerUserLimit", 10, True),
-        ("JobHeldUser", 0, False),
-        ("JobHeldAdmin", 0, False),
-        ("launch failed requeued held", 0, False),
-        ("Dependency", 10, False),
-        ("DependencyNeverSatisfied", 10, False),
-        ("BeginTime", 10, False),
-        ("JobArrayTaskLimit", 10, False),
+        *((reason, True) for reason in ("Priority", "Resources", "None")),
+        *(
+            (reason, False)
+            for reason in (
+                *("JobHeldUser", "JobHeldAdmin", "launch failed requeued held", "Dependency"),
+                *("DependencyNeverSatisfied", "BeginTime", "JobArrayTaskLimit", "Licenses"),
+                *("QOSMaxJobsPerUserLimit", "AssocGrpCpuLimit", "Reservation", "PartitionConfig"),
+                *("PartitionNodeLimit", "PartitionTimeLimit", "ReqNodeNotAvail", "none", ""),
+                "what a later release says",
+            )
+        ),
     ],
 )
-def test_a_job_is_released_when_nothing_but_room_and_rank_keeps_it(
-    reason: str, priority: int, released: bool
-) -> None:
-    (job,) = squeue(task(reason=reason, priority=str(priority))).jobs
-    assert job.release == (job.submit if released else None)
+def test_nothing_but_its_turn_is_missing_for_few_reasons_alone(reason: str, alone: bool) -> None:
+    (job,) = squeue(task(reason=reason)).jobs
+    assert job.waits_for_its_turn is alone
+
+
+@pytest.mark.parametrize(("text", "second"), [("1000000150", 1000000150), ("N/A", None)])
+def test_a_waiting_job_shows_since_when_it_is_eligible(text: str, second: int | None) -> None:
+    (job,) = squeue(task(eligible=text)).jobs
+    assert job.eligible == second
 
 
 def test_a_record_stands_for_as_many_tasks_as_it_lists() -> None:
@@ -450,17 +460,26 @@ def test_a_limit_that_cannot_be_read_is_malformed() -> None:
 def test_a_task_that_another_record_has_is_not_added_to_one() -> None:
     lines = [task(33, "33_0"), task(33, "33_2"), task(33, "33_4"), task(40, "33_6")]
     records = WaitingRecords(lines, SEPARATOR)
-    assert records.may_lack_tasks()
+    assert records.has_arrays()
     records.complete([f"33{SEPARATOR}33_[0,2,4,6]{SEPARATOR}"], SEPARATOR)
     targets = [job.target for job in records.queue().jobs]
     assert targets == ["33_[0,2,4]", "33_6"]
+
+
+def test_how_many_tasks_may_run_at_once_stands_on_the_line_of_the_array() -> None:
+    lines = [task(33, "33_0"), task(33, "33_1"), task(40, "40"), task(41, "41_3")]
+    records = WaitingRecords(lines, SEPARATOR)
+    folded = ("33_[0-1%1]", "40", "41_[3%7]")
+    records.complete(
+        [f"{label.partition('_')[0]}{SEPARATOR}{label}{SEPARATOR}" for label in folded], SEPARATOR
+    )
+    assert [job.at_once for job in records.queue().jobs] == [1, None, None]
 
 
 def test_a_hundred_thousand_tasks_of_a_record_are_one_target() -> None:
     lines = (task(33, f"33_{number}") for number in range(100_000))
     records = WaitingRecords(lines, SEPARATOR)
     (job,) = records.queue().jobs
-    assert not records.may_lack_tasks()
     assert (job.target, job.label) == ("33_[0-99999]",) * 2
 
 
@@ -786,7 +805,6 @@ def test_a_broken_line_is_read_or_malformed_and_spoils_no_other(
             assert found.processors >= 0
         if isinstance(found, PendingJob):
             assert is_target(found.target)
-            assert found.release in {None, found.submit}
     assert [read(one) for one in lines] == neighbors
 
 

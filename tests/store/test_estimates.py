@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shapleyprio.fairness.trajectory import Trajectory
-from shapleyprio.store import EstimateRow
+from shapleyprio.store import EstimateRow, WaitingWork
 from tests.store.examples import BEGIN, cycle
 
 if TYPE_CHECKING:
@@ -30,13 +30,29 @@ ROW = EstimateRow(
 )
 
 
+WAITING = [
+    WaitingWork(organization="x", account="a", user=user, jobs=jobs, processor_seconds=LARGE * jobs)
+    for user, jobs in (("zoe", 9), ("ann", 2), ("x" * 300, 1), ("x" * 299, 1))
+]
+
+
+def test_the_waiting_work_of_the_newest_estimate_comes_back_in_its_order(store: Store) -> None:
+    with store.cluster("c").transaction() as rows:
+        rows.save_estimate([ROW], WAITING[::-1])
+        rows.save_estimate([ROW], WAITING)
+        found = rows.waiting_work()
+    assert found == [replace(row, user=row.user[:255]) for row in WAITING]
+    with store.cluster("another").reading() as view:
+        assert view.waiting_work() == []
+
+
 def test_the_newest_estimate_comes_back_exactly(store: Store) -> None:
     later = [replace(ROW, t=BEGIN + 30, organization=name) for name in ("biology", "physics")]
     with store.cluster("c").transaction() as rows:
         assert rows.latest_estimate() == []
-        rows.save_estimate([ROW])
-        rows.save_estimate(later)
-        rows.save_estimate(later)  # found again by a daemon that was killed meanwhile
+        rows.save_estimate([ROW], [])
+        rows.save_estimate(later, [])
+        rows.save_estimate(later, WAITING)  # found again by a daemon that was killed meanwhile
         assert rows.latest_estimate() == later
         assert rows.latest_estimate(until=BEGIN + 29) == [ROW]
         assert rows.latest_estimate(until=BEGIN - 1) == []
@@ -60,7 +76,7 @@ def test_the_first_seed_of_a_cluster_stays(store: Store) -> None:
 def test_estimates_are_pruned_with_the_cycles_that_ranked_by_them(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
         rows.save_cycle(replace(cycle(1), estimated_at=BEGIN))
-        rows.save_estimate([ROW, replace(ROW, t=BEGIN + 30)])
+        rows.save_estimate([ROW, replace(ROW, t=BEGIN + 30)], [])
         rows.prune_history(BEGIN + 1, pushes_before=0)
         assert rows.latest_estimate(until=BEGIN) == []
         assert rows.latest_estimate() == [replace(ROW, t=BEGIN + 30)]

@@ -171,6 +171,15 @@ class Channel(ABC):
             points: of its organization; the more, the sooner it starts.
         """
 
+    def own_priority(self, job: PendingJob, original: int | None) -> int:  # noqa: ARG002 - others need it
+        """Returns a job's priority without what was written to it alone.
+
+        Args:
+            job: that waits.
+            original: what stood there before we wrote; None if we did not.
+        """
+        return job.priority
+
     def step_in_points(self, layout: Layout, scale: Scale, organizations: int) -> int:  # noqa: ARG002 - others need them
         """Returns how many points of a job's priority one step of the scale is worth."""
         return scale.step

@@ -45,6 +45,13 @@ class _JobChannel(Channel):
         found = slurm.values_of(self.name, [int(key) for key in keys])
         return {str(job_id): value for job_id, value in found.items()}
 
+    def own_priority(self, job: PendingJob, original: int | None) -> int:
+        """Returns its priority without our points."""
+        value = self._value_of(job)
+        if value is None or original is None:
+            return job.priority
+        return job.priority - self.value(0, 1) * (value - original)
+
     def key_of(self, job: PendingJob) -> str:
         """Returns the job's own key."""
         return str(job.job_id)

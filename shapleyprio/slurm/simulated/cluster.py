@@ -43,6 +43,8 @@ class SubmitOptions(TypedDict, total=False):
         qos: its QOS; ``normal`` if not given.
         nice: as sbatch takes it; 0 if not given.
         array: number of tasks, 0 for a plain job.
+        at_once: how many of them may run at the same time; None, for all, if not given.
+        begin: second before which it may not start; None if there is none.
         limit: seconds after which it is stopped; None, for never, if not given.
         at: second of the submission, if it is to come later; the job is unknown till then.
     """
@@ -53,6 +55,8 @@ class SubmitOptions(TypedDict, total=False):
     qos: str
     nice: int
     array: int
+    at_once: int | None
+    begin: int | None
     limit: int | None
     at: int | None
 
@@ -165,10 +169,11 @@ class SimulatedSlurm:
             processing_time=processing_time,
             limit=options.get("limit"),
             submit=self.now,
-            eligible=self.now,
+            eligible=options.get("begin") or self.now,
             nice=options.get("nice", 0),
             array_id=job_id if array else None,
             tasks=tuple(range(array)),
+            at_once=options.get("at_once"),
         )
         if at is None:
             self._engine.arrive(job)
@@ -193,6 +198,11 @@ class SimulatedSlurm:
         self._engine.settle()
         for job in jobs:
             self._engine.set_account(job, account)
+
+    def set_most_jobs(self, account: str, jobs: int | None) -> None:
+        """Limits how many jobs of an account run at the same time (GrpJobs); None for no limit."""
+        self._need("slurmdbd")
+        self._engine.set_most_jobs(account, jobs)
 
     def set_user_priority(self, account: str, user: str, priority: int) -> None:
         """Changes the association priority of a user in an account, as a coordinator may."""

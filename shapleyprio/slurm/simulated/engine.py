@@ -7,7 +7,15 @@ from heapq import heappop, heappush
 
 from shapleyprio.slurm.port import SlurmRefusedError
 from shapleyprio.slurm.simulated.accounting import Accounting
-from shapleyprio.slurm.simulated.jobs import HELD, NOT_YET, WAITS, Job
+from shapleyprio.slurm.simulated.jobs import (
+    BEYOND_A_LIMIT,
+    HELD,
+    NOT_YET,
+    TOO_MANY_JOBS,
+    TOO_MANY_TASKS,
+    WAITS,
+    Job,
+)
 from shapleyprio.slurm.simulated.scheduling import Machines, Priorities, Waiting
 from shapleyprio.slurm.tasks import listed_tasks
 
@@ -34,6 +42,8 @@ class Engine:
         self._announced: dict[int, Job] = {}
         self._events: list[tuple[int, int, int, int]] = []
         self._next_id = FIRST_JOB_ID
+        self._most_jobs: dict[str, int] = {}
+        self._limited: set[int] = set()
         self.submitted = 0
         self.changed = 0
         self._began = self._computed = now
@@ -81,12 +91,27 @@ class Engine:
         open_ = set(self._machines.partitions)
         while firsts := [job for name in open_ if (job := self.waiting.first(name))]:
             job = min(firsts, key=lambda job: job.rank)
+            if limit := self._limit_of(job):
+                self._wait(job, limit)
+                self._limited.add(job.job_id)
+                continue
             allocation = self._machines.take(job.partition, job.processors, kept)
             if allocation is not None:
                 self._start(job, allocation)
             else:
                 open_.remove(job.partition)
                 kept.update(self._machines.partitions[job.partition])
+
+    def _limit_of(self, job: Job) -> str | None:
+        """Returns the reason why a job may not start, whatever is free; None if it may."""
+        most = self._most_jobs.get(job.account)
+        if most is not None and sum(one.account == job.account for one in self.started()) >= most:
+            return TOO_MANY_JOBS
+        if job.at_once is None or job.array_id is None:
+            return None
+        tasks = self._arrays[job.array_id].values()
+        running = sum(task.start is not None for task in tasks)
+        return TOO_MANY_TASKS if running >= job.at_once else None
 
     def _start(self, job: Job, allocation: dict[str, int]) -> None:
         if len(job.tasks) > 1:
@@ -157,9 +182,9 @@ class Engine:
 
     def arrive(self, job: Job) -> None:
         """Takes a job in."""
-        job.submit = job.eligible = self.now
+        job.submit = self.now
         self._know(job)
-        self._wait(job, WAITS)
+        self._wait_until(job, max(job.eligible, self.now))
         self._account(job, "PENDING")
 
     def named(self, target: str) -> tuple[list[Job], str | None]:
@@ -193,6 +218,14 @@ class Engine:
             raise SlurmRefusedError(f"job {job_id}: {complaint}")
         return found
 
+    def set_most_jobs(self, account: str, jobs: int | None) -> None:
+        """Limits how many jobs of an account run at the same time; None for any number."""
+        if jobs is None:
+            self._most_jobs.pop(account, None)
+        else:
+            self._most_jobs[account] = jobs
+        self._look_at_limits_again()
+
     def set_account(self, job: Job, account: str) -> None:
         """Changes the account of a waiting job; its priority is computed anew."""
         job.account = account
@@ -206,8 +239,7 @@ class Engine:
 
     def release(self, job: Job) -> None:
         """Undoes a hold."""
-        job.eligible = max(job.eligible, self.now)
-        self._wait(job, NOT_YET if self.now < job.eligible else WAITS)
+        self._wait_until(job, max(job.eligible, self.now))
         self._account(job, "PENDING")
 
     def requeue(self, job: Job) -> None:
@@ -219,10 +251,9 @@ class Engine:
         job.start = job.ends = None
         job.allocation = {}
         job.submit = self.now
-        job.eligible = self.now + REQUEUE_DELAY_SECONDS
-        heappush(self._events, (job.eligible, ARRIVAL, job.job_id, job.execution))
-        self._wait(job, NOT_YET)
+        self._wait_until(job, self.now + REQUEUE_DELAY_SECONDS)
         self._account(job, "PENDING")
+        self._look_at_limits_again()
 
     def suspend(self, job: Job) -> None:
         """Stops a running job where it is; it keeps its processors."""
@@ -250,11 +281,26 @@ class Engine:
         del self._jobs[job.job_id]
         if job.array_id is not None:
             del self._arrays[job.array_id][job.job_id]
+        self._look_at_limits_again()
+
+    def _look_at_limits_again(self) -> None:
+        """Lets jobs that were beyond a limit wait for their turn, after a change."""
+        for job_id in self._limited & self.waiting.jobs.keys():
+            if self.waiting.jobs[job_id].reason in BEYOND_A_LIMIT:
+                self._wait(self.waiting.jobs[job_id], WAITS)
+        self._limited.clear()
 
     def _end_suspension(self, job: Job) -> None:
         if job.suspended_since is not None:
             job.suspended += self.now - job.suspended_since
             job.suspended_since = None
+
+    def _wait_until(self, job: Job, eligible: int) -> None:
+        """Lets a job wait, from a second on for its turn."""
+        job.eligible = eligible
+        if eligible > self.now:
+            heappush(self._events, (eligible, ARRIVAL, job.job_id, job.execution))
+        self._wait(job, NOT_YET if eligible > self.now else WAITS)
 
     def _wait(self, job: Job, reason: str) -> None:
         job.reason = reason

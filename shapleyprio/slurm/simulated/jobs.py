@@ -11,6 +11,9 @@ from shapleyprio.slurm.tasks import task_list
 WAITS = "Priority"
 HELD = "JobHeldUser"
 NOT_YET = "BeginTime"
+TOO_MANY_TASKS = "JobArrayTaskLimit"
+TOO_MANY_JOBS = "AssocGrpJobsLimit"
+BEYOND_A_LIMIT = frozenset({TOO_MANY_TASKS, TOO_MANY_JOBS})
 
 Rank = tuple[int, int, int]
 """Orders jobs: the smallest starts next."""
@@ -25,6 +28,7 @@ class Job:
         limit: seconds after which it is stopped, None for never.
         array_id: id of the array it belongs to, None for a plain job.
         tasks: indices of the tasks it stands for: all that wait as one, or its own.
+        at_once: how many tasks of its array may run at the same time; None for all.
         eligible: second from which it can start and its age counts, unless it is held.
         association: points of its association when the priority was last computed.
         reason: why it waits; only a job that waits for its turn may start.
@@ -51,6 +55,7 @@ class Job:
     priority: int = 0
     array_id: int | None = None
     tasks: tuple[int, ...] = ()
+    at_once: int | None = None
     eligible: int
     reason: str = WAITS
     execution: int = 0
@@ -138,9 +143,10 @@ class Job:
             qos=self.qos,
             reason=self.reason,
             submit=self.submit,
-            release=self.submit if self.reason == WAITS else None,
+            eligible=None if self.reason == HELD else self.eligible,
             limit=self.limit,
             tasks=max(len(self.tasks), 1),
+            at_once=self.at_once if len(self.tasks) > 1 else None,
             priority=self.priority,
             nice=self.nice,
             site_factor=self.site_factor if self.reason == WAITS else None,

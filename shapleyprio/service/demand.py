@@ -1,0 +1,219 @@
+"""Which waiting jobs count in an estimate, and since when.
+
+A job counts from the second from which Slurm calls it eligible, while nothing but its turn is
+missing. Slurm does not say since when that is so: a job beyond a limit is eligible all the time. So
+every cycle notes which jobs are kept back, and one that no longer is counts from that cycle on. It
+also counts anew when its own organization lets a job go first that has counted for a shorter time.
+On record are only the jobs whose eligible time says too little.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate
+from math import inf
+from typing import NamedTuple
+
+from shapleyprio.fairness.runs import Run
+from shapleyprio.slurm.port import Node, Partition, PendingJob
+from shapleyprio.store import KeptBack
+
+
+class Counted(NamedTuple):
+    """What of a waiting job counts.
+
+    Attributes:
+        since: second from which it counts.
+        tasks: how many of its tasks; 1 for a plain job.
+    """
+
+    since: int
+    tasks: int
+
+
+class Rooms:
+    """Where jobs compete for the same nodes: partitions that share some are one room.
+
+    Args:
+        partitions: by name.
+        nodes: by name, as they are now.
+    """
+
+    def __init__(self, partitions: Mapping[str, Partition], nodes: Mapping[str, Node]) -> None:
+        free = {name: node.tres.get("cpu", 0) for name, node in nodes.items() if not node.closed}
+        self._widths = {
+            name: sum(free.get(node, 0) for node in partition.nodes)
+            for name, partition in partitions.items()
+        }
+        self._rooms = _connected(partitions.values())
+        self.width = cache(self._width)
+        self.of = cache(self._of)
+
+    def _width(self, names: str) -> float:
+        """Returns how many CPUs the widest of these partitions has on nodes that are not closed.
+
+        Of a partition that has just been added it is not known, and so no bound.
+        """
+        return max(self._widths.get(name, inf) for name in names.split(","))
+
+    def _of(self, names: str) -> frozenset[str]:
+        """Returns the rooms of these partitions."""
+        return frozenset(self._rooms.get(name, name) for name in names.split(","))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What decides beside the waiting jobs themselves.
+
+    Attributes:
+        t: second of this cycle.
+        rooms: where they may start.
+        organization_of: returns for whom a waiting job counts.
+        own_priority: returns the priority that a waiting job has without our points.
+        started: runs that were not known in the last cycle.
+        running_tasks: returns how many tasks of each of some arrays run.
+    """
+
+    t: int
+    rooms: Rooms
+    organization_of: Callable[[PendingJob], str]
+    own_priority: Callable[[PendingJob], int]
+    started: Collection[Run]
+    running_tasks: Callable[[Collection[int]], Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The waiting jobs as a cycle found them.
+
+    Attributes:
+        pending: all that wait.
+        counting: job id -> what counts of it; the others do not count.
+        news: what is other than on record.
+    """
+
+    pending: Sequence[PendingJob] = ()
+    counting: Mapping[int, Counted] = field(default_factory=dict)
+    news: Sequence[KeptBack] = ()
+
+    def after(
+        self, pending: Sequence[PendingJob], known: Mapping[int, KeptBack], scene: Scene
+    ) -> Demand:
+        """Returns the demand of the next cycle.
+
+        Args:
+            pending: all that wait then.
+            known: what is on record then, by job id.
+            scene: what else decides.
+        """
+        since: dict[int, int] = {}
+        news: dict[int, KeptBack] = {}
+        for job in pending:
+            if job.eligible is None or job.eligible > scene.t:
+                continue
+            row = known.get(job.job_id)
+            if not job.waits_for_its_turn or job.processors > scene.rooms.width(job.partition):
+                if row is None or row.kept_since is None:
+                    earlier = None if row is None else row.counts_since
+                    news[job.job_id] = KeptBack(
+                        job_id=job.job_id, counts_since=earlier, kept_since=scene.t
+                    )
+            elif row is None:
+                since[job.job_id] = job.eligible
+            elif row.kept_since is None:
+                since[job.job_id] = max(job.eligible, row.counts_since or 0)
+            else:
+                since[job.job_id] = scene.t
+                news[job.job_id] = _anew(job.job_id, scene.t)
+        counting_jobs = [job for job in pending if job.job_id in since]
+        for job_id in self._passed_over(counting_jobs, since, scene):
+            since[job_id] = scene.t
+            news[job_id] = _anew(job_id, scene.t)
+        tasks = _tasks_of_throttled(counting_jobs, scene)
+        counting = {
+            job.job_id: Counted(since[job.job_id], tasks.get(job.job_id, job.tasks))
+            for job in counting_jobs
+        }
+        return Demand(pending, counting, list(news.values()))
+
+    def _passed_over(
+        self, jobs: Iterable[PendingJob], since: Mapping[int, int], scene: Scene
+    ) -> Iterator[int]:
+        """Yields jobs behind which their own organization puts one that started before them.
+
+        A job of lower priority that starts before them is backfilled, and keeps nobody waiting.
+        """
+        queues = self._started_by_priority(scene)
+        whose = {organization for organization, _ in queues}
+        for job in jobs if queues else ():
+            organization = scene.organization_of(job)
+            if organization not in whose:
+                continue
+            own = scene.own_priority(job)
+            for room in scene.rooms.of(job.partition):
+                falling, latest = queues.get((organization, room), ((), ()))
+                higher = bisect_left(falling, -own)
+                if higher and latest[higher - 1] > since[job.job_id]:
+                    yield job.job_id
+                    break
+
+    def _started_by_priority(
+        self, scene: Scene
+    ) -> Mapping[tuple[str, str], tuple[Sequence[int], Sequence[int]]]:
+        """Returns what has started of the jobs that waited, by organization and room.
+
+        Returns:
+            negative priorities, the highest first, and the latest second since which any of the
+            jobs up to there could have started.
+        """
+        waited = {job.job_id: job for job in self.pending} if scene.started else {}
+        found: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+        for run in scene.started:
+            job = waited.get(run.key.job_id) or waited.get(run.array_job_id)
+            if job is None or not job.priority:
+                continue
+            for room in scene.rooms.of(job.partition):
+                place = scene.organization_of(job), room
+                found[place].append((-scene.own_priority(job), run.release))
+        return {
+            place: (
+                [falling for falling, _ in sorted(started)],
+                list(accumulate((release for _, release in sorted(started)), max)),
+            )
+            for place, started in found.items()
+        }
+
+
+def _anew(job_id: int, t: int) -> KeptBack:
+    return KeptBack(job_id=job_id, counts_since=t, kept_since=None)
+
+
+def _tasks_of_throttled(jobs: Iterable[PendingJob], scene: Scene) -> dict[int, int]:
+    """Returns for parts of arrays how many of their tasks may start beside those that run."""
+    throttled = [job for job in jobs if job.at_once is not None]
+    arrays = {job.array_job_id for job in throttled}
+    running = scene.running_tasks(arrays) if arrays else {}
+    return {
+        job.job_id: min(job.tasks, max((job.at_once or 0) - running.get(job.array_job_id, 0), 0))
+        for job in throttled
+    }
+
+
+def _connected(partitions: Iterable[Partition]) -> dict[str, str]:
+    """Returns partition -> one that stands for all that are connected by shared nodes."""
+    room: dict[str, str] = {}
+    members: dict[str, list[str]] = {}
+    of_node: dict[str, str] = {}
+    for partition in partitions:
+        room[partition.name] = partition.name
+        members[partition.name] = [partition.name]
+        for other in {room[of_node[node]] for node in partition.nodes if node in of_node}:
+            for name in members.pop(other):
+                room[name] = partition.name
+                members[partition.name].append(name)
+        of_node.update(dict.fromkeys(partition.nodes, partition.name))
+    return room
