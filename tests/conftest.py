@@ -15,7 +15,6 @@ from hypothesis import settings
 from shapleyprio.testbed.cluster import PrivateSlurm, prepare_database
 from shapleyprio.testbed.errors import SlurmUnavailableHere
 from shapleyprio.testbed.packages import ensure_installed
-from tests.matrix.suites import FOLDERS, TRIAL
 from tests.store.servers import Databases
 
 if TYPE_CHECKING:
@@ -38,9 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--faults",
         type=int,
-        default=200,
+        default=30,
         metavar="N",
-        help="let tests/service/test_fault_life.py live N lives (200)",
+        help="let tests/service/test_fault_life.py live N lives (30)",
     )
     parser.addoption(
         "--store",
@@ -52,20 +51,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` is heeded
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what `./run matrix` asks of each release, so that it can be left out afterwards.
-
-    With `--store`, leave out what would be the same as without.
-    """
+    """With `--store`, leave out what would be the same as without."""
     if config.getoption("--store") != "sqlite":
         others = [item for item in items if not _is_on_any_database(item)]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if _is_on_any_database(item)]
-    root = Path(__file__).parents[1]
-    for item in items:
-        in_matrix = any(item.path.is_relative_to(root / folder) for folder in FOLDERS)
-        is_real = item.get_closest_marker("real_slurm") is not None
-        if (in_matrix and is_real) or item.nodeid == TRIAL:
-            item.add_marker("each_release")
 
 
 def _is_on_any_database(item: pytest.Item) -> bool:

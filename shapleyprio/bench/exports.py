@@ -22,7 +22,6 @@ from shapleyprio.replay.reading import read_log
 LINES = 10_000_000
 """Some years of a large cluster."""
 
-SHORT = 1_000
 SECONDS_BELOW = 25.0
 MEGABYTES_BELOW = 2000.0
 
@@ -49,10 +48,8 @@ def measure_exports(folder: Path, bar: MakeBar) -> Iterator[Measurement]:
         folder: for the exports; it needs some gigabytes.
         bar: makes a progress bar.
     """
-    plain, short = folder / "export.sacct", folder / "short.sacct"
+    plain = folder / "export.sacct"
     program = [sys.executable, "-m", "shapleyprio.bench.exports"]
-    write_export(short, SHORT, lambda _: None)
-    run_apart([*program, str(short)])  # compiles
     write_export(plain, LINES, bar("writing an export", LINES))
     for what, file in _compressed(plain):
         ran = run_apart([*program, str(file)], bar(f"reading, {what}", 1_000))

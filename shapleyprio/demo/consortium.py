@@ -15,10 +15,10 @@ DRIFT_SECONDS = 300
 """Seconds between two replays; a few real ones, so that people see the drift change."""
 
 DRIFT_LIMIT_SECONDS = 120
-"""Real seconds for a replay; the first one compiles."""
+"""Real seconds for a replay."""
 
 ESTIMATE_LIMIT_SECONDS = 120
-"""Real seconds for an estimate of contributions; the first one compiles."""
+"""Real seconds for an estimate of contributions."""
 
 
 @dataclass(frozen=True, slots=True)

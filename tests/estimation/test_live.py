@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from tests.store.servers import Databases
 
 SHAPLEY = {"rule": "shapley"}
-PATIENCE_SECONDS = 240.0
-"""A worker may have to compile first."""
+PATIENCE_SECONDS = 120.0
+"""On a busy machine a worker takes long to start."""
 WORKER_WITH = (
     "import os, sys, time\n"
     "import shapleyprio.estimation.__main__ as worker, shapleyprio.estimation.estimating as e\n"

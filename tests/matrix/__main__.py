@@ -12,6 +12,8 @@ from typing import TypeVar
 import click
 
 from shapleyprio.cli.interrupts import InterruptibleGroup
+from shapleyprio.testbed.errors import SlurmUnavailableHere
+from shapleyprio.testbed.packages import slurm_release
 from tests.matrix import pyslurm
 from tests.matrix.packages import packages
 from tests.matrix.roots import (
@@ -24,7 +26,7 @@ from tests.matrix.roots import (
     require_roots,
 )
 from tests.matrix.sources import Sources
-from tests.matrix.stages import Done, bench, stages
+from tests.matrix.stages import OF_EACH_RELEASE, Done, bench, stages
 from tests.matrix.suites import SUITES, Suite
 from tests.matrix.table import write
 
@@ -60,6 +62,11 @@ def main() -> None:
     help="So many releases at once.",
 )
 @click.option("--write-table", is_flag=True, help="Write the table in README.md anew.")
+@click.option(
+    "--beside-test",
+    is_flag=True,
+    help="Leave out the tests that ./run test runs on this machine's own Slurm.",
+)
 def matrix(
     releases: Sequence[str],
     mirror: str | None,
@@ -67,6 +74,7 @@ def matrix(
     *,
     fresh: bool,
     write_table: bool,
+    beside_test: bool,
 ) -> None:
     """Run the packages and the tests on every Slurm release.
 
@@ -76,13 +84,15 @@ def matrix(
     what was installed. Exit codes: 0 all passed; 1 something failed; 3 not possible here;
     130 interrupted by Ctrl-C.
     """
-    if write_table and releases:
-        raise click.UsageError("--write-table needs all releases")
+    if write_table and (releases or beside_test):
+        raise click.UsageError("--write-table needs all tests on all releases")
+    tested = _own_release() if beside_test else None
     sources = Sources.read()
 
     def run(roots: Roots) -> list[Done]:
         found = []
-        for done in stages(roots, sources):
+        without = OF_EACH_RELEASE if roots.suite.release == tested else ()
+        for done in stages(roots, sources, without=without):
             found.append(done)
             say(roots.suite, f"{done.stage}: {done.found} ({done.seconds:.0f} s)")
         return found
@@ -90,6 +100,14 @@ def matrix(
     results = on_each(releases, run, mirror=mirror, side_by_side=side_by_side, fresh=fresh)
     if write_table:
         write(results)
+
+
+def _own_release() -> str | None:
+    """The release of this machine's Slurm, if it has one: without, `./run test` skips its tests."""
+    try:
+        return slurm_release().series
+    except SlurmUnavailableHere:
+        return None
 
 
 @main.command("pyslurm", short_help="build pyslurm for the Slurm of every suite that has one")

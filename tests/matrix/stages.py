@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,13 +51,20 @@ class Done:
     found: str
 
 
-def stages(roots: Roots, sources: Sources) -> Iterator[Done]:
-    """Runs all stages of one release.
+def stages(roots: Roots, sources: Sources, *, without: Collection[str] = ()) -> Iterator[Done]:
+    """Runs the stages of one release.
+
+    Args:
+        roots: of its suite.
+        sources: what is packed and tested.
+        without: names of stages that are left out.
 
     Raises:
         MatrixError: one failed; the later ones are not run.
     """
     for name, stage in STAGES.items():
+        if name in without:
+            continue
         began = time.monotonic()
         try:
             found = stage(roots, sources)
@@ -179,6 +186,9 @@ STAGES: dict[str, Callable[[Roots, Sources], str]] = {
     "trial": _trial,
 }
 """Name -> what it does; it returns what it found in a few words."""
+
+OF_EACH_RELEASE = frozenset({"tests", "trial"})
+"""Stages with tests on the testbed alone, which `./run test` runs on the machine's own Slurm."""
 
 
 def _pytest(

@@ -93,7 +93,7 @@ def report(private_slurm_programs: None, folder: Path) -> dict[str, Any]:
     return trial
 
 
-@pytest.mark.timeout(600)  # on a busy machine the code of estimates alone takes a minute to compile
+@pytest.mark.timeout(600)  # an hour of the clusters, for both daemons
 def test_who_is_owed_starts_first_and_every_job_has_a_record(report: dict[str, Any]) -> None:
     assert tuple(arm["arm"] for arm in report["arms"]) == DAEMONS
     for arm in report["arms"]:
