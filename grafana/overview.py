@@ -132,6 +132,19 @@ def overview() -> Dashboard:
                     panels.DELAY,
                     Query(f"shapleyprio_unfairness_seconds{{{ALL}}}", "{{schedule}}"),
                 ),
+                panels.graph(
+                    "Out of turn",
+                    "Of the moments at which the order of the organizations decided what started, "
+                    "those at which something started that the fair rule would not have started "
+                    f"then. {SCHEDULES}",
+                    panels.SHARE,
+                    panels.NEUTRAL,
+                    Query(
+                        f"shapleyprio_out_of_turn_moments{{{ALL}}}"
+                        f" / shapleyprio_contested_moments{{{ALL}}}",
+                        "{{schedule}}",
+                    ),
+                ),
                 panels.bars(
                     "What each would gain by leaving",
                     "How much more of its own processors' time, weighted like ψ, it would have "

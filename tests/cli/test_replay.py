@@ -483,7 +483,7 @@ def test_no_such_log() -> None:
 @pytest.mark.parametrize(
     ("command", "missing", "extra"),
     [
-        ("replay", "pandas", "replay"),
+        ("replay", "numpy", "replay"),
         ("audit", "numpy", "replay"),
         ("experiment", "numpy", "experiment"),
     ],

@@ -108,6 +108,13 @@ def test_a_replay_is_published_stored_and_logged(store: Store, url: str) -> None
         "unfairness_seconds recorded": 40,
         "unfairness_seconds directcontr": 0,
         "unfairness_seconds fairshare": 0,
+        **{
+            f"contested_moments {schedule}": 1
+            for schedule in ("recorded", "directcontr", "fairshare")
+        },
+        "out_of_turn_moments recorded": 1,
+        "out_of_turn_moments directcontr": 0,
+        "out_of_turn_moments fairshare": 0,
         "drift_reference_info ref": 1,
         "drift_window_seconds": 300,
         "drift_timestamp_seconds": END,

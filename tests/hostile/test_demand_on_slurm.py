@@ -239,13 +239,12 @@ def while_idle(attackers: Attackers) -> dict[str, Gains]:
     reservation = ("StartTime=now+2days", "Duration=600", "Nodes=a1", "Accounts=alpha")
     cluster.run("scontrol", "create", "reservation", "ReservationName=later", *reservation)
     seats = attackers.take("beta", 1, "--partition=beta", "--licenses=seats:2")
-    begin = cluster.now() + IDLE_SECONDS + 400
     first = attackers.submit("first", "--hold")
     attackers.submit("held", "--hold")
     attackers.submit("phantom", "--hold", *PHANTOM)
     attackers.submit("phantom that is not held", *PHANTOM)
     attackers.submit("dependent", f"--dependency=afterany:{first}")
-    attackers.submit("not yet due", f"--begin=uts{begin}")
+    not_yet_due = attackers.submit("not yet due", "--begin=now+1days")
     attackers.submit("beyond the limit of its account", account="capped")
     attackers.submit("beyond the limit of its QOS", "--qos=narrow")
     attackers.submit("without a license", "--licenses=seats:2")
@@ -261,6 +260,8 @@ def while_idle(attackers: Attackers) -> dict[str, Gains]:
     attackers.cycle()
     blocks = attackers.take("beta", 1, "--partition=alpha")
     attackers.let_start("held", "dependent", "beyond the limit of its account")
+    begin = cluster.now() + 200
+    cluster.run("scontrol", "update", f"JobId={not_yet_due}", f"StartTime=uts{begin}")
     attackers.attacks["not yet due"].could_start = begin
     del attackers.attacks["first"]
     for name in ("held", "phantom"):  # it complains of the phantom, and releases it

@@ -119,6 +119,8 @@ def test_everything_is_shown_in_this_order() -> None:
                     ],
                     "p_tot": 37,
                     "unfairness": 0.0,
+                    "contested": 1,
+                    "out_of_turn": 1,
                     "utilization": 37 / 60,
                 },
                 {
@@ -143,6 +145,8 @@ def test_everything_is_shown_in_this_order() -> None:
                     ],
                     "p_tot": 32,
                     "unfairness": (266 - 102) / 37,
+                    "contested": 1,
+                    "out_of_turn": 1,
                     "utilization": 32 / 60,
                 },
             ],
@@ -156,6 +160,7 @@ def test_without_ref_nobody_knows_what_was_fair() -> None:
     (result,) = results_of(workload, [schedule(FAIR, policy="directcontr")])
     assert result.unfairness is None
     assert result.drifts is None
+    assert result.turns is None
     answer = as_json(log_with_first_release(0), workload, [result])
     assert answer["policies"][0]["unfairness"] is None
 

@@ -30,7 +30,7 @@ from shapleyprio.report.encodings import LINE, TimeAxis, named_rows
 from shapleyprio.report.page import Cell
 from shapleyprio.report.replay_page import replay_page, verdict
 from shapleyprio.report.writing import VEGA_LITE
-from shapleyprio.wording import MISSING, cell, duration
+from shapleyprio.wording import MISSING, cell, duration, percent
 from tests.report.workloads import LENGTH, NAMES, log_in, results_in, workload_in
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -157,7 +157,10 @@ def test_tables_show_what_was_measured(tmp_path: Path) -> None:
     table = page.sections[0].table
     assert table.rows[1][1] == float(results[1].unfairness or 0) / 3600 > 0
     assert table.rows[1][0] == "first come, first served"
-    assert tuple(table.rows[1][6:]) == tuple(float(d) / 3600 for d in results[1].drifts or ())
+    turns = results[1].turns
+    assert turns is not None
+    assert table.rows[1][6] == percent(turns.out_of_turn / turns.contested) != "0.0%"
+    assert tuple(table.rows[1][7:]) == tuple(float(d) / 3600 for d in results[1].drifts or ())
 
 
 def test_a_page_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:

@@ -33,7 +33,10 @@ RECORD = (
     *("8", "8", "org", "ann", "all", "1000000100", "1000000200", "1000000260", "60"),
     *("00:00:00", "COMPLETED", "6", "cpu=6,node=2", "a2,b1", "1000000100", "90"),
 )
-JOB = ("org", "ann", "all", "normal", "10", "-5", "1000000100", "4", "Waits for a|b", "1:00")
+JOB = (
+    *("org", "ann", "all", "normal", "10", "-5", "1000000100", "4", "Waits for a|b", "1:00"),
+    "1000000130",
+)
 
 
 class Programs:
@@ -100,13 +103,12 @@ def show_the_cluster(programs: Programs) -> None:
 def emit(*fields: str) -> str:
     """Fields, after each of which comes the delimiter that the call asked for.
 
-    sacct is given it as an option, squeue between the fields of its format, the first of which is
-    two characters long.
+    sacct is given it as an option, squeue behind the width of each field of its format.
     """
     words = " ".join(map(shlex.quote, fields))
     return (
         'for word in "$@"; do case $word in --delimiter=*) d=${word#*=};;'
-        " %[AF]*) d=${word#%?}; d=${d%%%*};; esac; done;"
+        " *JobID:0*,*) d=${word#*:0}; d=${d%%,*};; esac; done;"
         f' for field in {words}; do printf \'%s%s\' "$field" "$d"; done; echo'
     )
 
@@ -230,7 +232,7 @@ def test_each_call_asks_for_another_delimiter(programs: Programs, slurm: Command
     for _ in range(2):
         assert list(slurm.records(1795245000, 1795246000)) == []
         assert len(slurm.pending().jobs) == 1
-    asked = re.findall(r"--delimiter=([\w-]+)|%A([\w-]+)%i", "\n".join(programs.calls("s")))
+    asked = re.findall(r"--delimiter=([\w-]+)|JobID:0([\w-]+)", "\n".join(programs.calls("s")))
     assert len(asked) == 4
     assert len(set(asked)) == 4
 
@@ -247,7 +249,7 @@ def test_waiting_jobs_get_their_site_factor(programs: Programs, slurm: CommandLi
     assert (second.job_id, second.array_job_id) == (36, 33)
     assert (second.target, second.site_factor, second.nice) == ("33_2", None, -5)
     assert [line.source for line in queue.malformed] == ["squeue"]
-    assert len(programs.calls("squeue")) == 1
+    assert len(programs.calls("squeue")) == 2, "how many tasks may run at once is asked for"
 
 
 def test_a_stepped_array_is_completed_from_its_folded_line(
@@ -259,7 +261,7 @@ def test_a_stepped_array_is_completed_from_its_folded_line(
     programs.install("squeue", f'case "$*" in *--array*) {tasks};; *) {folded};; esac')
     programs.install("sprio", "true")
     (job,) = slurm.pending().jobs
-    assert job.target == "33_[1,4,7,10]"
+    assert (job.target, job.at_once) == ("33_[1,4,7,10]", 2)
 
 
 def test_nobody_waits(programs: Programs, slurm: CommandLineSlurm) -> None:

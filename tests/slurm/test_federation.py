@@ -79,7 +79,8 @@ def test_a_waiting_job_counts_at_its_origin(
     programs = Programs(tmp_path)
     programs.scontrol()
     programs.install("sprio", ":")
-    common = ("org", "ann", "all", "normal", "10", "0", "1795397703", "2", "Priority", "1:00")
+    t = "1795397703"
+    common = ("org", "ann", "all", "normal", "10", "0", t, "2", "Priority", "1:00", t)
     listed = "; ".join(
         emit(str(job), str(job), *common).rpartition(";")[0] + "; echo" for job in WAITING[cluster]
     )
@@ -99,20 +100,8 @@ def test_without_a_federation_nobody_asks_for_siblings(tmp_path: Path) -> None:
     programs = Programs(tmp_path)
     programs.scontrol()
     programs.install("sprio", ":")
-    row = (
-        "8",
-        "8",
-        "org",
-        "ann",
-        "all",
-        "normal",
-        "10",
-        "0",
-        "1795397703",
-        "2",
-        "Priority",
-        "1:00",
-    )
+    t = "1795397703"
+    row = ("8", "8", "org", "ann", "all", "normal", "10", "0", t, "2", "Priority", "1:00", t)
     programs.install("squeue", emit(*row))
     slurm = CommandLineSlurm(Connection(bin_directory=tmp_path, timeout_seconds=20))
     assert [job.job_id for job in slurm.pending().jobs] == [8]
