@@ -75,6 +75,15 @@ def three_digits(number: Fraction | float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def processor_hours(processor_seconds: int) -> str:
+    """Returns processor-seconds as processor-hours with three digits.
+
+    >>> processor_hours(4_442_400), processor_hours(1800)
+    ('1,234', '0.5')
+    """
+    return three_digits(Fraction(processor_seconds, SECONDS_OF_AN_HOUR))
+
+
 def four_digits(value: float) -> str:
     """Returns a whole number as it is, any other one with four digits.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from rich.console import Console
 
@@ -24,6 +25,8 @@ from shapleyprio.service.explain import (
 from shapleyprio.service.explain_facts import JobExplanation, JobsExplanation
 from shapleyprio.service.inquiries import Asker, Inquiry, InquiryAnswer, RecentQueue
 from shapleyprio.service.steering import read_steering
+from shapleyprio.service.waiting_work import seen_by
+from shapleyprio.slurm.access import Rights
 from shapleyprio.slurm.port import PendingQueue, Slurm, SlurmError
 from shapleyprio.store import ClusterStore
 
@@ -128,7 +131,9 @@ def status_of(
 ) -> InquiryAnswer:
     """Answers `status` for somebody who cannot read the store.
 
-    Lines that Slurm printed and that could not be read may name jobs: operators alone see them.
+    Lines that Slurm printed and that could not be read may name jobs: operators alone see them. Of
+    waiting work users see their own, coordinators their accounts'. While the rights are not known
+    there are none.
 
     Args:
         config: in force.
@@ -137,14 +142,24 @@ def status_of(
         asker: who asks.
 
     Raises:
-        SlurmError, StoreError: there is no answer.
+        StoreError: there is no answer.
     """
+
+    @cache
+    def rights() -> Rights:
+        try:
+            return asker.rights()
+        except SlurmError:
+            return Rights()
+
+    sees = seen_by(replace(asker, rights=rights))
     printed = io.StringIO()
     console = Console(file=printed, width=columns)
     found = read_each(config, ledgers)
-    if any(status.quarantined for status, _ in found.known) and not asker.rights().operator:
-        known = [(replace(status, quarantined=()), steering) for status, steering in found.known]
-        found = replace(found, known=known)
+    known = [(status.seen_by(sees), steering) for status, steering in found.known]
+    if any(status.quarantined for status, _ in known) and not rights().operator:
+        known = [(replace(status, quarantined=()), steering) for status, steering in known]
+    found = replace(found, known=known)
     found.render(console, config)
     return InquiryAnswer(found.as_json(), tuple(printed.getvalue().splitlines()), found.code)
 

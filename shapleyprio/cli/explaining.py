@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Literal
 
+from shapleyprio.cli.waiting_work import sentences_on_waiting_work
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.rules import RULES
@@ -18,7 +20,7 @@ from shapleyprio.service.explain_ranks import RankedOrganization
 from shapleyprio.service.pool_status import PoolStatus
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob
-from shapleyprio.store import Push, PushState
+from shapleyprio.store import Push, PushState, WaitingWork
 from shapleyprio.wording import (
     SECONDS_OF_AN_HOUR,
     clock_time,
@@ -51,6 +53,7 @@ def sentences_on_job(explanation: JobExplanation, influence: int | None, channel
         *state,
         *_on_submission(job, explanation.given),
         *_on_rank(explanation.ranked, explanation.basis, accounts, influence),
+        *_on_waiting_work(explanation.ranked, "user", "" if job is None else job.user),
         *_on_what_stands(explanation, channel),
         *_on_own(explanation.ranked, explanation.own_ahead),
         *(_on_rule(explanation.basis.rule, influence) if explanation.ranked else ()),
@@ -70,6 +73,7 @@ def sentences_on_jobs(explanation: JobsExplanation, influence: int | None) -> li
         sentences += [
             *_on_count(explanation, jobs),
             *_on_rank(jobs.ranked, explanation.basis, jobs.accounts, influence),
+            *_on_waiting_work(jobs.ranked, explanation.whose, explanation.name),
             *_on_own(jobs.ranked, jobs.own_ahead),
         ]
     if any(jobs.ranked for jobs in explanation.organizations):
@@ -210,6 +214,20 @@ def _on_fair_share(ranked: RankedOrganization, horizon: int | None) -> str:
         f"{ranked.fair_share_rank} of {ranked.organizations}, because {since}: {_jobs(before)} of "
         f"other organizations would be ahead{_by_name(ranked.before_by_fair_share)}."
     )
+
+
+def _on_waiting_work(
+    ranked: RankedOrganization | None, whose: Literal["user", "account"], name: str
+) -> list[str]:
+    """Says what counts in the estimate, and how much of it is a user's or an account's."""
+
+    def is_theirs(row: WaitingWork) -> bool:
+        return (row.user if whose == "user" else row.account) == name
+
+    if ranked is None:
+        return []
+    of_whom = name and f"{whose} {name}"
+    return sentences_on_waiting_work(ranked.organization, ranked.waiting_work, of_whom, is_theirs)
 
 
 def _on_own(ranked: RankedOrganization | None, ahead: int | None) -> list[str]:

@@ -15,7 +15,8 @@ from shapleyprio.cli.common import alone, load, stored_ledgers
 from shapleyprio.cli.json_output import json_option, write_json
 from shapleyprio.cli.options import config_option, pool_option
 from shapleyprio.cli.steered import sentences_on_steering
-from shapleyprio.cli.tables import standard_output, standings_table
+from shapleyprio.cli.tables import FittingTable, standard_output, standings_table
+from shapleyprio.cli.waiting_work import in_words, users_table
 from shapleyprio.config import Config
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rules import RULES
@@ -49,9 +50,10 @@ def command(
     of what all got (ψ); by how much later (late) or sooner (ahead) it was served than it earned, on
     average over all work done; the priority points that its jobs get; and how many wait and run.
     The ranking rule's score, which orders them, is shown where it is not the balance φ − ψ; of
-    a pool over several clusters, how each was served at all of them together. The
-    exact numbers are in --json. Where pools split the cluster, all of them are shown, or the one
-    that --pool names.
+    a pool over several clusters, how each was served at all of them together. Under the rule
+    shapley the waiting work that counts in the estimate is shown, too, and the users who bring the
+    most of it, as far as they may be seen. The exact numbers are in --json. Where pools split the
+    cluster, all of them are shown, or the one that --pool names.
 
     Exit code 1 means that this does not hold any more: no cycle has succeeded for three times
     service.poll_interval and at least a minute, or none yet in one of the pools, or priorities have
@@ -144,17 +146,7 @@ def render(console: Console, status: Status, steering: Steering, rule: str, adap
     slurm = f", Slurm {cycle.slurm_version}" if cycle.slurm_version else ""
     heading = f"{status.cluster}, {clock_time(cycle.t)}{slurm}"
     console.print(visible(heading), highlight=False, markup=False)
-    rows = status.rows
-    table = standings_table(
-        rows,
-        [
-            ("priority", [str(row.priority) for row in rows]),
-            ("pending", [str(row.pending) for row in rows]),
-            ("running", [str(row.running) for row in rows]),
-        ],
-        status.pool,
-    )
-    console.print(table)
+    console.print(_table(status))
     for sentence in status.pool.sentences() if status.pool else ():
         console.print(visible(sentence), highlight=False, markup=False, soft_wrap=True)
     for sentence in sentences_on_steering(steering, of_status=True):
@@ -176,21 +168,7 @@ def render(console: Console, status: Status, steering: Steering, rule: str, adap
             "adapter command_line instead of pyslurm; `shapleyprio check` says why",
             highlight=False,
         )
-    if status.estimated is not None:
-        age = cycle.t - status.estimated.t
-        error = status.error_per_part
-        console.print(
-            f"rule {cycle.rule}: contributions estimated {duration(age)} before, from "
-            f"{status.estimated.coalitions} coalitions, standard error at most "
-            f"{MISSING if error is None else duration(error)}",
-            highlight=False,
-        )
-    elif cycle.rule == DirectContr.name and RULES[rule]().estimates:
-        console.print(
-            f"rule {cycle.rule} instead of {rule}: there was no estimate to rely on; see the "
-            "daemon's log",
-            highlight=False,
-        )
+    _render_estimate(console, status, rule)
     if status.table is not None:
         words = (
             f"new jobs have their points from {status.table.path} since "
@@ -204,3 +182,38 @@ def render(console: Console, status: Status, steering: Steering, rule: str, adap
     for line in status.quarantined:
         text = f"{line.line.source}: {line.line.reason}: {line.line.text}"
         console.print(f"quarantined {line.times}×: {visible(text)}", markup=False, highlight=False)
+
+
+def _table(status: Status) -> FittingTable:
+    rows = status.rows
+    columns = [
+        ("priority", [str(row.priority) for row in rows]),
+        ("pending", [str(row.pending) for row in rows]),
+        ("running", [str(row.running) for row in rows]),
+    ]
+    if status.estimated is not None:
+        work = [status.estimated.waiting_work.get(row.organization) for row in rows]
+        columns.append(("waiting work", [in_words(own) if own else MISSING for own in work]))
+    return standings_table(rows, columns, status.pool)
+
+
+def _render_estimate(console: Console, status: Status, rule: str) -> None:
+    """Prints what contributions rest on, and whose waiting work counts in it."""
+    if status.estimated is not None:
+        age = status.cycle.t - status.estimated.t
+        error = status.error_per_part
+        console.print(
+            f"rule {status.cycle.rule}: contributions estimated {duration(age)} before, from "
+            f"{status.estimated.coalitions} coalitions, standard error at most "
+            f"{MISSING if error is None else duration(error)}",
+            highlight=False,
+        )
+        by_user = users_table(status.estimated.waiting_work.values())
+        if by_user is not None:
+            console.print(*by_user, sep="\n", highlight=False)
+    elif status.cycle.rule == DirectContr.name and RULES[rule]().estimates:
+        console.print(
+            f"rule {status.cycle.rule} instead of {rule}: there was no estimate to rely on; see "
+            "the daemon's log",
+            highlight=False,
+        )

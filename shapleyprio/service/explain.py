@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from math import inf
 from typing import Protocol
@@ -23,6 +23,7 @@ from shapleyprio.service.inquiries import Asker
 from shapleyprio.service.mutual_gain import estimate_behind
 from shapleyprio.service.pool_status import pool_status
 from shapleyprio.service.rollback import UNREADABLE
+from shapleyprio.service.waiting_work import Sees, seen_by
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob, PendingQueue, SlurmError
 from shapleyprio.store import (
@@ -75,16 +76,15 @@ def explain_job(
         StoreError: it cannot be found out.
     """
     queue = _Queue.asked_of(slurm)
+    job = next((item for item in queue.jobs if label in _names_of(item)), None)
     with store.reading() as view:
-        scene = _Scene(view, queue)
+        scene = _Scene(view, queue, seen_by(asker, None if job is None else job.user))
         if queue.failure is not None:
             pushes = _pushes_to(view, label)
             if not pushes or not (asker is None or asker.rights().operator):
                 raise queue.failure  # whose job it is Slurm alone knows
             organization = pushes[0].organization
-            job = None
         else:
-            job = next((item for item in queue.jobs if label in _names_of(item)), None)
             sibling, cluster = next(
                 (pair for pair in queue.elsewhere if label in _names_of(pair[0])), (None, "")
             )
@@ -111,7 +111,7 @@ def explain_job(
         basis=scene.basis,
         label=label,
         job=job,
-        ranked=scene.ranked.get(organization),
+        ranked=scene.ranked_seen(organization),
         ahead=ahead,
         tied_ahead=tied_ahead,
         own_ahead=own_ahead,
@@ -132,7 +132,7 @@ def _is_shown(job: PendingJob | None, asker: Asker) -> bool:
     if job is not None and job.user == asker.user:
         return True
     rights = asker.rights()
-    return rights.operator or (job is not None and job.account in rights.coordinates)
+    return rights.operator or (job is not None and rights.see(job.account))
 
 
 def explain_user(
@@ -157,7 +157,7 @@ def explain_user(
         )
     queue = _Queue.asked_of(slurm)
     with store.reading() as view:
-        scene, running = _Scene(view, queue), view.unfinished_runs()
+        scene, running = _Scene(view, queue, seen_by(asker, user)), view.unfinished_runs()
     jobs = scene.jobs_by_organization(running, lambda job: job.user == user)
     if not jobs:
         if queue.failure is not None:
@@ -186,16 +186,14 @@ def explain_account(
         NothingToExplainError: such an account was never heard of, or is not the asker's to see.
         StoreError: it cannot be found out.
     """
-    if asker is not None:
-        rights = asker.rights()
-        if not (rights.operator or account in rights.coordinates):
-            raise NothingToExplainError(
-                f"the jobs of account {account} are shown to its coordinators and to operators "
-                "alone; --user shows your own"
-            )
+    if asker is not None and not asker.rights().see(account):
+        raise NothingToExplainError(
+            f"the jobs of account {account} are shown to its coordinators and to operators "
+            "alone; --user shows your own"
+        )
     queue = _Queue.asked_of(slurm)
     with store.reading() as view:
-        scene, running = _Scene(view, queue), view.unfinished_runs()
+        scene, running = _Scene(view, queue, seen_by(asker)), view.unfinished_runs()
     jobs = scene.jobs_by_organization(running, lambda job: job.account == account, account)
     if not scene.tenures.knows("account", account) and not jobs[0].waiting:
         raise NothingToExplainError(_unknown_account(account, scene.tenures))
@@ -239,8 +237,9 @@ class _Chosen:
 class _Scene:
     """The queue and the standings, read together."""
 
-    def __init__(self, view: View, queue: _Queue) -> None:
+    def __init__(self, view: View, queue: _Queue, sees: Sees) -> None:
         self._queue = queue
+        self._sees = sees
         standings = view.latest_standings()
         watermark = view.watermark()
         self._second = watermark.accounted_to if watermark else 0
@@ -257,10 +256,16 @@ class _Scene:
             horizon=watermark.horizon if watermark else None,
             away=None if queue.failure is None else str(queue.failure),
         )
-        self.ranked: Mapping[str, RankedOrganization] = {}
+        self._ranked: Mapping[str, RankedOrganization] = {}
         if standings:
-            gains = estimated.gains if estimated else {}
-            self.ranked = rank_organizations(standings, self._waiting(standings), gains)
+            self._ranked = rank_organizations(standings, self._waiting(standings), estimated)
+
+    def ranked_seen(self, organization: str) -> RankedOrganization | None:
+        """Returns where an organization stands, with the users' waiting work that may be seen."""
+        ranked = self._ranked.get(organization)
+        if ranked is None or ranked.waiting_work is None:
+            return ranked
+        return replace(ranked, waiting_work=ranked.waiting_work.seen_by(self._sees))
 
     def organization_of(self, job: PendingJob | Run) -> str:
         """Returns the organization for which a job counts."""
@@ -311,7 +316,7 @@ class _Scene:
         ahead, tied_ahead, own_ahead = self.ahead_of(next_job)
         known = self._queue.failure is None
         return OrganizationJobs(
-            ranked=self.ranked.get(organization),
+            ranked=self.ranked_seen(organization),
             accounts=tuple(sorted(ours.accounts)),
             waiting=len(jobs) if known else None,
             held=len(jobs) - len(ready) if known else None,
@@ -329,8 +334,8 @@ class _Scene:
         return Counter(self.organization_of(job) for job in self._queue.jobs if job.priority > 0)
 
     def _in_order(self, entry: tuple[str, object]) -> tuple[int, str]:
-        ranked = self.ranked.get(entry[0])
-        return ranked.rank if ranked else len(self.ranked) + 1, entry[0]
+        ranked = self._ranked.get(entry[0])
+        return ranked.rank if ranked else len(self._ranked) + 1, entry[0]
 
 
 def _rule(cycle: CycleRow | None) -> str:

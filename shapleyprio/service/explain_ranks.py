@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypedDict
 
-from shapleyprio.service.mutual_gain import MutualGain
+from shapleyprio.service.mutual_gain import Estimated, MutualGain
+from shapleyprio.service.waiting_work import OrganizationWaitingWork
 from shapleyprio.store import StandingRow
 from shapleyprio.wording import SECONDS_OF_AN_HOUR
 
@@ -28,6 +29,7 @@ class RankJson(TypedDict):
     before: dict[str, int]
     fair_share: dict[str, Any]
     value: dict[str, Any] | None
+    waiting_work: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class RankedOrganization:
         before: organization with a better rank -> its jobs that wait.
         before_by_fair_share: the same by usage for each processor owned.
         gain: what it is worth to the others; None where no estimate was made.
+        waiting_work: that it brings into the newest estimate; None likewise.
     """
 
     organization: str
@@ -69,6 +72,7 @@ class RankedOrganization:
     before: Mapping[str, int]
     before_by_fair_share: Mapping[str, int]
     gain: MutualGain | None
+    waiting_work: OrganizationWaitingWork | None
 
     @property
     def used_each(self) -> Fraction | None:
@@ -98,20 +102,21 @@ class RankedOrganization:
                 "before": dict(self.before_by_fair_share),
             },
             "value": None if self.gain is None else self.gain.as_json(),
+            "waiting_work": None if self.waiting_work is None else self.waiting_work.as_json(),
         }
 
 
 def rank_organizations(
     standings: Sequence[StandingRow],
     waiting: Mapping[str, int],
-    gains: Mapping[str, MutualGain],
+    estimated: Estimated | None,
 ) -> dict[str, RankedOrganization]:
     """Returns every organization with its rank.
 
     Args:
         standings: of one cycle.
         waiting: organization -> its jobs that wait.
-        gains: organization -> what it is worth to the others; empty without an estimate.
+        estimated: what the cycle ranked by; None without an estimate.
 
     Returns:
         organization -> where it stands, the first to be served first.
@@ -119,7 +124,7 @@ def rank_organizations(
     order = sorted(standings, key=lambda row: -row.priority)
     usage = {row.organization: _usage(row) for row in order}
     return {
-        row.organization: _ranked(row, rank, order, waiting, usage, gains.get(row.organization))
+        row.organization: _ranked(row, rank, order, waiting, usage, estimated)
         for rank, row in enumerate(order, start=1)
     }
 
@@ -130,7 +135,7 @@ def _ranked(
     order: Sequence[StandingRow],
     waiting: Mapping[str, int],
     usage: Mapping[str, tuple[bool, Fraction]],
-    gain: MutualGain | None,
+    estimated: Estimated | None,
 ) -> RankedOrganization:
     lower = [name for name in usage if usage[name] < usage[row.organization]]
     return RankedOrganization(
@@ -151,7 +156,8 @@ def _ranked(
             other.organization: waiting.get(other.organization, 0) for other in order[: rank - 1]
         },
         before_by_fair_share={name: waiting.get(name, 0) for name in lower},
-        gain=gain,
+        gain=estimated.gains.get(row.organization) if estimated else None,
+        waiting_work=estimated.waiting_work.get(row.organization) if estimated else None,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from shapleyprio.service.waiting_work import OrganizationWaitingWork, by_organization
 from shapleyprio.store import CycleRow, EstimateRow, View
 from shapleyprio.wording import clock_time, duration
 
@@ -65,11 +66,14 @@ class Estimated:
         t: second for which it was made.
         coalitions: how many were valued.
         gains: organization -> what it is worth to the others.
+        waiting_work: organization -> what it brings into the newest estimate, which is this one
+            but in a cycle that has taken a newer one and goes on.
     """
 
     t: int
     coalitions: int
     gains: Mapping[str, MutualGain]
+    waiting_work: Mapping[str, OrganizationWaitingWork]
 
     @property
     def error(self) -> int:
@@ -82,9 +86,15 @@ def estimate_behind(view: View, cycle: CycleRow) -> Estimated | None:
     if cycle.estimated_at is None:
         return None
     rows = view.latest_estimate(until=cycle.estimated_at)
-    if not rows:
-        return None  # pruned
-    return Estimated(t=rows[0].t, coalitions=rows[0].coalitions, gains=mutual_gains(rows))
+    if not rows or rows[0].t != cycle.estimated_at:
+        return None  # pruned, or forgotten with a correction
+    gains = mutual_gains(rows)
+    return Estimated(
+        t=rows[0].t,
+        coalitions=rows[0].coalitions,
+        gains=gains,
+        waiting_work=by_organization(view.waiting_work(), gains),
+    )
 
 
 def mutual_gains(rows: Sequence[EstimateRow]) -> dict[str, MutualGain]:

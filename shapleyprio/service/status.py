@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from shapleyprio.service.mutual_gain import Estimated, estimate_behind
 from shapleyprio.service.pool_status import PoolStatus, pool_status
+from shapleyprio.service.waiting_work import Sees
 from shapleyprio.store import (
     ClusterStore,
     CycleRow,
@@ -93,6 +94,14 @@ class Status:
             return None
         return self.estimated.error / self.all_parts
 
+    def seen_by(self, sees: Sees) -> Self:
+        """Returns what somebody may see of users' waiting work, with all the rest."""
+        if self.estimated is None:
+            return self
+        work = self.estimated.waiting_work
+        seen = {name: own.seen_by(sees) for name, own in work.items()}
+        return replace(self, estimated=replace(self.estimated, waiting_work=seen))
+
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
         return {
@@ -115,7 +124,7 @@ class Status:
             },
             "organizations": [
                 {name: getattr(row, name) for name in OrganizationStatus.__slots__}
-                | {"value": self._value(row.organization)}
+                | self._from_estimate(row.organization)
                 for row in self.rows
             ],
             "table": self.table
@@ -124,10 +133,13 @@ class Status:
             "pool": self.pool and self.pool.as_json(),
         }
 
-    def _value(self, organization: str) -> dict[str, Any] | None:
+    def _from_estimate(self, organization: str) -> dict[str, Any]:
         if self.estimated is None or organization not in self.estimated.gains:
-            return None
-        return self.estimated.gains[organization].as_json()
+            return {"value": None, "waiting_work": None}
+        return {
+            "value": self.estimated.gains[organization].as_json(),
+            "waiting_work": self.estimated.waiting_work[organization].as_json(),
+        }
 
 
 class NoStandingsError(StoreError):

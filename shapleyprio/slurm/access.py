@@ -44,6 +44,10 @@ class Rights:
     operator: bool = False
     coordinates: frozenset[str] = frozenset()
 
+    def see(self, account: str) -> bool:
+        """Returns whether the jobs of an account are shown, whoever's they are."""
+        return self.operator or account in self.coordinates
+
 
 class Access(Protocol):
     """What Slurm knows of users; its methods raise SlurmError if it does not answer."""

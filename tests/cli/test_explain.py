@@ -360,6 +360,9 @@ def test_what_an_organization_is_worth_to_the_others_is_said(queue: CommandLine)
     assert (found["rule"], found["estimated_at"]) == ("shapley", found["t"])
     assert found["value"]["others_sooner_seconds"] > 0
     assert found["value"]["own_sooner_seconds"] is None
+    work = found["waiting_work"]
+    assert (work["jobs"], [row["user"] for row in work["users"]]) == (1, ["user"])
+    assert work["processor_seconds"] > 0
     status = queue.run("status")
     assert re.search(
         r"rule shapley: contributions estimated 0 s before, from 4 coalitions, standard error at "

@@ -20,7 +20,7 @@ from shapleyprio.slurm.port import (
     unchecked,
 )
 from shapleyprio.slurm.simulated import DEFAULT_SETTINGS, SimulatedSlurm, SimulatedSpec
-from shapleyprio.store import ManagedValue, Push, Store
+from shapleyprio.store import EstimateRow, ManagedValue, Push, Store, WaitingWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -225,3 +225,36 @@ class Service:
     def managed_value(self, channel: str, job_id: int | str) -> ManagedValue | None:
         with self.store.cluster(self.name).reading() as view:
             return view.managed_values(channel).get(str(job_id))
+
+
+def estimate(t: int, organization: str = "physics") -> EstimateRow:
+    """What an estimate may find of an organization."""
+    numbers = ("value", "rate", "acceleration", "error", "utility", "alone", "without", "parts")
+    return EstimateRow(
+        t=t,
+        organization=organization,
+        begin=0,
+        denominator=1,
+        coalitions=4,
+        **dict.fromkeys(numbers, 0),
+    )
+
+
+def brings(user: str, jobs: int, hours: int, *, account: str = "physics") -> WaitingWork:
+    """What a user of the organization of the same name as the account brings into an estimate."""
+    return WaitingWork(
+        organization=account,
+        account=account,
+        user=user,
+        jobs=jobs,
+        processor_seconds=hours * 3600,
+    )
+
+
+def rank_by_estimate(store: Store, *waiting: WaitingWork) -> None:
+    """Lets the last cycle have ranked by an estimate with that waiting work, the most first."""
+    with store.cluster(NAME).transaction() as rows:
+        last = rows.last_cycle()
+        assert last is not None
+        rows.save_estimate([estimate(last.t, name) for name in ("physics", "biology")], waiting)
+        rows.save_cycle(replace(last, estimated_at=last.t, rule="shapley"))

@@ -68,7 +68,7 @@ def placed(allocations: list[Allocation], horizon: int | None) -> dict[str, Rank
         )
         for name, one in standings.items()
     ]
-    return rank_organizations(rows, {}, {})
+    return rank_organizations(rows, {}, None)
 
 
 @given(st.lists(ALLOCATIONS), HORIZONS)
@@ -133,7 +133,7 @@ def test_beyond_the_horizon_age_makes_no_difference() -> None:
 
 def test_ranks_follow_the_points_and_show_whose_jobs_are_before() -> None:
     rows = [standing("a", priority=1), standing("b", priority=3), standing("c", priority=2)]
-    by_name = rank_organizations(rows, {"a": 5, "b": 2, "": 9}, {})
+    by_name = rank_organizations(rows, {"a": 5, "b": 2, "": 9}, None)
     assert [(name, ranked.rank) for name, ranked in by_name.items()] == [
         ("b", 1),
         ("c", 2),
@@ -148,7 +148,7 @@ def test_fair_share_puts_first_who_used_least_of_each_processor_it_owns() -> Non
         standing("large", parts=90, processors=10, priority=1),
         standing("small", parts=20, processors=2, priority=2),
     ]
-    by_name = rank_organizations(rows, {"large": 4, "small": 1}, {})
+    by_name = rank_organizations(rows, {"large": 4, "small": 1}, None)
     assert (by_name["large"].used_each, by_name["small"].used_each) == (Fraction(9), Fraction(10))
     assert (by_name["large"].fair_share_rank, by_name["large"].before_by_fair_share) == (1, {})
     assert by_name["small"].fair_share_rank == 2
@@ -161,14 +161,14 @@ def test_equal_usage_of_each_processor_shares_a_rank() -> None:
         standing("b", parts=2 * 10**30, processors=6),
         standing("c", parts=10**30 + 1, processors=3),
     ]
-    by_name = rank_organizations(rows, {}, {})
+    by_name = rank_organizations(rows, {}, None)
     assert [by_name[name].fair_share_rank for name in "abc"] == [1, 1, 3]
     assert set(by_name["c"].before_by_fair_share) == {"a", "b"}
 
 
 def test_fair_share_puts_last_who_owns_no_processors() -> None:
     rows = [standing("guest", processors=0), standing("owner", parts=10**9)]
-    by_name = rank_organizations(rows, {}, {})
+    by_name = rank_organizations(rows, {}, None)
     assert by_name["guest"].fair_share_rank == 2
     assert by_name["guest"].used_each is None
     assert by_name["guest"].as_json()["fair_share"]["used_hours_each"] is None
@@ -190,7 +190,7 @@ def test_the_place_by_fair_share_is_one_more_than_those_with_a_higher_factor(
         str(n): 2.0 ** -((parts / total) / (processors / shares)) if processors else -parts
         for n, (parts, processors) in enumerate(usages)
     }
-    for name, ranked in rank_organizations(rows, {}, {}).items():
+    for name, ranked in rank_organizations(rows, {}, None).items():
         higher = sum(one > factor[name] * (1 + 1e-9) for one in factor.values())
         if factor[name] <= 0:
             higher = sum(one > factor[name] for one in factor.values())
@@ -201,7 +201,7 @@ def test_as_json() -> None:
     row = standing(
         "a", contribution=3600, utility=9000, parts=7200, all_parts=10_800, processors=4, priority=8
     )
-    (ranked,) = rank_organizations([row], {}, {}).values()
+    (ranked,) = rank_organizations([row], {}, None).values()
     assert json.loads(json.dumps(ranked.as_json())) == {
         "organization": "a",
         "rank": 1,
@@ -222,4 +222,5 @@ def test_as_json() -> None:
             "before": {},
         },
         "value": None,
+        "waiting_work": None,
     }

@@ -24,9 +24,18 @@ from shapleyprio.service.ownership import (
     read_ownership,
 )
 from shapleyprio.slurm.findings import Severity
-from shapleyprio.store import EstimateRow, Store, Transaction
+from shapleyprio.store import Store, Transaction
 from shapleyprio.wording import clock_time
-from tests.service.consortium import BIOLOGY, NAME, NOW, PHYSICS, Cluster, Service, config
+from tests.service.consortium import (
+    BIOLOGY,
+    NAME,
+    NOW,
+    PHYSICS,
+    Cluster,
+    Service,
+    config,
+    estimate,
+)
 from tests.store.servers import on_each_database, url_of
 
 if TYPE_CHECKING:
@@ -238,18 +247,6 @@ def test_estimates_that_may_still_be_relied_on_are_deleted(busy: Cluster, store:
     apply(service, {"account": {"guest": "physics"}})
     with store.cluster(NAME).reading() as view:
         assert [row.t for row in view.latest_estimate()] == [busy.now - 5000]
-
-
-def estimate(t: int) -> EstimateRow:
-    numbers = ("value", "rate", "acceleration", "error", "utility", "alone", "without", "parts")
-    return EstimateRow(
-        t=t,
-        organization="physics",
-        begin=0,
-        denominator=1,
-        coalitions=4,
-        **dict.fromkeys(numbers, 0),
-    )
 
 
 @on_each_database

@@ -107,6 +107,7 @@ def test_as_json(steered: Service) -> None:
         "pending": 1,
         "running": 0,
         "value": None,
+        "waiting_work": None,
     }
 
 

@@ -93,7 +93,7 @@ def test_what_each_is_worth_to_the_others_is_said_in_words(overview: Overview) -
         own_sooner=None,
         error=40_000,
     )
-    estimated = Estimated(t=NOW, coalitions=4, gains={"physics": gain})
+    estimated = Estimated(t=NOW, coalitions=4, gains={"physics": gain}, waiting_work={})
     text = page.render(replace(overview, status=replace(overview.status, estimated=estimated)))
     assert "What each is worth to the others" in text
     assert "the others&#39; work since" in text

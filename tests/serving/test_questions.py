@@ -16,14 +16,14 @@ from structlog.testing import capture_logs
 
 from shapleyprio.cli.answering import Answers
 from shapleyprio.client import ClientSettings, DaemonError, ask, asking, settings_of
-from shapleyprio.service.inquiries import KEPT_SECONDS, Inquiry, RecentQueue
+from shapleyprio.service.inquiries import KEPT_SECONDS, Inquiry, InquiryAnswer, RecentQueue
 from shapleyprio.service.metrics import Metrics
 from shapleyprio.serving import Site, questions, site
 from shapleyprio.serving.askers import Askers
 from shapleyprio.serving.questions import Questions
 from shapleyprio.slurm.access import Authentication, Rights
 from shapleyprio.slurm.port import PendingQueue, SlurmRefusedError, SlurmUnavailableError
-from tests.service.consortium import NAME, Cluster, Service, config
+from tests.service.consortium import NAME, Cluster, Service, brings, config, rank_by_estimate
 from tests.serving.sites import HOST, free_port
 
 if TYPE_CHECKING:
@@ -232,6 +232,59 @@ def test_status_is_everybodys_but_lines_of_slurm_are_the_operators(asked: Asked)
     assert "quarantined 1" not in lines(OWNER)
     assert "quarantined 1" in lines(BOSS)
     assert "quarantined 1" in lines("whoever", "socket") or os.geteuid() != 0
+
+
+def waiting_users(organizations: list[dict[str, Any]]) -> set[str]:
+    return {row["user"] for one in organizations for row in one["waiting_work"]["users"]}
+
+
+def test_who_brings_waiting_work_is_shown_to_those_who_may_see_the_jobs(asked: Asked) -> None:
+    def status(user: str) -> InquiryAnswer:
+        PlayedMunge.user = user
+        return ask(asked.settings("network"), Inquiry("status", "columns", "200"))
+
+    rank_by_estimate(
+        asked.service.store,
+        brings("zoe", 3, 50, account="biology"),
+        brings(OTHER, 2, 30),
+        brings(OWNER, 1, 10),
+    )
+    for user, shown in (
+        (OWNER, {OWNER}),
+        (COORDINATOR, {OWNER, OTHER}),
+        (BOSS, {OWNER, OTHER, "zoe"}),
+        ("sys", set()),
+    ):
+        answer = status(user)
+        organizations = answer.value["organizations"]
+        assert waiting_users(organizations) == shown
+        work = {one["organization"]: one["waiting_work"]["jobs"] for one in organizations}
+        assert work == {"physics": 3, "biology": 3}
+        text = "\n".join(answer.lines)
+        assert {name for name in (OWNER, OTHER, "zoe") if f"{name} " in text} == shown
+    asked.directory.away = True
+    asked.directory.known.clear()
+    PlayedMunge.user = "bin"
+    assert waiting_users(status("bin").value["organizations"]) == set()
+
+
+def test_who_asks_about_the_own_jobs_learns_of_others_work_the_sum(asked: Asked) -> None:
+    rank_by_estimate(asked.service.store, brings(OTHER, 2, 30), brings(OWNER, 1, 10))
+    for value, key in (("2", "job"), (OWNER, "user")):
+        answer = asked.explain(OWNER, value, key)
+        assert OTHER not in json.dumps(dict(answer.value))
+        assert (
+            "3 waiting jobs of physics count in the newest estimate, with 40 processor-hours, of "
+            f"these 1 job with 10 of user {OWNER}."
+        ) in answer.lines
+    assert asked.directory.read == []
+    named = f"It is brought by {OTHER} (30 processor-h), {OWNER} (10 processor-h)."
+    for user, value, key in (
+        (COORDINATOR, "2", "job"),
+        (COORDINATOR, "physics", "account"),
+        (BOSS, OWNER, "user"),
+    ):
+        assert named in asked.explain(user, value, key).lines
 
 
 def test_while_the_rights_are_not_known_nobody_elses_job_is_shown(asked: Asked) -> None:

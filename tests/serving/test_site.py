@@ -19,7 +19,7 @@ from shapleyprio.serving.checks import Checks
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import DriftRow
 from shapleyprio.wording import delay
-from tests.service.consortium import NAME, NOW, Service
+from tests.service.consortium import NAME, NOW, Service, brings, rank_by_estimate
 from tests.serving.sites import HOST, Certificates, Served, basic
 
 if TYPE_CHECKING:
@@ -61,6 +61,16 @@ def test_the_status_is_what_the_command_prints_and_more(opened: Served, steered:
         "other_ledgers",
     }
     assert (output["last_cycle"]["number"], output["last_cycle"]["outcome"]) == (1, "ok")
+
+
+def test_everybody_may_read_the_page_so_it_names_no_user(opened: Served, steered: Service) -> None:
+    rank_by_estimate(steered.store, brings("ann-of-physics", 2, 3))
+    organizations = opened.ask("/api/status").json["organizations"]
+    assert [one["waiting_work"] for one in organizations] == [
+        {"jobs": 2, "processor_seconds": 3 * 3600, "users": []},
+        {"jobs": 0, "processor_seconds": 0, "users": []},
+    ]
+    assert "ann-of-physics" not in opened.ask("/").text
 
 
 def test_the_page_and_the_status_show_the_same(opened: Served, steered: Service) -> None:
