@@ -111,11 +111,17 @@ def run_cell(cell: Cell) -> list[Row]:
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
     """Has Ctrl-C wait; a process that starts meanwhile inherits that, and leaves it to us."""
+    came: list[int] = []
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # a library's thread may take it, for whose mask we have no say
+    handler = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
         yield
     finally:
+        signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 def _end_when_parent_ends() -> None:

@@ -33,7 +33,9 @@ NODES = {"alpha": ("a1",), "beta": ("b1",), "spare": ("s1",)}
 HOGGED_SECONDS = 600
 IDLE_SECONDS = 960
 WORK = "--wrap=exec sleep 36000"
-PHANTOM = ("--partition=alpha", "--ntasks=4000000", "--time=10-0")
+PHANTOM = ("--partition=alpha", "--ntasks=3", "--time=10-0")
+"""Wider than its partition, and as wide as what is idle: nobody could run more at once."""
+
 IN_TIME = frozenset({"BeginTime", "Dependency", "DependencyNeverSatisfied", "JobArrayTaskLimit"})
 NOTHING_MINUTES = 0.1
 MUCH_MINUTES = 0.5
