@@ -37,9 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--faults",
         type=int,
-        default=30,
+        default=18,
         metavar="N",
-        help="let tests/service/test_fault_life.py live N lives (30)",
+        help="let tests/service/test_fault_life.py live N lives (18)",
     )
     parser.addoption(
         "--store",

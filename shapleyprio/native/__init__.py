@@ -106,6 +106,8 @@ def _packed_type(struct: type) -> Any:
 @cache
 def array_type(annotation: Any) -> np.dtype[Any] | None:
     """Returns the type of an array's elements; None if it is no array that is annotated so."""
+    if aliased := getattr(get_origin(annotation), "__value__", None):  # NDArray, from numpy 2.5 on
+        annotation = aliased[get_args(annotation)]
     if get_origin(annotation) is not np.ndarray:
         return None
     (scalar,) = get_args(get_args(annotation)[1])
