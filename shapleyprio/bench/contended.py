@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from shapleyprio.bench.measure import Measurement, mean_of
 from shapleyprio.experiment.windows import window_at_random
+from shapleyprio.replay.choices import Shares, Wide
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.log import Log
@@ -23,6 +24,9 @@ Key = TypeVar("Key")
 
 LENGTH = 100_000
 """Seconds of a window."""
+
+WHOLE_LENGTH = 150_000
+"""Seconds of a window whose jobs are kept whole; they compete less often."""
 
 CONTENDED = 30
 """Seconds that one of `COMPARED` is away from the fair schedule, at least."""
@@ -111,16 +115,31 @@ def contended_windows(
     organizations: int,
     windows: int,
     fair: Fair = BY_REF,
+    whole: bool = False,
 ) -> Iterator[ContendedWindow]:
-    """Draws windows of a log until so many are contended, each with its own deal of users."""
+    """Draws windows of a log until so many are contended, each with its own deal of users.
+
+    Args:
+        log: all jobs.
+        log_file: the log's file.
+        organizations: to deal users and processors out to.
+        windows: how many are wanted.
+        fair: what counts as fair.
+        whole: whether jobs are kept whole, with easy backfilling and as many processors for each
+            organization; else they are cut, and processors are dealt out by Zipf's law.
+    """
+    length = WHOLE_LENGTH if whole else LENGTH
+    shares: Shares = "uniform" if whole else "zipf"
+    wide: Wide = "rigid" if whole else "expand"
     random = Random(f"{log_file.name}/{organizations}")  # noqa: S311  # a measurement, no secret
     found = 0
     for number in range(MOST_DRAWS):
         if found == windows:
             return
-        dealt = deal(log, organizations, shares="zipf", processors=log_file.processors, seed=number)
-        window = window_at_random(log, LENGTH, dealt, random)
-        drawn = _contended(workload_of(log, dealt, window=window), fair)
+        dealt = deal(log, organizations, shares=shares, processors=log_file.processors, seed=number)
+        window = window_at_random(log, length, dealt, random, wide=wide)
+        workload = workload_of(log, dealt, window=window, wide=wide, backfill="easy")
+        drawn = _contended(workload, fair)
         if drawn is not None:
             found += 1
             yield replace(drawn, workload=with_history(drawn.workload, log))

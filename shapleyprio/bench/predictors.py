@@ -31,16 +31,20 @@ def measure_predictors(
         bar: makes a progress bar.
 
     Yields:
-        Δψ/p_tot in the mean over the windows, by log and predictor; for comparison also of
-        policies that predict nothing.
+        Δψ/p_tot in the mean over the windows, of jobs that are kept whole and of cut ones, by log
+        and predictor; for comparison also of policies that predict nothing.
     """
     for log_file, log in real_logs(logs, [known.name for known in LOGS]):
-        yield from mean_unfairness(
-            contended_windows(log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS),
-            _unfairness,
-            what=log_file.name,
-            show=bar(log_file.name, WINDOWS),
-        )
+        for whole in (True, False):
+            what = f"{log_file.name}, {'whole' if whole else 'cut'} jobs"
+            yield from mean_unfairness(
+                contended_windows(
+                    log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS, whole=whole
+                ),
+                _unfairness,
+                what=what,
+                show=bar(what, WINDOWS),
+            )
 
 
 def _unfairness(window: ContendedWindow) -> dict[str, float]:

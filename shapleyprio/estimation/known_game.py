@@ -90,7 +90,7 @@ class KnownGame:
             np.array(
                 [self._user(user_in_account(job.user, job.account)) for job in jobs], np.int64
             ),
-            np.array([UNKNOWN if job.limit is None else job.limit for job in jobs], np.int64),
+            np.array([_limit(job.limit) for job in jobs], np.int64),
             np.zeros(len(jobs), np.int64),
         )
         found: dict[tuple[str, str, str], list[int]] = {}
@@ -128,7 +128,7 @@ class KnownGame:
             self._take_ended(ended, begin, t)
             return
         for behind, job_id, run in news:
-            self._predictor.learn(self._user(run.user), behind - run.begin)
+            self._predictor.learn(self._user(run.user), _limit(run.limit), behind - run.begin)
             self._last_lesson = (behind, job_id)
         rows = [self._row_of_run(run, begin, t) for _, _, run in news if self._plays(run, begin)]
         self._table = np.concatenate((self._table, _table(rows)))
@@ -152,7 +152,7 @@ class KnownGame:
             organization=self._code[run.organization],
             processors=run.processors,
             user=self._user(run.user),
-            limit=UNKNOWN if run.limit is None else run.limit,
+            limit=_limit(run.limit),
             before=first - run.begin,
             executed=max(behind - first, 0),
             ended=run.ended,
@@ -165,7 +165,7 @@ class KnownGame:
             organization=self._code[job.organization],
             processors=job.processors // job.tasks,
             user=self._user(user_in_account(job.user, job.account)),
-            limit=UNKNOWN if job.limit is None else job.limit,
+            limit=_limit(job.limit),
             before=0,
             executed=0,
             ended=False,
@@ -232,6 +232,10 @@ def _limit_within(columns: dict[str, Ints]) -> Ints:
     limit = columns["limit"]
     left = np.maximum(limit - columns["before"], 1)
     return np.where(limit == UNKNOWN, UNKNOWN, left)
+
+
+def _limit(seconds: int | None) -> int:
+    return UNKNOWN if seconds is None else seconds
 
 
 def _behind(run: PastRun) -> int:

@@ -11,7 +11,7 @@ from shapleyprio.experiment.cells import ExperimentError, Row
 from shapleyprio.experiment.logs import log_of
 from shapleyprio.experiment.parameters import CellParameters
 from shapleyprio.experiment.window_schedules import WindowSchedules
-from shapleyprio.replay.choices import Shares
+from shapleyprio.replay.choices import DEFAULT_WIDE, Shares, Wide
 from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.log import UNKNOWN, Log
 from shapleyprio.replay.measures import unfairness
@@ -72,7 +72,7 @@ class WindowCell(CellParameters):
             )
         random = self._random()
         for _ in range(MOST_DRAWS):
-            window = window_at_random(log, self.length, dealt, random)
+            window = window_at_random(log, self.length, dealt, random, wide=self.wide)
             workload = workload_of(
                 log, dealt, window=window, wide=self.wide, backfill=self.backfill
             )
@@ -156,8 +156,10 @@ class WindowCell(CellParameters):
         return row | {"contested": found.contested, "out_of_turn": found.out_of_turn}
 
 
-def window_at_random(log: Log, length: int, consortium: Consortium, random: Random) -> Window:
-    """Draws a window in which a job of some organization is released.
+def window_at_random(
+    log: Log, length: int, consortium: Consortium, random: Random, *, wide: Wide = DEFAULT_WIDE
+) -> Window:
+    """Draws a window in which a job of some organization is released that is not too wide.
 
     Every second from the log's first release to `length` before its end is equally likely to be
     the start; windows without jobs are drawn anew.
@@ -167,6 +169,7 @@ def window_at_random(log: Log, length: int, consortium: Consortium, random: Rand
         length: seconds; a longer one than the log's is the whole log.
         consortium: whose the jobs are.
         random: to draw with.
+        wide: what becomes of jobs of several processors.
 
     Raises:
         WorkloadError: the log has no jobs.
@@ -174,7 +177,8 @@ def window_at_random(log: Log, length: int, consortium: Consortium, random: Rand
     """
     whole = whole_log(log)
     starts = max(1, whole.length - length + 1)
-    releases = log.release[consortium.organization != UNKNOWN]
+    fits = (wide == "expand") | (log.processors <= consortium.owned.sum())
+    releases = log.release[fits & (consortium.organization != UNKNOWN)]
     for _ in range(MOST_DRAWS):
         start = whole.start + int(random.random() * starts)
         if ((releases >= start) & (releases < start + length)).any():

@@ -124,6 +124,11 @@ def spec_for(workload: Workload, arm: Arm, *, speed: int) -> ClusterSpec:
     )
 
 
+def users_minutes(limit: int, needed: int) -> int | None:
+    """Returns the time limit of a job whose user asked for so many seconds, None for none."""
+    return None if limit == UNKNOWN else -(-max(limit, needed) // 60) + SPARE_MINUTES
+
+
 def limit_minutes(workload: Workload, job: int, arm: Arm) -> int | None:
     """Returns a job's time limit, None for none.
 
@@ -131,7 +136,6 @@ def limit_minutes(workload: Workload, job: int, arm: Arm) -> int | None:
     processing times it is the user's, as far as the job keeps to it.
     """
     if arm.knows_users:
-        limit, needed = int(workload.limit[job]), int(workload.processing_time[job])
-        return None if limit == UNKNOWN else -(-max(limit, needed) // 60) + SPARE_MINUTES
+        return users_minutes(int(workload.limit[job]), int(workload.processing_time[job]))
     longest = int(workload.processing_time.max())
     return -(-max(4 * longest, longest + 3600) // 60)

@@ -16,7 +16,7 @@ from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.processes import wait_until
 from shapleyprio.testbed.steering import SteeringDaemon
 from shapleyprio.trial.arms import Arm
-from shapleyprio.trial.plan import CLUSTER, members_of, user_account, users_of
+from shapleyprio.trial.plan import CLUSTER, members_of, user_account, users_minutes, users_of
 
 COMMAND_SECONDS = 30  # real ones
 LEASE_SECONDS = 10  # real ones
@@ -137,7 +137,7 @@ def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun
     """Yields the jobs that ended before the window, as a site's own accounting knows them.
 
     They end a second after each other, the last one now, and are nobody's: only how long their
-    users' jobs lasted is known of them.
+    users' jobs lasted, and with which limits, is known of them.
 
     Args:
         workload: with its history.
@@ -150,15 +150,16 @@ def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun
         for user in users:
             accounts.setdefault(user, []).append(user_account(handle, user))
     past = [
-        (account, seconds)
-        for user, seconds in zip(
+        (account, users_minutes(limit, seconds), seconds)
+        for user, limit, seconds in zip(
             workload.history.past_user.tolist(),
+            workload.history.past_limit.tolist(),
             workload.history.past_processing_time.tolist(),
             strict=True,
         )
         for account in accounts.get(user, ())
     ]
-    for number, (account, seconds) in enumerate(past):
+    for number, (account, minutes, seconds) in enumerate(past):
         end = now - (len(past) - number)
         key = RunKey(FIRST_PAST_JOB + number, end - seconds, end - seconds)
         run = Run(
@@ -168,7 +169,7 @@ def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun
             user=login,
             state="COMPLETED",
             release=key.start,
-            limit=None,
+            limit=None if minutes is None else 60 * minutes,
             begin=key.start,
             end=end,
             processors={},

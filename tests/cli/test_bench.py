@@ -253,6 +253,7 @@ def write_contended_log(folder: Path) -> None:
 def contended_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_contended_log(tmp_path)
     monkeypatch.setattr(contended, "LENGTH", 100)
+    monkeypatch.setattr(contended, "WHOLE_LENGTH", 100)
     monkeypatch.setattr(contended, "CONTENDED", 1)
     for module in (manipulations, predictors, splitting):
         monkeypatch.setattr(module, "ORGANIZATIONS", 2)
@@ -290,8 +291,10 @@ def test_predictors_are_held_against_each_other_on_the_same_windows(
     contended_logs: Path,
 ) -> None:
     measured = measure("predictors", "--logs", str(contended_logs))
-    names = [row["name"] for row in measured]
-    assert names == [*COMPARED, "shapley", *(f"live, {name}" for name in PREDICTORS)]
+    names = [*COMPARED, "shapley", *(f"live, {name}" for name in PREDICTORS)]
+    assert [(row["what"], row["name"]) for row in measured] == [
+        (f"HPC2N, {kind} jobs: mean Δψ/p_tot", name) for kind in ("whole", "cut") for name in names
+    ]
     assert max(row["value"] for row in measured[: len(COMPARED)]) >= contended.CONTENDED
     assert all((row["runs"], row["unit"]) == (2, "s") for row in measured)
 

@@ -140,7 +140,7 @@ def test_the_json_has_all_parameters() -> None:
         "processors": None,
         "wide": "expand",
         "backfill": "none",
-        "recompute": 300,
+        "recompute": 30,
         "coalitions": 500,
         "predictor": "combined",
         "seed": 7,

@@ -20,6 +20,7 @@ from shapleyprio.experiment.parameters import WindowsParameters
 from shapleyprio.experiment.window_schedules import check_policies
 from shapleyprio.experiment.windows import WindowCell
 from shapleyprio.replay import Window, deal, measure, run_policy, unfairness, workload_of
+from shapleyprio.replay.choices import Wide
 from shapleyprio.replay.errors import PolicyError, WorkloadError
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.schedule import Schedule
@@ -155,16 +156,20 @@ def test_a_contended_window_is_scheduled_once_by_each_policy(
     pytest.fail("no window was drawn anew, so nothing was tried")
 
 
-def test_every_window_has_a_job(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wide", ["expand", "rigid"])
+def test_every_window_has_a_job_that_fits(tmp_path: Path, wide: Wide) -> None:
     file = write_log(tmp_path / "gap.swf")
-    late = file.read_text().splitlines()[1:]
-    shifted = [" ".join(["1", "5000", *line.split()[2:]]) for line in late]
+    late = [line.split() for line in file.read_text().splitlines()[1:]]
+    processors = "4" if wide == "rigid" else "1"
+    shifted = [
+        " ".join(["1", second, *line[2:4], processors, *line[5:]])
+        for line, second in zip(late, ("2500", "5000"), strict=False)
+    ]
     file.write_text(file.read_text() + "\n".join(shifted) + "\n")
-    made = windows_experiment(
-        [str(file)],
-        WindowsParameters(policies=["fcfs"], windows=20, length=400, organizations=[2]),
+    parameters = WindowsParameters(
+        policies=["fcfs"], windows=20, length=400, organizations=[2], wide=wide
     )
-    for cell in made.cells:
+    for cell in windows_experiment([str(file)], parameters).cells:
         (row,) = cell.run()
         assert isinstance(row["jobs"], int)
         assert row["jobs"] >= 1

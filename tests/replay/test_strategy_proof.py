@@ -165,7 +165,10 @@ def test_presentations_keep_the_useful_work() -> None:
     jobs = [Job(0, 0, 5, 2, limit=9), Job(0, 4, 6, 2), Job(1, 1, 7), Job(0, 9, 1, limit=3)]
     workload = workload_of_jobs([2, 1], jobs, 20)
     history = UserHistory(
-        user=np.array([1, 1, 2, 3]), past_user=np.array([1]), past_processing_time=np.array([4])
+        user=np.array([1, 1, 2, 3]),
+        past_user=np.array([1]),
+        past_limit=np.array([9]),
+        past_processing_time=np.array([4]),
     )
     workload = replace(workload, history=history)
     assert jobs_of(as_copies(workload, 0).workload) == [

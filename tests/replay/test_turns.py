@@ -205,6 +205,16 @@ def test_a_start_that_is_late_is_not_out_of_turn() -> None:
     assert turns(workload, late) == Turns(1, 0)
 
 
+def test_moments_are_counted_and_not_jobs_so_spreading_starts_makes_the_share_smaller() -> None:
+    jobs = [Job(0, 0, 100) for _ in range(8)] + [Job(1, 10, 100) for _ in range(4)]
+    workload = workload_of_jobs([2, 2], jobs, 300)
+    before = [(job, 0) for job in range(4)]
+    together = by_hand([*before, (8, 100), (9, 100), (10, 100), (4, 100)], workload)
+    spread = by_hand([*before, (8, 100), (9, 101), (10, 102), (4, 103)], workload)
+    assert turns(workload, together) == Turns(1, 1)
+    assert turns(workload, spread) == Turns(4, 1)
+
+
 def test_the_order_of_an_organizations_own_jobs_is_its_own_affair() -> None:
     workload = workload_of_jobs([1, 1], [*FLOOD, Job(1, 10, 100), Job(1, 20, 100)], 300)
     swapped = by_hand([(0, 0), (1, 0), (5, 100), (4, 100), (2, 200)], workload)

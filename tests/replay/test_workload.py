@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -218,6 +219,7 @@ def test_a_history_is_of_users_and_of_jobs_that_had_ended() -> None:
         processing_time=[20, 4, 15, 9, 9, 9],
         user=["ann", "bob", None, "ann", "bob", None],
     )
+    log = replace(log, limit=np.array([60, *[UNKNOWN] * 5]))
     taken = workload_of(log, consortium([0] * 6), window=Window(start=20, length=9))
     assert taken.history is None
     work = with_history(taken, log)
@@ -225,6 +227,7 @@ def test_a_history_is_of_users_and_of_jobs_that_had_ended() -> None:
     ann, bob = 0, 1
     assert work.history.user.tolist() == [ann, bob, UNKNOWN]
     assert work.history.past_user.tolist() == [bob, ann]
+    assert work.history.past_limit.tolist() == [UNKNOWN, 60]
     assert work.history.past_processing_time.tolist() == [4, 20]
 
 

@@ -81,6 +81,7 @@ KNOWN = replace(
     history=UserHistory(
         user=np.array([7, -1, 8, 7], dtype=np.int64),
         past_user=np.array([8, 9, 7, 8], dtype=np.int64),
+        past_limit=np.array([60, -1, 20, -1], dtype=np.int64),
         past_processing_time=np.array([5, 1, 60, 30], dtype=np.int64),
     ),
 )
@@ -108,4 +109,5 @@ def test_what_users_did_before_the_window_is_known_and_counts_for_nobody() -> No
         ("o2u8", 5), ("o1u7", 60), ("o3u7", 60), ("o2u8", 30),
     ]  # fmt: skip
     assert [run.end for run, _ in runs] == [996, 997, 998, 999]
+    assert [run.limit for run, _ in runs] == [11 * 60, 11 * 60, 11 * 60, None]
     assert all(allocations == () for _, allocations in runs)

@@ -40,10 +40,7 @@ class Knowledge:
         if predictor is not None and workload.history is not None:
             past = workload.history
             self._user = past.user
-            for user, seconds in zip(
-                past.past_user.tolist(), past.past_processing_time.tolist(), strict=True
-            ):
-                predictor.learn(user, seconds)
+            _teach(predictor, past.past_user, past.past_limit, past.past_processing_time)
         self.estimate = self._at_the_begin(predictor)
 
     def _at_the_begin(self, predictor: Predictor | None) -> Ints:
@@ -97,7 +94,14 @@ class Knowledge:
     def _learn(self, predictor: Predictor, ended: Ints) -> None:
         """Hands the predictor the jobs that ended since the last call, in the order of ends."""
         new = ended[~self._ended[ended]]
-        seconds = self._workload.processing_time[new]
-        for place in np.argsort(self._start[new] + seconds, kind="stable").tolist():
-            predictor.learn(int(self._user[new[place]]), int(seconds[place]))
+        seconds = self._workload.processing_time
+        in_order = new[np.argsort(self._start[new] + seconds[new], kind="stable")]
+        limit = self._workload.limit[in_order]
+        _teach(predictor, self._user[in_order], limit, seconds[in_order])
         self._ended[new] = True
+
+
+def _teach(predictor: Predictor, user: Ints, limit: Ints, processing_time: Ints) -> None:
+    columns = (user.tolist(), limit.tolist(), processing_time.tolist())
+    for job in zip(*columns, strict=True):
+        predictor.learn(*job)

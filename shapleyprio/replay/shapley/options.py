@@ -23,7 +23,7 @@ class Estimation:
         predictor: of processing times, one of `PREDICTORS`.
     """
 
-    recompute: int = 300
+    recompute: int = 30
     coalitions: int = 500
     predictor: str = PREDICTORS[0]
 

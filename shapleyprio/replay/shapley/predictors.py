@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right, insort
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -22,8 +23,8 @@ class Predictor(Protocol):
     """Predicts processing times. It learns of jobs in the order in which they ended."""
 
     @abstractmethod
-    def learn(self, user: int, processing_time: int) -> None:
-        """Takes in a job that has ended; user is UNKNOWN where nobody knows whose it was."""
+    def learn(self, user: int, limit: int, processing_time: int) -> None:
+        """Takes in a job that has ended; user and limit are UNKNOWN where nobody knows them."""
 
     @abstractmethod
     def predict(self, user: Ints, limit: Ints, elapsed: Ints) -> Ints:
@@ -42,7 +43,7 @@ class LastTwo:
     def __init__(self) -> None:
         self._last: dict[int, tuple[int, int]] = {}
 
-    def learn(self, user: int, processing_time: int) -> None:
+    def learn(self, user: int, limit: int, processing_time: int) -> None:  # noqa: ARG002
         """Takes in a job that has ended, see `Predictor`."""
         if user != UNKNOWN:
             before = self._last.get(user)
@@ -62,7 +63,7 @@ class LastTwo:
 class Limit:
     """The time limit."""
 
-    def learn(self, user: int, processing_time: int) -> None:
+    def learn(self, user: int, limit: int, processing_time: int) -> None:
         """Ignores ended jobs, see `Predictor`."""
 
     def predict(self, user: Ints, limit: Ints, elapsed: Ints) -> Ints:  # noqa: ARG002
@@ -78,7 +79,7 @@ class Survivors:
         self._durations: dict[int, list[int]] = {}
         self._order: dict[int, list[int]] = {}
 
-    def learn(self, user: int, processing_time: int) -> None:
+    def learn(self, user: int, limit: int, processing_time: int) -> None:  # noqa: ARG002
         """Takes in a job that has ended, see `Predictor`."""
         if user == UNKNOWN:
             return
@@ -98,33 +99,35 @@ class Survivors:
         ]
         return _plausible(np.array(expected, dtype=np.int64), limit, elapsed)
 
-    def longer(self, user: int, elapsed: int) -> list[int]:
-        """Returns how long those of the user's jobs lasted that lasted longer than that."""
-        durations = self._durations.get(user, [])
-        return durations[bisect_right(durations, elapsed) :]
-
     def _expected(self, user: int, elapsed: int) -> int:
         if user not in self._durations:
             return UNKNOWN
-        longer = self.longer(user, elapsed)
+        durations = self._durations[user]
+        longer = durations[bisect_right(durations, elapsed) :]
         return sum(longer) // len(longer) if longer else 2 * elapsed
 
 
 class Combined:
     """Survivors of the user's recent jobs if there are enough, else the last two, else the limit.
 
-    Recent, since users change what they do; enough, since the mean of one or two is chance.
+    Those with the same limit count, if enough of them survive, since users who do several things
+    ask for other limits; else all. Recent, since users change what they do; enough, since the mean
+    of one or two is chance.
     """
 
-    def __init__(self, past: int = 100, enough: int = 5) -> None:
-        self._survivors = Survivors(past)
-        self._last_two = LastTwo()
+    def __init__(self, past: int = 20, enough: int = 3) -> None:
+        self._past = past
         self._enough = enough
+        self._durations: dict[tuple[int, ...], deque[int]] = {}
+        self._last_two = LastTwo()
 
-    def learn(self, user: int, processing_time: int) -> None:
+    def learn(self, user: int, limit: int, processing_time: int) -> None:
         """Takes in a job that has ended, see `Predictor`."""
-        self._survivors.learn(user, processing_time)
-        self._last_two.learn(user, processing_time)
+        self._last_two.learn(user, limit, processing_time)
+        if user != UNKNOWN:
+            for alike in ((user, limit), (user,)):
+                recent = self._durations.setdefault(alike, deque(maxlen=self._past))
+                recent.append(processing_time)
 
     def predict(self, user: Ints, limit: Ints, elapsed: Ints) -> Ints:
         """Predicts processing times, see `Predictor`."""
@@ -133,9 +136,11 @@ class Combined:
         return _plausible(np.array(expected, dtype=np.int64), limit, elapsed)
 
     def _expected(self, user: int, limit: int, elapsed: int) -> int:
-        longer = self._survivors.longer(user, elapsed)
-        if len(longer) >= self._enough:
-            return sum(longer) // len(longer)
+        longer: list[int] = []
+        for alike in ((user, limit), (user,)):
+            longer = [seconds for seconds in self._durations.get(alike, ()) if seconds > elapsed]
+            if len(longer) >= self._enough:
+                return sum(longer) // len(longer)
         last_two = self._last_two.mean(user)
         if last_two > elapsed:
             return last_two

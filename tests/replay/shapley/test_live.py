@@ -161,11 +161,11 @@ class Recorder:
     """Predicts an hour, and writes down what it learned and was asked."""
 
     def __init__(self) -> None:
-        self.learned: list[tuple[int, int]] = []
+        self.learned: list[tuple[int, int, int]] = []
         self.asked: list[list[tuple[int, int, int]]] = []
 
-    def learn(self, user: int, processing_time: int) -> None:
-        self.learned.append((user, processing_time))
+    def learn(self, user: int, limit: int, processing_time: int) -> None:
+        self.learned.append((user, limit, processing_time))
 
     def predict(self, user: Ints, limit: Ints, elapsed: Ints) -> Ints:
         rows = zip(user.tolist(), limit.tolist(), elapsed.tolist(), strict=True)
@@ -180,7 +180,10 @@ def workload() -> Workload:
     drawn = workload_of_jobs([1, 1], jobs, length=60)
     user = np.where(drawn.organization == 0, 7, 9).astype(np.int64)
     history = UserHistory(
-        user=user, past_user=np.array([9, 7]), past_processing_time=np.array([100, 200])
+        user=user,
+        past_user=np.array([9, 7]),
+        past_limit=np.array([-1, 300]),
+        past_processing_time=np.array([100, 200]),
     )
     return replace(drawn, history=history)
 
@@ -190,7 +193,7 @@ def test_an_observer_learns_of_ends_and_predicts_what_has_not_ended(workload: Wo
     jobs = jobs_of(workload)
     record = record_of(workload, jobs, 0, seed=0, wide=False)
     knowledge = Knowledge(workload, recorder)
-    assert recorder.learned == [(9, 100), (7, 200)]
+    assert recorder.learned == [(9, -1, 100), (7, 300, 200)]
 
     def starts(*entries: tuple[int, int]) -> Iterator[int]:
         for job, start in entries:
@@ -212,7 +215,7 @@ def test_an_observer_learns_of_ends_and_predicts_what_has_not_ended(workload: Wo
 
     list(starts((other, 2), (later, 4)))
     game = knowledge.game(record, 6)
-    assert recorder.learned[2:] == [(9, 2), (7, 4)]
+    assert recorder.learned[2:] == [(9, -1, 2), (7, 9, 4)]
     assert recorder.asked.pop() == [(7, -1, 2), (9, -1, 4)]
     assert sorted(game.processing_time.tolist()) == [2, 4, 3600, 3600]
     assert game.certain is not None
@@ -239,6 +242,7 @@ def rigid(past: int) -> Workload:
     history = UserHistory(
         user=np.array([7, 7, 9]),
         past_user=np.array([7, 9]),
+        past_limit=np.array([-1, -1]),
         past_processing_time=np.array([3, past]),
     )
     return replace(drawn, history=history)
