@@ -45,45 +45,72 @@ void arrive_in_bays(const World *world, int64_t c, int64_t t) {
         state->waiting.at[c] += *demand_of == 0;
         *demand_of += width;
         queue[DEMAND] += width;
+        partition_of(world, c, partition)[WAITING] += width;
         if (queue[DEMAND] == width)
             open_head(world, c, queue, partition);
     }
     state->arrived.at[c] = place;
 }
 
-/* Returns how many processors of a bay a job of a partition could get. */
-static int64_t open_of(const World *world, int64_t c, int64_t t, int64_t partition, int64_t bay) {
+/* Returns how many processors of a bay a job could get at this moment. */
+static int64_t open_of(const World *world, int64_t c, int64_t t, int64_t bay) {
     const int64_t *found = bay_of(world, c, bay);
-    return has(world, partition, bay) && found[CLOSED] != t ? found[FREE] : 0;
+    return found[CLOSED] != t ? found[FREE] : 0;
 }
 
-/* Returns how many processors a job of a partition could get. */
-static int64_t open_in(const World *world, int64_t c, int64_t t, int64_t partition) {
-    int64_t free = 0;
-    for (int64_t bay = 0; bay < world->bays.reach.n[1]; bay++)
-        free += open_of(world, c, t, partition, bay);
-    return free;
+/* Counts processors of a bay as open or no longer so; returns whether some partition has none. */
+static bool count_open(const World *world, int64_t c, int64_t bay, int64_t more) {
+    bool none = false;
+    for (int64_t partition = 0; partition < world->bays.reach.n[0]; partition++)
+        if (has(world, partition, bay))
+            none |= (partition_of(world, c, partition)[OPEN] += more) == 0;
+    return none;
 }
 
-/* Finds the job of each organization that is tried next, or that will be at a later moment.
+void free_in_bay(const World *world, int64_t c, int64_t bay, int64_t processors) {
+    bay_of(world, c, bay)[FREE] += processors;
+    count_open(world, c, bay, processors);
+}
+
+/* Returns the first job of u that waits; NEVER if none does. */
+static int64_t first_waiting(const World *world, int64_t c, int64_t u) {
+    int64_t first = NEVER;
+    for (int64_t partition = 0; partition < world->bays.reach.n[0]; partition++) {
+        const int64_t *queue = queue_of(world, c, u, partition);
+        if (queue[DEMAND] != 0)
+            first = least(first, queue[HEAD]);
+    }
+    return first;
+}
+
+/* Takes the first job of a queue as the one of u that is tried next, if none comes before it. */
+static void consider(const World *world, int64_t c, int64_t t, int64_t u, int64_t partition) {
+    const int64_t *queue = queue_of(world, c, u, partition);
+    int64_t *head = &row(world->state.head, c)[u], *passed = &row(world->state.passed, c)[u];
+    if (queue[DEMAND] == 0 || queue[PASSED] == t || (*passed != t && *head <= queue[HEAD]))
+        return;
+    *head = queue[HEAD];
+    *passed = -1;
+}
+
+/* Finds the job of each organization from `first` to before `last` that is tried next.
  *
- * Returns how many organizations have one now; the others are passed over at this moment. */
-static int64_t find_candidates(const World *world, int64_t c, int64_t t) {
-    int64_t *passed = row(world->state.passed, c), *head = row(world->state.head, c), found = 0;
-    for (int64_t u = 0; u < world->record.owned.n[0]; u++) {
-        int64_t now = NEVER, later = NEVER;
-        for (int64_t partition = 0; partition < world->bays.reach.n[0]; partition++) {
-            const int64_t *queue = queue_of(world, c, u, partition);
-            if (queue[DEMAND] == 0)
-                continue;
-            later = least(later, queue[HEAD]);
-            if (queue[PASSED] != t && open_in(world, c, t, partition) > 0)
-                now = least(now, queue[HEAD]);
-        }
-        passed[u] = now == NEVER ? t : -1;
-        found += now != NEVER;
-        if (later != NEVER)
-            head[u] = now == NEVER ? later : now;
+ * Returns how many have one. The others are passed over at this moment; in the schedule that is
+ * written down it is found what they will try later. */
+static int64_t find_candidates(const World *world, int64_t c, int64_t t, int64_t first,
+                               int64_t last) {
+    int64_t *passed = row(world->state.passed, c), found = 0;
+    for (int64_t u = first; u < last; u++)
+        passed[u] = t;
+    for (int64_t partition = 0; partition < world->bays.reach.n[0]; partition++) {
+        const int64_t *counts = partition_of(world, c, partition);
+        for (int64_t u = first; counts[OPEN] != 0 && counts[WAITING] != 0 && u < last; u++)
+            consider(world, c, t, u, partition);
+    }
+    for (int64_t u = first; u < last; u++) {
+        found += passed[u] != t;
+        if (passed[u] == t && is_recorded(world, c))
+            row(world->state.head, c)[u] = first_waiting(world, c, u);
     }
     return found;
 }
@@ -91,21 +118,28 @@ static int64_t find_candidates(const World *world, int64_t c, int64_t t) {
 /* Keeps the bays of a partition for the job that does not fit. */
 static void close_bays(const World *world, int64_t c, int64_t t, int64_t partition) {
     for (int64_t bay = 0; bay < world->bays.reach.n[1]; bay++)
-        if (has(world, partition, bay))
+        if (has(world, partition, bay)) {
+            count_open(world, c, bay, -open_of(world, c, t, bay));
             bay_of(world, c, bay)[CLOSED] = t;
+        }
+}
+
+/* Opens the bays that were closed at this moment. */
+static void open_bays(const World *world, int64_t c, int64_t t) {
+    for (int64_t bay = 0; bay < world->bays.reach.n[1]; bay++)
+        if (bay_of(world, c, bay)[CLOSED] == t)
+            count_open(world, c, bay, bay_of(world, c, bay)[FREE]);
 }
 
 /* Returns whether all that may start gets processors of the same bays in any order.
  *
  * That is so where the bay that each job would take first has room for all of them. */
-static bool all_fit_anyhow(const World *world, int64_t c, int64_t t) {
-    int64_t partitions = world->bays.reach.n[0];
+static bool all_fit_anyhow(const World *world, int64_t c) {
     for (int64_t bay = 0; bay < world->bays.reach.n[1]; bay++)
         bay_of(world, c, bay)[WANTED] = 0;
-    for (int64_t number = 0; number < world->bays.queues.n[1]; number++) {
-        int64_t partition = number % partitions, bay = 0;
-        int64_t demand = queue_of(world, c, number / partitions, partition)[DEMAND];
-        if (demand == 0 || open_in(world, c, t, partition) == 0)
+    for (int64_t partition = 0; partition < world->bays.reach.n[0]; partition++) {
+        int64_t demand = partition_of(world, c, partition)[WAITING], bay = 0;
+        if (demand == 0 || partition_of(world, c, partition)[OPEN] == 0)
             continue;
         while (!has(world, partition, bay) || bay_of(world, c, bay)[FREE] == 0)
             bay++;
@@ -120,7 +154,7 @@ static bool all_fit_anyhow(const World *world, int64_t c, int64_t t) {
 static int64_t taken_from(const World *world, int64_t c, int64_t partition, int64_t width,
                           int64_t other) {
     int64_t taken = 0, left = width;
-    for (int64_t bay = 0; bay < world->bays.reach.n[1]; bay++) {
+    for (int64_t bay = 0; left != 0 && bay < world->bays.reach.n[1]; bay++) {
         if (!has(world, partition, bay))
             continue;
         int64_t count = least(left, bay_of(world, c, bay)[FREE]);
@@ -153,7 +187,7 @@ static bool may_start(const World *world, int64_t c, int64_t t, int64_t job) {
     const Jobs *jobs = &world->jobs;
     int64_t width = jobs->width.at[job], partition = row(world->bays.jobs, job)[PARTITION];
     int64_t *reserved = partition_of(world, c, partition);
-    int64_t free = open_in(world, c, t, partition);
+    int64_t free = reserved[OPEN];
     if (jobs->backfill.at[0] == 0)
         return width <= free;
     if (width <= free)
@@ -166,29 +200,36 @@ static bool may_start(const World *world, int64_t c, int64_t t, int64_t job) {
     return false;
 }
 
-/* Gives a job free processors of its partition, those of the first bays first. */
-static void start(const World *world, int64_t c, int64_t t, int64_t job, int64_t processors) {
+/* Gives a job free processors of its partition, those of the first bays first.
+ *
+ * Returns whether some partition has none left. */
+static bool start(const World *world, int64_t c, int64_t t, int64_t job, int64_t processors) {
     const Jobs *jobs = &world->jobs;
     int64_t u = jobs->organization.at[job], partition = row(world->bays.jobs, job)[PARTITION];
     int64_t *queue = queue_of(world, c, u, partition), left = processors;
+    bool last = false;
     if (is_recorded(world, c))
         memset(world->record.given.at, 0, (size_t)world->record.given.n[0] * sizeof(int64_t));
-    for (int64_t bay = 0; bay < world->bays.reach.n[1]; bay++) {
-        int64_t free = open_of(world, c, t, partition, bay), count = least(left, free);
-        if (count <= 0)
+    for (int64_t bay = 0; left != 0; bay++) {
+        int64_t free = has(world, partition, bay) ? open_of(world, c, t, bay) : 0;
+        int64_t count = least(left, free);
+        if (count == 0)
             continue;
         put_job_to_work(world, c, t, job, bay, free, count);
         bay_of(world, c, bay)[FREE] -= count;
+        last |= count_open(world, c, bay, -count);
         left -= count;
     }
     count_start(world, c, t, u, processors);
     queue[DEMAND] -= processors;
+    partition_of(world, c, partition)[WAITING] -= processors;
     queue[REST] -= processors;
     if (queue[REST] == 0) {
         queue[HEAD] = row(world->bays.jobs, job)[FOLLOWING];
         if (queue[DEMAND] != 0)
             open_head(world, c, queue, partition);
     }
+    return last;
 }
 
 bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
@@ -196,29 +237,38 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
     const Coalitions *state = &world->state;
     if (state->free.at[c] == 0 || state->waiting.at[c] == 0)
         return true;
-    int64_t t = state->now.at[c], candidates = find_candidates(world, c, t), u = -1;
-    bool contended = candidates > 1 && (policy != KEYED || !all_fit_anyhow(world, c, t));
+    int64_t t = state->now.at[c], u = -1, k = organizations_of(state);
+    int64_t candidates = find_candidates(world, c, t, 0, k);
+    bool contended = candidates > 1 && (policy != KEYED || !all_fit_anyhow(world, c));
     if (by_keys(policy) && contended && lacks_keys(&world->keys, c))
         return false;
-    for (int64_t partition = 0; partition < world->bays.reach.n[0]; partition++)
+    bool rigid = jobs->rigid.at[0] != 0, passes = jobs->backfill.at[0] != 0;
+    for (int64_t partition = 0; passes && partition < world->bays.reach.n[0]; partition++)
         partition_of(world, c, partition)[RESERVED] = NEVER;
     while (candidates > 0) {
         if (u < 0 || row(state->passed, c)[u] == t)
             u = next_served(policy, world, c, t, contended);
         int64_t job = row(state->head, c)[u], partition = row(world->bays.jobs, job)[PARTITION];
         int64_t *queue = queue_of(world, c, u, partition), width = queue[REST];
-        bool rigid = jobs->rigid.at[0] != 0;
+        bool others_too = false;
         if (!rigid)
-            width = by_copy(policy) ? 1 : least(width, open_in(world, c, t, partition));
-        if (!rigid || may_start(world, c, t, job))
-            start(world, c, t, job, width);
-        else if (jobs->backfill.at[0] == 0)
+            width = by_copy(policy) ? 1 : least(width, partition_of(world, c, partition)[OPEN]);
+        if (!rigid || may_start(world, c, t, job)) {
+            others_too = start(world, c, t, job, width);
+        } else if (!passes) {
             close_bays(world, c, t, partition);
-        else
+            others_too = true;
+        } else {
             queue[PASSED] = t;
-        candidates = find_candidates(world, c, t);
+        }
+        if (others_too)
+            candidates = find_candidates(world, c, t, 0, k);
+        else
+            candidates -= 1 - find_candidates(world, c, t, u, u + 1);
         if (is_fickle(policy))
             u = -1;
     }
+    if (rigid && !passes)
+        open_bays(world, c, t);
     return true;
 }

@@ -12,6 +12,9 @@
 /* Queues the jobs released at t. Rigid jobs wider than their partition are passed over. */
 void arrive_in_bays(const World *world, int64_t c, int64_t t);
 
+/* Frees processors of a bay. */
+void free_in_bay(const World *world, int64_t c, int64_t bay, int64_t processors);
+
 /* Starts jobs until no partition of a job that waits has a processor free, or none may start.
  *
  * Returns false, with nothing started, if the choice needs keys that are not there yet. */

@@ -1,6 +1,7 @@
 #include "starting.h"
 
 #include "horizon.h"
+#include "in_bays.h"
 #include "placing.h"
 
 /* Those of each owner that are free, in the schedule that is written down. */
@@ -82,7 +83,7 @@ void end_jobs(const World *world, int64_t c, int64_t t) {
         int64_t u = world->jobs.organization.at[ended.job];
         state->free.at[c] += ended.processors;
         if (is_confined(world))
-            row_of(world->bays.bays, c, ended.bay)[FREE] += ended.processors;
+            free_in_bay(world, c, ended.bay, ended.processors);
         add(row_of(state->utility, c, u), is_wide(state), t, -ended.processors);
         note_end(world, c, t, u, ended.owner, ended.processors);
         if (is_recorded(world, c))

@@ -28,7 +28,7 @@ enum {
 /* Columns of BaySchedules. */
 enum { PARTITION, FOLLOWING, ARRIVING };
 enum { FREE, WANTED, CLOSED };
-enum { SIZE, RESERVED, SPARE };
+enum { SIZE, RESERVED, SPARE, OPEN, WAITING };
 enum { HEAD, REST, DEMAND, PASSED };
 
 /* Ways of placing a job. */

@@ -12,7 +12,7 @@ from shapleyprio.replay.kernel.keys import Ints
 
 PARTITION, FOLLOWING, ARRIVING = range(3)
 FREE, WANTED, CLOSED = range(3)
-SIZE, RESERVED, SPARE = range(3)
+SIZE, RESERVED, SPARE, OPEN, WAITING = range(5)
 HEAD, REST, DEMAND, PASSED = range(4)
 
 
@@ -29,8 +29,10 @@ class BaySchedules(NamedTuple):
         bays: [c, x, 3], FREE: processors that work for nobody, WANTED: room for how many are
             asked for, CLOSED: the moment at which the bay was last closed for a job that waits
             for it, −1 at first.
-        partitions: [c, p, 3], SIZE: processors, RESERVED: until when what starts now has to end
-            for a job of the partition, SPARE: processors that will then be left over.
+        partitions: [c, p, 5], SIZE: processors, RESERVED: until when what starts now has to end
+            for a job of the partition, SPARE: processors that will then be left
+            over, OPEN: those that a job of the partition could get now, WAITING: those that its
+            waiting jobs need.
         queues: [c, q, 4], HEAD: the first job that has not started whole, the next one if none
             waits, REST: processors that its copies still need, all of them if it is rigid,
             DEMAND: processors that the waiting jobs need, PASSED: the moment at which the head was
@@ -52,7 +54,7 @@ class BaySchedules(NamedTuple):
 def numbers_of(bays: Bays) -> int:
     """Returns how many numbers each coalition takes."""
     count, k = bays.owned.shape
-    numbers: int = 3 * count + (3 + 4 * k) * len(bays.partitions)
+    numbers: int = 3 * count + (5 + 4 * k) * len(bays.partitions)
     return numbers
 
 
@@ -94,8 +96,8 @@ def schedules_in(
     free = takes_part @ bays.owned.T
     in_bays = np.zeros((*free.shape, 3), dtype=np.int64)
     in_bays[:, :, FREE], in_bays[:, :, CLOSED] = free, -1
-    of_partitions = np.zeros((len(free), partitions, 3), dtype=np.int64)
-    of_partitions[:, :, SIZE] = free @ bays.reach.T
+    of_partitions = np.zeros((len(free), partitions, 5), dtype=np.int64)
+    of_partitions[:, :, SIZE] = of_partitions[:, :, OPEN] = free @ bays.reach.T
     queues = np.zeros((len(free), bays.queues, 4), dtype=np.int64)
     queues[:, :, HEAD], queues[:, :, PASSED] = first, -1
     return BaySchedules(

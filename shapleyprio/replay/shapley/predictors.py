@@ -131,8 +131,9 @@ class Combined:
 
     def predict(self, user: Ints, limit: Ints, elapsed: Ints) -> Ints:
         """Predicts processing times, see `Predictor`."""
-        rows = zip(user.tolist(), limit.tolist(), elapsed.tolist(), strict=True)
-        expected = [self._expected(*row) for row in rows]
+        rows = list(zip(user.tolist(), limit.tolist(), elapsed.tolist(), strict=True))
+        of_row = {row: self._expected(*row) for row in set(rows)}  # many wait alike
+        expected = [of_row[row] for row in rows]
         return _plausible(np.array(expected, dtype=np.int64), limit, elapsed)
 
     def _expected(self, user: int, limit: int, elapsed: int) -> int:

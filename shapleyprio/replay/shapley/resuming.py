@@ -166,15 +166,19 @@ def _resumed_in_bays(
     to its end, there was none yet.
     """
     bays = deepcopy(before)._replace(jobs=fresh.jobs)
-    partitions = len(bays.reach)
-    arrival = np.argsort(bays.jobs[:, ARRIVING])
+    partitions, jobs_there = len(bays.reach), len(jobs.release)
+    queues = np.arange(bays.queues.shape[1])
+    arrival = np.empty(jobs_there, dtype=np.int64)
+    arrival[bays.jobs[:, ARRIVING]] = np.arange(jobs_there)
     queue_of = jobs.organization * partitions + bays.jobs[:, PARTITION]
-    for queue in range(bays.queues.shape[1]):
-        waits = bays.queues[:, queue, DEMAND] != 0
-        bays.queues[waits, queue, HEAD] += shift[queue // partitions]
-        queued = np.flatnonzero(queue_of == queue)
-        following = np.searchsorted(arrival[queued], arrived[~waits])
-        bays.queues[~waits, queue, HEAD] = np.append(queued, -1)[following]
+    key = queue_of * (jobs_there + 1) + arrival
+    order = np.argsort(key)
+    to_come = np.searchsorted(key[order], queues * (jobs_there + 1) + arrived[:, None])
+    is_last = to_come == np.searchsorted(queue_of[order], queues, side="right")
+    following = np.where(is_last, -1, np.append(order, -1)[to_come])
+    heads = bays.queues[:, :, HEAD]
+    waits = bays.queues[:, :, DEMAND] != 0
+    heads[:] = np.where(waits, heads + shift[queues // partitions], following)
     return bays
 
 
