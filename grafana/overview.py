@@ -141,7 +141,7 @@ def overview() -> Dashboard:
                     panels.NEUTRAL,
                     Query(
                         f"shapleyprio_out_of_turn_moments{{{ALL}}}"
-                        f" / shapleyprio_contested_moments{{{ALL}}}",
+                        f" / clamp_min(shapleyprio_contested_moments{{{ALL}}}, 1)",
                         "{{schedule}}",
                     ),
                 ),

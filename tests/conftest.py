@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 os.environ["TZ"] = "UTC"  # times are shown in local time, and tests expect them as on CI
 time.tzset()
+
+# a shell without job control ignores it in what it runs in the background, as our processes would
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # where a failure would surprise, the same examples every time; elsewhere new ones
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)

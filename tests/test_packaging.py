@@ -81,7 +81,7 @@ def test_the_wheel_holds_the_functions_in_c_for_processors_of_this_kind(wheel: P
     assert message_from_string(described.read_text()).get_all("Tag") == [f"py3-none-{platform}"]
     program = "from shapleyprio.replay.line_ends import line_ends as f; print(f(b'1\\n2\\n'))"
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-B", "-c", program],  # the wheel stays as it is
         cwd=wheel.parent,
         env={**os.environ, "PYTHONPATH": str(wheel)},
         check=True,

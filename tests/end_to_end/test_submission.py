@@ -19,6 +19,7 @@ from shapleyprio.service.rollback import roll_back
 from shapleyprio.shipped import find
 from shapleyprio.slurm.points_table import LARGEST_TABLE, PointsTable, write_table
 from shapleyprio.store import PushState, Store
+from shapleyprio.testbed import machine
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.submission import MODULE, SCRIPT, give_points_at_submission
 from tests.end_to_end.consortium import (
@@ -87,7 +88,8 @@ def test_every_kind_of_new_job_has_the_points_of_its_account(cluster: PrivateSlu
     first = submit("beta")
     assert points_at(cluster, submit("beta", dependency=f"afterok:{first}")) == POINTS["beta"]
 
-    cluster.run("sacctmgr", "-i", "modify", "user", "root", "set", "defaultaccount=gamma")
+    modify = ("sacctmgr", "-i", "modify", "user", machine.user_name())
+    cluster.run(*modify, "set", "defaultaccount=gamma")
     default = cluster.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=true")
     assert points_at(cluster, int(default)) == POINTS["gamma"]
 

@@ -22,6 +22,7 @@ from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import EstimateRow, Store
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.configuration import ClusterSpec
+from shapleyprio.testbed.errors import TestbedError
 from tests.end_to_end.consortium import CLUSTER, SETTINGS, Consortium, clear
 from tests.estimation.listening import Listening
 
@@ -99,6 +100,14 @@ class Attackers:
         words = [] if elsewhere else ["--partition=alpha"]
         self.attacks[name] = Attack(self._sbatch(account, processors, *words, *options))
         return self.attacks[name].job_id
+
+    def try_to_submit(self, name: str, *options: str) -> None:
+        """The same, where some releases of Slurm refuse the job at once."""
+        try:
+            self.submit(name, *options)
+        except TestbedError as refusal:
+            if "Requested node configuration is not available" not in str(refusal):
+                raise
 
     def take(self, account: str, processors: int, *options: str) -> int:
         """A job that starts at once."""
@@ -243,8 +252,8 @@ def while_idle(attackers: Attackers) -> dict[str, Gains]:
     seats = attackers.take("beta", 1, "--partition=beta", "--licenses=seats:2")
     first = attackers.submit("first", "--hold")
     attackers.submit("held", "--hold")
-    attackers.submit("phantom", "--hold", *PHANTOM)
-    attackers.submit("phantom that is not held", *PHANTOM)
+    attackers.try_to_submit("phantom", "--hold", *PHANTOM)
+    attackers.try_to_submit("phantom that is not held", *PHANTOM)
     attackers.submit("dependent", f"--dependency=afterany:{first}")
     not_yet_due = attackers.submit("not yet due", "--begin=now+1days")
     attackers.submit("beyond the limit of its account", account="capped")
@@ -266,7 +275,8 @@ def while_idle(attackers: Attackers) -> dict[str, Gains]:
     cluster.run("scontrol", "update", f"JobId={not_yet_due}", f"StartTime=uts{begin}")
     attackers.attacks["not yet due"].could_start = begin
     del attackers.attacks["first"]
-    for name in ("held", "phantom"):  # it complains of the phantom, and releases it
+    for name in {"held", "phantom"} & attackers.attacks.keys():
+        # it complains of the phantom, and releases it
         release = ("scontrol", "release", str(attackers.attacks[name].job_id))
         cluster.run(*release, check=False)
     consortium.cancel(first)
@@ -340,6 +350,8 @@ def _assert_nothing_gained(found: Gains) -> None:
     ],
 )
 def test_be_owed_for_work_that_could_not_start(while_idle: dict[str, Gains], attack: str) -> None:
+    if attack not in while_idle:
+        pytest.skip("this release of Slurm refuses the job")
     _assert_nothing_gained(while_idle[attack])
 
 

@@ -167,7 +167,7 @@ def test_the_manuals_database_on_mariadb_takes_the_tables(heads: Heads) -> None:
     folder = server_folder(heads)
     with _mariadb(folder):
         socket = folder / "socket"
-        (heads.folder / ".my.cnf").write_text(f"[client]\nsocket = {socket}\n")
+        (heads.folder / ".my.cnf").write_text(f"[client]\nsocket = {socket}\nuser = root\n")
         heads.environment = {"HOME": str(heads.folder)}
         heads.run(CREATE_MARIADB)
         url = URL.replace("postgresql", "mariadb").replace("db.example.org", "localhost")

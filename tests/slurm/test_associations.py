@@ -45,7 +45,6 @@ case "$*" in
 -i) while read -r line; do echo "$line" >> {fed}; echo "sacctmgr: $line"; done
     {then or ":"}
     exit {code};;
-*) exit 1;;
 esac
 """
         )
