@@ -205,6 +205,14 @@ def test_a_start_that_is_late_is_not_out_of_turn() -> None:
     assert turns(workload, late) == Turns(1, 0)
 
 
+def test_what_a_schedule_leaves_undone_is_not_out_of_turn() -> None:
+    """At 100 the rule would start a job of both; here one waits, and a processor is idle."""
+    workload = workload_of_jobs([1, 1], [*FLOOD, Job(1, 10, 100)], 300)
+    half = by_hand([(0, 0), (1, 0), (2, 100), (4, 150), (3, 201)], workload)
+    assert turns(workload, half).out_of_turn == 0
+    assert turns(workload, half).contested > 0
+
+
 def test_moments_are_counted_and_not_jobs_so_spreading_starts_makes_the_share_smaller() -> None:
     jobs = [Job(0, 0, 100) for _ in range(8)] + [Job(1, 10, 100) for _ in range(4)]
     workload = workload_of_jobs([2, 2], jobs, 300)
