@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from contextlib import ExitStack, closing, contextmanager, suppress
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -288,13 +289,17 @@ def as_nobody(action: Callable[[], object]) -> str:
 
 
 @pytest.fixture
-def open_to_all(place: Path, temporary: Path, folder: Path) -> None:
+def open_to_all(
+    place: Path, temporary: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Everybody may read the store and make copies."""
     if os.getuid() != 0:
         pytest.skip("only root can become somebody else")
     for entered in (place, folder):
         entered.chmod(0o755)
     temporary.chmod(0o777)
+    known = version("shapleyprio")  # others may not be able to read the checkout
+    monkeypatch.setattr("shapleyprio.service.metrics.version", lambda _: known)
 
 
 @pytest.mark.usefixtures("open_to_all")

@@ -423,8 +423,13 @@ def by_label(harness: Harness, array: int) -> dict[str, JobRecord]:
 def test_the_time_of_a_suspension_is_reported(harness: Harness) -> None:
     job = harness.submit("physics", LONG)
     until_running(harness, job)
-    heard = "accounting to have heard all there is of the start"
-    harness.until(lambda: harness.slurm.controller().accounting_backlog == 0, heard)
+    harness.until(
+        lambda: (
+            any(record.start for record in records(harness, job))
+            and harness.slurm.controller().accounting_backlog == 0
+        ),
+        "accounting to have heard all there is of the start",
+    )
     harness.wait(40)
     harness.suspend(job)
     harness.until(lambda: records(harness, job)[0].state == "SUSPENDED", "the suspension")
