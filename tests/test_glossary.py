@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,7 @@ ROWS = [
     for line in GLOSSARY.splitlines()
     if line.startswith("| ") and not line.startswith(("| term |", "| --- |"))
 ]
-MODULES = {
-    path: ast.parse(path.read_text()) for path in sorted((ROOT / "shapleyprio").rglob("*.py"))
-}
+MODULES = sorted((ROOT / "shapleyprio").rglob("*.py"))
 
 TEXTS = [
     *MODULES,
@@ -59,9 +58,14 @@ RETIRED = {
 """Pattern of a retired word -> the word to use."""
 
 
+@cache
+def parsed() -> list[ast.Module]:
+    return [ast.parse(path.read_text()) for path in MODULES]
+
+
 def classes() -> Iterator[str]:
     """Names of all classes of shapleyprio that are not private to a module."""
-    for tree in MODULES.values():
+    for tree in parsed():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 yield node.name
@@ -94,7 +98,7 @@ def test_a_name_stands_for_one_class() -> None:
 
 
 def test_docstrings_name_the_thing_first() -> None:
-    begin = [text.splitlines()[0] for tree in MODULES.values() for text in docstrings(tree) if text]
+    begin = [text.splitlines()[0] for tree in parsed() for text in docstrings(tree) if text]
     assert [line for line in begin if line.startswith("Of ")] == []
 
 
