@@ -100,6 +100,42 @@ def kill_leftovers(directory: Path) -> None:
         psutil.wait_procs(leftovers, timeout=1)
 
 
+def end_stuck_steps(
+    directory: Path, suspects: frozenset[psutil.Process]
+) -> frozenset[psutil.Process]:
+    """Kills steps of the cluster in this directory that neither run anything nor end.
+
+    A slurmstepd may wait for ever for a thread of its own after its job has ended (seen with 22.05
+    once in some ten thousand jobs); the job then stays in COMPLETING and its processors busy.
+
+    Args:
+        directory: the cluster's.
+        suspects: what the last call returned.
+
+    Returns:
+        Steps that the next call kills if nothing has changed by then.
+    """
+    found = set()
+    for process in _everybody():
+        with suppress(psutil.Error, OSError):
+            if (
+                process.name().startswith("slurmstepd")
+                and _waits_for_a_thread(process)
+                and _belongs(process, directory, clients=False)
+            ):
+                found.add(process)
+    for process in found & suspects:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    return frozenset(found - suspects)
+
+
+def _waits_for_a_thread(process: psutil.Process) -> bool:
+    """Whether a process without children waits for a thread of its own, not for a peer."""
+    wait = Path(f"/proc/{process.pid}/wchan").read_text(encoding="ascii")
+    return "futex" in wait and not process.children()
+
+
 def end_clients(directory: Path) -> list[str]:
     """Kills clients that still ask the stopped cluster; returns the processes that survive."""
     for process in processes_of(directory):
