@@ -131,7 +131,7 @@ def end_stuck_steps(
 
 
 def _waits_for_a_thread(process: psutil.Process) -> bool:
-    """Whether a process without children waits for a thread of its own, not for a peer."""
+    """Returns whether a process without children waits for a thread of its own, not for a peer."""
     wait = Path(f"/proc/{process.pid}/wchan").read_text(encoding="ascii")
     return "futex" in wait and not process.children()
 
