@@ -53,15 +53,6 @@ def test_2_an_unknown_job(steered: CommandLine) -> None:
     fails(steered.run("explain", "99"), 2, "no job 99 waits")
 
 
-@pytest.mark.parametrize("command", ["daemon", "check"])
-def test_2_a_missing_password_is_reported_before_slurm_is_waited_for(
-    shell: CommandLine, command: str
-) -> None:
-    shell.configure(metrics={"username": "prometheus", "password_file": "/nonexistent/password"})
-    shell.slurm.take_down("slurmctld")
-    fails(shell.run(command), 2, "metrics.password_file")
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
