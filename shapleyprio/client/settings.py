@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from shapleyprio.config import ConfigError
-from shapleyprio.config.toml import LONGEST_FILE, read_toml
 
 DEFAULT_FILE = Path("/etc/shapleyprio/client.toml")
 
@@ -47,8 +46,7 @@ def load_settings(path: Path) -> ClientSettings:
         ConfigError: it cannot be read, or a key is not what it should be.
     """
     try:
-        with path.open(encoding="utf-8") as file:
-            read = read_toml(file.read(LONGEST_FILE + 1))
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
             [f"{path}: cannot be read ({error.strerror}); chmod a+r {path}"]
