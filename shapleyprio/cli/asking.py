@@ -20,8 +20,7 @@ url_option = click.option(
     metavar="URL",
     envvar=URL_VARIABLE,
     show_envvar=True,
-    help="Ask the daemon at http://HOST:PORT, https://HOST:PORT or unix:/PATH instead of reading "
-    "its store.",
+    help="Ask the daemon at http://HOST:PORT or unix:/PATH instead of reading its store.",
 )
 
 

@@ -19,7 +19,6 @@ from shapleyprio.client import check_clients
 from shapleyprio.config import connect
 from shapleyprio.service.check import check
 from shapleyprio.service.check_host import check_host
-from shapleyprio.serving.security import read_security
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Slurm, SlurmError
 from shapleyprio.wording import visible
@@ -43,7 +42,6 @@ def command(context: click.Context, config_path: Path, *, json_file: Path | None
     itself cannot be used; 3 errors.
     """
     config = load(config_path)
-    read_security(config.metrics)
     slurm = connect(config)
     found = [
         *check(config, slurm, int(time.time())),

@@ -51,7 +51,6 @@ from shapleyprio.service.report import Opening
 from shapleyprio.serving import Site
 from shapleyprio.serving.askers import Askers
 from shapleyprio.serving.questions import Questions
-from shapleyprio.serving.security import read_security
 from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
 from shapleyprio.store import ClusterStore, Journal, Store, StoreError
@@ -111,8 +110,6 @@ def command(
     _refuse(once=once, standby=standby, take_over=take_over, dry_run=dry_run, shows=shows)
     config = load(config_path)
     _set_up_logging(config)
-    if not once:
-        read_security(config.metrics)  # what cannot be served is not to be found out by waiting
     slurm = connect(config)
     cluster = cluster_of(config, slurm) if once else _await_cluster(config, slurm)
 

@@ -17,7 +17,6 @@ from shapleyprio.cli.parameters import ListedTrial, TrialsParameters
 from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_used_directory
 from shapleyprio.cli.trial import command as trial
 from shapleyprio.cli.trial import trial_parameters
-from shapleyprio.config.toml import read_toml
 
 NAME = "name"
 NOT_FOR_LISTS = frozenset({"side-by-side", "keep", "directory", "json"})
@@ -72,7 +71,7 @@ def trials_in(file: Path, logs: Path) -> list[ListedTrial]:
         click.UsageError: it is not one; the message says where, and why.
     """
     try:
-        defaults = read_toml(file.read_text(encoding="utf-8"))
+        defaults = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{file}: {error}") from None
     tables = defaults.pop("trial", [])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import ssl
 from pathlib import Path
 from typing import Any
 
@@ -94,17 +93,7 @@ def _munge_socket_of_slurm() -> Path | None:
 def _connection(settings: ClientSettings) -> http.client.HTTPConnection:
     if settings.socket is not None:
         return _LocalConnection(settings.socket)
-    if not settings.tls:
-        return http.client.HTTPConnection(settings.host, settings.port, timeout=CONNECT_SECONDS)
-    try:
-        context = ssl.create_default_context(cafile=settings.certificate)
-    except OSError as error:
-        raise DaemonError(
-            f"the certificate {settings.certificate} cannot be used ({_why(error)})", 2
-        ) from None
-    return http.client.HTTPSConnection(
-        settings.host, settings.port, timeout=CONNECT_SECONDS, context=context
-    )
+    return http.client.HTTPConnection(settings.host, settings.port, timeout=CONNECT_SECONDS)
 
 
 class _LocalConnection(http.client.HTTPConnection):
@@ -122,6 +111,4 @@ class _LocalConnection(http.client.HTTPConnection):
 
 
 def _why(error: Exception) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message
     return str(getattr(error, "strerror", None) or error or type(error).__name__)

@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from shapleyprio.config import ConfigError
-from shapleyprio.config.toml import LONGEST_FILE, read_toml
 
 DEFAULT_FILE = Path("/etc/shapleyprio/client.toml")
 
@@ -17,7 +16,6 @@ DEFAULT_PORT = 9817
 
 KEYS: Mapping[str, str] = {
     "url": "unix:/run/shapleyprio/socket",
-    "certificate": "/etc/shapleyprio/tls.crt",
     "munge_socket": "/run/munge/munge.socket.2",
 }
 """Key of the file -> an example; only the first one is needed."""
@@ -31,8 +29,6 @@ class ClientSettings:
         url: as it was given.
         socket: path of its Unix socket; None where it is asked over the network.
         host, port: its address in the network.
-        tls: whether it speaks HTTPS.
-        certificate: file in PEM with the authorities to believe; None for those of this host.
         munge_socket: socket of munged; None for the one that Slurm uses.
     """
 
@@ -40,8 +36,6 @@ class ClientSettings:
     socket: Path | None = None
     host: str = ""
     port: int = DEFAULT_PORT
-    tls: bool = False
-    certificate: Path | None = None
     munge_socket: Path | None = None
 
 
@@ -52,8 +46,7 @@ def load_settings(path: Path) -> ClientSettings:
         ConfigError: it cannot be read, or a key is not what it should be.
     """
     try:
-        with path.open(encoding="utf-8") as file:
-            read = read_toml(file.read(LONGEST_FILE + 1))
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
             [f"{path}: cannot be read ({error.strerror}); chmod a+r {path}"]
@@ -68,32 +61,25 @@ def load_settings(path: Path) -> ClientSettings:
     if "url" not in read:
         raise ConfigError([f'{path}: url: is missing; add for instance url = "{KEYS["url"]}"'])
     try:
-        return settings_of(
-            read["url"],
-            certificate=_path(read, "certificate"),
-            munge_socket=_path(read, "munge_socket"),
-        )
+        return settings_of(read["url"], munge_socket=_path(read, "munge_socket"))
     except ValueError as error:
         raise ConfigError([f"{path}: {error}"]) from None
 
 
-def settings_of(
-    url: str, *, certificate: Path | None = None, munge_socket: Path | None = None
-) -> ClientSettings:
+def settings_of(url: str, *, munge_socket: Path | None = None) -> ClientSettings:
     """Returns the settings for a daemon with this URL.
 
     Args:
-        url: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:/PATH``.
-        certificate: as in `ClientSettings`.
-        munge_socket: so.
+        url: ``http://HOST:PORT`` or ``unix:/PATH``.
+        munge_socket: as in `ClientSettings`.
 
     Raises:
         ValueError: it is no such URL; the message is one line.
 
-    >>> settings_of("https://head").port, settings_of("unix:/run/s").socket
+    >>> settings_of("http://head").port, settings_of("unix:/run/s").socket
     (9817, PosixPath('/run/s'))
     """
-    refusal = ValueError(f"url: {url!r} is not http://HOST:PORT, https://HOST:PORT or unix:/PATH")
+    refusal = ValueError(f"url: {url!r} is not http://HOST:PORT or unix:/PATH")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or DEFAULT_PORT
@@ -103,16 +89,9 @@ def settings_of(
         raise refusal
     if parts.scheme == "unix" and not parts.netloc and parts.path.startswith("/"):
         return ClientSettings(url=url, socket=Path(parts.path))
-    if parts.scheme not in {"http", "https"} or not host or parts.path not in {"", "/"}:
+    if parts.scheme != "http" or not host or parts.path not in {"", "/"}:
         raise refusal
-    return ClientSettings(
-        url=url,
-        host=host,
-        port=port,
-        tls=parts.scheme == "https",
-        certificate=certificate,
-        munge_socket=munge_socket,
-    )
+    return ClientSettings(url=url, host=host, port=port, munge_socket=munge_socket)
 
 
 def _path(read: Mapping[str, str], key: str) -> Path | None:

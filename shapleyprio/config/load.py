@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -14,8 +15,7 @@ from sqlalchemy import make_url
 
 from shapleyprio.config.model import Config, ContradictionError
 from shapleyprio.config.reference import LISTS, example_of, heading_of, kind_of, sections
-from shapleyprio.config.secret_files import exposure
-from shapleyprio.config.toml import LONGEST_FILE, Path, lines_of, literal, read_toml
+from shapleyprio.config.toml import Path, lines_of, literal
 from shapleyprio.databases import holds_password
 from shapleyprio.wording import count
 
@@ -48,8 +48,7 @@ def load_config(path: FilePath) -> Config:
             that every user of the host may read.
     """
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            text = file.read(LONGEST_FILE + 1)
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(
             [
@@ -65,9 +64,8 @@ def load_config(path: FilePath) -> Config:
         raise ConfigError(
             [f"{path}: byte {error.start + 1} is not UTF-8; save the file as UTF-8"]
         ) from None
-    text = text.replace("\r\n", "\n")
     try:
-        read = read_toml(text)
+        read = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([_syntax_problem(path, text, str(error))]) from None
     try:
@@ -86,9 +84,14 @@ def load_config(path: FilePath) -> Config:
         if more:
             problems.append(f"{path}: and {count(more, 'more problem')}")
         raise ConfigError(problems) from None
-    if holds_password(make_url(config.store.url)) and (exposed := exposure(path)):
+    if holds_password(make_url(config.store.url)) and path.stat().st_mode & stat.S_IRWXO:
         line = _line(("store", "url"), lines_of(text))
-        raise ConfigError([f"{path}:{line}: store.url: holds a password, and {path} {exposed}"])
+        raise ConfigError(
+            [
+                f"{path}:{line}: store.url: holds a password, and {path} is open to every user of "
+                f"this host; chmod o= {path}"
+            ]
+        )
     return config
 
 

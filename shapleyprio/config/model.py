@@ -38,7 +38,6 @@ from shapleyprio.config.values import (
     Switch,
     Timeout,
     Url,
-    UserName,
     Weight,
 )
 from shapleyprio.fairness.rules import DEFAULT_RULE, RULES
@@ -242,39 +241,10 @@ class MetricsSection(ConfigSection):
 
     address: ListenAddress = key(
         "127.0.0.1:9817",
-        "Address of the metrics for Prometheus and of the status page, or off.",
+        "Address of the metrics for Prometheus, of the status page and of users' questions, or "
+        "off. Metrics and page answer on loopback only, other hosts get answers to questions alone "
+        "(docs/status-page.md).",
         "127.0.0.1:9817",
-    )
-    host_names: Names = key(
-        (),
-        "Names by which clients call the server, beside those of its host, such as an alias of "
-        "DNS. Requests for another name are refused: a page of somebody else could send them.",
-        ["slurm.example.org"],
-    )
-    tls_certificate: AbsolutePath = key(
-        None,
-        "File in PEM with the certificate, and with those between it and its authority. With it "
-        "the address serves HTTPS only.",
-        "/etc/shapleyprio/tls.crt",
-    )
-    tls_key: AbsolutePath = key(
-        None,
-        "File in PEM with the certificate's private key, without a passphrase. Only the daemon's "
-        "user and group may read it.",
-        "/etc/shapleyprio/tls.key",
-    )
-    tls_client_ca: AbsolutePath = key(
-        None,
-        "File in PEM with authorities. If given, clients need a certificate of one of them.",
-        "/etc/shapleyprio/clients.crt",
-    )
-    username: UserName = key(
-        None, "Name that clients must give with the password (basic authentication).", "prometheus"
-    )
-    password_file: AbsolutePath = key(
-        None,
-        "File that contains the password alone. Only the daemon's user and group may read it.",
-        "/etc/shapleyprio/password",
     )
 
 
@@ -406,7 +376,6 @@ class Config(ConfigSection):
             *_claimed_twice("groups", [member.groups for member in self.organizations]),
             *_claimed_twice("queues", [member.queues for member in self.organizations]),
         ]
-        problems += _half_given(self.metrics)
         problems += _table_of_another_channel(self.push)
         problems += alike_in_pools(self.pools, self.push.channel, table=self.push.table is not None)
         if CHANNELS[self.push.channel].needs_qos:
@@ -450,18 +419,6 @@ def _left_out_and_claimed(
                     f"{account!r} is in fairness.leave_out_accounts, too; take it out of one of "
                     "them",
                 )
-
-
-def _half_given(metrics: MetricsSection) -> Iterator[tuple[Path, str]]:
-    for given, needed in (
-        ("tls_certificate", "tls_key"),
-        ("tls_key", "tls_certificate"),
-        ("tls_client_ca", "tls_certificate"),
-        ("username", "password_file"),
-        ("password_file", "username"),
-    ):
-        if getattr(metrics, given) is not None and getattr(metrics, needed) is None:
-            yield ("metrics", given), f"is of no use without metrics.{needed}; give both or neither"
 
 
 def _table_of_another_channel(push: PushSection) -> Iterator[tuple[Path, str]]:

@@ -1,8 +1,4 @@
-"""Reads TOML within bounds, with the lines on which keys stand, and writes literals.
-
-The standard library's reader takes a time that grows with the square of the parts of a key, ends
-with another error where tables or lists are nested too deeply, and does not give lines.
-"""
+"""Finds the lines on which keys of TOML stand, and writes literals."""
 
 from __future__ import annotations
 
@@ -15,68 +11,12 @@ from typing import Any
 Path = tuple[str | int, ...]
 """Where a value stands, such as ``("organization", 1, "name")``; tables of a list count from 0."""
 
-
-LONGEST_FILE = 2**21
-"""Characters; 30,000 organizations have room in them."""
-
-MOST_PARTS = 32
-"""Dots in a line outside texts, more than any key of ours has."""
-
-DEEPEST = 32
-"""Brackets that may be open at a time."""
-
-LONGEST_WORD = 1000
-"""Letters and digits in a row outside texts."""
-
 _TOKEN = re.compile(
     r'''"""(?:\\.|[^\\])*?(?:"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)'''
-    r"""|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|\#[^\n]*"""
-    rf"|[\[\]{{}}.\n]|[0-9A-Za-z_+-]{{{LONGEST_WORD + 1},}}",
+    r"""|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|\#[^\n]*|[\[\]{}\n]""",
     re.DOTALL,
 )
 """Texts, comments, and what matters outside of them."""
-
-
-class BoundError(tomllib.TOMLDecodeError):
-    """The text is longer or more deeply nested than any that is meant; says where."""
-
-    def __init__(self, what: str, text: str, at: int) -> None:
-        line = text.count("\n", 0, at) + 1
-        column = at - text.rfind("\n", 0, at)
-        ValueError.__init__(self, f"{what} (at line {line}, column {column})")
-
-
-def read_toml(text: str) -> dict[str, Any]:
-    """Reads TOML.
-
-    Args:
-        text: of a file; one character more than `LONGEST_FILE` is enough to see that it is too
-            long.
-
-    Raises:
-        tomllib.TOMLDecodeError: it is none, or beyond the bounds.
-    """
-    if len(text) > LONGEST_FILE:
-        raise BoundError(f"more than {LONGEST_FILE:,} characters", text, LONGEST_FILE)
-    depth = dots = 0
-    for token in _TOKEN.finditer(text):
-        match token.group():
-            case "\n":
-                dots = 0
-            case ".":
-                dots += 1
-                if dots > MOST_PARTS:
-                    raise BoundError(f"more than {MOST_PARTS} dots in a line", text, token.start())
-            case "[" | "{":
-                depth += 1
-                if depth > DEEPEST:
-                    raise BoundError(f"more than {DEEPEST} open brackets", text, token.start())
-            case "]" | "}":
-                depth -= 1
-            case word if word[0] not in "\"'#":
-                what = f"more than {LONGEST_WORD} letters or digits in a row"
-                raise BoundError(what, text, token.start())
-    return tomllib.loads(text)
 
 
 def literal(value: object) -> str:

@@ -102,13 +102,6 @@ def _optional_name(value: object) -> str | None:
     return None if value is None else _name(value)
 
 
-def _user_name(value: object) -> str | None:
-    name = _optional_name(value)
-    if name is not None and ":" in name:
-        raise ValueError
-    return name
-
-
 def _duration(value: object) -> int:
     text = _text(value)
     seconds = parse_duration(text)
@@ -331,7 +324,6 @@ def host_list(text: str) -> NodeSet:
 Text = Annotated[str, BeforeValidator(_name), Kind("a name")]
 OrganizationName = Annotated[str, BeforeValidator(_organization_name), Kind("a name")]
 OptionalText = Annotated[str | None, BeforeValidator(_optional_name), Kind("a name")]
-UserName = Annotated[str | None, BeforeValidator(_user_name), Kind("a name without a colon")]
 Count = Annotated[int, BeforeValidator(_positive), Kind("a positive whole number")]
 Processors = Annotated[int | None, BeforeValidator(_processors), Kind("a whole number from 0 on")]
 Switch = Annotated[bool, BeforeValidator(_boolean), Kind("true or false")]

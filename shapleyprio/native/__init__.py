@@ -31,17 +31,6 @@ from shapleyprio.errors import ReplayError
 LIBRARY = Path(__file__).with_name("library.so")
 """What `hatch_build.py` makes of the files in C."""
 
-ARRAYS = {
-    np.dtype(np.int64): "Ints",
-    np.dtype(np.int32): "Ints32",
-    np.dtype(np.uint64): "Words",
-    np.dtype(np.uint16): "Words16",
-    np.dtype(np.float64): "Floats",
-    np.dtype(np.bool_): "Bools",
-    np.dtype(np.uint8): "Bytes",
-}
-"""The elements that arrays may have -> what they are called in C."""
-
 DIMENSIONS = 3
 
 SCALARS: dict[Any, Any] = {int: ctypes.c_int64, bool: ctypes.c_bool, float: ctypes.c_double}

@@ -84,31 +84,6 @@ _LIMIT_IN_MINUTES = re.compile(r"[0-9]{1,9}")
 _LIMIT_IN_DAYS = re.compile(r"[0-9]+-[0-9]{1,2}(:[0-9]{2})?")
 
 
-def read_sacct(
-    source: str,
-    text: bytes,
-    *,
-    fields: Sequence[str] = XDMOD_FIELDS,
-    zone: tzinfo = UTC,
-    strict: bool = False,
-) -> Log:
-    """Reads an export of sacct.
-
-    Args:
-        source: its file, for messages.
-        text: all of it, decompressed.
-        fields: the columns, where the first line does not name them.
-        zone: of the local times in it.
-        strict: a malformed line is an error.
-
-    Raises:
-        LogError: a column is missing, a line is malformed if `strict`, or no line can be read.
-    """
-    reader = SacctReader(source, fields=fields, zone=zone, strict=strict)
-    reader.read(source, [Piece(text)])
-    return reader.log()
-
-
 def _remembered(read: Callable[[str], int]) -> Callable[[str], int]:
     remembered = lru_cache(MOST_REMEMBERED)(read)
     return lambda text: (remembered if len(text) <= LONGEST_REMEMBERED else read)(text)

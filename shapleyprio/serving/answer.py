@@ -20,8 +20,8 @@ HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; 
 
 METRICS = "/metrics"
 
-CLIENT = "shapleyprio.client"
-"""Key of the client's name: connections with one name share limits."""
+LOOPBACK = "shapleyprio.loopback"
+"""Key of whether the connection comes from this host, over loopback."""
 
 USAGE, AWAY = 2, 3
 """Exit codes of a command whose question is refused."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -12,9 +12,9 @@ import structlog
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from shapleyprio.serving.answer import (
-    CLIENT,
     HTML,
     JSON,
+    LOOPBACK,
     METRICS,
     Answer,
     Headers,
@@ -23,7 +23,6 @@ from shapleyprio.serving.answer import (
     line,
     refusal,
 )
-from shapleyprio.serving.guesses import SECONDS_A_GUESS, Guesses
 from shapleyprio.serving.hosts import is_ours
 from shapleyprio.serving.overview import Overview
 from shapleyprio.serving.page import render
@@ -51,13 +50,15 @@ log = structlog.get_logger(__name__)
 
 
 class App:
-    """The WSGI application: three addresses, to be read only.
+    """The WSGI application: three addresses that this host may read, and questions of all hosts.
+
+    No header is believed about who asks, so what a proxy on this host passes on is what everybody
+    on this host gets.
 
     Args:
         registry: metrics at ``/metrics``.
         overview: contents of the page and of ``/api/status`` for a pool, empty for the first.
-        admits: whether a request with that Authorization header may read.
-        names: by which clients may call the server, beside those of this host.
+        name: by which clients may call the server, beside the names of this host.
         questions: answers below ``/ask/``, where users prove who they are; None for nowhere.
     """
 
@@ -65,15 +66,12 @@ class App:
         self,
         registry: CollectorRegistry,
         overview: Callable[[str], Overview],
-        admits: Callable[[str], bool],
-        names: Callable[[], Collection[str]],
+        name: str,
         questions: Questions | None = None,
     ) -> None:
         self._metrics: WSGIApplication = make_wsgi_app(registry)
         self._overview = overview
-        self._admits = admits
-        self._names = names
-        self._guesses = Guesses()
+        self._name = name
         self._questions = questions
         self._routes: dict[str, Callable[[WSGIEnvironment], Answer]] = {
             "/": self._page,
@@ -84,13 +82,10 @@ class App:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers a request; what fails in it fails for this request only."""
         path = environ["PATH_INFO"]
-        is_ours_alone = is_ours(environ.get("HTTP_HOST", ""), self._names())
-        if is_ours_alone and self._questions is not None and is_question(path):
+        if self._questions is not None and is_question(path):
             return self._questions(environ, start_response)
         try:
-            status, headers, body = (
-                self._answer(environ) if is_ours_alone else _misdirected(environ)
-            )
+            status, headers, body = self._answer(environ)
         except Exception:
             log.exception("request failed", path=path)
             failed = HTTPStatus.INTERNAL_SERVER_ERROR
@@ -100,9 +95,12 @@ class App:
 
     def _answer(self, environ: WSGIEnvironment) -> Answer:
         path = environ["PATH_INFO"]
-        refused = self._not_admitted(environ, path)
-        if refused is not None:
-            return refused
+        if not environ[LOOPBACK]:
+            why = "other hosts may ask questions alone; this is for a proxy on the daemon's host"
+            return refusal(path, HTTPStatus.FORBIDDEN, why)
+        if not is_ours(environ.get("HTTP_HOST", ""), self._name):
+            why = "Host is no name of this host; a proxy has to send 127.0.0.1"
+            return refusal(path, HTTPStatus.MISDIRECTED_REQUEST, why)
         route = self._routes.get(path)
         if route is None:
             known = ", ".join(self._routes)
@@ -111,22 +109,6 @@ class App:
             why, allowed = "this is to be read only", ("Allow", "GET, HEAD")
             return refusal(path, HTTPStatus.METHOD_NOT_ALLOWED, why, allowed)
         return route(environ)
-
-    def _not_admitted(self, environ: WSGIEnvironment, path: str) -> Answer | None:
-        """Returns the answer to who may not read; None for who may."""
-        authorization, client = environ.get("HTTP_AUTHORIZATION", ""), environ[CLIENT]
-        if authorization and not self._guesses.take(client):
-            why, later = "too many wrong passwords", ("Retry-After", f"{SECONDS_A_GUESS:.0f}")
-            return refusal(path, HTTPStatus.TOO_MANY_REQUESTS, why, later)
-        if self._admits(authorization):
-            if authorization:
-                self._guesses.give_back(client)
-            return None
-        if authorization:
-            log.warning("wrong password", client=client)
-        challenge = ("WWW-Authenticate", 'Basic realm="shapleyprio", charset="UTF-8"')
-        why = "name and password are wanted"
-        return refusal(path, HTTPStatus.UNAUTHORIZED, why, challenge)
 
     def _metrics_answer(self, environ: WSGIEnvironment) -> Answer:
         asked = {**environ, "REQUEST_METHOD": "GET"}
@@ -152,8 +134,3 @@ def _pool(environ: WSGIEnvironment) -> str:
 
 def _status_of(overview: Overview) -> str:
     return line(HTTPStatus.OK if overview.status else HTTPStatus.SERVICE_UNAVAILABLE)
-
-
-def _misdirected(environ: WSGIEnvironment) -> Answer:
-    why = "this is not a name of this host; its admin can add it to metrics.host_names"
-    return refusal(environ["PATH_INFO"], HTTPStatus.MISDIRECTED_REQUEST, why)

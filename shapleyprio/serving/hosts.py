@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Collection
 from functools import cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 
-def is_ours(host: str, names: Collection[str]) -> bool:
+def is_ours(host: str, name: str) -> bool:
     """Returns whether a request's header Host (empty: without) is meant for this server.
 
     A page of an attacker can give its own name the address of this host (DNS rebinding), and the
@@ -18,15 +17,15 @@ def is_ours(host: str, names: Collection[str]) -> bool:
 
     Args:
         host: name or address, with or without a port.
-        names: by which the configuration lets clients call it, beside those of this host.
+        name: by which the configuration calls it, beside those of this host.
     """
     if not host:
         return True  # no browser
     try:
-        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+        called = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
         return False
-    return _is_address(name) or name in {one.casefold() for one in names} | _own_names()
+    return _is_address(called) or called in _own_names() | {name.casefold()}
 
 
 def _is_address(name: str) -> bool:

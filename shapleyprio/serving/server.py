@@ -20,12 +20,11 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
 from tornado.wsgi import WSGIContainer
 
-from shapleyprio.serving.answer import CLIENT, METRICS, Answer, answer_of, refusal
+from shapleyprio.serving.answer import LOOPBACK, METRICS, Answer, answer_of, refusal
 from shapleyprio.serving.askers import END, PEER
 from shapleyprio.serving.threads import Threads
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
     from pathlib import Path
     from wsgiref.types import WSGIApplication
@@ -41,7 +40,7 @@ CONNECTIONS_OF_ONE = 128
 """Most of one client: as many as tornado accepts before it reads what they ask."""
 
 REQUEST_SECONDS = 10.0
-"""From the connection until the request has come as a whole, with TLS's handshake."""
+"""From the connection until the request has come as a whole."""
 
 ANSWER_SECONDS = 90.0
 """From then until the answer has gone as a whole; `client` waits as long."""
@@ -247,18 +246,13 @@ class Server(_Server):
         OSError: the address cannot be had.
     """
 
-    def __init__(self, address: Address, app: WSGIApplication, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, address: Address, app: WSGIApplication) -> None:
         found = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         family, *_, where = found[0]
         listening = _listening(family, where[:2])  # of IPv4 or IPv6
         super().__init__(listening, _Connections(app, _ends_in_network, AT_ONCE))
-        self.renew(tls)
-
-    def renew(self, tls: ssl.SSLContext | None) -> None:
-        """Encrypts connections from now on; None for plain HTTP."""
-        self._connections.ssl_options = tls
 
 
 class LocalServer(_Server):
@@ -304,12 +298,13 @@ def _ends_in_network(connection: socket.socket) -> tuple[str, dict[str, Any]]:
     One network of IPv6 is one client, for it has more addresses than anybody can count.
     """
     address = ip_address(connection.getpeername()[0].partition("%")[0])
-    if isinstance(address, IPv6Address):
-        network = IPv6Network((int(address), 64), strict=False)
-        client = str(address.ipv4_mapped or network)
+    address = getattr(address, "ipv4_mapped", None) or address
+    end = connection.getsockname()[:2]
+    if isinstance(address, IPv6Address) and not address.is_loopback:
+        client = str(IPv6Network((int(address), 64), strict=False))
     else:
         client = str(address)
-    return client, {CLIENT: client, END: connection.getsockname()[:2]}
+    return client, {LOOPBACK: address.is_loopback, END: end}
 
 
 def _user_at_end(connection: socket.socket) -> tuple[str, dict[str, Any]]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
 from threading import Event, Lock, Thread
 
 import structlog
 from prometheus_client import CollectorRegistry
 
-from shapleyprio.config import Config, MetricsSection, socket_path
+from shapleyprio.config import Config, socket_path
 from shapleyprio.config.segments import segments_of
 from shapleyprio.serving.app import App
 from shapleyprio.serving.checks import Checks
 from shapleyprio.serving.overview import Overviews
 from shapleyprio.serving.questions import Questions
-from shapleyprio.serving.security import Security, read_security
 from shapleyprio.serving.server import LocalServer, Server
 from shapleyprio.slurm.findings import Finding
 from shapleyprio.store import ClusterStore
@@ -59,7 +57,6 @@ class Site:
         self._overviews = Overviews(store, lambda: self._checks.last, drift_trouble)
         self._questions = questions and questions(self._current)
         self._retries = retries
-        self._security = Security()
         self._server: Server | None = None
         self._local: LocalServer | None = None
         self._closed = Event()
@@ -67,12 +64,7 @@ class Site:
         self._complained: set[tuple[str, str, str]] = set()
 
     def open(self, config: Config) -> None:
-        """Serves from now on, or as soon as the addresses can be had, unless they are off.
-
-        Raises:
-            ConfigError: a file for TLS or the password is bad.
-        """
-        self._security = read_security(config.metrics)
+        """Serves from now on, or as soon as the addresses can be had, unless they are off."""
         self._take(config)
         if config.metrics.address is not None:
             self._checks.start()
@@ -80,14 +72,7 @@ class Site:
             Thread(target=self._try_again, name="addresses", daemon=True).start()
 
     def renew(self, config: Config) -> None:
-        """Takes over a new configuration: all but the addresses, and certificates that are renewed.
-
-        Raises:
-            ConfigError: a file is bad; nothing has changed.
-        """
-        self._security = read_security(config.metrics)
-        if self._server is not None:
-            self._server.renew(self._security.tls)
+        """Takes over a new configuration: all but the addresses."""
         self._take(config)
         self._checks.again()
 
@@ -106,8 +91,6 @@ class Site:
         self._overviews.poll_seconds = config.service.poll_interval
         segments = segments_of(config, self._cluster)
         self._overviews.ledgers = [segment.ledger for segment in segments]
-        if remedy := _exposure(config.metrics):
-            log.warning("anybody on the network may read the metrics and the page", mend=remedy)
 
     def _try_again(self) -> None:
         served = False
@@ -125,14 +108,8 @@ class Site:
         done = True
         if address is not None and self._server is None:
             try:
-                app = App(
-                    self._registry,
-                    self._overviews.latest,
-                    self._admits,
-                    self._names,
-                    self._questions,
-                )
-                server = Server(address, app, self._security.tls)
+                app = App(self._registry, self._overviews.latest, address.host, self._questions)
+                server = Server(address, app)
             except OSError as error:
                 done = self._failed("metrics.address", f"{address.host}:{address.port}", error)
             else:
@@ -162,34 +139,9 @@ class Site:
             )
         return False
 
-    def _admits(self, authorization: str) -> bool:
-        return self._security.admits(authorization)
-
-    def _names(self) -> Sequence[str]:
-        metrics = self._current().metrics
-        return (*metrics.host_names, *([metrics.address.host] if metrics.address else ()))
-
     def _current(self) -> Config:
         assert self._config is not None
         return self._config
 
     def _findings(self) -> Sequence[Finding]:
         return self._check(self._current())
-
-
-def _exposure(metrics: MetricsSection) -> str:
-    """Returns what is missing at an address that others can reach; empty if nothing is."""
-    if metrics.address is None or _is_loopback(metrics.address.host):
-        return ""
-    if metrics.username is None and metrics.tls_client_ca is None:
-        return "set metrics.username and metrics.password_file, or metrics.tls_client_ca"
-    return (
-        "" if metrics.tls_certificate else "set metrics.tls_certificate: the password is in clear"
-    )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -11,9 +11,10 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import ColumnElement, Connection, column, exists, table
+from sqlalchemy import ColumnElement, Connection, column, exists, inspect, table
 
 from shapleyprio.shipped import find
+from shapleyprio.store.tables import metadata
 
 _version = table("alembic_version", column("version_num"))
 
@@ -44,11 +45,26 @@ def are_current() -> ColumnElement[bool]:
 
 
 def is_known(revision: str) -> bool:
-    """Returns whether this release has that revision; it lacks those of newer releases."""
+    """Returns whether this release has that revision.
+
+    It lacks those of newer releases, and those of test versions before the first release.
+    """
     try:
         return _directory().get_revision(revision) is not None
     except CommandError:
         return False
+
+
+def misfit(connection: Connection) -> str | None:
+    """Returns a table without exactly the columns that this release works with; None if all fit.
+
+    Until the first release migrations were changed in place, so the revision alone proves nothing.
+    """
+    found = inspect(connection).get_multi_columns(filter_names=list(metadata.tables))
+    for name, expected in metadata.tables.items():
+        if {column["name"] for column in found.get((None, name), ())} != set(expected.c.keys()):
+            return name
+    return None
 
 
 @cache

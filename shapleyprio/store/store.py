@@ -332,7 +332,7 @@ class Store:
         """Brings the tables to the revision of this release, and makes them if there are none.
 
         Raises:
-            StoreSchemaError: the store was written by a newer release, or is not ours.
+            StoreSchemaError: a newer release or a test version wrote the store, or it is not ours.
         """
         self._check_place(create=True)
         with self._begin() as connection:
@@ -428,6 +428,13 @@ class Store:
                 )
         elif not migrations.is_known(revision):
             raise StoreSchemaError(
-                f"store {self._name}: a newer release wrote it (revision {revision}, this release"
-                f" works with {migrations.head()}); install that release"
+                f"store {self._name}: a newer release wrote it, or a test version before the first"
+                f" (revision {revision}, this release works with {migrations.head()}); install the"
+                " newer release, or give the store an empty database"
+            )
+        elif revision == migrations.head() and (misfit := migrations.misfit(connection)):
+            raise StoreSchemaError(
+                f"store {self._name}: a test version before the first release wrote it (other"
+                f" columns in {misfit} than at revision {revision}); give the store an empty"
+                " database"
             )

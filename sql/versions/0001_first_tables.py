@@ -1,4 +1,4 @@
-"""The first tables."""
+"""The tables of the first release."""
 
 from typing import Any
 
@@ -23,6 +23,7 @@ ORGANIZATION = sa.String(64)
 NAME = sa.String(255)
 WORD = sa.String(32)
 SENTENCE = sa.String(500)
+TEXT = sa.Text()
 LONG_TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
 
 
@@ -34,6 +35,11 @@ def required(name: str, kind: sa.types.TypeEngine[Any]) -> sa.Column[Any]:
 def optional(name: str, kind: sa.types.TypeEngine[Any]) -> sa.Column[Any]:
     """A column that may be NULL."""
     return sa.Column(name, kind, nullable=True)
+
+
+def defaulting(name: str, kind: sa.types.TypeEngine[Any], default: Any) -> sa.Column[Any]:
+    """A column whose value the database itself knows where none is given."""
+    return sa.Column(name, kind, nullable=False, server_default=default)
 
 
 def create(name: str, keys: list[sa.Column[Any]], *contents: sa.schema.SchemaItem) -> None:
@@ -61,10 +67,14 @@ def upgrade() -> None:
         optional("end", INTEGER),
         optional("paused_at", INTEGER),
         required("nodes", LONG_TEXT),
+        defaulting("released", INTEGER, "0"),
+        optional("time_limit", INTEGER),
+        defaulting("partition_name", NAME, ""),
+        defaulting("counted", sa.Boolean(), sa.false()),
     )
     op.create_index("run_by_end", "run", ["cluster", "end"])
     create(
-        "placement",
+        "allocation",
         [
             required("job_id", INTEGER),
             required("submit", INTEGER),
@@ -79,12 +89,12 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["cluster", "job_id", "submit", "start"],
             ["run.cluster", "run.job_id", "run.submit", "run.start"],
-            name="placement_of_run",
+            name="allocation_of_run",
             ondelete="CASCADE",
         ),
     )
-    op.create_index("placement_by_begin", "placement", ["cluster", "begin"])
-    op.create_index("placement_by_end", "placement", ["cluster", "end"])
+    op.create_index("allocation_by_begin", "allocation", ["cluster", "begin"])
+    op.create_index("allocation_by_end", "allocation", ["cluster", "end"])
     create(
         "ledger",
         [required("organization", ORGANIZATION), required("owner", ORGANIZATION)],
@@ -96,6 +106,40 @@ def upgrade() -> None:
         required("folded_second", EXACT),
     )
     create(
+        "earlier_ledger",
+        [required("organization", ORGANIZATION), required("owner", ORGANIZATION)],
+        required("total_processors", EXACT),
+        required("total_first", EXACT),
+        required("total_second", EXACT),
+        required("folded_processors", EXACT),
+        required("folded_first", EXACT),
+        required("folded_second", EXACT),
+    )
+    create(
+        "stay",
+        [],
+        required("pool", ORGANIZATION),
+        required("since", INTEGER),
+        required("clusters", TEXT),
+        required("stale_after", INTEGER),
+        required("consortium", NAME),
+    )
+    create(
+        "balance",
+        [
+            required("pool", ORGANIZATION),
+            required("since", INTEGER),
+            required("organization", ORGANIZATION),
+        ],
+        required("t", INTEGER),
+        required("value", EXACT),
+        required("rate", EXACT),
+        required("acceleration", EXACT),
+        required("denominator", EXACT),
+        required("weight", sa.String(64)),
+    )
+    op.create_index("balance_by_pool", "balance", ["pool"])
+    create(
         "tenure",
         [required("kind", sa.String(16)), required("name", NAME), required("number", INTEGER)],
         required("organization", ORGANIZATION),
@@ -103,7 +147,20 @@ def upgrade() -> None:
         optional("until", INTEGER),
     )
     create(
-        "progress",
+        "correction",
+        [required("number", INTEGER), required("kind", sa.String(16)), required("name", NAME)],
+        required("at", INTEGER),
+        required("user", NAME),
+        required("before", TEXT),
+        required("after", TEXT),
+    )
+    create(
+        "capacity",
+        [required("organization", ORGANIZATION), required("since", INTEGER)],
+        required("processors", INTEGER),
+    )
+    create(
+        "watermark",
         [],
         required("weight", sa.String(64)),
         required("opened", INTEGER),
@@ -112,6 +169,12 @@ def upgrade() -> None:
         optional("horizon", INTEGER),
         required("folded_to", INTEGER),
         required("pruned_until", INTEGER),
+        defaulting("sure_until", INTEGER, "0"),
+        defaulting("boot", sa.String(64), ""),
+        defaulting("ran", INTEGER, "0"),
+        defaulting("shown", INTEGER, "0"),
+        defaulting("again_at", INTEGER, "0"),
+        optional("again_from", INTEGER),
     )
     create(
         "cycle",
@@ -126,6 +189,14 @@ def upgrade() -> None:
         required("written", INTEGER),
         required("message", SENTENCE),
         required("seconds", LONG_TEXT),
+        defaulting("slurm_version", WORD, ""),
+        defaulting("rule", WORD, ""),
+        defaulting("quarantined", INTEGER, "0"),
+        optional("estimated_at", INTEGER),
+        defaulting("missed", INTEGER, "0"),
+        defaulting("adapter", WORD, ""),
+        defaulting("postponed", INTEGER, "0"),
+        defaulting("of_unknown_accounts", INTEGER, "0"),
     )
     op.create_index("cycle_by_started", "cycle", ["cluster", "started"])
     create(
@@ -139,18 +210,69 @@ def upgrade() -> None:
         required("pending", INTEGER),
         required("running", INTEGER),
         required("processors", INTEGER),
+        defaulting("reason", SENTENCE, ""),
+        defaulting("score", EXACT, "0"),
+        defaulting("all_parts", INTEGER, "0"),
     )
     op.create_index("standing_by_t", "standing", ["cluster", "t"])
+    create(
+        "drift",
+        [
+            required("t", INTEGER),
+            required("organization", ORGANIZATION),
+            required("schedule", sa.String(16)),
+        ],
+        required("begin", INTEGER),
+        required("reference", sa.String(16)),
+        required("utility", EXACT),
+        required("fair", EXACT),
+        required("parts", INTEGER),
+    )
+    create(
+        "estimate",
+        [required("t", INTEGER), required("organization", ORGANIZATION)],
+        required("begin", INTEGER),
+        required("value", EXACT),
+        required("rate", EXACT),
+        required("acceleration", EXACT),
+        required("denominator", EXACT),
+        required("error", EXACT),
+        required("utility", EXACT),
+        required("alone", EXACT),
+        required("without", EXACT),
+        required("parts", INTEGER),
+        required("coalitions", INTEGER),
+    )
+    create(
+        "sampling",
+        [],
+        required("seed", INTEGER),
+    )
+    create(
+        "waiting_work",
+        [required("number", INTEGER)],
+        required("organization", ORGANIZATION),
+        required("account", NAME),
+        required("user", NAME),
+        required("jobs", INTEGER),
+        required("processor_seconds", EXACT),
+    )
+    create(
+        "kept_back",
+        [required("job_id", INTEGER)],
+        optional("counts_since", INTEGER),
+        optional("kept_since", INTEGER),
+    )
     create(
         "push",
         [required("number", INTEGER)],
         required("cycle", INTEGER),
         required("channel", WORD),
-        required("target", sa.Text()),
+        required("target", TEXT),
         required("key", NAME),
         required("organization", ORGANIZATION),
         required("label", NAME),
-        required("asked", INTEGER),
+        required("original", INTEGER),
         required("old", INTEGER),
         required("new", INTEGER),
         required("reason", SENTENCE),
@@ -158,17 +280,40 @@ def upgrade() -> None:
         required("note", SENTENCE),
         required("at", INTEGER),
     )
+    op.create_index("push_by_at", "push", ["cluster", "at"])
     op.create_index("push_by_key", "push", ["cluster", "key", "number"])
     op.create_index("push_by_state", "push", ["cluster", "state"])
-    op.create_index("push_by_at", "push", ["cluster", "at"])
     create(
-        "mark",
-        [required("channel", WORD), required("key", NAME)],
-        required("asked", INTEGER),
-        required("written", sa.Text()),
+        "work_after_end",
+        [required("job_id", INTEGER), required("submit", INTEGER), required("start", INTEGER)],
+        required("organization", ORGANIZATION),
+        required("account", NAME),
+        required("user", NAME),
+        required("end", INTEGER),
+        required("processor_seconds", INTEGER),
+    )
+    op.create_index("work_after_end_by_end", "work_after_end", ["cluster", "end"])
+    create(
+        "asked_for_work_after_end",
+        [],
+        required("until", INTEGER),
     )
     create(
-        "refused",
+        "managed_value",
+        [required("channel", WORD), required("key", NAME)],
+        required("original", INTEGER),
+        required("written", TEXT),
+    )
+    create(
+        "published_points",
+        [],
+        required("path", TEXT),
+        required("given", TEXT),
+        optional("since", INTEGER),
+        optional("until", INTEGER),
+    )
+    create(
+        "quarantined_line",
         [required("digest", sa.String(64))],
         required("source", sa.String(64)),
         required("text", sa.String(2000)),
@@ -177,7 +322,7 @@ def upgrade() -> None:
         required("last_seen", INTEGER),
         required("times", INTEGER),
     )
-    op.create_index("refused_by_last_seen", "refused", ["cluster", "last_seen"])
+    op.create_index("quarantined_line_by_last_seen", "quarantined_line", ["cluster", "last_seen"])
     create(
         "lease",
         [],
@@ -187,13 +332,7 @@ def upgrade() -> None:
         required("since", INTEGER),
         required("renewed_at", INTEGER),
         required("ttl", INTEGER),
+        required("token", INTEGER),
+        required("beat", INTEGER),
+        defaulting("has_journal", sa.Boolean(), sa.false()),
     )
-
-
-def downgrade() -> None:
-    """Drop them."""
-    for name in (
-        *("lease", "refused", "mark", "push", "standing", "cycle"),
-        *("progress", "tenure", "ledger", "placement", "run"),
-    ):
-        op.drop_table(name)

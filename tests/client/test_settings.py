@@ -31,10 +31,9 @@ def test_the_file_that_ships_can_be_read_and_so_can_what_it_mentions(tmp_path: P
     shown = "".join(line.removeprefix("#") for line in text.splitlines(keepends=True))
     keys = "".join(line for line in shown.splitlines(keepends=True) if " = " in line)
     assert load_settings(ROOT / "client.toml.example").socket == Path("/run/shapleyprio/socket")
-    both = keys.replace("unix:/run/shapleyprio/socket", "https://head")
+    both = keys.replace("unix:/run/shapleyprio/socket", "http://head")
     settings = load_settings(written(tmp_path, both))
-    assert (settings.host, settings.port, settings.tls) == ("head", 9817, True)
-    assert settings.certificate == Path("/etc/shapleyprio/tls.crt")
+    assert (settings.host, settings.port) == ("head", 9817)
     assert settings.munge_socket == Path("/run/munge/munge.socket.2")
 
 
@@ -42,14 +41,15 @@ def test_the_file_that_ships_can_be_read_and_so_can_what_it_mentions(tmp_path: P
     ("text", "why"),
     [
         ("", 'url: is missing; add for instance url = "unix:/run'),
-        ('uri = "x"', "uri: unknown key; there is url, certificate, munge_socket"),
+        ('uri = "x"', "uri: unknown key; there is url, munge_socket"),
         ("url = 7", "url: is no text"),
         ("url = ", "not valid TOML"),
-        ('url = "head:9817"', "is not http://HOST:PORT, https://HOST:PORT or unix:/PATH"),
+        ('url = "head:9817"', "is not http://HOST:PORT or unix:/PATH"),
         ('url = "http://head:x"', "is not http://HOST:PORT"),
         ('url = "http://head/page"', "is not http://HOST:PORT"),
         ('url = "unix:run"', "is not http://HOST:PORT"),
-        ('url = "http://head"\ncertificate = "a"', "certificate: 'a' is not an absolute path"),
+        ('url = "https://head"', "is not http://HOST:PORT"),
+        ('url = "http://head"\nmunge_socket = "a"', "munge_socket: 'a' is not an absolute path"),
     ],
 )
 def test_a_mistake_is_reported_with_the_file_and_the_remedy(

@@ -46,18 +46,6 @@ def test_prometheus_accepts_the_file(promtool: Promtool, tmp_path: Path) -> None
     assert "1 rule files found" in checked.stdout
 
 
-def test_what_is_commented_out_is_accepted_too(promtool: Promtool, tmp_path: Path) -> None:
-    text = PROMETHEUS.read_text().replace(INSTALLED, f"{FOLDER.parent}/")
-    text = re.sub(r"# (scheme:|basic_auth:|  username:|  password_file:)", r"\1", text)
-    assert "\n    basic_auth:\n      username:" in text
-    password = tmp_path / "password"
-    password.write_text("secret")
-    config = tmp_path / "prometheus.yml"
-    config.write_text(text.replace("/etc/prometheus/shapleyprio.password", str(password)))
-    checked = promtool("check", "config", config)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-
-
 def test_grafana_loads_the_dashboards_that_ship() -> None:
     (provider,) = read(DASHBOARDS)["providers"]
     folder = provider["options"]["path"].removeprefix(INSTALLED)

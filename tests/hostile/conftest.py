@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from tests.service.conftest import service, slurm, store
-from tests.serving.conftest import certificates, opened, served, steered
+from tests.serving.conftest import opened, served, steered
 
 __all__ = [
-    "certificates",
     "opened",
     "served",
     "service",

@@ -8,10 +8,22 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from shapleyprio import native
-from shapleyprio.native import ARRAYS, DECLARED, LIBRARY, Declaration
+from shapleyprio.native import DECLARED, LIBRARY, Declaration
+
+ARRAYS = {
+    np.dtype(np.int64): "Ints",
+    np.dtype(np.int32): "Ints32",
+    np.dtype(np.uint64): "Words",
+    np.dtype(np.uint16): "Words16",
+    np.dtype(np.float64): "Floats",
+    np.dtype(np.bool_): "Bools",
+    np.dtype(np.uint8): "Bytes",
+}
+"""The elements that arrays may have -> what they are called in C."""
 
 STRUCT = re.compile(r"^typedef struct \{([^}]*)\} (\w+);", re.MULTILINE)
 EXPORTED = re.compile(r"^EXPORTED (\w+) (\w+)\(([^)]*)\)", re.MULTILINE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -13,8 +14,16 @@ from hypothesis import strategies as st
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.log import UNKNOWN, Labels, Log
 from shapleyprio.replay.reading import read_log
-from shapleyprio.replay.sacct import ASK, XDMOD_FIELDS, read_sacct
+from shapleyprio.replay.sacct import ASK, XDMOD_FIELDS, Piece, SacctReader
 from tests.replay.traces import trace
+
+
+def read_sacct(source: str, text: bytes, **options: Any) -> Log:
+    """Reads one file in one piece."""
+    reader = SacctReader(source, **options)
+    reader.read(source, [Piece(text)])
+    return reader.log()
+
 
 USUAL = {
     "JobIDRaw": "42",

@@ -61,6 +61,15 @@ def test_a_store_of_a_newer_release_is_an_error(file: Path) -> None:
     assert "a newer release wrote it" in found.message
 
 
+def test_a_store_of_a_test_version_is_an_error(file: Path) -> None:
+    Store.open(f"sqlite:///{file}", create=True).close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("ALTER TABLE run DROP COLUMN counted")
+    connection.close()
+    (found,) = findings(file)
+    assert "give the store an empty database" in found.message
+
+
 def test_a_port_that_is_taken_is_a_warning_unless_the_daemon_has_it(file: Path) -> None:
     port = free_port()
     assert findings(file, port) == []

@@ -34,17 +34,14 @@ A_MOMENT = timedelta(minutes=2)
 
 @dataclass
 class Site:
-    """Serves nothing, and refuses a configuration if it is to."""
+    """Serves nothing."""
 
-    refusal: Exception | None = None
     config: Config | None = None
 
     def open(self, config: Config) -> None:
         self.config = config
 
     def renew(self, config: Config) -> None:
-        if self.refusal is not None:
-            raise self.refusal
         self.config = config
 
     def close(self) -> None:
@@ -404,16 +401,6 @@ def test_what_is_served_follows_the_configuration(stage: Stage) -> None:
     stage.file = config(metrics={"address": "127.0.0.1:1"})
     stage.daemon._reload()
     assert stage.site.config is stage.file
-
-
-def test_a_configuration_whose_certificate_is_bad_changes_nothing(stage: Stage) -> None:
-    stage.site.refusal = ConfigError(["metrics.tls_key: /k is not the key of the certificate /c"])
-    stage.file = config(BIOLOGY, PHYSICS, service={"poll_interval": "7s"})
-    (line,) = logged(stage, "_reload")
-    assert line["event"] == "the new configuration is refused, the old one stays"
-    assert stage.interval() == timedelta(seconds=30)
-    stage.daemon._cycle_or_log()
-    assert stage.slurm.job(2).site_factor == FIRST
 
 
 def test_what_takes_effect_at_the_next_start_only_is_said(stage: Stage) -> None:

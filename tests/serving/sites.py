@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import http.client
 import json
-import ssl
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shapleyprio.serving import Site
@@ -29,29 +26,6 @@ _RESERVED = ExitStack()
 def free_port() -> int:
     """A port where nobody listens, and that nobody else is given while this process lives."""
     return _RESERVED.enter_context(reserved_ports(1))
-
-
-def basic(user: str, password: str) -> dict[str, str]:
-    """The header that says who asks."""
-    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
-
-
-@dataclass(frozen=True)
-class Certificates:
-    folder: Path
-
-    def settings(self, **more: Any) -> dict[str, Any]:
-        return {
-            "tls_certificate": str(self.folder / "host.crt"),
-            "tls_key": str(self.folder / "host.key"),
-            **more,
-        }
-
-    def trusting(self, *, as_client: bool = False) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=str(self.folder / "host.crt"))
-        if as_client:
-            context.load_cert_chain(self.folder / "client.crt", self.folder / "client.key")
-        return context
 
 
 @dataclass(frozen=True)
@@ -98,15 +72,11 @@ class Served:
         self,
         path: str,
         method: str = "GET",
-        tls: ssl.SSLContext | None = None,
         headers: dict[str, str] | None = None,
         client: str = HOST,
     ) -> Answer:
-        ends: dict[str, Any] = {"timeout": 20, "source_address": (client, 0)}
-        connection = (
-            http.client.HTTPConnection(HOST, self.port, **ends)
-            if tls is None
-            else http.client.HTTPSConnection(HOST, self.port, context=tls, **ends)
+        connection = http.client.HTTPConnection(
+            HOST, self.port, timeout=20, source_address=(client, 0)
         )
         try:
             connection.request(method, path, headers=headers or {})

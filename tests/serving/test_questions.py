@@ -148,11 +148,7 @@ def asked(
         return Questions(Askers(directory, PlayedMunge), Answers(store, connect, current))  # type: ignore[arg-type]
 
     current = config(
-        metrics={
-            "address": f"{HOST}:{port}",
-            "username": "p",
-            "password_file": str(_password(path)),
-        },
+        metrics={"address": f"{HOST}:{port}"},
         service={"socket": str(path)},
     )
     served = Site(Metrics(NAME).registry, store, lambda _: [], made)
@@ -161,30 +157,15 @@ def asked(
     served.close()
 
 
-def _password(beside: Path) -> Path:
-    file = beside.with_name("password")
-    file.write_text("swordfish\n")
-    file.chmod(0o600)
-    return file
-
-
 # -- who gets an answer
 
 
-def test_the_owner_gets_the_answer_without_the_password_of_the_page(asked: Asked) -> None:
+def test_the_owner_gets_the_answer_and_nobody_else_without_a_credential(asked: Asked) -> None:
     answer = asked.explain(OWNER, "2")
     assert (answer.value["job"]["user"], answer.value["rank"], answer.code) == (OWNER, 1, 0)
     assert answer.lines[0].startswith("Job 2 of account physics waits with priority ")
     assert asked.raw("GET", "/ask/status?columns=80")[0] == 401
     assert asked.directory.read == []  # what is one's own needs no rights
-
-
-def test_the_page_and_the_metrics_still_want_the_password(asked: Asked) -> None:
-    for path in ("/", "/metrics", "/api/status"):
-        connection = http.client.HTTPConnection(HOST, asked.port, timeout=20)
-        connection.request("GET", path, headers={"Authorization": f"Munge {OWNER}!x!0"})
-        assert connection.getresponse().status == 401
-        connection.close()
 
 
 def test_to_others_a_job_is_one_that_does_not_wait(asked: Asked) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import socket
-import ssl
 import threading
 from typing import TYPE_CHECKING
 
@@ -12,19 +11,17 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from shapleyprio.config import ConfigError
 from shapleyprio.service.status import read_status
-from shapleyprio.serving import Site, guesses, overview, site
+from shapleyprio.serving import Site, overview, site
 from shapleyprio.serving.checks import Checks
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import DriftRow
 from shapleyprio.wording import delay
 from tests.service.consortium import NAME, NOW, Service, brings, rank_by_estimate
-from tests.serving.sites import HOST, Certificates, Served, basic
+from tests.serving.sites import HOST, Served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 def names(text: str) -> set[str]:
@@ -189,96 +186,9 @@ def test_a_defect_in_a_request_is_logged_and_the_next_one_answered(
     assert opened.ask("/").status == 200
 
 
-def test_a_silent_client_keeps_nobody_waiting(opened: Served, certificates: Certificates) -> None:
-    opened.site.renew(opened.config(**certificates.settings()))
+def test_a_silent_client_keeps_nobody_waiting(opened: Served) -> None:
     with socket.create_connection((HOST, opened.port)):
-        assert opened.ask("/metrics", tls=certificates.trusting()).status == 200
-
-
-# -- who may read
-
-
-def password(tmp_path: Path, text: str = "swordfish\n", mode: int = 0o640) -> dict[str, str]:
-    file = tmp_path / "password"
-    file.write_text(text)
-    file.chmod(mode)
-    return {"username": "prometheus", "password_file": str(file)}
-
-
-@pytest.mark.parametrize("path", ["/", "/metrics", "/api/status", "/graph"])
-def test_without_the_password_nothing_is_shown(
-    served: Served, tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guesses, "FREE_GUESSES", 100)
-    served.open(**password(tmp_path))
-    good = basic("prometheus", "swordfish")
-    assert served.ask(path, headers=good).status in {200, 404, 503}
-    for headers in (
-        {},
-        basic("prometheus", "swordfish\n"),
-        basic("prometheus", ""),
-        basic("somebody", "swordfish"),
-        {"Authorization": good["Authorization"].replace("Basic", "Bearer")},
-        {"Authorization": "Basic äöü"},
-        {"Authorization": "Basic"},
-    ):
-        answer = served.ask(path, headers=headers)
-        assert answer.status == 401, headers
-        assert answer.headers["WWW-Authenticate"].startswith('Basic realm="shapleyprio"')
-        assert NAME not in answer.text
-
-
-def test_with_a_certificate_only_https_is_spoken(
-    served: Served, certificates: Certificates
-) -> None:
-    served.open(**certificates.settings())
-    assert served.ask("/metrics", tls=certificates.trusting()).status == 200
-    with pytest.raises(OSError):  # noqa: PT011  # whichever way the connection ends
-        served.ask("/metrics")
-    with pytest.raises(ssl.SSLCertVerificationError):
-        served.ask("/metrics", tls=ssl.create_default_context())
-
-
-def test_with_an_authority_clients_need_a_certificate(
-    served: Served, certificates: Certificates
-) -> None:
-    ca = str(certificates.folder / "client.crt")
-    served.open(**certificates.settings(tls_client_ca=ca))
-    assert served.ask("/metrics", tls=certificates.trusting(as_client=True)).status == 200
-    with pytest.raises(OSError):  # noqa: PT011
-        served.ask("/metrics", tls=certificates.trusting())
-
-
-def test_a_new_password_counts_as_soon_as_the_configuration_is_read_anew(
-    served: Served, tmp_path: Path
-) -> None:
-    settings = password(tmp_path)
-    served.open(**settings)
-    password(tmp_path, "trout")
-    served.site.renew(served.config(**settings))
-    assert served.ask("/metrics", headers=basic("prometheus", "swordfish")).status == 401
-    assert served.ask("/metrics", headers=basic("prometheus", "trout")).status == 200
-    password(tmp_path, "")
-    with pytest.raises(ConfigError):
-        served.site.renew(served.config(**settings))
-    assert served.ask("/metrics", headers=basic("prometheus", "trout")).status == 200
-
-
-@pytest.mark.parametrize(
-    ("metrics", "missing"),
-    [
-        ({"address": "0.0.0.0:{port}"}, "metrics.username"),
-        ({"address": "localhost:{port}"}, None),
-    ],
-)
-def test_an_open_door_to_the_network_is_pointed_out(
-    served: Served, metrics: dict[str, str], missing: str | None
-) -> None:
-    with capture_logs() as lines:
-        served.open(address=metrics["address"].format(port=served.port))
-    output = [line["mend"] for line in lines if "mend" in line]
-    assert bool(output) == bool(missing)
-    assert missing is None or missing in output[0]
+        assert opened.ask("/metrics").status == 200
 
 
 def test_an_address_that_is_taken_is_tried_again(
