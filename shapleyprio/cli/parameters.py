@@ -134,6 +134,7 @@ class TrialParameters:
 
     Attributes:
         workload: which jobs.
+        wide: what becomes of jobs of several processors.
         arms: names, in the order given; empty for the usual ones.
         speed: cluster seconds per real second.
         poll_interval: seconds from one of the daemon's cycles to the next.
@@ -145,6 +146,7 @@ class TrialParameters:
     """
 
     workload: WorkloadParameters
+    wide: Wide
     arms: tuple[str, ...]
     speed: int
     poll_interval: int

@@ -16,7 +16,7 @@ from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.processes import wait_until
 from shapleyprio.testbed.steering import SteeringDaemon
 from shapleyprio.trial.arms import Arm
-from shapleyprio.trial.plan import CLUSTER, members_of, user_account, users_minutes, users_of
+from shapleyprio.trial.plan import CLUSTER, members_of, user_account, users_of
 
 COMMAND_SECONDS = 30  # real ones
 LEASE_SECONDS = 10  # real ones
@@ -150,7 +150,7 @@ def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun
         for user in users:
             accounts.setdefault(user, []).append(user_account(handle, user))
     past = [
-        (account, users_minutes(limit, seconds), seconds)
+        (account, limit, seconds)
         for user, limit, seconds in zip(
             workload.history.past_user.tolist(),
             workload.history.past_limit.tolist(),
@@ -159,7 +159,7 @@ def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun
         )
         for account in accounts.get(user, ())
     ]
-    for number, (account, minutes, seconds) in enumerate(past):
+    for number, (account, limit, seconds) in enumerate(past):
         end = now - (len(past) - number)
         key = RunKey(FIRST_PAST_JOB + number, end - seconds, end - seconds)
         run = Run(
@@ -169,7 +169,7 @@ def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun
             user=login,
             state="COMPLETED",
             release=key.start,
-            limit=None if minutes is None else 60 * minutes,
+            limit=limit,
             begin=key.start,
             end=end,
             processors={},
