@@ -198,7 +198,9 @@ def _held(record: JobRecord, sizes: Mapping[str, int], held: Held) -> Mapping[st
     run = run_of(record, sizes)
     if run is None:
         return {"": max(record.processors, 1)}
-    return held.get(run.key, run.processors)
+    exact = held.get(run.key, run.processors)
+    # slurmctld cuts long lists of processors short
+    return exact if sum(exact.values()) == record.processors else run.processors
 
 
 def _execution(of_job: tuple[int, JobRecord]) -> tuple[int, bool]:

@@ -53,6 +53,8 @@ class ArmResult:
         """Returns what makes the numbers doubtful, in words."""
         cycles = self.trace.cycles.outcomes if self.trace.cycles is not None else {}
         failed = [f"{n} cycles are {o}" for o, n in cycles.items() if o != "ok"]
+        if self.trace.cycles is not None and self.trace.cycles.fallen_back:
+            failed.append(f"{self.trace.cycles.fallen_back} cycles ranked without an estimate")
         unreadable = self.trace.unreadable
         unread = [f"{unreadable} lines of sacct could not be read"] if unreadable else []
         name = self.trace.arm.name
@@ -166,6 +168,7 @@ def _arm_as_json(
         "states": dict(executed.states),
         "submission_lag": {"mean": arm.mean_lag, "95th_percentile": arm.lag_95th_percentile},
         "cycles": None if cycles is None else dict(cycles.outcomes),
+        "fallen_back": None if cycles is None else cycles.fallen_back,
         "written": None if cycles is None else cycles.written,
         "real_seconds": round(trace.real_seconds, 1),
         **({"jobs": _jobs(executed)} if with_jobs else {}),

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import dropwhile
 from pathlib import Path
 
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.replay.workload import Workload
-from shapleyprio.store import AllocatedRun, Store
+from shapleyprio.store import AllocatedRun, CycleRow, Store
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.processes import wait_until
 from shapleyprio.testbed.steering import SteeringDaemon
@@ -21,7 +22,8 @@ from shapleyprio.trial.plan import CLUSTER, members_of, user_account, users_of
 COMMAND_SECONDS = 30  # real ones
 LEASE_SECONDS = 10  # real ones
 FIRST_PAST_JOB = 10_000_000
-FIRST_CYCLE_SECONDS = 60  # real ones, on a busy machine
+ESTIMATE_SECONDS = 120  # real ones
+FIRST_CYCLE_SECONDS = 180  # real ones, on a busy machine, with the first estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,12 @@ class CycleCounts:
 
     Attributes:
         outcomes: outcome -> how many cycles had it.
+        fallen_back: how many cycles ranked by another rule than the arm's, after the first by that.
         written: how many priorities were written.
     """
 
     outcomes: Mapping[str, int]
+    fallen_back: int
     written: int
 
 
@@ -58,28 +62,41 @@ class TrialDaemon(SteeringDaemon):
         config_file: its configuration.
         log: file for what it prints.
         url: of its store.
+        rule: by which it is to rank.
     """
 
-    def __init__(self, cluster: PrivateSlurm, config_file: Path, log: Path, url: str) -> None:
+    def __init__(
+        self, cluster: PrivateSlurm, config_file: Path, log: Path, url: str, rule: str
+    ) -> None:
         super().__init__(cluster, config_file, log)
         self._url = url
+        self._rule = rule
 
     def await_first_cycle(self) -> None:
-        """Waits for a cycle that succeeded."""
+        """Waits for a cycle that ranked by the rule, with an estimate if it takes one."""
 
-        def succeeded() -> bool:
+        def ranked() -> bool:
             self.check()
-            return self.cycles().outcomes.get("ok", 0) > 0
+            return any(self._ranked(row) for row in self._rows())
 
-        wait_until(
-            succeeded, real_seconds=FIRST_CYCLE_SECONDS, what="the first cycle of the daemon"
-        )
+        wait_until(ranked, real_seconds=FIRST_CYCLE_SECONDS, what="the first cycle of the daemon")
 
     def cycles(self) -> CycleCounts:
         """Counts all cycles so far."""
+        rows = self._rows()
+        ranked = dropwhile(lambda row: not self._ranked(row), rows)
+        return CycleCounts(
+            Counter(row.outcome for row in rows),
+            sum(row.outcome == "ok" and not self._ranked(row) for row in ranked),
+            sum(row.written for row in rows),
+        )
+
+    def _rows(self) -> list[CycleRow]:
         with Store.open(self._url) as store, store.cluster(CLUSTER).reading() as view:
-            rows = view.cycles(limit=1_000_000)
-        return CycleCounts(Counter(row.outcome for row in rows), sum(row.written for row in rows))
+            return sorted(view.cycles(limit=1_000_000), key=lambda row: row.number)
+
+    def _ranked(self, row: CycleRow) -> bool:
+        return row.outcome == "ok" and row.rule == self._rule
 
 
 @contextmanager
@@ -105,7 +122,7 @@ def steering(
             with store.cluster(CLUSTER).transaction() as rows:
                 rows.put_runs(past_runs(workload, cluster.paths.user, cluster.now()))
     log = cluster.directory / "log" / "shapleyprio.log"
-    with TrialDaemon(cluster, config_file, log, url) as daemon:
+    with TrialDaemon(cluster, config_file, log, url, arm.rule) as daemon:
         daemon.await_first_cycle()
         yield daemon
 
@@ -119,7 +136,7 @@ def configuration(
     lines = [
         f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS * speed}s"',
         f'[fairness]\nhorizon = "unlimited"\nsince = "{moment}"\nrule = "{arm.rule}"',
-        f'[estimation]\ntime_limit = "{COMMAND_SECONDS * speed}s"',
+        f'[estimation]\ntime_limit = "{ESTIMATE_SECONDS * speed}s"',
         f'[push]\nchannel = "{arm.channel}"',
         f'[service]\npoll_interval = "{pace.poll_seconds}s"\nnew_jobs_interval = "{new_jobs}"',
         f'lease = "{LEASE_SECONDS * speed}s"',

@@ -86,7 +86,7 @@ def test_every_organization_brings_its_processors_as_one_node_and_partition() ->
 
 
 def test_limits_are_the_users_own_in_whole_minutes() -> None:
-    """One that the log does not give is its partition's longest; one that was overstepped, longer."""
+    """One that the log does not give is the longest; one that was overstepped is longer."""
     asked = replace(
         WHOLE,
         limit=np.array([600, -1, 61, 20], dtype=np.int64),
