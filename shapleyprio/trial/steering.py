@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -77,26 +77,32 @@ class TrialDaemon(SteeringDaemon):
 
         def ranked() -> bool:
             self.check()
-            return any(self._ranked(row) for row in self._rows())
+            return any(ranked_by(self._rule, row) for row in self._rows())
 
         wait_until(ranked, real_seconds=FIRST_CYCLE_SECONDS, what="the first cycle of the daemon")
 
     def cycles(self) -> CycleCounts:
         """Counts all cycles so far."""
-        rows = self._rows()
-        ranked = dropwhile(lambda row: not self._ranked(row), rows)
-        return CycleCounts(
-            Counter(row.outcome for row in rows),
-            sum(row.outcome == "ok" and not self._ranked(row) for row in ranked),
-            sum(row.written for row in rows),
-        )
+        return counted(self._rows(), self._rule)
 
     def _rows(self) -> list[CycleRow]:
         with Store.open(self._url) as store, store.cluster(CLUSTER).reading() as view:
             return sorted(view.cycles(limit=1_000_000), key=lambda row: row.number)
 
-    def _ranked(self, row: CycleRow) -> bool:
-        return row.outcome == "ok" and row.rule == self._rule
+
+def counted(rows: Sequence[CycleRow], rule: str) -> CycleCounts:
+    """Counts cycles of a daemon that is to rank by a rule, the first cycle first."""
+    since = dropwhile(lambda row: not ranked_by(rule, row), rows)
+    return CycleCounts(
+        outcomes=Counter(row.outcome for row in rows),
+        fallen_back=sum(row.outcome == "ok" and not ranked_by(rule, row) for row in since),
+        written=sum(row.written for row in rows),
+    )
+
+
+def ranked_by(rule: str, row: CycleRow) -> bool:
+    """Returns whether a cycle succeeded and ranked by a rule."""
+    return row.outcome == "ok" and row.rule == rule
 
 
 @contextmanager
