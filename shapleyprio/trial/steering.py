@@ -143,6 +143,7 @@ def configuration(
         f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS * speed}s"',
         f'[fairness]\nhorizon = "unlimited"\nsince = "{moment}"\nrule = "{arm.rule}"',
         f'[estimation]\ntime_limit = "{ESTIMATE_SECONDS * speed}s"',
+        f'longest_age = "{ESTIMATE_SECONDS * speed}s"',
         f'[push]\nchannel = "{arm.channel}"',
         f'[service]\npoll_interval = "{pace.poll_seconds}s"\nnew_jobs_interval = "{new_jobs}"',
         f'lease = "{LEASE_SECONDS * speed}s"',
