@@ -38,7 +38,7 @@ def as_slurm_runs_it(workload: Workload) -> Workload:
     """Returns the workload as all arms and all simulated policies have it.
 
     Jobs go to the least loaded nodes. Where jobs are cut, one of q processors is q jobs of one.
-    Limits are those that Slurm is told.
+    Limits are those that Slurm has.
 
     Raises:
         WorkloadError: there are more jobs than a trial takes.

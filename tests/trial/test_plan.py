@@ -54,7 +54,7 @@ def test_whole_jobs_stay_as_they_are_on_the_least_loaded_nodes() -> None:
     assert (jobs.wide, jobs.backfill, jobs.placement) == ("rigid", "easy", "least-loaded")
 
 
-def test_a_whole_job_spans_nodes_and_slurm_is_told_all_its_processors() -> None:
+def test_a_whole_job_spans_nodes_and_asks_for_all_its_processors() -> None:
     jobs = as_slurm_runs_it(WHOLE)
     widest = int(np.argmax(jobs.processors))
     assert jobs.processors[widest] > sizes_of(jobs)["n1"]
