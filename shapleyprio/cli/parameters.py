@@ -134,6 +134,7 @@ class TrialParameters:
 
     Attributes:
         workload: which jobs.
+        wide: what becomes of jobs of several processors.
         arms: names, in the order given; empty for the usual ones.
         speed: cluster seconds per real second.
         poll_interval: seconds from one of the daemon's cycles to the next.
@@ -145,6 +146,7 @@ class TrialParameters:
     """
 
     workload: WorkloadParameters
+    wide: Wide
     arms: tuple[str, ...]
     speed: int
     poll_interval: int
@@ -170,12 +172,31 @@ class ListedTrial:
     parameters: TrialParameters
 
 
+@dataclass(frozen=True, slots=True)
+class TrialRun:
+    """A run of a trial of a list.
+
+    Attributes:
+        trial: which.
+        number: counts up from 1.
+    """
+
+    trial: ListedTrial
+    number: int
+
+    @property
+    def part(self) -> str:
+        """Name of its results."""
+        return self.trial.name if self.number == 1 else f"{self.trial.name}.{self.number}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialsParameters:
     """Parameters of `shapleyprio trials`; None where an option was left out.
 
     Attributes:
         trials: in the order of the list.
+        repeat: how many runs of each trial.
         keep: directory for the results of finished trials.
         side_by_side: how many arms run at once.
         directory: for configurations, logs and databases.
@@ -183,6 +204,7 @@ class TrialsParameters:
     """
 
     trials: tuple[ListedTrial, ...]
+    repeat: int
     keep: Path
     side_by_side: int
     directory: Path | None

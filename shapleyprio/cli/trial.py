@@ -11,6 +11,7 @@ from shapleyprio.cli.durations import duration, in_units
 from shapleyprio.cli.extras import packages_needed
 from shapleyprio.cli.json_output import json_option
 from shapleyprio.cli.options import (
+    choice_option,
     directory_option,
     poll_interval_option,
     side_by_side_option,
@@ -25,6 +26,7 @@ from shapleyprio.cli.refusals import (
 )
 from shapleyprio.cli.workloads import log_files, workload_options, workload_parameters
 from shapleyprio.config.model import ServiceSection
+from shapleyprio.replay.choices import WIDE
 from shapleyprio.trial.arms import ARMS, USUAL_ARMS
 
 DAEMON = ServiceSection()
@@ -33,6 +35,11 @@ DAEMON = ServiceSection()
 
 @click.command
 @workload_options
+@choice_option(
+    "--wide",
+    choices=WIDE[::-1],
+    help="A job of q processors needs all q at once, or becomes q jobs of one.",
+)
 @click.option(
     "--arm",
     "arms",
@@ -57,9 +64,10 @@ def command(**options: Any) -> None:
     """Run the jobs of LOG through a private real Slurm, once for each arm.
 
     LOG is what `shapleyprio replay` takes. Its jobs are submitted at their release, on an
-    accelerated clock, and last as long as they did; a job of q processors becomes q jobs of one,
-    as in the papers. The scheduler knows only a generous time limit. Every organization brings
-    one node with its processors.
+    accelerated clock, with the time limits that their users gave them, and last as long as they
+    did. They stay whole, and Slurm backfills; with `--wide expand` a job of q processors becomes q
+    jobs of one, as in the papers. Every organization brings one node with its processors; jobs
+    share nodes, and may have several.
 
     \b
     slurm-fairshare               Slurm's own fair share (Fair Tree), shares by processors
@@ -70,8 +78,9 @@ def command(**options: Any) -> None:
     shapleyprio-qos               this daemon, by priority of QOS
 
     Shown are, from Slurm's accounting at the window's end, the unfairness Δψ/p_tot against ref,
-    waits, utilization, and how much later than released jobs were submitted; beside them what
-    simulated policies make of the same jobs. Needs neither a configuration nor a cluster.
+    how often somebody was served out of turn, waits, utilization, and how much later than released
+    jobs were submitted; beside them what simulated policies make of the same jobs. Needs neither a
+    configuration nor a cluster.
     """  # noqa: D301 - click looks for the character \b
     parameters = trial_parameters(options)
     with packages_needed("trial"):

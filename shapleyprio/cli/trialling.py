@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
+import numpy as np
 from rich.console import Console
 
 from shapleyprio.cli.json_output import write_json
@@ -78,7 +79,12 @@ def prepared_trial(parameters: TrialParameters, *, directory: str = "") -> Prepa
         ReplayError, ConfigError: there is no such workload.
     """
     with progress_bars() as bar:
-        log, workload = workload_for(parameters.workload, bar)
+        log, workload = workload_for(
+            parameters.workload,
+            bar,
+            wide=parameters.wide,
+            backfill="easy" if parameters.wide == "rigid" else "none",
+        )
     complain(log)
     arms = ArmParameters(
         arms=parameters.arms or USUAL_ARMS,
@@ -123,8 +129,10 @@ def render(console: Console, prepared: PreparedTrial, arms: Sequence[ArmResult])
     workload = conditions.workload
     drifts = organizations_table(workload, [*policies, *(arm.result for arm in arms)])
     tables = [arms_table(workload, policies, arms), drifts]
-    jobs = "jobs of one processor (wide ones became several)"
-    announce(console, prepared.log, workload, jobs=jobs)
+    cut = "jobs of one processor (wide ones became several)"
+    announce(
+        console, prepared.log, workload, jobs="whole jobs" if workload.wide == "rigid" else cut
+    )
     version = arms[0].trace.slurm_version
     minutes = max(arm.trace.real_seconds for arm in arms) / 60
     console.print(
@@ -150,7 +158,7 @@ def arms_table(
         (
             f"{result.schedule.policy} (simulated)",
             *_cells(result, ""),
-            whole(int((result.schedule.start < length) @ result.schedule.copies)),
+            whole(len(np.unique(result.schedule.job[result.schedule.start < length]))),
             *("" for _ in counts[1:]),
         )
         for result in policies
@@ -159,7 +167,7 @@ def arms_table(
         (
             arm.trace.arm.name,
             *_cells(arm.result, duration(float(arm.model.unfairness or 0))),
-            whole(len(arm.executed.schedule.job)),
+            whole(arm.executed.count_started),
             whole(arm.executed.missing),
             duration(arm.mean_lag),
             duration(arm.lag_95th_percentile),

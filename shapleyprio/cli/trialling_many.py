@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 import click
 
 from shapleyprio.cli.json_output import write_json
-from shapleyprio.cli.parameters import ListedTrial, TrialsParameters
+from shapleyprio.cli.parameters import TrialRun, TrialsParameters
 from shapleyprio.cli.tables import FittingTable, standard_output, table_of
 from shapleyprio.cli.trial_progress import watching
 from shapleyprio.cli.trialling import (
@@ -17,25 +21,29 @@ from shapleyprio.cli.trialling import (
     prepared_trial,
     refuse_faults,
 )
+from shapleyprio.cli.workload_tables import OUT_OF_TURN, TURNS_LEGEND, turns_share
 from shapleyprio.output import KeptResults
 from shapleyprio.testbed.directories import state_directory
 from shapleyprio.trial.arms import ARMS
-from shapleyprio.trial.comparison import ComparedTrial, mean_of
+from shapleyprio.trial.comparison import ComparedTrial, average_of
 from shapleyprio.trial.preparing import PreparedTrial, run_trials
 from shapleyprio.trial.report import ArmResult
 from shapleyprio.wording import decimal, whole
 
 LEGEND = (
     "Δψ/p_tot, by how many seconds a part of work came too early or too late, on average, against "
-    f"ref; in brackets: {AS_SIMULATED}"
+    "ref; of several runs the mean, and in square brackets the least and the most; in round "
+    f"brackets: {AS_SIMULATED}"
 )
 
 SHOWN = ("fairshare", "directcontr")
 """Policies whose simulation with the jobs as they should be is shown."""
 
+SIMULATED = tuple(f"{name} (simulated)" for name in SHOWN)
+
 
 def trials(parameters: TrialsParameters) -> None:
-    """Runs the trials that have no results yet, and shows all.
+    """Runs what has no results yet, and shows all.
 
     Raises:
         TrialError: an arm could not be run; the results of trials that ended are kept.
@@ -44,40 +52,45 @@ def trials(parameters: TrialsParameters) -> None:
     """
     results = KeptResults(parameters.keep, asked_as="trial")
     results.make()
+    numbers = range(1, parameters.repeat + 1)
+    rounds = [[TrialRun(listed, number) for listed in parameters.trials] for number in numbers]
     kept = {
-        listed.name: report
-        for listed in parameters.trials
-        if (report := results.of(listed.name, dict(listed.keys))) is not None
+        run.part: report
+        for run in chain.from_iterable(rounds)
+        if (report := results.of(run.part, dict(run.trial.keys))) is not None
     }
-    waiting = [listed for listed in parameters.trials if listed.name not in kept]
-    if kept and waiting:
+    waiting = [[run for run in runs if run.part not in kept] for runs in rounds]
+    if kept and any(waiting):
         click.echo(f"shapleyprio: kept: {', '.join(kept)}", err=True)
     found: list[ArmResult] = []
 
-    def finished(listed: ListedTrial, trial: PreparedTrial, arms: list[ArmResult]) -> None:
+    def finished(run: TrialRun, trial: PreparedTrial, arms: list[ArmResult]) -> None:
         found.extend(arms)
-        report = trial.as_json(arms, with_jobs=listed.parameters.jobs)
-        kept[listed.name] = results.keep(listed.name, dict(listed.keys), report)
+        report = trial.as_json(arms, with_jobs=run.trial.parameters.jobs)
+        kept[run.part] = results.keep(run.part, dict(run.trial.keys), report)
 
-    if waiting:
-        _run(parameters, waiting, finished)
-    _write_and_show(parameters, {listed.name: kept[listed.name] for listed in parameters.trials})
+    if any(waiting):
+        install()
+        with state_directory(parameters.directory) as directory:
+            for runs in filter(None, waiting):
+                _run(parameters, runs, directory, finished)
+    _write_and_show(parameters, rounds, kept)
     refuse_faults(found)
 
 
 def _run(
     parameters: TrialsParameters,
-    waiting: Sequence[ListedTrial],
-    finished: Callable[[ListedTrial, PreparedTrial, list[ArmResult]], None],
+    waiting: Sequence[TrialRun],
+    directory: Path,
+    finished: Callable[[TrialRun, PreparedTrial, list[ArmResult]], None],
 ) -> None:
     """Runs trials, and hands each one over as soon as its last arm has ended."""
-    install()
     # short names of directories, for UNIX sockets are below them
     prepared = [
-        prepared_trial(listed.parameters, directory=f"{number}/")
-        for number, listed in enumerate(waiting, start=1)
+        prepared_trial(run.trial.parameters, directory=f"{run.number}/{number}/")
+        for number, run in enumerate(waiting, start=1)
     ]
-    with state_directory(parameters.directory) as directory, watching() as watch:
+    with watching() as watch:
         run_trials(
             prepared,
             directory=directory,
@@ -87,19 +100,29 @@ def _run(
         )
 
 
-def _write_and_show(parameters: TrialsParameters, kept: Mapping[str, dict[str, Any]]) -> None:
-    compared = [ComparedTrial.from_json(name, report) for name, report in kept.items()]
-    if write_json(parameters.json_file, dict(kept)):
+def _write_and_show(
+    parameters: TrialsParameters,
+    rounds: Sequence[Sequence[TrialRun]],
+    kept: Mapping[str, dict[str, Any]],
+) -> None:
+    compared = [
+        ComparedTrial.from_json(runs[0].trial.name, [kept[run.part] for run in runs])
+        for runs in zip(*rounds, strict=True)
+    ]
+    in_order = {run.part: kept[run.part] for run in chain.from_iterable(rounds)}
+    if write_json(parameters.json_file, in_order):
+        mean = average_of("mean", fmean, compared)
         console = standard_output(highlight=False)
-        console.print(trials_table([*compared, mean_of(compared)]))
+        console.print(trials_table([*compared, mean, average_of("median", median, compared)]))
         console.print()
-        console.print(LEGEND, style="dim", soft_wrap=True)
+        console.print(turns_table([*compared, replace(mean, name="all")]))
+        console.print()
+        console.print(f"{LEGEND}; {TURNS_LEGEND}", style="dim", soft_wrap=True)
 
 
 def trials_table(compared: Sequence[ComparedTrial]) -> FittingTable:
-    """Makes a line for each trial, the last one being their mean."""
-    arms = [arm for arm in ARMS if any(arm in trial.arms for trial in compared)]
-    simulated = (f"{name} (simulated)" for name in SHOWN)
+    """Makes a line for each trial, the last ones being their averages."""
+    arms = _arms_of(compared)
     rows = [
         (
             trial.name,
@@ -110,10 +133,26 @@ def trials_table(compared: Sequence[ComparedTrial]) -> FittingTable:
         )
         for trial in compared
     ]
-    return table_of(("trial", "jobs", *simulated, *arms, "mean lag"), rows, kept=arms)
+    return table_of(("trial", "jobs", *SIMULATED, *arms, "mean lag"), rows, kept=arms)
+
+
+def turns_table(compared: Sequence[ComparedTrial]) -> FittingTable:
+    """Makes a line for each trial, of all its runs together; the last one is of all trials."""
+    arms = _arms_of(compared)
+    rows = [
+        (trial.name, *(turns_share(trial.turns.get(what)) for what in (*SHOWN, *arms)))
+        for trial in compared
+    ]
+    return table_of((OUT_OF_TURN, *SIMULATED, *arms), rows, kept=arms)
+
+
+def _arms_of(compared: Sequence[ComparedTrial]) -> list[str]:
+    return [arm for arm in ARMS if any(arm in trial.arms for trial in compared)]
 
 
 def _arm_cell(trial: ComparedTrial, arm: str) -> str:
     if arm not in trial.arms:
         return ""
-    return f"{decimal(trial.arms[arm])} s ({decimal(trial.models[arm])} s)"
+    runs = trial.arms[arm]
+    spread = f" [{decimal(min(runs))} to {decimal(max(runs))}]" if len(runs) > 1 else ""
+    return f"{decimal(fmean(runs))} s{spread} ({decimal(trial.models[arm])} s)"

@@ -19,7 +19,7 @@ from shapleyprio.cli.trial import command as trial
 from shapleyprio.cli.trial import trial_parameters
 
 NAME = "name"
-NOT_FOR_LISTS = frozenset({"side-by-side", "keep", "directory", "json"})
+NOT_FOR_LISTS = frozenset({"side-by-side", "repeat", "keep", "directory", "json"})
 """Options of `shapleyprio trial` that hold for the whole list."""
 
 
@@ -33,7 +33,15 @@ NOT_FOR_LISTS = frozenset({"side-by-side", "keep", "directory", "json"})
     default=Path(),
     help="Where the logs are that the list names.  [default: here]",
 )
-@keep_option("trials (NAME.json)", required=True)
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How often to run each trial.",
+)
+@keep_option("trials (NAME.json, NAME.2.json and so on)", required=True)
 @side_by_side_option
 @directory_option
 @json_option
@@ -52,8 +60,9 @@ def command(trial_list: Path, logs: Path, **options: Any) -> None:
     processors = 70
     window = "17770000:40000"
 
-    A trial's results are kept when its last arm has ended. Interrupted, the same command goes on
-    with the others.
+    With --repeat, first each trial is run once, then each again; the table shows the mean of the
+    runs, and the least and the most. A trial's results are kept when its last arm has ended.
+    Interrupted, the same command goes on with the others.
     """  # noqa: D301 - click looks for the character \b
     parameters = TrialsParameters(trials=tuple(trials_in(trial_list, logs)), **options)
     refuse_used_directory("--directory", parameters.directory)
@@ -99,8 +108,8 @@ def _listed(keys: Mapping[str, Any], logs: Path) -> ListedTrial:
     name, log = (options.pop(key, None) for key in (NAME, "log"))
     refuse(
         (
-            not isinstance(name, str) or not name or name != Path(name).name,
-            "name: it needs one that can be a file's",
+            not isinstance(name, str) or not name or name != Path(name).name or "." in name,
+            "name: it needs one that can be a file's, without a dot",
         ),
         (not isinstance(log, str), "log: it needs one"),
         *((key in NOT_FOR_LISTS, f"{key}: give it as an option of the command") for key in options),

@@ -11,7 +11,7 @@ from shapleyprio.replay.confinement import confined_share
 from shapleyprio.replay.log import Log
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.results import Result, jobs_of
-from shapleyprio.replay.turns.counting import TOO_MANY
+from shapleyprio.replay.turns.counting import TOO_MANY, Turns
 from shapleyprio.replay.workload import Workload, period_in_words
 from shapleyprio.wording import MISSING, delay, duration, percent, whole
 
@@ -36,7 +36,12 @@ def legend(results: Sequence[Result]) -> str:
 
 def out_of_turn(result: Result) -> str:
     """Returns the share of contested moments that were out of turn, for a table."""
-    share = None if result.turns is None else result.turns.share
+    return turns_share(result.turns)
+
+
+def turns_share(turns: Turns | None) -> str:
+    """Returns the same of turns; None where nothing was judged."""
+    share = None if turns is None else turns.share
     return MISSING if share is None else percent(share)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 EVERYTHING = "all"  # the default partition, over all nodes
 ACCOUNTING_DATABASE = "slurm_acct_db"
 LONGEST_GUARD = 60_000  # seconds; Slurm keeps most of them in 16 bits
+LONGEST_BACKFILL = 43_200  # minutes, as far as Slurm's backfilling can look ahead
 
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
@@ -32,6 +33,7 @@ class ClusterSpec:
         cpus: node -> its CPUs.
         gres: node -> its generic resources, such as ``gpu:2``, at most four.
         speed: cluster seconds per real second.
+        longest_limit: seconds; backfilling looks ahead as far as a job with this limit may run.
         epoch: second at which the accelerated clock starts; None means now.
         extra: slurm.conf settings that replace or add to ours.
     """
@@ -44,6 +46,7 @@ class ClusterSpec:
     cpus: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     gres: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     speed: int = 1
+    longest_limit: int = 86_400
     epoch: int | None = None
     extra: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -232,7 +235,7 @@ def _slurm_settings(spec: ClusterSpec, paths: ClusterPaths) -> dict[str, str]:
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_Core",
         "SchedulerType": "sched/backfill",
-        "SchedulerParameters": _scheduler_parameters(spec.speed),
+        "SchedulerParameters": _scheduler_parameters(spec),
         "PriorityType": "priority/multifactor",
         "PriorityCalcPeriod": "00:01:00",
         "PriorityMaxAge": "1-0",
@@ -281,10 +284,11 @@ def _munge_info(paths: ClusterPaths, speed: int) -> str:
     return f"{socket},ttl={min(3600, 300 * speed)},cred_expire={120 * speed}"
 
 
-def _scheduler_parameters(speed: int) -> str:
+def _scheduler_parameters(spec: ClusterSpec) -> str:
     backfill = "bf_interval=2"
-    if speed > 1:
-        backfill = f"bf_interval=30,bf_max_time={min(3600, 30 * speed)}"
+    if spec.speed > 1:
+        backfill = f"bf_interval=30,bf_max_time={min(3600, 30 * spec.speed)}"
+    backfill += f",bf_window={min(-(-spec.longest_limit // 60), LONGEST_BACKFILL)}"
     return (
         "batch_sched_delay=0,sched_interval=5,sched_min_interval=100000,"
         f"{backfill},bf_max_job_test=1000,bf_continue,default_queue_depth=1000,requeue_delay=1"

@@ -10,13 +10,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.fairness.runs import UNFINISHED_STATES, JobRecord
+from shapleyprio.fairness.runs import UNFINISHED_STATES, JobRecord, RunKey, run_of
 from shapleyprio.replay.log import UNKNOWN, Labels, RecordedProcessors
 from shapleyprio.replay.measures import contributed
 from shapleyprio.replay.schedule import Schedule
 from shapleyprio.replay.workload import Workload
 from shapleyprio.trial.numbering import Submitted, records_by_job
-from shapleyprio.trial.plan import owners_of
+from shapleyprio.trial.plan import owners_of, sizes_of
+
+Held = Mapping[RunKey, Mapping[str, int]]
+"""A run on several nodes -> node -> processors that it held there."""
 
 WELL = UNFINISHED_STATES | {"COMPLETED"}
 """States of jobs that went as they should."""
@@ -31,7 +34,6 @@ class ExecutedWorkload:
         schedule: of the jobs that started in the window.
         submitted: int64[jobs], seconds from the window's begin; UNKNOWN without a record.
         started: int64[jobs], likewise; UNKNOWN if not in the window.
-        owner: int32[jobs], whose processor each got; UNKNOWN if none.
         states: state -> how many jobs ended, ran or waited in it.
         missing: how many jobs have no record.
         requeued: how many jobs have several records; the last one counts.
@@ -41,10 +43,14 @@ class ExecutedWorkload:
     schedule: Schedule
     submitted: NDArray[np.int64]
     started: NDArray[np.int64]
-    owner: NDArray[np.int32]
     states: Mapping[str, int]
     missing: int
     requeued: int
+
+    @property
+    def count_started(self) -> int:
+        """How many jobs started in the window."""
+        return int(np.count_nonzero(self.started != UNKNOWN))
 
     @property
     def lags(self) -> NDArray[np.int64]:
@@ -57,38 +63,56 @@ class ExecutedWorkload:
     def given(self) -> Workload:
         """The workload as Slurm got it: released when submitted, as long as it really ran.
 
-        A job that started while processors had been idle ever since its submission has waited for
-        Slurm, not for a processor: it counts as released at its start. A job gets a processor of
-        the node that Slurm chose, if one is free.
+        A job that started while every job that waited had had enough idle processors ever since
+        its submission has waited for Slurm, not for processors: it counts as released at its start.
+        A job gets processors of the nodes that Slurm chose, as far as they are free.
         """
         release = np.where(self.submitted == UNKNOWN, self.workload.release, self.submitted)
         ran = np.flatnonzero(self.started != UNKNOWN)
-        full_before = self._full_seconds()
+        short_before = self._short_seconds()
         submitted, started = self.submitted[ran].clip(0), self.started[ran]
-        prompt = full_before[submitted] == full_before[started]
+        prompt = short_before[submitted] == short_before[started]
         release[ran[prompt]] = started[prompt]
         for u in range(len(self.workload.organizations)):
             own = self.workload.organization == u
             release[own] = np.maximum.accumulate(release[own])  # they were submitted in this order
         last = self.workload.window.length - 1
-        known = self.owner != UNKNOWN
-        placed = RecordedProcessors(
-            first=np.concatenate([[0], known.cumsum()]),
-            owners=Labels(self.owner[known], self.workload.organizations),
-            processors=np.ones(known.sum(), dtype=np.int64),
-        )
         return replace(
-            self.workload, release=release.clip(0, last), placed=placed, placement="recorded"
+            self.workload, release=release.clip(0, last), placed=self.placed, placement="recorded"
         )
 
-    def _full_seconds(self) -> NDArray[np.int64]:
-        """Counts the seconds without an idle processor before each: int64[window's length + 1]."""
-        length, ran = self.workload.window.length, np.flatnonzero(self.started != UNKNOWN)
-        begin = self.started[ran]
-        end = np.minimum(begin + self.workload.processing_time[ran], length)
-        changes = np.bincount(begin, minlength=length + 1) - np.bincount(end, minlength=length + 1)
-        full = changes.cumsum()[:length] >= self.workload.owned.sum()
-        return np.concatenate([[0], full.cumsum()])
+    @property
+    def placed(self) -> RecordedProcessors:
+        """Whose processors each job got."""
+        schedule = self.schedule
+        order = np.argsort(schedule.job, kind="stable")
+        parts = np.bincount(schedule.job, minlength=len(self.workload.job))
+        return RecordedProcessors(
+            first=np.concatenate([[0], parts.cumsum()]),
+            owners=Labels(schedule.owner[order], self.workload.organizations),
+            processors=schedule.copies[order],
+        )
+
+    def _short_seconds(self) -> NDArray[np.int64]:
+        """Counts the seconds before each at which idle processors were too few for a waiting job.
+
+        Returns:
+            int64[window's length + 1].
+        """
+        workload, length = self.workload, self.workload.window.length
+        ran = self.started != UNKNOWN
+        begin, processors = self.started[ran], workload.processors[ran]
+        end = np.minimum(begin + workload.processing_time[ran], length)
+        change = np.zeros(length + 1, dtype=np.int64)
+        np.subtract.at(change, begin, processors)
+        np.add.at(change, end, processors)
+        idle = workload.owned.sum() + change.cumsum()[:length]
+        wanted = np.zeros(length, dtype=np.int64)
+        until = np.where(ran, self.started, length)
+        for job in np.flatnonzero(self.submitted != UNKNOWN).tolist():
+            waiting = wanted[max(self.submitted[job], 0) : until[job]]
+            np.maximum(waiting, workload.processors[job], out=waiting)
+        return np.concatenate([[0], (wanted > idle).cumsum()])
 
     def faults(self) -> list[str]:
         """Returns what makes the numbers doubtful, in words."""
@@ -105,6 +129,7 @@ def executed_workload(
     policy: str,
     submitted: Submitted,
     begin: int,
+    held: Held | None = None,
     seed: int = 0,
 ) -> ExecutedWorkload:
     """Turns records into a schedule.
@@ -113,40 +138,45 @@ def executed_workload(
     What counts as executed is what was executed; the workload that comes back says so.
 
     Args:
-        workload: jobs of one processor each, as they should be.
+        workload: as it should be.
         records: of these jobs.
         policy: what to call the schedule.
         submitted: what Slurm knows these jobs as.
         begin: of the window, on the cluster's clock.
+        held: what is known of jobs on several nodes; others' processors are split by the sizes of
+            their nodes.
         seed: of the workload.
     """
-    owners = owners_of(workload)
+    owners, sizes = owners_of(workload), sizes_of(workload)
     of_jobs = sorted(records_by_job(records, submitted), key=_execution)
     last = dict(of_jobs)
     count, length = len(workload.job), workload.window.length
     arrived, started = (np.full(count, UNKNOWN, dtype=np.int64) for _ in range(2))
-    owner = np.full(count, UNKNOWN, dtype=np.int32)
+    parts: list[tuple[int, int, int, int, int]] = []
     processing_time = workload.processing_time.copy()
     for job, record in last.items():
         arrived[job] = record.submit - begin
         if record.start is None or record.start - begin >= length:
             continue
         started[job] = record.start - begin
-        owner[job] = next((owners[node] for node in record.nodes if node in owners), UNKNOWN)
+        place = int(workload.position[job])
+        parts += (
+            (started[job], place, job, owners.get(node, UNKNOWN), processors)
+            for node, processors in _held(record, sizes, held or {}).items()
+        )
         if record.end is not None and record.state not in UNFINISHED_STATES:
             processing_time[job] = record.elapsed
         else:
             processing_time[job] = max(processing_time[job], record.elapsed)
     executed = replace(workload, processing_time=processing_time)
-    order = np.flatnonzero(started != UNKNOWN)
-    order = order[np.lexsort((workload.position[order], started[order]))]
+    start, _, of_job, owner, copies = np.array(sorted(parts), dtype=np.int64).reshape(-1, 5).T
     schedule = Schedule(
         policy=policy,
         seed=seed,
-        job=order,
-        start=started[order],
-        owner=owner[order],
-        copies=np.ones_like(order),
+        job=of_job,
+        start=start,
+        owner=owner.astype(np.int32),
+        copies=copies,
         contribution=None,
         seconds=0.0,
     )
@@ -157,11 +187,20 @@ def executed_workload(
         schedule=replace(schedule, contribution=contribution),
         submitted=arrived,
         started=started,
-        owner=owner,
         states=dict(sorted(Counter(record.state for record in last.values()).items())),
         missing=count - len(last),
         requeued=sum(number > 1 for number in times.values()),
     )
+
+
+def _held(record: JobRecord, sizes: Mapping[str, int], held: Held) -> Mapping[str, int]:
+    """Returns how many processors a job that started had on each node."""
+    run = run_of(record, sizes)
+    if run is None:
+        return {"": max(record.processors, 1)}
+    exact = held.get(run.key, run.processors)
+    # slurmctld cuts long lists of processors short
+    return exact if sum(exact.values()) == record.processors else run.processors
 
 
 def _execution(of_job: tuple[int, JobRecord]) -> tuple[int, bool]:

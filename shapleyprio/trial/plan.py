@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shapleyprio.errors import Remedy
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.workload import Workload, jobs_of
-from shapleyprio.testbed.configuration import ClusterSpec
+from shapleyprio.testbed.configuration import LONGEST_GUARD, ClusterSpec
 from shapleyprio.trial.arms import Arm
 
 CLUSTER = "trial"
@@ -23,39 +24,69 @@ CHEAP_JOBS = {
 """The usual ones read all of /proc for each start and each end of a job: with a thousand jobs that
 run, a machine does little else."""
 
-SPARE_MINUTES = 10
-"""Jobs last a little longer on an accelerated clock than they should."""
+NO_KILL = {"OverTimeLimit": "UNLIMITED"}
+"""Limits are the users' own, and on an accelerated clock jobs last a little longer than planned."""
+
+SPARE_SECONDS = 7200
+"""Until everything about the window's first jobs has been read."""
 
 MOST_JOBS = 20_000
 """Slurm keeps so many at once with ease, and an accelerated clock leaves time to submit them."""
 
 
 def as_slurm_runs_it(workload: Workload) -> Workload:
-    """Returns the workload with q jobs of one processor for one of q, on the least loaded nodes.
+    """Returns the workload as all arms and all simulated policies have it.
 
-    The former is how the papers have it; the latter is how all arms are set up.
+    Jobs go to the least loaded nodes. Where jobs are cut, one of q processors is q jobs of one.
+    Limits are those that Slurm has.
 
     Raises:
-        WorkloadError: they are more than a trial takes.
+        WorkloadError: there are more jobs than a trial takes.
     """
-    copies = workload.processors
+    rigid = workload.wide == "rigid"
+    copies = np.ones_like(workload.processors) if rigid else workload.processors
     count = int(copies.sum())
     if count > MOST_JOBS:
+        what = "jobs" if rigid else "jobs of one processor"
         raise WorkloadError(
-            f"the window has {count:,} jobs of one processor; a trial takes {MOST_JOBS:,} at most",
+            f"the window has {count:,} {what}; a trial takes {MOST_JOBS:,} at most",
             Remedy.SHORTER_WINDOW,
         )
-    ones = np.ones(count, dtype=np.int64)
     position = np.empty(count, dtype=np.int64)
     position[np.argsort(np.repeat(workload.position, copies), kind="stable")] = np.arange(count)
+    jobs = jobs_of(_with_whole_minutes(workload), np.repeat(np.arange(len(copies)), copies))
     return replace(
-        jobs_of(workload, np.repeat(np.arange(len(copies)), copies)),
-        processors=ones,
-        start=ones * UNKNOWN,
+        jobs,
+        processors=jobs.processors if rigid else np.ones(count, dtype=np.int64),
+        start=np.full(count, UNKNOWN, dtype=np.int64),
         position=position,
         placed=None,
         placement="least-loaded",
     )
+
+
+def _with_whole_minutes(workload: Workload) -> Workload:
+    """Returns the workload with limits as Slurm has them, in whole minutes."""
+    longest = int(np.maximum(workload.limit, workload.processing_time).max())
+    history = workload.history
+    if history is not None:
+        past = _whole_minutes(history.past_limit, history.past_processing_time, longest)
+        history = replace(history, past_limit=past)
+    limit = _whole_minutes(workload.limit, workload.processing_time, longest)
+    return replace(workload, limit=limit, history=history)
+
+
+def _whole_minutes(
+    limit: NDArray[np.int64], needed: NDArray[np.int64], longest: int
+) -> NDArray[np.int64]:
+    """Returns the users' limits, and for jobs without one the longest, as their partition has it.
+
+    A job that lasted longer than its limit has the one that it needed.
+    """
+    minutes: NDArray[np.int64] = -(
+        -np.maximum(np.where(limit == UNKNOWN, longest, limit), needed) // 60
+    )
+    return 60 * minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,30 +143,27 @@ def owners_of(workload: Workload) -> Mapping[str, int]:
     return {member.node: u for u, member in enumerate(members) if member.node is not None}
 
 
+def sizes_of(workload: Workload) -> Mapping[str, int]:
+    """Maps nodes to their processors."""
+    return {m.node: m.processors for m in members_of(workload) if m.node is not None}
+
+
 def spec_for(workload: Workload, arm: Arm, *, speed: int) -> ClusterSpec:
     """Returns the cluster: a partition of its own for each organization that brings a node."""
     members = [member for member in members_of(workload) if member.node is not None]
     return ClusterSpec(
         name=CLUSTER,
         partitions={m.handle: (m.node,) for m in members if m.node is not None},
-        cpus={m.node: m.processors for m in members if m.node is not None},
+        cpus=sizes_of(workload),
         speed=speed,
-        extra={**arm.settings, **CHEAP_JOBS},
+        longest_limit=int(workload.limit.max()),
+        extra={**arm.settings, **CHEAP_JOBS, **NO_KILL, **_remembering(workload)},
     )
 
 
-def users_minutes(limit: int, needed: int) -> int | None:
-    """Returns the time limit of a job whose user asked for so many seconds, None for none."""
-    return None if limit == UNKNOWN else -(-max(limit, needed) // 60) + SPARE_MINUTES
-
-
-def limit_minutes(workload: Workload, job: int, arm: Arm) -> int | None:
-    """Returns a job's time limit, None for none.
-
-    It is so generous that the scheduler learns nothing from it; where the daemon predicts
-    processing times it is the user's, as far as the job keeps to it.
-    """
-    if arm.knows_users:
-        return users_minutes(int(workload.limit[job]), int(workload.processing_time[job]))
-    longest = int(workload.processing_time.max())
-    return -(-max(4 * longest, longest + 3600) // 60)
+def _remembering(workload: Workload) -> Mapping[str, str]:
+    """Has slurmctld know until the end how many processors a whole job got of each node."""
+    if workload.wide != "rigid":
+        return {}
+    seconds = workload.window.length + SPARE_SECONDS
+    return {"MinJobAge": str(min(seconds, LONGEST_GUARD))}

@@ -53,6 +53,8 @@ class ArmResult:
         """Returns what makes the numbers doubtful, in words."""
         cycles = self.trace.cycles.outcomes if self.trace.cycles is not None else {}
         failed = [f"{n} cycles are {o}" for o, n in cycles.items() if o != "ok"]
+        if self.trace.cycles is not None and self.trace.cycles.fallen_back:
+            failed.append(f"{self.trace.cycles.fallen_back} cycles ranked without an estimate")
         unreadable = self.trace.unreadable
         unread = [f"{unreadable} lines of sacct could not be read"] if unreadable else []
         name = self.trace.arm.name
@@ -81,7 +83,7 @@ def arm_result(workload: Workload, trace: Trace, *, seed: int, cores: int = 1) -
     that of the jobs as Slurm got them.
 
     Args:
-        workload: jobs of one processor each, as they should be.
+        workload: as it should be.
         trace: what was seen of the arm.
         seed: of the workload.
         cores: that Ref may use.
@@ -92,6 +94,7 @@ def arm_result(workload: Workload, trace: Trace, *, seed: int, cores: int = 1) -
         policy=trace.arm.name,
         submitted=trace.submitted,
         begin=trace.begin,
+        held=trace.held,
         seed=seed,
     )
     policies = (REFERENCE, trace.arm.model)
@@ -136,6 +139,7 @@ def report_as_json(
             "shapleyprio": version("shapleyprio"),
             "slurm": arms[0].trace.slurm_version if arms else None,
         },
+        "wide": workload.wide,
         "speed": conditions.speed,
         "poll_interval": conditions.pace.poll_seconds,
         "new_jobs_interval": conditions.pace.new_jobs_seconds,
@@ -158,12 +162,13 @@ def _arm_as_json(
         "mean_wait": float(arm.result.measures.mean_wait),
         "wait_95th_percentile": arm.result.measures.wait_95th_percentile,
         "settings": dict(trace.arm.settings),
-        "started": len(executed.schedule.job),
+        "started": executed.count_started,
         "missing": executed.missing,
         "requeued": executed.requeued,
         "states": dict(executed.states),
         "submission_lag": {"mean": arm.mean_lag, "95th_percentile": arm.lag_95th_percentile},
         "cycles": None if cycles is None else dict(cycles.outcomes),
+        "fallen_back": None if cycles is None else cycles.fallen_back,
         "written": None if cycles is None else cycles.written,
         "real_seconds": round(trace.real_seconds, 1),
         **({"jobs": _jobs(executed)} if with_jobs else {}),
@@ -179,9 +184,15 @@ def _jobs(executed: ExecutedWorkload) -> list[dict[str, Any]]:
     """Returns a row for each job; seconds count from the window's begin, null is not known."""
     workload = executed.workload
     names = dict(enumerate(workload.organizations))
+    owners: list[dict[str | None, int]] = [{} for _ in workload.job]
+    schedule = executed.schedule
+    parts = zip(*(c.tolist() for c in (schedule.job, schedule.owner, schedule.copies)), strict=True)
+    for job, owner, copies in parts:
+        owners[job][names.get(owner)] = copies
     columns = zip(
-        *(workload.job.tolist(), workload.organization.tolist(), executed.owner.tolist()),
-        *(workload.release.tolist(), executed.submitted.tolist(), executed.started.tolist()),
+        *(workload.job.tolist(), workload.organization.tolist(), workload.processors.tolist()),
+        *(owners, workload.release.tolist()),
+        *(executed.submitted.tolist(), executed.started.tolist()),
         workload.processing_time.tolist(),
         strict=True,
     )
@@ -189,11 +200,12 @@ def _jobs(executed: ExecutedWorkload) -> list[dict[str, Any]]:
         {
             "job": job,
             "organization": names[u],
-            "owner": names.get(owner),
+            "processors": processors,
+            "owners": held,
             "release": release,
             "submitted": None if submitted == UNKNOWN else submitted,
             "start": None if start == UNKNOWN else start,
             "processing_time": seconds,
         }
-        for job, u, owner, release, submitted, start, seconds in columns
+        for job, u, processors, held, release, submitted, start, seconds in columns
     ]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.fairness.runs import JobRecord, Run, run_of
 from shapleyprio.replay.workload import Workload
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.port import Connection, Slurm, SlurmError
@@ -20,8 +20,9 @@ from shapleyprio.testbed.processes import end_clients
 from shapleyprio.trial.arms import Arm
 from shapleyprio.trial.clock import read_clock
 from shapleyprio.trial.errors import TrialError
+from shapleyprio.trial.executed import Held
 from shapleyprio.trial.numbering import Submitted, records_by_job
-from shapleyprio.trial.plan import members_of, spec_for, user_account, users_of
+from shapleyprio.trial.plan import members_of, sizes_of, spec_for, user_account, users_of
 from shapleyprio.trial.steering import COMMAND_SECONDS, CycleCounts, Pace, TrialDaemon, steering
 from shapleyprio.trial.submitting import Submitter
 
@@ -60,6 +61,7 @@ class Trace:
         begin: second of the cluster's clock at which the window began.
         submitted: what Slurm knows the workload's jobs as.
         records: of these jobs, as accounting has them just after the window's end.
+        held: of jobs on several nodes, as far as slurmctld says it.
         unreadable: how many lines of sacct could not be read.
         cycles: of the daemon; None where it did not run.
         real_seconds: from the first process to the last.
@@ -70,6 +72,7 @@ class Trace:
     begin: int
     submitted: Submitted
     records: Sequence[JobRecord]
+    held: Held
     unreadable: int
     cycles: CycleCounts | None
     real_seconds: float
@@ -80,7 +83,7 @@ class Conditions:
     """What all arms of a trial have in common.
 
     Attributes:
-        workload: jobs of one processor each.
+        workload: as Slurm runs it.
         speed: cluster seconds per real second.
         pace: of the daemon.
     """
@@ -148,6 +151,7 @@ def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
             Connection(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
         )
         records, unreadable = _records(slurm, submitter, stopped)
+        held = slurm.processors_of(list(_on_several_nodes(records, sizes_of(workload))))
         version = cluster.run("sinfo", "--version").strip()
         progress.doing = "stopping"
         cycles = None if daemon is None else daemon.cycles()
@@ -157,6 +161,7 @@ def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
         begin=begin,
         submitted=submitter.submitted,
         records=records,
+        held=held,
         unreadable=unreadable,
         cycles=cycles,
         real_seconds=time.monotonic() - began,
@@ -233,6 +238,13 @@ def _records(
         if (complete and now > settled) or now > patience:
             return records, malformed
         _pause(stopped)
+
+
+def _on_several_nodes(records: Sequence[JobRecord], sizes: Mapping[str, int]) -> Iterator[Run]:
+    for record in records:
+        run = run_of(record, sizes)
+        if run is not None and len(record.nodes) > 1:
+            yield run
 
 
 def _pause(stopped: threading.Event) -> None:

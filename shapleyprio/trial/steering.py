@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import dropwhile
 from pathlib import Path
 
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.replay.workload import Workload
-from shapleyprio.store import AllocatedRun, Store
+from shapleyprio.store import AllocatedRun, CycleRow, Store
 from shapleyprio.testbed.cluster import PrivateSlurm
 from shapleyprio.testbed.processes import wait_until
 from shapleyprio.testbed.steering import SteeringDaemon
 from shapleyprio.trial.arms import Arm
-from shapleyprio.trial.plan import CLUSTER, members_of, user_account, users_minutes, users_of
+from shapleyprio.trial.plan import CLUSTER, members_of, user_account, users_of
 
 COMMAND_SECONDS = 30  # real ones
 LEASE_SECONDS = 10  # real ones
 FIRST_PAST_JOB = 10_000_000
-FIRST_CYCLE_SECONDS = 60  # real ones, on a busy machine
+ESTIMATE_SECONDS = 120  # real ones
+FIRST_CYCLE_SECONDS = 180  # real ones, on a busy machine, with the first estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,12 @@ class CycleCounts:
 
     Attributes:
         outcomes: outcome -> how many cycles had it.
+        fallen_back: how many cycles ranked by another rule than the arm's, after the first by that.
         written: how many priorities were written.
     """
 
     outcomes: Mapping[str, int]
+    fallen_back: int
     written: int
 
 
@@ -58,28 +62,47 @@ class TrialDaemon(SteeringDaemon):
         config_file: its configuration.
         log: file for what it prints.
         url: of its store.
+        rule: by which it is to rank.
     """
 
-    def __init__(self, cluster: PrivateSlurm, config_file: Path, log: Path, url: str) -> None:
+    def __init__(
+        self, cluster: PrivateSlurm, config_file: Path, log: Path, url: str, rule: str
+    ) -> None:
         super().__init__(cluster, config_file, log)
         self._url = url
+        self._rule = rule
 
     def await_first_cycle(self) -> None:
-        """Waits for a cycle that succeeded."""
+        """Waits for a cycle that ranked by the rule, with an estimate if it takes one."""
 
-        def succeeded() -> bool:
+        def ranked() -> bool:
             self.check()
-            return self.cycles().outcomes.get("ok", 0) > 0
+            return any(ranked_by(self._rule, row) for row in self._rows())
 
-        wait_until(
-            succeeded, real_seconds=FIRST_CYCLE_SECONDS, what="the first cycle of the daemon"
-        )
+        wait_until(ranked, real_seconds=FIRST_CYCLE_SECONDS, what="the first cycle of the daemon")
 
     def cycles(self) -> CycleCounts:
         """Counts all cycles so far."""
+        return counted(self._rows(), self._rule)
+
+    def _rows(self) -> list[CycleRow]:
         with Store.open(self._url) as store, store.cluster(CLUSTER).reading() as view:
-            rows = view.cycles(limit=1_000_000)
-        return CycleCounts(Counter(row.outcome for row in rows), sum(row.written for row in rows))
+            return sorted(view.cycles(limit=1_000_000), key=lambda row: row.number)
+
+
+def counted(rows: Sequence[CycleRow], rule: str) -> CycleCounts:
+    """Counts cycles of a daemon that is to rank by a rule, the first cycle first."""
+    since = dropwhile(lambda row: not ranked_by(rule, row), rows)
+    return CycleCounts(
+        outcomes=Counter(row.outcome for row in rows),
+        fallen_back=sum(row.outcome == "ok" and not ranked_by(rule, row) for row in since),
+        written=sum(row.written for row in rows),
+    )
+
+
+def ranked_by(rule: str, row: CycleRow) -> bool:
+    """Returns whether a cycle succeeded and ranked by a rule."""
+    return row.outcome == "ok" and row.rule == rule
 
 
 @contextmanager
@@ -105,7 +128,7 @@ def steering(
             with store.cluster(CLUSTER).transaction() as rows:
                 rows.put_runs(past_runs(workload, cluster.paths.user, cluster.now()))
     log = cluster.directory / "log" / "shapleyprio.log"
-    with TrialDaemon(cluster, config_file, log, url) as daemon:
+    with TrialDaemon(cluster, config_file, log, url, arm.rule) as daemon:
         daemon.await_first_cycle()
         yield daemon
 
@@ -119,7 +142,8 @@ def configuration(
     lines = [
         f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS * speed}s"',
         f'[fairness]\nhorizon = "unlimited"\nsince = "{moment}"\nrule = "{arm.rule}"',
-        f'[estimation]\ntime_limit = "{COMMAND_SECONDS * speed}s"',
+        f'[estimation]\ntime_limit = "{ESTIMATE_SECONDS * speed}s"',
+        f'longest_age = "{ESTIMATE_SECONDS * speed}s"',
         f'[push]\nchannel = "{arm.channel}"',
         f'[service]\npoll_interval = "{pace.poll_seconds}s"\nnew_jobs_interval = "{new_jobs}"',
         f'lease = "{LEASE_SECONDS * speed}s"',
@@ -150,7 +174,7 @@ def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun
         for user in users:
             accounts.setdefault(user, []).append(user_account(handle, user))
     past = [
-        (account, users_minutes(limit, seconds), seconds)
+        (account, limit, seconds)
         for user, limit, seconds in zip(
             workload.history.past_user.tolist(),
             workload.history.past_limit.tolist(),
@@ -159,7 +183,7 @@ def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun
         )
         for account in accounts.get(user, ())
     ]
-    for number, (account, minutes, seconds) in enumerate(past):
+    for number, (account, limit, seconds) in enumerate(past):
         end = now - (len(past) - number)
         key = RunKey(FIRST_PAST_JOB + number, end - seconds, end - seconds)
         run = Run(
@@ -169,7 +193,7 @@ def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun
             user=login,
             state="COMPLETED",
             release=key.start,
-            limit=None if minutes is None else 60 * minutes,
+            limit=limit,
             begin=key.start,
             end=end,
             processors={},

@@ -15,7 +15,7 @@ from shapleyprio.testbed.errors import TestbedError
 from shapleyprio.testbed.packages import program
 from shapleyprio.trial.arms import Arm
 from shapleyprio.trial.clock import ClusterClock
-from shapleyprio.trial.plan import account_of, limit_minutes, members_of
+from shapleyprio.trial.plan import account_of, members_of
 
 LATE_SECONDS = 0.5
 """Seconds of the cluster's clock by which jobs are submitted late.
@@ -45,7 +45,7 @@ class Submitter:
 
     Args:
         cluster: running.
-        workload: jobs of one processor each.
+        workload: as Slurm runs it.
         arm: under which they run.
         clock: the cluster's.
         begin: second of the cluster's clock at which the window begins.
@@ -65,7 +65,7 @@ class Submitter:
         self.begin = begin
         self._stopped = threading.Event()
         self._failure: TestbedError | None = None
-        self._options = [_options(workload, job, arm) for job in range(len(workload.job))]
+        self._options = [options(workload, job, arm) for job in range(len(workload.job))]
         self._threads = []
         for u in range(len(workload.organizations)):
             jobs = np.flatnonzero(workload.organization == u).tolist()
@@ -136,18 +136,20 @@ class Submitter:
     def _sbatch(self, seconds: list[int], options: tuple[str, ...]) -> int:
         """Submits a job, or an array of jobs whose tasks last as long as each should."""
         answer = self._cluster.run(
-            *("sbatch", "--parsable", "--ntasks=1", f"--partition={EVERYTHING}"),
+            *("sbatch", "--parsable", f"--partition={EVERYTHING}"),
             *("--output=/dev/null", f"--array=0-{len(seconds) - 1}", *options),
             f"--wrap={script(seconds)}",
         )
         return int(answer.split(";")[0])
 
 
-def _options(workload: Workload, job: int, arm: Arm) -> tuple[str, ...]:
+def options(workload: Workload, job: int, arm: Arm) -> tuple[str, ...]:
     """Returns the options of sbatch in which jobs differ."""
-    options = [f"--account={account_of(workload, job, arm)}"]
+    options = [
+        f"--account={account_of(workload, job, arm)}",
+        f"--ntasks={workload.processors[job]}",
+        f"--time={workload.limit[job] // 60}",
+    ]
     if arm.needs_qos:
         options.append(f"--qos={members_of(workload)[int(workload.organization[job])].handle}")
-    if (minutes := limit_minutes(workload, job, arm)) is not None:
-        options.append(f"--time={minutes}")
     return tuple(options)

@@ -104,6 +104,7 @@ def arms() -> tuple[Workload, Sequence[Result], list[ArmResult]]:
             begin=BEGIN,
             submitted={FIRST_ID + job: [job] for job in range(len(records))},
             records=records,
+            held={},
             unreadable=0,
             cycles=None,
             real_seconds=90.0,

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.fairness.runs import JobRecord, RunKey
 from shapleyprio.replay.log import UNKNOWN
 from shapleyprio.replay.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workload import Workload
-from shapleyprio.trial.executed import ExecutedWorkload, executed_workload
+from shapleyprio.trial.executed import ExecutedWorkload, Held, executed_workload
 from shapleyprio.trial.numbering import Submitted
 from tests.replay.strategies import Job, workload_of_jobs
 
@@ -32,6 +32,8 @@ def record(
     end: int | None = None,
     state: str = "COMPLETED",
     node: str = "n1",
+    nodes: tuple[str, ...] = (),
+    processors: int = 1,
     elapsed: int | None = None,
 ) -> JobRecord:
     """A record of the workload's job with this index; times from the window's begin."""
@@ -51,13 +53,16 @@ def record(
         elapsed=elapsed,
         suspended=0,
         state=state,
-        nodes=() if start is None else (node,),
-        processors=0 if start is None else 1,
+        nodes=() if start is None else nodes or (node,),
+        processors=0 if start is None else processors,
     )
 
 
 def executed(
-    jobs: Workload, *records: JobRecord, submitted: Submitted | None = None
+    jobs: Workload,
+    *records: JobRecord,
+    submitted: Submitted | None = None,
+    held: Held | None = None,
 ) -> ExecutedWorkload:
     return executed_workload(
         jobs,
@@ -65,7 +70,12 @@ def executed(
         policy="fifo",
         submitted=submitted or {FIRST_ID + job: [job] for job in range(len(jobs.job))},
         begin=BEGIN,
+        held=held,
     )
+
+
+def whole(*jobs: Job, owned: tuple[int, int] = (4, 2)) -> Workload:
+    return workload_of_jobs(owned, jobs, LENGTH, wide="rigid", backfill="easy")
 
 
 def test_starts_count_from_the_windows_begin_and_owners_are_those_of_the_nodes() -> None:
@@ -120,7 +130,8 @@ def test_the_end_of_a_running_job_is_not_believed() -> None:
 def test_a_job_that_did_not_start_in_the_window_waited_until_its_end(late: JobRecord) -> None:
     found = executed(workload(Job(0, 30, 5)), late)
     assert found.schedule.job.tolist() == []
-    assert found.started.tolist() == found.owner.tolist() == [UNKNOWN]
+    assert found.started.tolist() == [UNKNOWN]
+    assert found.count_started == 0
     assert measure(found.workload, found.schedule).mean_wait == LENGTH - 30
     assert found.faults() == []
 
@@ -227,3 +238,55 @@ def test_a_job_gets_a_processor_of_the_node_that_slurm_chose() -> None:
         1: 0,  # which Slurm did not start
         2: 0,
     }
+
+
+BOTH = ("n1", "n2")
+
+
+def parts(found: ExecutedWorkload) -> list[tuple[int, int, int, int]]:
+    schedule = found.schedule
+    columns = (schedule.job, schedule.start, schedule.owner, schedule.copies)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_a_whole_job_is_one_job_on_the_processors_of_several_owners() -> None:
+    """As slurmctld says; else in proportion to the nodes' sizes."""
+    jobs = whole(Job(0, 0, 20, 3), Job(1, 0, 30, 3))
+    found = executed(
+        jobs,
+        record(0, submit=0, start=2, end=22, nodes=BOTH, processors=3),
+        record(1, submit=0, start=2, end=32, nodes=BOTH, processors=3),
+        held={RunKey(FIRST_ID, BEGIN, BEGIN + 2): {"n1": 2, "n2": 1}},
+    )
+    assert parts(found) == [(0, 2, 0, 2), (0, 2, 1, 1), (1, 2, 0, 2), (1, 2, 1, 1)]
+    exact = executed(
+        jobs,
+        record(0, submit=0, start=2, end=22, nodes=BOTH, processors=3),
+        record(1, submit=0, start=2, end=32, nodes=BOTH, processors=3),
+        held={
+            RunKey(FIRST_ID, BEGIN, BEGIN + 2): {"n1": 3},
+            RunKey(FIRST_ID + 1, BEGIN, BEGIN + 2): {"n1": 1, "n2": 2},
+        },
+    )
+    assert parts(exact) == [(0, 2, 0, 3), (1, 2, 0, 1), (1, 2, 1, 2)]
+    assert exact.count_started == 2
+    placed = exact.given.placed
+    assert placed is not None
+    assert placed.first.tolist() == [0, 1, 3]
+    assert placed.processors.tolist() == [3, 1, 2]
+    measures = measure(exact.workload, exact.schedule)
+    assert measures.parts == (3 * 20, 3 * 30)
+    first, second = (sum(LENGTH - t for t in range(*run)) for run in ((2, 22), (2, 32)))
+    assert exact.schedule.contribution == (Fraction(3 * first + second), Fraction(2 * second))
+
+
+def test_who_waits_beside_a_job_that_does_not_fit_waits_for_processors() -> None:
+    """Idle processors may be kept for the wide one, so that is no slowness of Slurm's."""
+    found = executed(
+        whole(Job(0, 0, 50, 4), Job(0, 10, 10, 6), Job(1, 10, 10, 1), Job(1, 80, 5, 6)),
+        record(0, submit=0, start=5, end=55, processors=4),  # everything was idle
+        record(1, submit=10, start=55, end=65, nodes=BOTH, processors=6),
+        record(2, submit=10, start=30, end=40, node="n2"),
+        record(3, submit=80, start=86, end=91, nodes=BOTH, processors=6),
+    )
+    assert found.given.release.tolist() == [5, 10, 10, 86]

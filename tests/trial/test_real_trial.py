@@ -1,4 +1,8 @@
-"""A small trial on a real Slurm: one organization floods it, one works, one lends and asks late."""
+"""Small trials on a real Slurm.
+
+Of jobs that are cut: one organization floods it, one works, one lends and asks late. Of whole jobs:
+one waits for all processors, and others may or may not pass it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +35,27 @@ ORGANIZATIONS = "".join(
     for user, name in enumerate(JOBS, start=1)
 )
 DAEMONS = ("shapleyprio-site-factor", "shapleyprio-live-site-factor")
-TRIAL = ("trial", "log.swf", "--organizations", "who.toml")
+TRIAL = ("trial", "log.swf", "--organizations", "who.toml", "--wide", "expand")
 SHORT = "".join(
     f'[[trial]]\nname = "{name}"\nlog = "log.swf"\norganizations = "who.toml"\n'
-    f'arm = ["{arm}"]\nwindow = "0:600"\n'
+    f'arm = ["{arm}"]\nwindow = "0:600"\nwide = "expand"\n'
     for name, arm in (("first", "fifo"), ("second", "shapleyprio-nice"))
 )
-TRIALS = ("trials", "list.toml", "--keep", "results", "--side-by-side", "2")
+TRIALS = ("trials", "list.toml", "--repeat", "2", "--keep", "results", "--side-by-side", "2")
+
+RUNNING, WIDE, PASSING, TOO_LONG = range(1, 5)
+"""Numbers of jobs that stay whole."""
+
+WHOLE = {
+    RUNNING: (0, 600, 4, 600, 1),
+    WIDE: (30, 300, 6, 300, 2),
+    PASSING: (60, 200, 2, 240, 3),
+    TOO_LONG: (400, 100, 2, 3600, 1),
+}
+"""Number -> when a job is released, how long it lasts, its processors, limit and user.
+
+When the last one comes, the third has ended, so that two processors are idle until the first ends.
+"""
 
 
 @pytest.fixture
@@ -48,15 +66,20 @@ def folder() -> Iterator[Path]:
         (path / "who.toml").write_text(ORGANIZATIONS)
         (path / "tmp").mkdir()
         released = [
-            (release, user, width)
+            (release, SECONDS, width, -1, user)
             for user, (count, width, release) in enumerate(JOBS.values(), start=1)
             for _ in range(count)
         ]
-        with (path / "log.swf").open("w") as log:
-            for number, (release, user, width) in enumerate(sorted(released), start=1):
-                log.write(f"{number} {release} -1 {SECONDS} {width}" + " -1" * 5 + f" 1 {user}")
-                log.write(" -1" * 6 + "\n")
+        (path / "log.swf").write_text(lines_of(sorted(released)))
+        (path / "whole.swf").write_text(lines_of(WHOLE.values()))
         yield path
+
+
+def lines_of(jobs: Iterable[tuple[int, ...]]) -> str:
+    return "".join(
+        f"{number} {release} -1 {seconds} {width} -1 -1 -1 {limit} -1 1 {user}{' -1' * 6}\n"
+        for number, (release, seconds, width, limit, user) in enumerate(jobs, start=1)
+    )
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -110,7 +133,8 @@ def check(arm: dict[str, Any]) -> None:
         assert job["submitted"] >= job["release"]
         if job["start"] is not None:
             assert job["start"] >= job["submitted"]
-            assert job["owner"] in JOBS
+            assert set(job["owners"]) < set(JOBS)
+            assert sum(job["owners"].values()) == job["processors"] == 1
             assert job["processing_time"] >= SECONDS
             starts[job["organization"]].append(job["start"])
     owed = starts["lending"]
@@ -120,18 +144,43 @@ def check(arm: dict[str, Any]) -> None:
     assert min(others) < LATE < max(others)
 
 
+@pytest.mark.timeout(300)
+def test_whole_jobs_span_nodes_and_pass_only_where_nobody_is_delayed(
+    private_slurm_programs: None, folder: Path
+) -> None:
+    ended = start(
+        folder,
+        *("trial", "whole.swf", "--organizations", "who.toml", "--window", "0:1500"),
+        *("--arm", "slurm-fairshare", "--arm", "shapleyprio-site-factor", "--json", "-", "--jobs"),
+    )
+    output, errors = ended.communicate(timeout=250)
+    assert ended.returncode == 0, errors
+    report = json.loads(output)
+    assert report["wide"] == "rigid"
+    for arm in report["arms"]:
+        jobs = {job["job"]: job for job in arm["jobs"]}
+        assert arm["started"] == len(jobs) == len(WHOLE)
+        begin = {number: job["start"] for number, job in jobs.items()}
+        assert begin[RUNNING] < begin[PASSING] < begin[WIDE] < begin[TOO_LONG]
+        assert begin[PASSING] + jobs[PASSING]["processing_time"] < jobs[TOO_LONG]["submitted"]
+        assert jobs[WIDE]["owners"] == dict.fromkeys(JOBS, 2)
+        assert sum(jobs[RUNNING]["owners"].values()) == 4
+        assert arm["out_of_turn"] == 0
+
+
 def test_trials_of_a_list_run_once(private_slurm_programs: None, folder: Path) -> None:
     (folder / "list.toml").write_text(SHORT)
     first = start(folder, *TRIALS)
     table, errors = first.communicate(timeout=250)
     assert first.returncode == 0, errors
     assert left_in(folder) == []
-    assert [line.split()[:2] for line in table.splitlines()[1:4]] == [
+    assert [line.split()[:2] for line in table.splitlines()[1:5]] == [
         ["first", "50"],
         ["second", "50"],
         ["mean", "50"],
+        ["median", "50"],
     ]
-    report = json.loads((folder / "results" / "second.json").read_text())
+    report = json.loads((folder / "results" / "second.2.json").read_text())
     assert report["arms"][0]["started"] > 0
     again = start(folder, *TRIALS)
     assert again.communicate(timeout=250) == (table, "")
