@@ -1,4 +1,4 @@
-"""Makes the library of shapleyprio/native with the wheel, and with an installation of a checkout.
+"""Makes the library of shapleyprio/replay/native with the wheel, and with an editable installation.
 
 The compiler is that of $CC, else cc; $CFLAGS and $LDFLAGS are added to our own options.
 `python hatch_build.py` makes the library alone.
@@ -17,7 +17,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-NATIVE = Path(__file__).parent / "shapleyprio" / "native"
+NATIVE = Path(__file__).parent / "shapleyprio" / "replay" / "native"
 
 OPTIONS = (
     *("-std=c11", "-O3", "-Wall", "-Wextra", "-fPIC", "-shared", "-s"),
@@ -56,7 +56,7 @@ class NativeLibrary(BuildHookInterface[Any]):
         build()
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data.update(pure_python=False, tag=f"py3-none-{platform}")
-        build_data["artifacts"].append("shapleyprio/native/library.so")
+        build_data["artifacts"].append("shapleyprio/replay/native/library.so")
 
 
 if __name__ == "__main__":

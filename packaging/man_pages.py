@@ -16,14 +16,8 @@ from pathlib import Path
 import click
 
 from shapleyprio.cli import COMMANDS, main
-from shapleyprio.cli.options import DEFAULT_CONFIG
-from shapleyprio.config.reference import (
-    example_of,
-    heading_of,
-    kind_of,
-    purpose_of,
-    sections,
-)
+from shapleyprio.cli.options.shared import DEFAULT_CONFIG
+from shapleyprio.config.reference import example_of, heading_of, kind_of, purpose_of, sections
 from shapleyprio.config.toml import literal
 
 PROGRAM = "shapleyprio"

@@ -27,7 +27,7 @@ def layers() -> Layers:
     (contract,) = (
         contract
         for contract in settings["tool"]["importlinter"]["contracts"]
-        if contract["type"] == "layers"
+        if contract.get("containers") == ["shapleyprio"]
     )
     return tuple(
         tuple(name.strip(" ()") for name in layer.split("|")) for layer in contract["layers"]

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from shapleyprio.testbed.cluster import PrivateSlurm, prepare_database
-from shapleyprio.testbed.errors import SlurmUnavailableHere
-from shapleyprio.testbed.packages import ensure_installed
+from shapleyprio.lab.testbed.cluster import PrivateSlurm, prepare_database
+from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
+from shapleyprio.lab.testbed.packages import ensure_installed
 from tests.store.servers import Databases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from shapleyprio.testbed.configuration import ClusterSpec
+    from shapleyprio.lab.testbed.configuration import ClusterSpec
 
 os.environ["TZ"] = "UTC"  # times are shown in local time, and tests expect them as on CI
 time.tzset()
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=18,
         metavar="N",
-        help="let tests/service/test_fault_life.py live N lives (18)",
+        help="let tests/daemon/test_fault_life.py live N lives (18)",
     )
     parser.addoption(
         "--store",

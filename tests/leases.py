@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import make_url
 
-from shapleyprio.service.lease import Lease
+from shapleyprio.daemon.pushing.lease import Lease
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

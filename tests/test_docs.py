@@ -14,25 +14,26 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shapleyprio.cli import COMMANDS, main, replaying
-from shapleyprio.cli.bench import command as bench
+from shapleyprio.cli import COMMANDS, main
 from shapleyprio.cli.common import EXIT_CODES
-from shapleyprio.cli.parameters import ReplayParameters
+from shapleyprio.cli.offline import replaying
+from shapleyprio.cli.options.parameters import ReplayParameters
 from shapleyprio.cli.replay import command as replay
-from shapleyprio.cli.trial import command as trial
-from shapleyprio.cli.trials import command as trials
-from shapleyprio.cli.trials import trials_in
 from shapleyprio.config import config_reference
+from shapleyprio.lab.cli.bench import command as bench
+from shapleyprio.lab.cli.trial import command as trial
+from shapleyprio.lab.cli.trials import command as trials
+from shapleyprio.lab.cli.trials import trials_in
+from shapleyprio.lab.trial.arms import ARMS
 from shapleyprio.replay import POLICIES, OrganizationState, ScheduleState, load_organizations
+from shapleyprio.replay.logs.sacct import ASK
 from shapleyprio.replay.policies import RunOptions
 from shapleyprio.replay.policies.own import own_decisions
+from shapleyprio.replay.policies.utilities import UTILITIES
 from shapleyprio.replay.results import SCHEDULE_COLUMNS
-from shapleyprio.replay.sacct import ASK
-from shapleyprio.replay.utilities import UTILITIES
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Slurm
 from shapleyprio.slurm.pyslurm.adapter import ATTRIBUTES, PyslurmSlurm
-from shapleyprio.trial.arms import ARMS
 from tests.replay.strategies import Job, workload_of_jobs
 from tests.replay.traces import trace
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.errors import OutputError
-from shapleyprio.output import whole_binary_file, whole_file
+from shapleyprio.common.errors import OutputError
+from shapleyprio.common.output import whole_binary_file, whole_file
 
 
 def test_a_file_appears_whole(tmp_path: Path) -> None:

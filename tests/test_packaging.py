@@ -22,25 +22,25 @@ from click.testing import CliRunner
 
 from shapleyprio.cli import COMMANDS, main
 from shapleyprio.cli.common import exit_code_of
-from shapleyprio.cli.options import DEFAULT_CONFIG
+from shapleyprio.cli.options.shared import DEFAULT_CONFIG
 from shapleyprio.cli.report import command as report
-from shapleyprio.client import load_settings
+from shapleyprio.common.shipped import shipped_files
 from shapleyprio.config import ConfigError, StoreSection
 from shapleyprio.config.model import DriftSection, EstimationSection
+from shapleyprio.daemon.checking.draft import draft
+from shapleyprio.daemon.client import load_settings
+from shapleyprio.daemon.serving import server
 from shapleyprio.fairness.scale import scale
-from shapleyprio.service.draft import draft
-from shapleyprio.serving import server
-from shapleyprio.shipped import shipped_files
-from shapleyprio.slurm import text_config
+from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Layout, PrioritySettings
 from shapleyprio.slurm.priority import others_can_add
-from shapleyprio.testbed.configuration import ClusterSpec
+from shapleyprio.slurm.text import config as text_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from shapleyprio.testbed.cluster import PrivateSlurm
+    from shapleyprio.lab.testbed.cluster import PrivateSlurm
 
     Boot = Callable[[ClusterSpec], PrivateSlurm]
 
@@ -79,7 +79,7 @@ def test_the_wheel_holds_the_functions_in_c_for_processors_of_this_kind(wheel: P
     (described,) = wheel.glob("*.dist-info/WHEEL")
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     assert message_from_string(described.read_text()).get_all("Tag") == [f"py3-none-{platform}"]
-    program = "from shapleyprio.replay.line_ends import line_ends as f; print(f(b'1\\n2\\n'))"
+    program = "from shapleyprio.replay.logs.line_ends import line_ends as f; print(f(b'1\\n2\\n'))"
     done = subprocess.run(
         [sys.executable, "-B", "-c", program],  # the wheel stays as it is
         cwd=wheel.parent,

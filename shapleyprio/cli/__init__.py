@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 import click
 
-from shapleyprio.cli.interrupts import InterruptibleGroup
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+class InterruptibleGroup(click.Group):
+    """Commands that Ctrl-C ends with one line and exit code 130, instead of click's "Aborted!".
+
+    Attributes:
+        program: what the line begins with.
+    """
+
+    program = "shapleyprio"
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo(f"{self.program}: interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
 
 COMMANDS = {
     "demo": "Show a whole consortium at work on a private Slurm.",
@@ -31,7 +54,10 @@ COMMANDS = {
     "files": "List or copy the files that come with shapleyprio.",
     "bench": "Measure speed and memory on this machine.",
 }
-"""Command, which lives in the module of the same name here -> its line in the help text."""
+"""Command -> its line in the help text. It lives in the module of the same name here, ..."""
+
+LABORATORY = frozenset({"demo", "experiment", "trial", "trials", "bench"})
+"""... but these in `shapleyprio.lab.cli`, which not all installations have."""
 
 
 class Commands(InterruptibleGroup):
@@ -39,20 +65,23 @@ class Commands(InterruptibleGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Returns the names of all commands, in the order in which one meets them."""
-        return list(COMMANDS)
+        return [name for name in COMMANDS if _has(name)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Imports a command."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"shapleyprio.cli.{cmd_name}")
+        package = "shapleyprio.lab.cli" if cmd_name in LABORATORY else "shapleyprio.cli"
+        if not _has(cmd_name):
+            raise click.UsageError(f"{cmd_name} needs the package shapleyprio-replay")
+        module = import_module(f"{package}.{cmd_name}")
         command: click.Command = module.command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -60,15 +89,13 @@ class Commands(InterruptibleGroup):
         """Finds a command, and which word is the file of its --json."""
         name, command, words = super().resolve_command(ctx, args)
         if command is not None and name is not None:
-            from shapleyprio.cli.json_output import with_json_file_marked
+            from shapleyprio.cli.options.json_output import with_json_file_marked
 
             words = with_json_file_marked(ctx, command, words)
         return name, command, words
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program, whatever standard output is."""
-        from shapleyprio.cli.streams import give_up_output, is_full, write_in_any_encoding
-
         write_in_any_encoding()
         try:
             return super().main(*args, **kwargs)
@@ -89,8 +116,8 @@ class Commands(InterruptibleGroup):
             raise
         except Exception as error:
             from shapleyprio.cli.common import exit_code_of
-            from shapleyprio.cli.remedies import message_of
-            from shapleyprio.wording import visible
+            from shapleyprio.cli.options.remedies import message_of
+            from shapleyprio.common.wording import visible
 
             code = exit_code_of(error)
             if code is None:
@@ -99,6 +126,11 @@ class Commands(InterruptibleGroup):
                 click.echo(f"shapleyprio: {visible(line)}", err=True)
             ctx.exit(code)
         return result
+
+
+def _has(command: str) -> bool:
+    """Returns whether a command is installed."""
+    return command not in LABORATORY or find_spec("shapleyprio.lab") is not None
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -114,3 +146,26 @@ def main() -> None:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What a write into a full or broken file ends with."""
+
+
+def write_in_any_encoding() -> None:
+    """Lets letters that the encoding of the terminal lacks be written as their numbers."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def is_full(error: OSError) -> bool:
+    """Returns whether standard output could not be written; other files are named in errors."""
+    return error.errno in FULL and error.filename is None
+
+
+def give_up_output() -> None:
+    """Lets what standard output still holds go nowhere, so that the end of Python is silent."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

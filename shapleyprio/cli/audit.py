@@ -1,4 +1,4 @@
-"""`shapleyprio audit`: its options; what it does is in `shapleyprio.cli.auditing`."""
+"""`shapleyprio audit`: its options; what it does is in `shapleyprio.cli.offline.auditing`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ from typing import Any
 
 import click
 
-from shapleyprio.audit.defaults import MOST_FOR_ALL, PERIOD
-from shapleyprio.cli.durations import duration, in_units
-from shapleyprio.cli.extras import packages_needed
-from shapleyprio.cli.json_output import json_option
-from shapleyprio.cli.options import count_option
-from shapleyprio.cli.parameters import AuditParameters
-from shapleyprio.cli.refusals import refuse, refuse_missing_directories, refuse_the_same_file
-from shapleyprio.cli.reporting import check_report_packages, report_options, report_parameters
-from shapleyprio.cli.workloads import (
+from shapleyprio.cli.options.json_output import json_option
+from shapleyprio.cli.options.parameters import AuditParameters
+from shapleyprio.cli.options.refusals import (
+    packages_needed,
+    refuse,
+    refuse_missing_directories,
+    refuse_the_same_file,
+)
+from shapleyprio.cli.options.reporting import (
+    check_report_packages,
+    report_options,
+    report_parameters,
+)
+from shapleyprio.cli.options.shared import count_option
+from shapleyprio.cli.options.types import duration, in_units
+from shapleyprio.cli.options.workloads import (
     backfill_without_rigid,
     log_files,
     scheduling_options,
     workload_options,
     workload_parameters,
 )
+from shapleyprio.replay.audit.defaults import MOST_FOR_ALL, PERIOD
 from shapleyprio.replay.policies import ORDERINGS
 
 
@@ -64,6 +72,6 @@ def command(**options: Any) -> None:
     )
     refuse_missing_directories(("--json", parameters.json_file))
     with packages_needed("audit", "replay"):
-        from shapleyprio.cli.auditing import audit_log
+        from shapleyprio.cli.offline.auditing import audit_log
     check_report_packages(parameters.report)
     audit_log(parameters)

@@ -12,16 +12,16 @@ import click
 from rich.console import Console
 
 from shapleyprio.cli.common import load
-from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import config_option
-from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, standard_output
-from shapleyprio.client import check_clients
+from shapleyprio.cli.options.json_output import json_option, write_json
+from shapleyprio.cli.options.shared import config_option
+from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
+from shapleyprio.common.wording import visible
 from shapleyprio.config import connect
-from shapleyprio.service.check import check
-from shapleyprio.service.check_host import check_host
+from shapleyprio.daemon.checking.check import check
+from shapleyprio.daemon.checking.check_host import check_host
+from shapleyprio.daemon.client import check_clients
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Slurm, SlurmError
-from shapleyprio.wording import visible
 
 COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan"}
 EXIT_CODES = {Severity.ERROR: 3, Severity.WARNING: 1, Severity.NOTICE: 0}

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from shapleyprio.client import DaemonError
+import click
+from click.core import ParameterSource
+
+from shapleyprio.common.errors import OutputError, ReplayError
 from shapleyprio.config import Config, ConfigError, load_config
-from shapleyprio.config.segments import Segment, segments_of
-from shapleyprio.errors import OutputError, ReplayError
-from shapleyprio.fairness.pool import cluster_behind
-from shapleyprio.service.cluster_clock import AccountingError
-from shapleyprio.service.explain import NothingToExplainError
-from shapleyprio.service.lease import LeaseHeldError
-from shapleyprio.service.open_tenures import CorrectionError
-from shapleyprio.slurm.port import Slurm, SlurmError
-from shapleyprio.store import ClusterStore, Store, StoreError
-from shapleyprio.wording import listed
+from shapleyprio.daemon.accounting.cluster_clock import AccountingError
+from shapleyprio.daemon.accounting.open_tenures import CorrectionError
+from shapleyprio.daemon.answering.explain import NothingToExplainError
+from shapleyprio.daemon.client import (
+    DEFAULT_FILE,
+    ClientSettings,
+    DaemonError,
+    ask,
+    load_settings,
+    settings_of,
+)
+from shapleyprio.daemon.pushing.lease import LeaseHeldError
+from shapleyprio.slurm.port import SlurmError
+from shapleyprio.store import StoreError
 
 EXIT_CODES: dict[type[Exception], int] = {
     ConfigError: 2,
@@ -56,109 +64,6 @@ def load(config_path: Path) -> Config:
     return load_config(config_path)
 
 
-def cluster_of(config: Config, slurm: Slurm) -> str:
-    """Returns ClusterName; the configuration's, if it names one, must be Slurm's own.
-
-    Raises:
-        ConfigError: they differ.
-        SlurmError: Slurm cannot be asked.
-    """
-    cluster = slurm.cluster()
-    if config.slurm.cluster not in {None, cluster}:
-        raise ConfigError(
-            [
-                f"slurm.cluster: {config.slurm.cluster!r} is configured, but Slurm here is "
-                f"{cluster!r}; correct the key or leave it out"
-            ]
-        )
-    return cluster
-
-
-def stored_cluster(config: Config, store: Store, pool: str | None = None) -> ClusterStore:
-    """Returns the ledger whose rows to read, without asking Slurm.
-
-    Args:
-        config: in force.
-        store: that holds it.
-        pool: which one is meant where pools split the cluster; None for the only one.
-
-    Raises:
-        ConfigError: as for `segment_meant`.
-        StoreError: as for `stored_ledgers`.
-    """
-    cluster = _stored_cluster_name(config, store)
-    return store.cluster(segment_meant(config, cluster, pool).ledger)
-
-
-def stored_ledgers(config: Config, store: Store, pool: str | None = None) -> list[ClusterStore]:
-    """Returns the ledgers of the cluster whose rows to read, in the order of the pools.
-
-    Args:
-        config: in force.
-        store: that holds them.
-        pool: whose ledger alone is meant; None for all.
-
-    Raises:
-        ConfigError: the cluster has no such pool.
-        StoreError: the store holds no cluster, or several and the configuration names none.
-    """
-    cluster = _stored_cluster_name(config, store)
-    return [store.cluster(one.ledger) for one in segments_meant(config, cluster, pool)]
-
-
-def segments_meant(config: Config, cluster: str, pool: str | None) -> Sequence[Segment]:
-    """Returns what the pools have of a cluster, in their order.
-
-    Args:
-        config: in force.
-        cluster: its name.
-        pool: whose segment alone is meant; None for all.
-
-    Raises:
-        ConfigError: the cluster has no such pool.
-    """
-    return segments_of(config, cluster) if pool is None else [segment_meant(config, cluster, pool)]
-
-
-def segment_meant(config: Config, cluster: str, pool: str | None) -> Segment:
-    """Returns what the pool of that name has of a cluster.
-
-    Args:
-        config: in force.
-        cluster: its name.
-        pool: None for the only one.
-
-    Raises:
-        ConfigError: the cluster has no such pool, or several and none is given.
-    """
-    segments = segments_of(config, cluster)
-    found = [segment for segment in segments if pool in {None, segment.name}]
-    names = listed([segment.name for segment in segments if segment.pool]) or "none"
-    if not found:
-        raise ConfigError([f"--pool: {cluster} is in no pool {pool!r}; it is in {names}"])
-    if len(found) > 1:
-        raise ConfigError([f"--pool: {cluster} is in {names}; name the one that is meant"])
-    return found[0]
-
-
-def _stored_cluster_name(config: Config, store: Store) -> str:
-    clusters = sorted({cluster_behind(name) for name in store.clusters()})
-    if config.slurm.cluster in clusters:
-        return config.slurm.cluster
-    if len(clusters) > 1 and config.slurm.cluster is None:
-        raise StoreError(
-            f"the store holds {', '.join(clusters)}, not one of them alone; "
-            "name the one that is meant as slurm.cluster"
-        )
-    if len(clusters) != 1 or config.slurm.cluster is not None:
-        wanted = "" if config.slurm.cluster is None else f", not {config.slurm.cluster}"
-        raise StoreError(
-            f"the store holds {', '.join(clusters) or 'no cluster yet'}{wanted}; "
-            "has the daemon run? `shapleyprio daemon --once` makes a first cycle"
-        )
-    return clusters[0]
-
-
 @contextmanager
 def termination_unwinds() -> Iterator[None]:
     """Lets SIGTERM and SIGHUP end the process as an error would: everything opened is closed."""
@@ -179,3 +84,75 @@ def termination_unwinds() -> Iterator[None]:
     finally:
         for number in signals:
             signal.signal(number, before[number])
+
+
+WHOLE = 1000
+"""Letters of a command's first sentence that are shown; click cuts it where a line ends."""
+
+
+class GroupOfCommands(click.Group):
+    """Commands of a command, such as those of `shapleyprio db`."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands, each with its first sentence."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [
+            (name, command.get_short_help_str(WHOLE))
+            for name, command in found
+            if command is not None
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+__all__ = ["ask", "daemon_to_ask", "url_option"]
+
+URL_VARIABLE = "SHAPLEYPRIO_URL"
+
+url_option = click.option(
+    "--url",
+    metavar="URL",
+    envvar=URL_VARIABLE,
+    show_envvar=True,
+    help="Ask the daemon at http://HOST:PORT or unix:/PATH instead of reading its store.",
+)
+
+
+def daemon_to_ask(
+    context: click.Context, config_path: Path, url: str | None
+) -> ClientSettings | None:
+    """Returns which daemon to ask; None to read the store.
+
+    What is given on the command line comes first, then the environment. If neither says where, who
+    can read the configuration reads the store, and everybody else asks the daemon that the
+    clients' file names.
+
+    Args:
+        context: of the command.
+        config_path: its parameter, as url is.
+        url: None where it was not given.
+
+    Raises:
+        ConfigError: there is no way to either.
+    """
+    config_from = context.get_parameter_source("config_path")
+    url_from = context.get_parameter_source("url")
+    if config_from == url_from == ParameterSource.COMMANDLINE:
+        raise click.UsageError("--config reads the store and --url asks the daemon: give one")
+    if url is not None and config_from != ParameterSource.COMMANDLINE:
+        try:
+            return settings_of(url)
+        except ValueError as error:
+            raise ConfigError([str(error)]) from None
+    if config_from != ParameterSource.DEFAULT or os.access(config_path, os.R_OK):
+        return None
+    if DEFAULT_FILE.exists():
+        return load_settings(DEFAULT_FILE)
+    if config_path.exists():
+        raise ConfigError(
+            [
+                f"{config_path} is not yours to read, and there is no {DEFAULT_FILE} that says "
+                f"where the daemon can be asked; give its --url, or {URL_VARIABLE}"
+            ]
+        )
+    return None

@@ -4,57 +4,42 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import click
-import sdnotify
 import structlog
 from structlog import PrintLoggerFactory
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fixed
 
-from shapleyprio.cli.answering import Answers
-from shapleyprio.cli.common import (
-    EXIT_CODES,
-    alone,
-    cluster_of,
-    load,
-    termination_unwinds,
-)
-from shapleyprio.cli.dry_running import render
-from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import config_option
-from shapleyprio.cli.tables import standard_output
+from shapleyprio.cli.answers import Answers
+from shapleyprio.cli.common import EXIT_CODES, alone, load, termination_unwinds
+from shapleyprio.cli.options.json_output import json_option, write_json
+from shapleyprio.cli.options.shared import config_option
+from shapleyprio.cli.shown.dry_run import render
+from shapleyprio.cli.shown.tables import standard_output
+from shapleyprio.common.wording import visible
 from shapleyprio.config import Config, connect
 from shapleyprio.config.segments import segments_of
-from shapleyprio.drift.live import LiveDrift
-from shapleyprio.estimation.live import PATIENCE_SECONDS, LiveEstimates
-from shapleyprio.estimation.worker import WORKER, EstimationWorker
-from shapleyprio.fairness.pool import cluster_behind
-from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
-from shapleyprio.service.check import check
-from shapleyprio.service.cut_off import journal_of
-from shapleyprio.service.cycle import Cycle
-from shapleyprio.service.daemon import Daemon, DaemonParts
-from shapleyprio.service.dry_run import DryRun, Forecast, rehearse
-from shapleyprio.service.estimate_metrics import EstimateGauges, EstimateMetrics
-from shapleyprio.service.lease import Lease
-from shapleyprio.service.metrics import Metrics
-from shapleyprio.service.moves import called
-from shapleyprio.service.report import Opening
-from shapleyprio.serving import Site
-from shapleyprio.serving.askers import Askers
-from shapleyprio.serving.questions import Questions
+from shapleyprio.daemon.checking.check import check
+from shapleyprio.daemon.drift.live import LiveDrift
+from shapleyprio.daemon.estimation.live import PATIENCE_SECONDS
+from shapleyprio.daemon.ledgers import cluster_of
+from shapleyprio.daemon.pushing.cut_off import journal_of
+from shapleyprio.daemon.pushing.lease import Lease
+from shapleyprio.daemon.serving import Site
+from shapleyprio.daemon.serving.identity import Askers
+from shapleyprio.daemon.serving.questions import Questions
+from shapleyprio.daemon.steering.composition import CycleMaker, await_cluster
+from shapleyprio.daemon.steering.daemon import Daemon, DaemonParts
+from shapleyprio.daemon.steering.dry_run import DryRun, Forecast, rehearse
+from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges
+from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.slurm.access import CommandLineAccess
-from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
-from shapleyprio.store import ClusterStore, Journal, Store, StoreError
-from shapleyprio.wording import visible
+from shapleyprio.store import ClusterStore, Store, StoreError
 
 log = structlog.get_logger(__name__)
 
@@ -111,7 +96,7 @@ def command(
     config = load(config_path)
     _set_up_logging(config)
     slurm = connect(config)
-    cluster = cluster_of(config, slurm) if once else _await_cluster(config, slurm)
+    cluster = cluster_of(config, slurm) if once else await_cluster(config, slurm)
 
     def show(forecasts: Sequence[Forecast]) -> None:
         if write_json(json_file, alone([one.as_json(verbose=verbose) for one in forecasts])):
@@ -137,7 +122,7 @@ def command(
         # who runs no second cycle waits for the estimate of the first
         patience = config.estimation.time_limit if once else PATIENCE_SECONDS
         gauges = EstimateGauges(metrics.registry)
-        cycles = _Cycles(config, lease.store, journal, gauges, url, patience)
+        cycles = CycleMaker(config, lease.store, journal, gauges, url, patience)
         stack.callback(cycles.stop)
 
         drift = LiveDrift(lease.store, url, metrics)
@@ -170,76 +155,6 @@ def command(
             os._exit(EXIT_CODES[StoreError])  # a thread waits for the store, and would keep us
 
 
-class _Cycles:
-    """Makes what runs the cycles, for each ledger of the cluster.
-
-    Args:
-        config: to begin with; its cluster is known.
-        store: of the cluster.
-        journal: with which they go on while the store is away; None if there is none.
-        gauges: where estimates are shown.
-        url: of the store.
-        patience: seconds for which a cycle waits for an estimate.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        store: ClusterStore,
-        journal: Journal | None,
-        gauges: EstimateGauges,
-        url: str,
-        patience: float,
-    ) -> None:
-        self._config = config
-        self._store = store
-        self._journal = journal
-        self._gauges = gauges
-        self._url = url
-        self._patience = patience
-        self._estimates: dict[str, LiveEstimates] = {}
-
-    def make(self, config: Config, *, quiet: bool) -> list[Cycle]:
-        """Makes them from a configuration; quiet ones do not say that a ledger is opened."""
-        cluster = cluster_behind(self._store.cluster)
-        slurm = connect(config, cluster)
-        if config is not self._config:
-            cluster_of(config, slurm)
-        cycles = []
-        for segment in segments_of(config, cluster):
-            own, store = segment.configured(config), self._store.ledger(segment.ledger)
-            estimates = self._estimates_of(store)
-            opening = (lambda _: None) if quiet else partial(_log_opening, own)
-            cycles.append(
-                Cycle(
-                    own,
-                    slurm,
-                    store,
-                    on_opening=opening,
-                    estimates=estimates,
-                    journal=self._journal,
-                )
-            )
-        return cycles
-
-    def stop(self) -> None:
-        """Ends estimates that are going on."""
-        for estimates in self._estimates.values():
-            estimates.stop()
-
-    def _estimates_of(self, store: ClusterStore) -> LiveEstimates:
-        known = self._estimates.get(store.cluster)
-        if known is not None and not known.is_stopped:
-            return known
-        self._estimates[store.cluster] = LiveEstimates(
-            store,
-            EstimationWorker(self._url, store.cluster, WORKER),
-            EstimateMetrics(store.cluster, self._gauges),
-            patience=self._patience,
-        )
-        return self._estimates[store.cluster]
-
-
 def _refuse(*, once: bool, standby: bool, take_over: bool, dry_run: bool, shows: bool) -> None:
     """Raises an error about options that do not go together."""
     if shows and not dry_run:
@@ -255,40 +170,6 @@ def _questions(config: Config, store: ClusterStore, current: Callable[[], Config
         timeout_seconds=config.slurm.timeout, bin_directory=config.slurm.bin_directory
     )
     return Questions(Askers(access), Answers(store, connect, current))
-
-
-def _log_opening(config: Config, opening: Opening) -> None:
-    """Says once what counts from when, who holds how much of it, and how that is corrected."""
-    names = [*(member.name for member in config.organizations), NOBODY]
-
-    def shares(held: Mapping[str, int]) -> str:
-        shown = [*names, *([LEFT_OUT] if LEFT_OUT in held else [])]
-        return ", ".join(f"{called(name)} {held.get(name, 0)}" for name in shown)
-
-    log.info(
-        "a new ledger is open",
-        counting_from=datetime.fromtimestamp(opening.since, UTC).isoformat(),
-        accounts=shares(opening.accounts),
-        nodes=shares(opening.nodes),
-        to_correct="shapleyprio ownership recount --since DATE",
-    )
-
-
-def _await_cluster(config: Config, slurm: Slurm) -> str:
-    """Returns ClusterName as soon as Slurm answers: a daemon that starts before Slurm waits."""
-
-    def report(state: RetryCallState) -> None:
-        assert state.outcome is not None
-        log.warning("waiting for Slurm", why=str(state.outcome.exception()))
-        sdnotify.SystemdNotifier().notify("READY=1\nSTATUS=waiting for Slurm")
-
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # answered when cycles run
-    attempt = Retrying(
-        retry=retry_if_exception_type(SlurmUnavailableError),
-        wait=wait_fixed(config.service.poll_interval),
-        before_sleep=report,
-    )
-    return attempt(cluster_of, config, slurm)
 
 
 def _visible(

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import load
-from shapleyprio.cli.groups import GroupOfCommands
-from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import config_option
-from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, standard_output
+from shapleyprio.cli.common import GroupOfCommands, load
+from shapleyprio.cli.options.json_output import json_option, write_json
+from shapleyprio.cli.options.shared import config_option
+from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
+from shapleyprio.common.wording import whole
 from shapleyprio.store import Store
-from shapleyprio.wording import whole
 
 
 @click.group(cls=GroupOfCommands)

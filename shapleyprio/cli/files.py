@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.errors import OutputError
-from shapleyprio.shipped import ShippedFile, shipped_files
+from shapleyprio.cli.options.json_output import json_option, write_json
+from shapleyprio.common.errors import OutputError
+from shapleyprio.common.shipped import ShippedFile, shipped_files
 
 
 @click.command

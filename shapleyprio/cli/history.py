@@ -8,17 +8,24 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.after_end_table import after_end_table
-from shapleyprio.cli.common import load, stored_cluster
-from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import config_option, pool_option
-from shapleyprio.cli.refusals import refuse
-from shapleyprio.cli.tables import Cells, FittingColumn, FittingTable, plan_table, standard_output
-from shapleyprio.drift.figures import SCHEDULES, drift_history
+from shapleyprio.cli.common import load
+from shapleyprio.cli.options.json_output import json_option, write_json
+from shapleyprio.cli.options.refusals import refuse
+from shapleyprio.cli.options.shared import config_option, pool_option
+from shapleyprio.cli.shown.tables import (
+    Cells,
+    FittingColumn,
+    FittingTable,
+    after_end_table,
+    plan_table,
+    standard_output,
+)
+from shapleyprio.common.wording import MISSING, clock_time, delay, duration, magnitude, percent
+from shapleyprio.daemon.drift.figures import SCHEDULES, drift_history
+from shapleyprio.daemon.ledgers import stored_cluster
 from shapleyprio.replay.policies import RECORDED
 from shapleyprio.slurm.channels import CHANNELS, Channel
 from shapleyprio.store import Store, View
-from shapleyprio.wording import MISSING, clock_time, delay, duration, magnitude, percent
 
 ENDLESS = 2**62
 """Second after all others."""

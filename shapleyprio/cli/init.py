@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.json_output import STDOUT
-from shapleyprio.cli.options import config_option
+from shapleyprio.cli.options.json_output import STDOUT
+from shapleyprio.cli.options.shared import config_option
+from shapleyprio.common.errors import OutputError
+from shapleyprio.common.output import whole_file
 from shapleyprio.config import Config, connect
-from shapleyprio.errors import OutputError
-from shapleyprio.output import whole_file
-from shapleyprio.service.draft import draft
+from shapleyprio.daemon.checking.draft import draft
 from shapleyprio.slurm.port import Layout, SlurmError
 
 DAEMON = "shapleyprio"

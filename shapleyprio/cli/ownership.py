@@ -10,32 +10,22 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.common import (
-    cluster_of,
-    load,
-    segment_meant,
-    stored_cluster,
-    termination_unwinds,
-)
-from shapleyprio.cli.groups import GroupOfCommands
-from shapleyprio.cli.instants import ALWAYS, INSTANT
-from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import config_option, pool_option, together
-from shapleyprio.cli.ownership_tables import (
+from shapleyprio.cli.common import GroupOfCommands, load, termination_unwinds
+from shapleyprio.cli.options.json_output import json_option, write_json
+from shapleyprio.cli.options.shared import config_option, pool_option, together
+from shapleyprio.cli.options.types import ALWAYS, INSTANT
+from shapleyprio.cli.shown.ownership_tables import (
     listing_as_json,
     objections,
     outcome_as_json,
     render_outcome,
     render_ownership,
 )
-from shapleyprio.cli.tables import standard_output
+from shapleyprio.cli.shown.tables import standard_output
+from shapleyprio.common.wording import visible
 from shapleyprio.config import Config, connect
 from shapleyprio.config.membership import Membership, configured_membership
-from shapleyprio.fairness.tenure import Kind, Tenures
-from shapleyprio.service.cut_off import journal_of
-from shapleyprio.service.dry_run import private_copy
-from shapleyprio.service.lease import Lease
-from shapleyprio.service.ownership import (
+from shapleyprio.daemon.accounting.ownership import (
     KINDS,
     CorrectedOwnership,
     Correction,
@@ -46,9 +36,13 @@ from shapleyprio.service.ownership import (
     holders_in,
     read_ownership,
 )
+from shapleyprio.daemon.ledgers import cluster_of, segment_meant, stored_cluster
+from shapleyprio.daemon.pushing.cut_off import journal_of
+from shapleyprio.daemon.pushing.lease import Lease
+from shapleyprio.daemon.steering.dry_run import private_copy
+from shapleyprio.fairness.tenure import Kind, Tenures
 from shapleyprio.slurm.port import Layout
 from shapleyprio.store import ClusterStore, Store
-from shapleyprio.wording import visible
 
 Choice = Callable[[Config, Membership, Tenures], Holders]
 """Chooses who is to hold what."""

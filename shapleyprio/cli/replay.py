@@ -1,4 +1,4 @@
-"""`shapleyprio replay`: its options; what it does is in `shapleyprio.cli.replaying`."""
+"""`shapleyprio replay`: its options; what it does is in `shapleyprio.cli.offline.replaying`."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from typing import Any
 import click
 
 from shapleyprio.cli.common import termination_unwinds
-from shapleyprio.cli.durations import duration
-from shapleyprio.cli.estimation import estimation_options, estimation_parameters
-from shapleyprio.cli.extras import packages_needed
-from shapleyprio.cli.json_output import json_option
-from shapleyprio.cli.options import choice_option, count_option, dask_options, output_option
-from shapleyprio.cli.parameters import ReplayParameters
-from shapleyprio.cli.policies import CommandOfPolicies
-from shapleyprio.cli.refusals import (
+from shapleyprio.cli.options.estimation import estimation_options, estimation_parameters
+from shapleyprio.cli.options.json_output import json_option
+from shapleyprio.cli.options.parameters import ReplayParameters
+from shapleyprio.cli.options.refusals import (
+    packages_needed,
     refuse,
     refuse_missing_directories,
     refuse_the_same_file,
     workers_without_slurm,
 )
-from shapleyprio.cli.reporting import check_report_packages, report_options, report_parameters
-from shapleyprio.cli.workloads import (
+from shapleyprio.cli.options.reporting import (
+    check_report_packages,
+    report_options,
+    report_parameters,
+)
+from shapleyprio.cli.options.shared import choice_option, count_option, dask_options, output_option
+from shapleyprio.cli.options.types import duration
+from shapleyprio.cli.options.workloads import (
     backfill_without_rigid,
     log_files,
     scheduling_options,
     workload_options,
     workload_parameters,
 )
-from shapleyprio.replay.choices import PLACEMENTS
 from shapleyprio.replay.policies import (
     COMPARED,
     MOST_FOR_REF,
@@ -37,6 +39,28 @@ from shapleyprio.replay.policies import (
     REFERENCE,
     SAMPLED_REFERENCE,
 )
+from shapleyprio.replay.workloads.choices import PLACEMENTS
+
+
+class CommandOfPolicies(click.Command):
+    """A command whose help ends with the policies and what each serves next."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the policies as their registry has them."""
+        from shapleyprio.replay.policies import POLICIES
+        from shapleyprio.replay.policies.utilities import UTILITIES
+
+        with formatter.section("Policies, and which organization each serves next"):
+            formatter.write_dl([(name, policy.decision) for name, policy in POLICIES.items()])
+        with formatter.section("Policies besides"):
+            formatter.write_dl(
+                [
+                    *((f"ref:{name}", "ref for this utility") for name in UTILITIES),
+                    ("ref:module:function", "ref for a utility of your own, in Python"),
+                    ("module:function", "the order that your own function in Python returns"),
+                ]
+            )
+        super().format_epilog(ctx, formatter)
 
 
 @click.command(cls=CommandOfPolicies)
@@ -115,7 +139,7 @@ def command(**options: Any) -> None:
     )
     refuse_contradictions(parameters)
     with packages_needed("replay"):
-        from shapleyprio.cli.replaying import replay
+        from shapleyprio.cli.offline.replaying import replay
     check_report_packages(parameters.report)
     with termination_unwinds():
         replay(parameters)

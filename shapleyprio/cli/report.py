@@ -1,4 +1,4 @@
-"""`shapleyprio report`: its options; what it does is in `shapleyprio.cli.monthly`."""
+"""`shapleyprio report`: its options; what it does is in `shapleyprio.cli.offline.monthly`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from shapleyprio.cli.common import load
-from shapleyprio.cli.extras import packages_needed
-from shapleyprio.cli.months import MONTH, Month, month_before
-from shapleyprio.cli.options import config_option, cores_option
+from shapleyprio.cli.options.refusals import packages_needed
+from shapleyprio.cli.options.shared import config_option, cores_option
+from shapleyprio.cli.options.types import MONTH, Month, month_before
 
 
 @click.command
@@ -42,9 +42,9 @@ def command(config_path: Path, month: Month | None, directory: Path, cores: int)
     """
     config = load(config_path)
     with packages_needed("report", "replay"):
-        from shapleyprio.cli.monthly import write_reports
+        from shapleyprio.cli.offline.monthly import write_reports
     with packages_needed("report", "report"):
-        import shapleyprio.report  # noqa: F401
+        import shapleyprio.reports  # noqa: F401
     write_reports(
         config,
         config_path,

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import cluster_of, load
-from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import config_option
-from shapleyprio.cli.tables import plan_table, standard_output
+from shapleyprio.cli.common import load
+from shapleyprio.cli.options.json_output import json_option, write_json
+from shapleyprio.cli.options.shared import config_option
+from shapleyprio.cli.shown.tables import plan_table, standard_output
 from shapleyprio.config import connect
-from shapleyprio.service.cut_off import hand_over, journal_of
-from shapleyprio.service.lease import Lease
-from shapleyprio.service.push import Stamp
-from shapleyprio.service.rollback import plan_rollback, roll_back
+from shapleyprio.daemon.ledgers import cluster_of
+from shapleyprio.daemon.pushing.cut_off import hand_over, journal_of
+from shapleyprio.daemon.pushing.lease import Lease
+from shapleyprio.daemon.pushing.push import Stamp
+from shapleyprio.daemon.pushing.rollback import plan_rollback, roll_back
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.store import Store
 

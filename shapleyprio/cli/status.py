@@ -10,21 +10,25 @@ from typing import Any
 import click
 from rich.console import Console
 
-from shapleyprio.cli.asking import ask, daemon_to_ask, url_option
-from shapleyprio.cli.common import alone, load, stored_ledgers
-from shapleyprio.cli.json_output import json_option, write_json
-from shapleyprio.cli.options import config_option, pool_option
-from shapleyprio.cli.steered import sentences_on_steering
-from shapleyprio.cli.tables import FittingTable, standard_output, standings_table
-from shapleyprio.cli.waiting_work import in_words, users_table
+from shapleyprio.cli.common import alone, ask, daemon_to_ask, load, url_option
+from shapleyprio.cli.options.json_output import json_option, write_json
+from shapleyprio.cli.options.shared import config_option, pool_option
+from shapleyprio.cli.shown.tables import (
+    FittingTable,
+    sentences_on_steering,
+    standard_output,
+    standings_table,
+)
+from shapleyprio.cli.shown.waiting_work import in_words, users_table
+from shapleyprio.common.wording import MISSING, clock_time, count, duration, visible
 from shapleyprio.config import Config
+from shapleyprio.daemon.answering.freshness import Steering, read_steering
+from shapleyprio.daemon.answering.inquiries import MOST_COLUMNS, Inquiry
+from shapleyprio.daemon.answering.status import NoStandingsError, Status, read_status
+from shapleyprio.daemon.ledgers import stored_ledgers
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rules import RULES
-from shapleyprio.service.inquiries import MOST_COLUMNS, Inquiry
-from shapleyprio.service.status import NoStandingsError, Status, read_status
-from shapleyprio.service.steering import Steering, read_steering
 from shapleyprio.store import ClusterStore, Store
-from shapleyprio.wording import MISSING, clock_time, count, duration, visible
 
 STALE = 1
 """Exit code where what is shown does not hold any more."""

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from sqlalchemy import make_url
 
+from shapleyprio.common.databases import holds_password
+from shapleyprio.common.wording import count
 from shapleyprio.config.model import Config, ContradictionError
 from shapleyprio.config.reference import LISTS, example_of, heading_of, kind_of, sections
 from shapleyprio.config.toml import Path, lines_of, literal
-from shapleyprio.databases import holds_password
-from shapleyprio.wording import count
 
 LONGEST_VALUE = 60
 """Characters of a wrong value, or a key, that a message repeats."""

@@ -18,12 +18,12 @@ from ClusterShell.NodeSet import (
 from pydantic import BeforeValidator
 from pytimeparse2 import parse as parse_duration
 
-from shapleyprio.databases import DatabaseUrlError, database_url
+from shapleyprio.common.databases import DatabaseUrlError, database_url
+from shapleyprio.common.wording import visible
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.text import host_count
-from shapleyprio.wording import visible
+from shapleyprio.slurm.text.values import host_count
 
 MOST_HOSTS = 100_000
 """More than Slurm takes in one list; a slip of the finger must not fill the memory."""

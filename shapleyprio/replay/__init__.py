@@ -74,32 +74,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shapleyprio.errors import ReplayError
-    from shapleyprio.replay.dealing import deal
+    from shapleyprio.common.errors import ReplayError
+    from shapleyprio.replay.engine.schedule import Schedule
     from shapleyprio.replay.frames import comparison_frame, starts_frame
-    from shapleyprio.replay.log import Log
-    from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
-    from shapleyprio.replay.organizations import consortium_of, load_organizations
+    from shapleyprio.replay.logs.reading import read_log
+    from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
+    from shapleyprio.replay.measures.turns.counting import Turns, turns_of
     from shapleyprio.replay.policies import POLICIES, run_policy
     from shapleyprio.replay.policies.own import OrganizationState, ScheduleState
-    from shapleyprio.replay.reading import read_log
-    from shapleyprio.replay.schedule import Schedule
-    from shapleyprio.replay.turns.counting import Turns, turns_of
-    from shapleyprio.replay.workload import Consortium, Window, Workload, whole_log, workload_of
+    from shapleyprio.replay.workloads.dealing import deal
+    from shapleyprio.replay.workloads.log import Log
+    from shapleyprio.replay.workloads.organizations import consortium_of, load_organizations
+    from shapleyprio.replay.workloads.workload import (
+        Consortium,
+        Window,
+        Workload,
+        whole_log,
+        workload_of,
+    )
 
 _MODULES = {
-    "shapleyprio.errors": ("ReplayError",),
-    "shapleyprio.replay.dealing": ("deal",),
+    "shapleyprio.common.errors": ("ReplayError",),
+    "shapleyprio.replay.workloads.dealing": ("deal",),
     "shapleyprio.replay.frames": ("comparison_frame", "starts_frame"),
-    "shapleyprio.replay.log": ("Log",),
-    "shapleyprio.replay.measures": ("Measures", "drifts", "measure", "unfairness"),
-    "shapleyprio.replay.organizations": ("consortium_of", "load_organizations"),
+    "shapleyprio.replay.workloads.log": ("Log",),
+    "shapleyprio.replay.measures.measures": ("Measures", "drifts", "measure", "unfairness"),
+    "shapleyprio.replay.workloads.organizations": ("consortium_of", "load_organizations"),
     "shapleyprio.replay.policies": ("POLICIES", "run_policy"),
     "shapleyprio.replay.policies.own": ("OrganizationState", "ScheduleState"),
-    "shapleyprio.replay.reading": ("read_log",),
-    "shapleyprio.replay.schedule": ("Schedule",),
-    "shapleyprio.replay.turns.counting": ("Turns", "turns_of"),
-    "shapleyprio.replay.workload": (
+    "shapleyprio.replay.logs.reading": ("read_log",),
+    "shapleyprio.replay.engine.schedule": ("Schedule",),
+    "shapleyprio.replay.measures.turns.counting": ("Turns", "turns_of"),
+    "shapleyprio.replay.workloads.workload": (
         *("Consortium", "Window", "Workload", "whole_log", "workload_of"),
     ),
 }

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from shapleyprio.replay.measures import measure
+from shapleyprio.replay.engine.schedule import CoalitionValues
+from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.schedule import CoalitionValues
-from shapleyprio.replay.workload import Workload, jobs_of
+from shapleyprio.replay.workloads.workload import Workload, jobs_of
 
 
 def workload_alone(workload: Workload, members: Sequence[int]) -> Workload | None:

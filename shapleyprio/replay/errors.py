@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapleyprio.errors import ReplayError
+from shapleyprio.common.errors import ReplayError
 
 
 class LogError(ReplayError):

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from shapleyprio.replay.log import UNKNOWN
+from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.results import jobs_of, results_of
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.workload import Workload
 
 
 def starts_frame(workload: Workload, schedule: Schedule) -> pd.DataFrame:

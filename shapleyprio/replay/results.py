@@ -12,13 +12,13 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.confinement import confined_share
-from shapleyprio.replay.log import UNKNOWN, Log
-from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
+from shapleyprio.replay.measures.turns.counting import Turns, turns_of
 from shapleyprio.replay.policies import REFERENCE
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.turns.counting import Turns, turns_of
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.confinement import confined_share
+from shapleyprio.replay.workloads.log import UNKNOWN, Log
+from shapleyprio.replay.workloads.workload import Workload
 
 SCHEDULE_COLUMNS = (
     *("policy", "job", "copy", "organization", "owner", "release", "start", "processing_time"),

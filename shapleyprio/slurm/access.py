@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from shapleyprio.slurm.command_line_config import configuration
-from shapleyprio.slurm.commands import SlurmCommands
-from shapleyprio.slurm.text_config import submission_settings
+from shapleyprio.slurm.command_line.commands import SlurmCommands
+from shapleyprio.slurm.command_line.config import configuration
+from shapleyprio.slurm.text.config import submission_settings
 
 OPERATORS = frozenset({"operator", "administrator", "super user"})
 """Levels whose holders see all jobs, as sacctmgr prints them in small letters."""

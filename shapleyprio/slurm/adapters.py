@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
 from shapleyprio.slurm.port import Connection, Slurm
 from shapleyprio.slurm.pyslurm.adapter import PyslurmSlurm
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from shapleyprio.errors import OutputError
-from shapleyprio.output import whole_file
+from shapleyprio.common.errors import OutputError
+from shapleyprio.common.output import whole_file
 from shapleyprio.slurm.channels.jobs import SiteFactor
 
 CHANNEL = SiteFactor.name

@@ -13,7 +13,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from shapleyprio.databases import (
+from shapleyprio.common.databases import (
     DatabaseUrlError,
     database_url,
     extra_with,

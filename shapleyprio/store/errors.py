@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from shapleyprio.databases import hide
+from shapleyprio.common.databases import hide
 
 
 class StoreError(Exception):

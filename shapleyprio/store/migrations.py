@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import ColumnElement, Connection, column, exists, inspect, table
 
-from shapleyprio.shipped import find
+from shapleyprio.common.shipped import find
 from shapleyprio.store.tables import metadata
 
 _version = table("alembic_version", column("version_num"))

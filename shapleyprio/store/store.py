@@ -19,13 +19,9 @@ from tenacity import (
     wait_random,
 )
 
-from shapleyprio.databases import secrets_of
+from shapleyprio.common.databases import secrets_of
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.store import copying, migrations, tables
-from shapleyprio.store.after_end import AfterEnd, AfterEndView
-from shapleyprio.store.capacities import Capacities, CapacitiesView
-from shapleyprio.store.corrections import Corrections, CorrectionsView
-from shapleyprio.store.drifts import Drifts, DriftsView
 from shapleyprio.store.engine import (
     BUSY_SECONDS,
     check_place,
@@ -37,17 +33,23 @@ from shapleyprio.store.engine import (
     name_of,
 )
 from shapleyprio.store.errors import StoreConflictError, StoreSchemaError, store_errors
-from shapleyprio.store.estimates import Estimates, EstimatesView
-from shapleyprio.store.history import History, HistoryView
-from shapleyprio.store.kept_back import KeptBackJobs, KeptBackView
-from shapleyprio.store.leases import Leases, LeaseView
-from shapleyprio.store.ledgers import Ledgers, LedgersView
-from shapleyprio.store.pools import Pools, PoolsView
-from shapleyprio.store.publishing import Publishing, PublishingView
-from shapleyprio.store.pushes import Pushes, PushesView
-from shapleyprio.store.quarantine import Quarantine, QuarantineView
+from shapleyprio.store.repositories.after_end import AfterEnd, AfterEndView
+from shapleyprio.store.repositories.capacities import Capacities, CapacitiesView
+from shapleyprio.store.repositories.estimates import Estimates, EstimatesView
+from shapleyprio.store.repositories.given_points import Publishing, PublishingView
+from shapleyprio.store.repositories.history import Drifts, DriftsView, History, HistoryView
+from shapleyprio.store.repositories.leases import Leases, LeaseView
+from shapleyprio.store.repositories.ledgers import (
+    Corrections,
+    CorrectionsView,
+    Ledgers,
+    LedgersView,
+)
+from shapleyprio.store.repositories.pools import Pools, PoolsView
+from shapleyprio.store.repositories.pushes import Pushes, PushesView
+from shapleyprio.store.repositories.quarantine import Quarantine, QuarantineView
+from shapleyprio.store.repositories.runs import KeptBackJobs, KeptBackView, Runs, RunsView
 from shapleyprio.store.rows import Revision
-from shapleyprio.store.runs import Runs, RunsView
 
 MOST_TRIES = 5
 """So often a transaction is begun that the database undoes for the sake of others."""

@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 
 from shapleyprio.cli import daemon, explain, main, ownership, rollback
 from shapleyprio.config.toml import literal
+from shapleyprio.daemon.steering import composition
 from shapleyprio.store import Store
-from tests.service.consortium import BIOLOGY, PHYSICS, Cluster, by_directcontr
+from tests.daemon.consortium import BIOLOGY, PHYSICS, Cluster, by_directcontr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,7 +99,7 @@ def shell_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandL
 @contextmanager
 def speaking_to(connect: Callable[..., Slurm], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Has commands speak to what `connect` returns."""
-    for module in (daemon, explain, ownership, rollback):
+    for module in (composition, daemon, explain, ownership, rollback):
         monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setenv("COLUMNS", "200")
     yield

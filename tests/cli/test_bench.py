@@ -20,33 +20,25 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from shapleyprio.bench import (
+from shapleyprio.cli import main
+from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.lab.bench.cycle import cycles, pool, scale, steady
+from shapleyprio.lab.bench.cycle.workloads import NOW, day_of_records
+from shapleyprio.lab.bench.fairness import (
     contended,
-    cycles,
-    exports,
     manipulations,
     organizations,
-    peers,
-    pool,
     predictors,
-    recompute,
-    replay,
-    replay_workloads,
-    scale,
     splitting,
-    spread,
-    steady,
 )
-from shapleyprio.bench.measure import Machine, Measurement, Ran, of_runs, run_apart
-from shapleyprio.bench.replay import LARGE, Case
-from shapleyprio.bench.workloads import NOW, day_of_records
-from shapleyprio.cli import main
-from shapleyprio.cli.bench import ON_LOGS, render
-from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.replay import reading
+from shapleyprio.lab.bench.measure import Machine, Measurement, Ran, of_runs, run_apart
+from shapleyprio.lab.bench.replay import exports, peers, recompute, replay, replay_workloads, spread
+from shapleyprio.lab.bench.replay.replay import LARGE, Case
+from shapleyprio.lab.cli.bench import ON_LOGS, render
+from shapleyprio.replay.logs import reading
 from shapleyprio.replay.policies import COMPARED, ONE_SCHEDULE, PREDICTORS
-from shapleyprio.slurm.text import SEPARATOR
-from shapleyprio.slurm.text_accounting import accounting_line
+from shapleyprio.slurm.text.accounting import accounting_line
+from shapleyprio.slurm.text.values import SEPARATOR
 
 MADE_UP_ROWS = ["s < 0.02", "s < 80", "MB < 1000", "times > 1.6", "s < 0.3", "s < 10"]
 """Units and targets of what needs no logs."""

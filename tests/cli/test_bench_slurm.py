@@ -16,12 +16,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from shapleyprio.bench import slurm, slurm_queue, slurm_reaction, slurm_submission
-from shapleyprio.bench.slurm_probe import Answered, Stretch
-from shapleyprio.bench.slurm_rpcs import calls_by_type, usual
 from shapleyprio.cli import main
-from shapleyprio.testbed.errors import SlurmUnavailableHere
-from shapleyprio.testbed.processes import processes_of, wait_until
+from shapleyprio.lab.bench.slurm import costs as slurm
+from shapleyprio.lab.bench.slurm import queue as slurm_queue
+from shapleyprio.lab.bench.slurm import reaction as slurm_reaction
+from shapleyprio.lab.bench.slurm import submission as slurm_submission
+from shapleyprio.lab.bench.slurm.probe import Answered, Stretch
+from shapleyprio.lab.bench.slurm.rpcs import calls_by_type, usual
+from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
+from shapleyprio.lab.testbed.processes import processes_of, wait_until
 
 PENDING = 20
 AT_ONCE = 15

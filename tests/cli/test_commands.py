@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from shapleyprio.cli import COMMANDS, main
 from shapleyprio.store import Store, migrations
+from tests.daemon.consortium import FIRST, LAST, NAME, NOW
 from tests.leases import nobody_steers
-from tests.service.consortium import FIRST, LAST, NAME, NOW
 from tests.store.examples import work_after_end
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.cli import dry_running
+from shapleyprio.cli.shown import dry_run as dry_running
 from shapleyprio.store import Store
+from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS
 from tests.leases import another_steers
-from tests.service.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,12 +158,13 @@ def test_options_of_a_dry_run_are_refused_without_one(shell: CommandLine, option
 PROGRAM = """
 import sys
 from shapleyprio.cli import daemon, main
-from tests.service.consortium import Cluster
+from shapleyprio.daemon.steering import composition
+from tests.daemon.consortium import Cluster
 slurm = Cluster()
 slurm.fill("biology")
 slurm.submit("physics", nice=3, processing_time=9)
 slurm.wait(10)
-daemon.connect = lambda *_: slurm
+daemon.connect = composition.connect = lambda *_: slurm
 main()
 """
 

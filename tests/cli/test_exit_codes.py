@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 from shapleyprio.cli import main
 from shapleyprio.cli.common import EXIT_CODES, exit_code_of
 from shapleyprio.slurm.port import SlurmUnavailableError
+from tests.daemon.consortium import NAME
 from tests.leases import another_steers, take_away
-from tests.service.consortium import NAME
 
 if TYPE_CHECKING:
     from tests.cli.conftest import CommandLine

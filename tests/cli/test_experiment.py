@@ -11,13 +11,13 @@ from unittest.mock import patch
 import pandas as pd
 import pytest
 
-from shapleyprio.cli import experimenting
-from shapleyprio.experiment import general, window_schedules
-from shapleyprio.experiment.cells import Experiment, ExperimentTable, PresetParameters
-from shapleyprio.experiment.parameters import WindowsParameters
+from shapleyprio.lab.cli import experimenting
+from shapleyprio.lab.experiment import general, window_schedules
+from shapleyprio.lab.experiment.cells import Experiment, ExperimentTable, PresetParameters
+from shapleyprio.lab.experiment.parameters import WindowsParameters
 from shapleyprio.replay.policies import Estimation, run_policy
 from tests.cli.offline import OfflineCommand
-from tests.experiment.examples import Failing, experiment_of, write_log
+from tests.lab.experiment.examples import Failing, experiment_of, write_log
 
 SMALL = ("--windows", "3", "--length", "15s", "--deal-users", "2", "--cores", "1")
 

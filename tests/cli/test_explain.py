@@ -15,8 +15,8 @@ from shapleyprio.cli.explain import command
 from shapleyprio.fairness.rule import Contributions, Ranking
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.trajectory import Trajectory
+from tests.daemon.consortium import FIRST, LAST, NAME
 from tests.leases import take_away
-from tests.service.consortium import FIRST, LAST, NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -218,7 +218,9 @@ def test_after_a_rollback_it_says_so_and_what_stands_in_slurm(queue: CommandLine
 
 
 def test_an_old_cycle_is_called_old(queue: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shapleyprio.service.steering.patience_of", lambda _poll_seconds: -1)
+    monkeypatch.setattr(
+        "shapleyprio.daemon.answering.freshness.patience_of", lambda _poll_seconds: -1
+    )
     for words in ("status", "explain 2", "explain --user ann"):
         result = queue.run(*words.split())
         assert result.exit_code == 1
@@ -379,7 +381,9 @@ def test_what_an_organization_is_worth_to_the_others_is_said(queue: CommandLine)
 def test_without_an_estimate_directcontr_is_explained_and_status_says_why(
     queue: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shapleyprio.cli.daemon.WORKER", ("/bin/false",), raising=True)
+    monkeypatch.setattr(
+        "shapleyprio.daemon.steering.composition.WORKER", ("/bin/false",), raising=True
+    )
     queue.configure(fairness={"rule": "shapley"})
     assert queue.run("daemon", "--once").exit_code == 0
     assert "physics had been served 56 min late" in text(queue, "2")

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
-from shapleyprio.shipped import shipped_files
+from shapleyprio.common.shipped import shipped_files
 
 SLURM_CONF = [
     "README.md",

@@ -11,14 +11,14 @@ from shapleyprio.cli import COMMANDS
 
 PROGRAM = """
 import sys
-from importlib import import_module
 from shapleyprio.cli import main
 
 def interrupted(*_, **__):
     raise KeyboardInterrupt
 
-command = import_module(f"shapleyprio.cli.{sys.argv[1]}").command
+command = main.get_command(None, sys.argv[1])
 command.invoke = interrupted
+main.get_command = lambda *_: command
 main(sys.argv[1:])
 """
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shapleyprio.cli import COMMANDS, main
-from shapleyprio.cli.json_output import OPTION
+from shapleyprio.cli.options.json_output import OPTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,24 +11,26 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from shapleyprio.cli import auditing, experimenting, main, replaying
-from shapleyprio.cli.tables import WIDEST_TABLE
-from shapleyprio.cli.trialling import arms_table
-from shapleyprio.trial.arms import ARMS
-from shapleyprio.trial.report import SIMULATED, ArmResult, arm_result, simulated
-from shapleyprio.trial.running import Trace
-from shapleyprio.wording import duration
+from shapleyprio.cli import main
+from shapleyprio.cli.offline import auditing, replaying
+from shapleyprio.cli.shown.tables import WIDEST_TABLE
+from shapleyprio.common.wording import duration
+from shapleyprio.lab.cli import experimenting
+from shapleyprio.lab.cli.trialling import arms_table
+from shapleyprio.lab.trial.arms import ARMS
+from shapleyprio.lab.trial.report import SIMULATED, ArmResult, arm_result, simulated
+from shapleyprio.lab.trial.running import Trace
 from tests.cli.test_tables import A_NUMBER, ANSI, WIDTHS
-from tests.experiment.examples import write_log
+from tests.lab.experiment.examples import write_log
+from tests.lab.trial.test_executed import BEGIN, FIRST_ID, record
+from tests.lab.trial.test_trials import ONE, results
 from tests.replay.strategies import Job, workload_of_jobs
-from tests.trial.test_executed import BEGIN, FIRST_ID, record
-from tests.trial.test_trials import ONE, results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shapleyprio.replay.results import Result
-    from shapleyprio.replay.workload import Workload
+    from shapleyprio.replay.workloads.workload import Workload
 
 DEALT = ("--deal-users", "3")
 WINDOWS = ("--windows", "2", "--length", "15s", "--cores", "1")

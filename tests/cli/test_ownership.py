@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.cli.instants import BEGINNING, instant
-from shapleyprio.wording import clock_time
+from shapleyprio.cli.options.types import BEGINNING, instant
+from shapleyprio.common.wording import clock_time
+from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS
 from tests.leases import another_steers, nobody_steers
-from tests.service.consortium import BIOLOGY, NAME, NOW, PHYSICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,7 +194,7 @@ def test_what_the_configuration_says_otherwise_is_pointed_out(steered: CommandLi
 def test_many_lines_are_cut_unless_all_are_asked_for(
     mistaken: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shapleyprio.cli.ownership_tables.LINES_SHOWN", 1)
+    monkeypatch.setattr("shapleyprio.cli.shown.ownership_tables.LINES_SHOWN", 1)
     lines = mistaken.run(*RECOUNT).stdout.splitlines()
     assert lines[1] == "1 more line; --verbose shows them"
     assert "nodes a[1-2]: nobody" in mistaken.run(*RECOUNT, "--verbose").stdout

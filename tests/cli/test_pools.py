@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shapleyprio.wording import delay
+from shapleyprio.common.wording import delay
 from tests.cli.conftest import CommandLine, speaking_to
-from tests.service.consortium import BIOLOGY, NOW, PHYSICS, Cluster
+from tests.daemon.consortium import BIOLOGY, NOW, PHYSICS, Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def worth(start: int, end: int, now: int = HOUR, processors: int = PROCESSORS) -
 
 @pytest.fixture(autouse=True)
 def _no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shapleyprio.report.pdf.BROWSERS", ())
+    monkeypatch.setattr("shapleyprio.reports.html.pdf.BROWSERS", ())
 
 
 def test_the_report_of_a_pool_is_of_all_its_clusters(sites: Sites) -> None:

@@ -9,9 +9,9 @@ import click
 import pytest
 
 from shapleyprio.cli import main
-from shapleyprio.cli.remedies import COMMAND_REMEDIES, message_of, remedies_of
-from shapleyprio.cli.trial import command as trial
-from shapleyprio.errors import Remedy, ReplayError
+from shapleyprio.cli.options.remedies import COMMAND_REMEDIES, message_of, remedies_of
+from shapleyprio.common.errors import Remedy, ReplayError
+from shapleyprio.lab.cli.trial import command as trial
 
 
 def test_the_command_line_words_every_remedy() -> None:

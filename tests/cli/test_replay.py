@@ -14,11 +14,11 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from shapleyprio.cli import main, replaying
-from shapleyprio.replay import dask_cluster
-from shapleyprio.replay.policies import POLICIES, PREDICTORS
-from shapleyprio.replay.turns import counting
-from shapleyprio.replay.utilities import UTILITIES
+from shapleyprio.cli import main
+from shapleyprio.cli.offline import replaying
+from shapleyprio.replay.measures.turns import counting
+from shapleyprio.replay.policies import POLICIES, PREDICTORS, dask_cluster
+from shapleyprio.replay.policies.utilities import UTILITIES
 from tests.cli.offline import OfflineCommand
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
@@ -542,7 +542,7 @@ def test_the_papers_first_workload() -> None:
 
 def test_pandas_is_imported_for_frames_only() -> None:
     program = (
-        "import sys; import shapleyprio.cli.replaying, shapleyprio.cli.experimenting; "
+        "import sys; import shapleyprio.cli.offline.replaying, shapleyprio.lab.cli.experimenting; "
         "assert 'pandas' not in sys.modules; "
         "from shapleyprio.replay import starts_frame; assert 'pandas' in sys.modules"
     )

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.cli.months import Month, month_before
+from shapleyprio.cli.options.types import Month, month_before
 from shapleyprio.store import AllocatedRun
 from tests.cli.conftest import CommandLine
-from tests.drift.conftest import PROCESSORS, run
-from tests.service.consortium import NAME
+from tests.daemon.consortium import NAME
+from tests.daemon.drift.conftest import PROCESSORS, run
 from tests.store.examples import BEGIN, standing, watermark, work_after_end
 
 DAY = 86_400
@@ -26,7 +26,7 @@ MONTH = "2023-11"
 @pytest.fixture(autouse=True)
 def _no_browser(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     if "printed" not in request.node.name:
-        monkeypatch.setattr("shapleyprio.report.pdf.BROWSERS", ())
+        monkeypatch.setattr("shapleyprio.reports.html.pdf.BROWSERS", ())
 
 
 def fill(shell: CommandLine, *runs: AllocatedRun, opened: int, until: int = 20 * DAY) -> None:

@@ -11,22 +11,23 @@ from click.testing import CliRunner
 from prometheus_client import generate_latest
 from sqlalchemy import text
 
-from shapleyprio.cli import main, monthly
-from shapleyprio.cli.answering import Answers, explained
-from shapleyprio.cli.common import segment_meant, stored_cluster, stored_ledgers
+from shapleyprio.cli import main
+from shapleyprio.cli.answers import Answers, explained
+from shapleyprio.cli.offline import monthly
+from shapleyprio.common.errors import ReplayError
 from shapleyprio.config import ConfigError
-from shapleyprio.errors import ReplayError
-from shapleyprio.service.inquiries import Inquiry
-from shapleyprio.service.metrics import Metrics
-from shapleyprio.serving import Site
-from shapleyprio.serving.askers import Askers
-from shapleyprio.serving.overview import Overviews
-from shapleyprio.serving.page import render
-from shapleyprio.serving.questions import Questions
+from shapleyprio.daemon.answering.inquiries import Inquiry
+from shapleyprio.daemon.ledgers import segment_meant, stored_cluster, stored_ledgers
+from shapleyprio.daemon.serving import Site
+from shapleyprio.daemon.serving.identity import Askers
+from shapleyprio.daemon.serving.overview import Overviews
+from shapleyprio.daemon.serving.page import render
+from shapleyprio.daemon.serving.questions import Questions
+from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.store import Store
 from tests.cli.conftest import CommandLine, speaking_to
-from tests.service.test_split_clusters import (
+from tests.daemon.pools.test_split_clusters import (
     CPU_NODES,
     CPU_OF,
     CPU_POOL,
@@ -39,7 +40,7 @@ from tests.service.test_split_clusters import (
     both,
     split,
 )
-from tests.serving.sites import HOST, free_port
+from tests.daemon.serving.sites import HOST, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
-    from shapleyprio.cli.months import Month
+    from shapleyprio.cli.options.types import Month
     from shapleyprio.slurm.port import Slurm
 
 LEDGERS = ["c1/cpu", "c1/gpu"]
@@ -230,7 +231,7 @@ def test_ownership_is_corrected_in_one_pool_alone(steered: CommandLine) -> None:
 def test_each_pool_has_a_report_of_its_own(
     steered: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shapleyprio.report.pdf.BROWSERS", ())
+    monkeypatch.setattr("shapleyprio.reports.html.pdf.BROWSERS", ())
     directory = steered.folder / "reports"
     result = steered.run("report", "--month", "2027-01", "--output", str(directory))
     assert result.exit_code == 0, result.output

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shapleyprio.cli import check, main
-from shapleyprio.cli.tables import WIDEST_TABLE, Cells, FittingColumn, FittingTable
-from shapleyprio.service.status import read_status
+from shapleyprio.cli.shown.tables import WIDEST_TABLE, Cells, FittingColumn, FittingTable
+from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.store import DriftRow
-from tests.service.consortium import NAME, NOW
+from tests.daemon.consortium import NAME, NOW
 
 if TYPE_CHECKING:
     from tests.cli.conftest import CommandLine

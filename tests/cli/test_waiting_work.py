@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from shapleyprio.cli.waiting_work import MOST_USERS
-from tests.service.consortium import NAME, brings, estimate, rank_by_estimate
+from shapleyprio.cli.shown.waiting_work import MOST_USERS
+from tests.daemon.consortium import NAME, brings, estimate, rank_by_estimate
 
 if TYPE_CHECKING:
     from shapleyprio.store import WaitingWork

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from shapleyprio.config import Organization
 from shapleyprio.config.membership import Membership, Unknown, claims_of, membership
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
+from shapleyprio.lab.simulated import DEFAULT_SETTINGS
 from shapleyprio.slurm.port import Layout, Node, Partition
-from shapleyprio.slurm.simulated import DEFAULT_SETTINGS
 
 
 def cluster(

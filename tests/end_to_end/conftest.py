@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from tests.end_to_end.consortium import (
     BELOW,
     GUESTS,

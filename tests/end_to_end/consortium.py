@@ -17,16 +17,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 from shapleyprio.config import load_config
+from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.fairness.rule import by_score
-from shapleyprio.service.cycle import Cycle
+from shapleyprio.lab.testbed import machine
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.configuration import ClusterSpec
+from shapleyprio.lab.testbed.detached import last_words
+from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.port import Connection, PendingJob
 from shapleyprio.store import CycleRow, Push, Store, View
-from shapleyprio.testbed import machine
-from shapleyprio.testbed.cluster import PrivateSlurm
-from shapleyprio.testbed.configuration import ClusterSpec
-from shapleyprio.testbed.detached import last_words
-from shapleyprio.testbed.errors import TestbedError
 from tests.end_to_end import forked
 
 CLUSTER = "e2e"
@@ -399,7 +399,7 @@ class Consortium:
         return found
 
     def _command(self, *arguments: str) -> list[str]:
-        clock = ["shapleyprio.testbed.accelerated"] if self.cluster.spec.speed > 1 else []
+        clock = ["shapleyprio.lab.testbed.accelerated"] if self.cluster.spec.speed > 1 else []
         return [sys.executable, "-m", *clock, "shapleyprio", *arguments]
 
     def _environment(self) -> dict[str, str]:

@@ -21,13 +21,13 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from shapleyprio import shipped
 from shapleyprio.cli import main
-from shapleyprio.slurm import commands
+from shapleyprio.common import shipped
+from shapleyprio.slurm.command_line import commands
 
 USED = (
     *("check", "daemon", "db", "explain", "history", "init", "ownership", "rollback", "status"),
-    *("remedies", "streams"),
+    "options.remedies",
 )
 
 LAZY = (

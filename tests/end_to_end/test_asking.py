@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.service.inquiries import Inquiry, payload
+from shapleyprio.daemon.answering.inquiries import Inquiry, payload
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.slurm.access import CommandLineAccess, Rights
-from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.end_to_end import forked
 from tests.end_to_end.consortium import CLUSTER, COMMAND_SECONDS, NewStore
 from tests.end_to_end.ledgers import like_one_read_afresh

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from shapleyprio.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, Consortium, NewStore
 
 pytestmark = pytest.mark.real_slurm

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.store import PushState, Store
-from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, Consortium, RunningDaemon
 from tests.leases import is_locked
 from tests.store.servers import held_by_another

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.end_to_end.consortium import ALL_CPUS, QOS, Consortium
 
 pytestmark = pytest.mark.real_slurm

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from shapleyprio.common.shipped import find
 from shapleyprio.config import load_config
-from shapleyprio.service.check import check
-from shapleyprio.service.cycle import Cycle
-from shapleyprio.service.rollback import roll_back
-from shapleyprio.shipped import find
+from shapleyprio.daemon.checking.check import check
+from shapleyprio.daemon.pushing.rollback import roll_back
+from shapleyprio.daemon.steering.cycle import Cycle
+from shapleyprio.lab.testbed import machine
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.submission import MODULE, SCRIPT, give_points_at_submission
 from shapleyprio.slurm.points_table import LARGEST_TABLE, PointsTable, write_table
 from shapleyprio.store import PushState, Store
-from shapleyprio.testbed import machine
-from shapleyprio.testbed.cluster import PrivateSlurm
-from shapleyprio.testbed.submission import MODULE, SCRIPT, give_points_at_submission
 from tests.end_to_end.consortium import (
     ALL_CPUS,
     BASE_PRIORITY,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.testbed.cluster import PrivateSlurm
-from shapleyprio.testbed.configuration import ClusterSpec
 from tests.end_to_end.consortium import GUESTS, MEMBERS, SETTINGS, Consortium, spec
 from tests.processes import as_nobody
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from shapleyprio import shipped
-from shapleyprio.slurm import alarmed
-from shapleyprio.testbed.cluster import PrivateSlurm
+from shapleyprio.common import shipped
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.slurm.command_line import alarmed
 from tests.end_to_end import forked
 from tests.end_to_end.consortium import ALL_CPUS, COMMAND_SECONDS, Consortium
 from tests.end_to_end.forked import Readable

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.pool import (
-    ClusterBalances,
-    PartState,
-    Stay,
-    StayLedger,
-    parts_of,
-    pooled,
-)
+from shapleyprio.fairness.pool import ClusterBalances, PartState, Stay, StayLedger, parts_of, pooled
 from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.fairness.tenure import Allocation

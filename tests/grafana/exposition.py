@@ -5,10 +5,10 @@ from __future__ import annotations
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from shapleyprio.daemon.cycle_report import CycleReport
+from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
+from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.fairness.pool import PartState, PoolPart
-from shapleyprio.service.estimate_metrics import EstimateGauges, EstimateMetrics
-from shapleyprio.service.metrics import Metrics
-from shapleyprio.service.report import CycleReport
 from shapleyprio.store import DriftRow, EstimateRow, StandingRow, UserAfterEnd
 
 SUFFIXES = {"counter": "_total", "info": "_info"}

@@ -23,15 +23,15 @@ import pytest
 
 from grafana.generate import DASHBOARDS
 from shapleyprio.config import load_config
-from shapleyprio.demo.consortium import CLUSTER, MEMBERS
 from shapleyprio.fairness.pool import ClusterBalances
 from shapleyprio.fairness.trajectory import NOTHING
+from shapleyprio.lab.demo.consortium import CLUSTER, MEMBERS
+from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.store import Store
-from shapleyprio.testbed.errors import TestbedError
-from shapleyprio.testbed.processes import wait_until
-from tests.demo.test_demo import DEMO
 from tests.grafana.asked import Asked, all_asked, committed
 from tests.grafana.exposition import metrics_and_labels
+from tests.lab.demo.test_demo import DEMO
 from tests.processes import processes_mentioning
 
 pytestmark = pytest.mark.real_slurm

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from grafana.generate import DASHBOARDS
-from shapleyprio.cli.demo import command as demo
 from shapleyprio.cli.files import command as files
+from shapleyprio.lab.cli.demo import command as demo
 from tests.grafana.exposition import metrics_and_labels
 
 ROOT = Path(__file__).parents[2]

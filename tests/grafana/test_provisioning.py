@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from shapleyprio.common.shipped import shipped_files
 from shapleyprio.config import MetricsSection
-from shapleyprio.shipped import shipped_files
 from tests.grafana.conftest import Promtool
 
 FOLDER = Path(__file__).parents[2] / "grafana"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.service.conftest import service, slurm, store
-from tests.serving.conftest import opened, served, steered
+from tests.daemon.conftest import service, slurm, store
+from tests.daemon.serving.conftest import opened, served, steered
 
 __all__ = [
     "opened",

@@ -19,24 +19,28 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shapleyprio.cli import main
+from shapleyprio.common.errors import Remedy
 from shapleyprio.config import ConfigError, load_config
 from shapleyprio.config.load import MOST_PROBLEMS
 from shapleyprio.config.values import host_list
-from shapleyprio.errors import Remedy
+from shapleyprio.daemon.accounting import open_tenures
+from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.replay import files, memory
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.reading import read_log
-from shapleyprio.service import open_tenures
-from shapleyprio.service.accounting import OpenLedger
+from shapleyprio.replay.logs import files, memory
+from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.slurm.text import UnreadableError, amount, duration, hosts
-from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
-from shapleyprio.slurm.text_squeue import MOST_ASIDE, WaitingRecords
+from shapleyprio.slurm.text.accounting import FIELDS, accounting_line
+from shapleyprio.slurm.text.squeue import MOST_ASIDE, WaitingRecords
+from shapleyprio.slurm.text.values import UnreadableError, amount, duration, hosts
 from shapleyprio.store import Store, StoreError
-from shapleyprio.store.quarantine import MOST_LINES, MOST_LINES_AFTER_PRUNING, ONLY_COUNTED
-from tests.experiment.examples import write_log
+from shapleyprio.store.repositories.quarantine import (
+    MOST_LINES,
+    MOST_LINES_AFTER_PRUNING,
+    ONLY_COUNTED,
+)
 from tests.fairness.examples import job_record
+from tests.lab.experiment.examples import write_log
 from tests.store.servers import file_of, url_of
 
 if TYPE_CHECKING:

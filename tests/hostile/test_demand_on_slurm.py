@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.config import load_config
-from shapleyprio.estimation.estimating import StoreEstimator
-from shapleyprio.estimation.messages import EstimateRequest, WaitingJob
-from shapleyprio.service.cycle import Cycle
+from shapleyprio.daemon.estimation.estimating import StoreEstimator
+from shapleyprio.daemon.estimation.messages import EstimateRequest, WaitingJob
+from shapleyprio.daemon.steering.cycle import Cycle
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.configuration import ClusterSpec
+from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import EstimateRow, Store
-from shapleyprio.testbed.cluster import PrivateSlurm
-from shapleyprio.testbed.configuration import ClusterSpec
-from shapleyprio.testbed.errors import TestbedError
+from tests.daemon.estimation.listening import Listening
 from tests.end_to_end.consortium import CLUSTER, SETTINGS, Consortium, clear
-from tests.estimation.listening import Listening
 
 pytestmark = pytest.mark.real_slurm
 

@@ -15,18 +15,19 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.service.urgency import Limits, most_urgent
-from shapleyprio.slurm import access, text_config
-from shapleyprio.slurm.command_line import CommandLineSlurm
-from shapleyprio.slurm.commands import SlurmCommands
+from shapleyprio.slurm import access
+from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
+from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.port import Connection, Malformed
-from shapleyprio.slurm.text import new_delimiter
-from shapleyprio.slurm.text_accounting import accounting_line
-from shapleyprio.slurm.text_associations import coordinators_line, in_force_line
-from shapleyprio.slurm.text_queue import factors_line, refusals, target_of, value_line
-from shapleyprio.slurm.text_squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingRecords
-from tests.service import test_urgency as urgency
+from shapleyprio.slurm.text import config as text_config
+from shapleyprio.slurm.text.accounting import accounting_line
+from shapleyprio.slurm.text.associations import coordinators_line, in_force_line
+from shapleyprio.slurm.text.queue import factors_line, refusals, target_of, value_line
+from shapleyprio.slurm.text.squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingRecords
+from shapleyprio.slurm.text.values import new_delimiter
+from tests.daemon.pushing import test_urgency as urgency
 
 STALE = new_delimiter()
 """The delimiter of an earlier call, which an attacker may have seen."""

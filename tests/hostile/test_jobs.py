@@ -13,16 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.testbed.cluster import PrivateSlurm
-from tests.end_to_end.consortium import (
-    CLUSTER,
-    GUESTS,
-    MEMBERS,
-    SETTINGS,
-    Consortium,
-    clear,
-    spec,
-)
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from tests.end_to_end.consortium import CLUSTER, GUESTS, MEMBERS, SETTINGS, Consortium, clear, spec
 from tests.processes import DAEMON, as_user
 
 pytestmark = pytest.mark.real_slurm

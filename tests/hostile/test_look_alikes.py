@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from shapleyprio.wording import visible
-from tests.service.consortium import PHYSICS, config
+from shapleyprio.common.wording import visible
+from tests.daemon.consortium import PHYSICS, config
 
 LOOK_ALIKES = {
     "ph\u0443sics": "ph\\u0443sics",  # Cyrillic

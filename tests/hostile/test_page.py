@@ -15,10 +15,10 @@ from typing import IO, TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from shapleyprio.serving import overview, server
-from shapleyprio.serving.server import LocalServer
-from tests.service.consortium import NAME
-from tests.serving.sites import HOST, Served
+from shapleyprio.daemon.serving import overview, server
+from shapleyprio.daemon.serving.server import LocalServer
+from tests.daemon.consortium import NAME
+from tests.daemon.serving.sites import HOST, Served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,18 +11,18 @@ import pytest
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 
+from shapleyprio.common.databases import secrets_of, without_password
 from shapleyprio.config import ConfigError, load_config
-from shapleyprio.databases import secrets_of, without_password
-from shapleyprio.estimation.messages import EstimateRequest, EstimateResult
-from shapleyprio.estimation.worker import STORE, WORKER, EstimationWorker
-from shapleyprio.experiment.general import label_of
-from shapleyprio.service.metrics import Metrics
+from shapleyprio.daemon.estimation.messages import EstimateRequest, EstimateResult
+from shapleyprio.daemon.estimation.worker import STORE, WORKER, EstimationWorker
+from shapleyprio.daemon.steering.metrics import Metrics
+from shapleyprio.lab.experiment.general import label_of
 from shapleyprio.store import Store, StoreError
 from shapleyprio.store.engine import make_engine
 from shapleyprio.store.errors import store_errors
+from tests.daemon.consortium import NAME
+from tests.daemon.serving.sites import Served, free_port
 from tests.processes import as_nobody
-from tests.service.consortium import NAME
-from tests.serving.sites import Served, free_port
 
 SECRETS = ("Xsecret1X", "Xsecret2X", "Xsecret3X", "Xsecret4X")
 ONE, TWO, THREE, FOUR = SECRETS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.service.consortium import BIOLOGY, PHYSICS, Cluster, Service, config
+from tests.daemon.consortium import BIOLOGY, PHYSICS, Cluster, Service, config
 
 if TYPE_CHECKING:
     from shapleyprio.store import StandingRow, Store

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.fairness.utility import worth
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.store import StandingRow
-from shapleyprio.testbed.cluster import PrivateSlurm
-from shapleyprio.testbed.configuration import ClusterSpec
 from tests.end_to_end.consortium import CLUSTER, NODES, SETTINGS, Consortium, clear
 
 pytestmark = pytest.mark.real_slurm

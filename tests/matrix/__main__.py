@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import click
 
-from shapleyprio.cli.interrupts import InterruptibleGroup
-from shapleyprio.testbed.errors import SlurmUnavailableHere
-from shapleyprio.testbed.packages import slurm_release
+from shapleyprio.cli import InterruptibleGroup
+from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
+from shapleyprio.lab.testbed.packages import slurm_release
 from tests.matrix import pyslurm
 from tests.matrix.packages import packages
 from tests.matrix.roots import (

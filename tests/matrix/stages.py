@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.matrix import pyslurm
-from tests.matrix.packages import (
-    PACKAGES_FOLDER,
-    build_root,
-    installed,
-    packages,
-)
+from tests.matrix.packages import PACKAGES_FOLDER, build_root, installed, packages
 from tests.matrix.roots import ROOT, MatrixError, Roots, Step
 from tests.matrix.sources import Sources
 from tests.matrix.suites import FOLDERS, TRIAL

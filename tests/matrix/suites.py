@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shapleyprio.testbed.packages import PACKAGES
+from shapleyprio.lab.testbed.packages import PACKAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +37,7 @@ BASE_PACKAGES = (
 FOLDERS = ("tests/slurm", "tests/end_to_end")
 """Folders with the tests that are run on each release, all of them on the testbed."""
 
-TRIAL = "tests/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record"
+TRIAL = (
+    "tests/lab/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record"
+)
 """The trial that is run on each release."""

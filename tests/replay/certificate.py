@@ -15,8 +15,8 @@ from heapq import heappop, heappush
 from typing import Any, NoReturn
 
 from shapleyprio.fairness.utility import Moments
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.workloads.workload import Workload
 
 
 class NotCertified(AssertionError):  # noqa: N818 (what it says about a schedule)

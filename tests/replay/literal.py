@@ -16,7 +16,7 @@ from itertools import chain, combinations, permutations
 from math import factorial
 from random import Random
 
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 
 Coalition = frozenset[int]
 Value = Mapping[Coalition, int]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.literal import Coalition, CoalitionSchedule, Pick, Start, Task
 
 Processor = tuple[int, int]

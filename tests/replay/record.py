@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from shapleyprio.replay.sacct import ASK
-from shapleyprio.slurm.commands import FIXED
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.configuration import ClusterSpec
+from shapleyprio.replay.logs.sacct import ASK
+from shapleyprio.slurm.command_line.commands import FIXED
 from shapleyprio.slurm.releases import Release
-from shapleyprio.testbed.cluster import PrivateSlurm
-from shapleyprio.testbed.configuration import ClusterSpec
 from tests.slurm.record import ACCOUNTING_SECONDS, ACCOUNTS, LONG, Scenario
 
 FOLDER = Path(__file__).parent / "recorded"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from shapleyprio.replay.choices import Backfill, Wide
-from shapleyprio.replay.log import UNKNOWN
-from shapleyprio.replay.workload import Window, Workload
+from shapleyprio.replay.workloads.choices import Backfill, Wide
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.workload import Window, Workload
 
 UP_TO_FOUR = st.integers(1, 4)
 WINDOWS = st.integers(1, 30)

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.errors import Remedy
-from shapleyprio.replay.arbitrary import ref_for
+from shapleyprio.common.errors import Remedy
+from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import UtilityError
-from shapleyprio.replay.measures import measure
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.utilities import (
+from shapleyprio.replay.measures.measures import measure
+from shapleyprio.replay.policies.arbitrary import ref_for
+from shapleyprio.replay.policies.utilities import (
     UTILITIES,
     JobTimes,
     Utility,
@@ -27,7 +27,7 @@ from shapleyprio.replay.utilities import (
     turnaround,
     utility_named,
 )
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 from tests.replay import literal
 from tests.replay.literal import Coalition, CoalitionSchedule
 from tests.replay.strategies import Job, workload_of_jobs, workloads

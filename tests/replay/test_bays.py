@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.replay.bays import Bays
-from shapleyprio.replay.measures import measure
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.policies.own import OrganizationState, ScheduleState
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload, jobs_of
+from shapleyprio.replay.workloads.bays import Bays
+from shapleyprio.replay.workloads.workload import Workload, jobs_of
 from tests.replay import literal
 from tests.replay.certificate import KEYS, processors_started
 from tests.replay.literal_bays import ConfinedSchedule

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from shapleyprio.config import Organization
-from shapleyprio.replay.clusters import consortium_of_files, pooled_consortium
 from shapleyprio.replay.errors import LogError, WorkloadError
-from shapleyprio.replay.log import Log
-from shapleyprio.replay.measures import measure
-from shapleyprio.replay.organizations import consortium_of
-from shapleyprio.replay.partitions import kept_to_clusters, kept_to_partitions
+from shapleyprio.replay.logs.clusters import consortium_of_files, pooled_consortium
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.reading import read_log
-from shapleyprio.replay.workload import Workload, workload_of
+from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.organizations import consortium_of
+from shapleyprio.replay.workloads.partitions import kept_to_clusters, kept_to_partitions
+from shapleyprio.replay.workloads.workload import Workload, workload_of
 from shapleyprio.store import Store
 from tests.replay.certificate import processors_started
 from tests.replay.test_bays import assert_is_ref

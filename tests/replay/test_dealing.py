@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.errors import Remedy
-from shapleyprio.replay.choices import Shares
-from shapleyprio.replay.dealing import MOST_ORGANIZATIONS, deal, processor_shares
+from shapleyprio.common.errors import Remedy
 from shapleyprio.replay.errors import WorkloadError
-from shapleyprio.replay.log import UNKNOWN, Labels, Log
+from shapleyprio.replay.workloads.choices import Shares
+from shapleyprio.replay.workloads.dealing import MOST_ORGANIZATIONS, deal, processor_shares
+from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log
 from tests.replay.test_workload import log_of
 
 SHARES = st.sampled_from(["zipf", "uniform"])

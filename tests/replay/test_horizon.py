@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.tenure import Allocation
-from shapleyprio.replay import limits
-from shapleyprio.replay.measures import contributed, measure
+from shapleyprio.replay.engine import limits
+from shapleyprio.replay.measures.measures import contributed, measure
 from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 from tests.replay import literal, test_policies
 from tests.replay.certificate import KEYS, certify, processors_started
 from tests.replay.strategies import HORIZONS, Job, workload_of_jobs, workloads

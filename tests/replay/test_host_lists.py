@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.replay.columns import Column
-from shapleyprio.replay.host_lists import surely_hosts
-from shapleyprio.slurm.text import hosts
+from shapleyprio.replay.logs.columns import Column, surely_hosts
+from shapleyprio.slurm.text.values import hosts
 
 RANGE = r"[0-9]{1,3}(-[0-9]{1,4})?"
 LIKE_LISTS = rf"(a[a0.-]{{0,3}}(\[{RANGE}(,{RANGE})?\])?,){{0,2}}a[0-9]{{0,3}}(\[{RANGE}\])?"

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from shapleyprio.errors import Remedy
-from shapleyprio.replay import files, line_ends
+from shapleyprio.common.errors import Remedy
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.log import Log
-from shapleyprio.replay.reading import read_log
+from shapleyprio.replay.logs import files, line_ends
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.workloads.log import Log
 
 HEADER = (
     "JobIDRaw|Account|User|Partition|Submit|Start|End|Elapsed|AllocCPUS|State|Timelimit|NodeList"

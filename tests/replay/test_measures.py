@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.errors import Remedy, ReplayError
-from shapleyprio.replay.choices import Wide
-from shapleyprio.replay.log import UNKNOWN
-from shapleyprio.replay.measures import Measures, drifts, measure, unfairness
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.common.errors import Remedy, ReplayError
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
+from shapleyprio.replay.workloads.choices import Wide
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.workload import Workload
 from tests.fairness.examples import parts_of, worth_by_parts
 from tests.replay.strategies import HORIZONS, Job, workload_of_jobs, workloads
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.errors import Remedy
-from shapleyprio.replay import files, line_ends, memory
+from shapleyprio.common.errors import Remedy
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.memory import free_memory
-from shapleyprio.replay.reading import read_log
+from shapleyprio.replay.logs import files, line_ends, memory
+from shapleyprio.replay.logs.memory import free_memory
+from shapleyprio.replay.logs.reading import read_log
 
 MIB = 1 << 20
 HEADER = b"JobIDRaw|Submit|Start|ElapsedRaw|AllocCPUS|NodeList\n"
@@ -127,7 +127,9 @@ def test_a_replay_in_a_control_group_ends_with_one_line_before_the_group_is_full
             [sys.executable, "-c", join + program], check=False, capture_output=True, text=True
         )
 
-    reads = f"from shapleyprio.replay.reading import read_log; print(len(read_log('{log}').job))"
+    reads = (
+        f"from shapleyprio.replay.logs.reading import read_log; print(len(read_log('{log}').job))"
+    )
     short = run(100_000, reads)
     assert (short.stdout, short.stderr) == ("100000\n", "")
     words = ["replay", str(log), "--deal-users", "1"]

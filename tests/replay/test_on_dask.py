@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shapleyprio.bench.replay_workloads import made_up
+from shapleyprio.lab.bench.replay.replay_workloads import made_up
+from shapleyprio.replay.engine.limits import ref_block
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.engine.spans import Changes, Span, bounds_of
+from shapleyprio.replay.engine.state import jobs_of, record_of
 from shapleyprio.replay.errors import DaskError, PolicyError
-from shapleyprio.replay.kernel.spans import Changes, Span, bounds_of
-from shapleyprio.replay.kernel.state import jobs_of, record_of
-from shapleyprio.replay.limits import ref_block
 from shapleyprio.replay.policies import on_dask, run_policy
 from shapleyprio.replay.policies.coalitions import schedule_of_ref
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 from tests.cli.offline import OfflineCommand
 from tests.replay.strategies import Job, workload_of_jobs
 

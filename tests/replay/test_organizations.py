@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapleyprio.common.errors import Remedy
 from shapleyprio.config import ConfigError, Organization, load_config
-from shapleyprio.errors import Remedy
 from shapleyprio.fairness.split import split
-from shapleyprio.replay.dealing import deal
 from shapleyprio.replay.errors import LogError, WorkloadError
-from shapleyprio.replay.log import UNKNOWN, Log
-from shapleyprio.replay.organizations import (
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.workloads.dealing import deal
+from shapleyprio.replay.workloads.log import UNKNOWN, Log
+from shapleyprio.replay.workloads.organizations import (
     consortium_by,
     consortium_of,
     load_organizations,
     most_in_use,
 )
-from shapleyprio.replay.reading import read_log
-from shapleyprio.replay.workload import Consortium
-from shapleyprio.slurm.text import hosts
+from shapleyprio.replay.workloads.workload import Consortium
+from shapleyprio.slurm.text.values import hosts
+from tests.daemon.checking.test_check import BIOLOGY, PHYSICS, config, found
 from tests.replay.test_workload import log_of, owners_in, placed_on
-from tests.service.test_check import BIOLOGY, PHYSICS, config, found
 
 Claims = dict[str, dict[str, Any]]
 REPOSITORY = Path(__file__).parents[2]

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.replay.choices import Backfill
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.policies import RunOptions, policy_named, run_policy
 from shapleyprio.replay.policies.own import (
@@ -20,7 +19,8 @@ from shapleyprio.replay.policies.own import (
     ScheduleState,
     own_decisions,
 )
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.choices import Backfill
+from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.strategies import HORIZONS, Job, workload_of_jobs, workloads
 
 BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.errors import Remedy
-from shapleyprio.replay.dealing import deal
+from shapleyprio.common.errors import Remedy
+from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import WorkloadError
-from shapleyprio.replay.log import UNKNOWN, Labels, RecordedProcessors
+from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.reading import read_log
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload, workload_of
+from shapleyprio.replay.workloads.dealing import deal
+from shapleyprio.replay.workloads.log import UNKNOWN, Labels, RecordedProcessors
+from shapleyprio.replay.workloads.workload import Workload, workload_of
 from tests.replay.certificate import certify
 from tests.replay.strategies import Job, workload_of_jobs, workloads
 

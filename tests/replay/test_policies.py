@@ -13,15 +13,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.replay.choices import Backfill, Wide
-from shapleyprio.replay.dealing import deal
+from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.log import UNKNOWN, Log
-from shapleyprio.replay.measures import measure
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import POLICIES, run_policy
-from shapleyprio.replay.reading import read_log
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Window, Workload, workload_of
+from shapleyprio.replay.workloads.choices import Backfill, Wide
+from shapleyprio.replay.workloads.dealing import deal
+from shapleyprio.replay.workloads.log import UNKNOWN, Log
+from shapleyprio.replay.workloads.workload import Window, Workload, workload_of
 from tests.replay import literal
 from tests.replay.certificate import KEYS, NotCertified, certify, processors_started, rows
 from tests.replay.strategies import Job, workload_of_jobs, workloads

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.measures import measure
+from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 from tests.replay import literal
 from tests.replay.certificate import certify, processors_started
 from tests.replay.strategies import Job, workload_of_jobs, workloads

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.reading import read_log
+from shapleyprio.replay.logs.reading import read_log
 from tests.replay.traces import trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from shapleyprio.replay.choices import Format
+    from shapleyprio.replay.workloads.choices import Format
 
 SWF = b"7 100 20 300 4 0 0 8 3600 0 1 5 6 1 2 3 -1 0\n"
 SACCT = b"JobID|Submit|Start|Elapsed|NCPUS\n42|2017-07-01T10:00:00|2017-07-01T10:05:00|00:01:00|2\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shapleyprio.replay.filtering import taken
-from shapleyprio.replay.reading import read_log
+from shapleyprio.replay.logs.filtering import taken
+from shapleyprio.replay.logs.reading import read_log
 from tests.replay.test_long_logs import assert_same
 
 FOLDER = Path(__file__).parent / "recorded"

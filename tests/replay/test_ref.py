@@ -14,18 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.bench.replay_workloads import made_up
-from shapleyprio.errors import Remedy
-from shapleyprio.replay import limits
-from shapleyprio.replay.choices import Backfill
+from shapleyprio.common.errors import Remedy
+from shapleyprio.lab.bench.replay.replay_workloads import made_up
+from shapleyprio.replay.engine import lattice, limits
+from shapleyprio.replay.engine.keys import by_second_of
+from shapleyprio.replay.engine.lattice import odd_divisor
+from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.kernel import lattice
-from shapleyprio.replay.kernel.keys import by_second_of
-from shapleyprio.replay.kernel.lattice import odd_divisor
-from shapleyprio.replay.measures import measure
+from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.choices import Backfill
+from shapleyprio.replay.workloads.workload import Workload
 from tests.fairness.examples import worth_by_parts
 from tests.replay import literal
 from tests.replay.certificate import certify, processors_started, rows

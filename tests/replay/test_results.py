@@ -15,15 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.replay import results as module
-from shapleyprio.replay.log import UNKNOWN, Log
-from shapleyprio.replay.results import (
-    SCHEDULE_COLUMNS,
-    as_json,
-    results_of,
-    write_schedules,
-)
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.results import SCHEDULE_COLUMNS, as_json, results_of, write_schedules
+from shapleyprio.replay.workloads.log import UNKNOWN, Log
+from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.strategies import Job, workload_of_jobs
 
 LENGTH = 20

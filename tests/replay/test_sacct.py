@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.log import UNKNOWN, Labels, Log
-from shapleyprio.replay.reading import read_log
-from shapleyprio.replay.sacct import ASK, XDMOD_FIELDS, Piece, SacctReader
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.logs.sacct import ASK, XDMOD_FIELDS, Piece, SacctReader
+from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log
 from tests.replay.traces import trace
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapleyprio.bench.splitting import in_two, urgent_jobs
+from shapleyprio.lab.bench.fairness.splitting import in_two, urgent_jobs
 from tests.replay.strategies import Job, workload_of_jobs
 
 WORKLOAD = workload_of_jobs([1, 1], [Job(0, 0, 90), Job(0, 5, 10), Job(1, 0, 50)], 200)

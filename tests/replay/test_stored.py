@@ -9,10 +9,10 @@ import pytest
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import NOBODY, Allocation
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.log import UNKNOWN, Labels, Log
-from shapleyprio.replay.reading import read_log
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log
 from shapleyprio.store import AllocatedRun, Store
-from tests.service.consortium import NAME, NOW, Cluster, Service
+from tests.daemon.consortium import NAME, NOW, Cluster, Service
 from tests.store.examples import BEGIN, placed_run, watermark
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.bench.manipulations import (
+from shapleyprio.lab.bench.fairness.manipulations import (
     Presentation,
     as_copies,
     delayed,
@@ -27,9 +27,9 @@ from shapleyprio.bench.manipulations import (
     utility_of,
     with_limits,
 )
-from shapleyprio.replay.measures import measure
+from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import POLICIES, Estimation, run_policy
-from shapleyprio.replay.workload import UserHistory, Workload
+from shapleyprio.replay.workloads.workload import UserHistory, Workload
 from tests.replay.strategies import Job, jobs_of, workload_of_jobs, workloads
 
 GREEDY = sorted(set(POLICIES) - {"recorded"})

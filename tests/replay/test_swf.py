@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.log import UNKNOWN, Log
-from shapleyprio.replay.reading import read_log
-from shapleyprio.replay.swf import FIELDS, HIGHEST, LOWEST, read_swf
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.logs.swf import FIELDS, HIGHEST, LOWEST, read_swf
+from shapleyprio.replay.workloads.log import UNKNOWN, Log
 from tests.replay.traces import trace
 
 USUAL = dict(

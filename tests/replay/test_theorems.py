@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.replay.measures import measure
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import POLICIES, run_policy
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 from tests.replay import literal
 from tests.replay.certificate import processors_started
 from tests.replay.strategies import Job, jobs_of, workload_of_jobs, workloads

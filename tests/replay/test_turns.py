@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.measures.turns import counting
+from shapleyprio.replay.measures.turns.counting import Turns, turns_of
 from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.turns import counting
-from shapleyprio.replay.turns.counting import Turns, turns_of
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 from tests.replay import literal
 from tests.replay.literal import Coalition, CoalitionSchedule, Pick, Start
 from tests.replay.literal_bays import ConfinedSchedule

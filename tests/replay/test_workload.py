@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.replay.choices import Format
 from shapleyprio.replay.errors import WorkloadError
-from shapleyprio.replay.log import UNKNOWN, Labels, Log, RecordedProcessors
-from shapleyprio.replay.workload import (
+from shapleyprio.replay.workloads.choices import Format
+from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
+from shapleyprio.replay.workloads.workload import (
     Consortium,
     Window,
     parts_of,

@@ -10,12 +10,12 @@ from threading import Timer
 from types import MappingProxyType
 from typing import Protocol
 
+from shapleyprio.lab.simulated import DaemonName, SimulatedSlurm, SimulatedSpec
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.configuration import ClusterSpec
+from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.port import Connection, PrioritySettings, Slurm
-from shapleyprio.slurm.simulated import DaemonName, SimulatedSlurm, SimulatedSpec
-from shapleyprio.testbed.cluster import PrivateSlurm
-from shapleyprio.testbed.configuration import ClusterSpec
-from shapleyprio.testbed.errors import TestbedError
 
 CLUSTER = "contract"
 PARTITIONS = MappingProxyType({"pa": ("a1", "a2"), "pb": ("b1", "b2")})

@@ -16,15 +16,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from shapleyprio.slurm.command_line import RECORDS, SACCT, SPRIO, WAITING
-from shapleyprio.slurm.command_line_associations import COORDINATORS, IN_FORCE, STORED_ACCOUNTS
-from shapleyprio.slurm.command_line_config import QOS
-from shapleyprio.slurm.commands import FIXED
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.configuration import ClusterSpec
+from shapleyprio.slurm.command_line.adapter import RECORDS, SACCT, SPRIO, WAITING
+from shapleyprio.slurm.command_line.associations import COORDINATORS, IN_FORCE, STORED_ACCOUNTS
+from shapleyprio.slurm.command_line.commands import FIXED
+from shapleyprio.slurm.command_line.config import QOS
 from shapleyprio.slurm.releases import Release
-from shapleyprio.slurm.text import SEPARATOR
-from shapleyprio.slurm.text_squeue import ARRAY_FIELDS, TASK_FIELDS, format_of
-from shapleyprio.testbed.cluster import PrivateSlurm
-from shapleyprio.testbed.configuration import ClusterSpec
+from shapleyprio.slurm.text.squeue import ARRAY_FIELDS, TASK_FIELDS, format_of
+from shapleyprio.slurm.text.values import SEPARATOR
 
 FOLDER = Path(__file__).parent / "recorded"
 PATIENCE_SECONDS = 180

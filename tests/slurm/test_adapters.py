@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from shapleyprio.cli import main
 from shapleyprio.config import ConfigError, connect, load_config
 from shapleyprio.slurm.adapters import ADAPTERS
-from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
 from shapleyprio.slurm.port import AdapterInUse, Connection, Slurm
-from tests.service.consortium import Cluster
+from tests.daemon.consortium import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,9 @@ import psutil
 import pytest
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.command_line import CommandLineSlurm
-from shapleyprio.slurm.commands import SlurmCommands
+from shapleyprio.lab.testbed.processes import wait_until
+from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
+from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.port import (
     Connection,
     Malformed,
@@ -24,7 +25,6 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
 )
 from shapleyprio.slurm.releases import TESTED_RELEASES
-from shapleyprio.testbed.processes import wait_until
 from tests.store.examples import placed_run
 
 RECORDED = Path(__file__).parent / "recorded" / TESTED_RELEASES[-1]
@@ -646,7 +646,7 @@ def test_a_python_that_this_user_may_not_run_is_named_and_not_the_command() -> N
         python = Path(closed, "python")
         python.symlink_to(sys.executable)
         program = (
-            "import os; from shapleyprio.slurm import commands as c;"
+            "import os; from shapleyprio.slurm.command_line.adapter import commands as c;"
             f"c.ALARMED = ({str(python)!r}, *c.ALARMED[1:]);"
             "commands = c.SlurmCommands(timeout_seconds=5);"
             "os.setresuid(65534, 65534, 65534);"
@@ -708,7 +708,7 @@ def test_an_scontrol_does_nothing_more_once_others_may_write_though_nobody_is_th
     programs.scontrol(orders="sleep 0.1")
     feeding = (
         "import sys; from pathlib import Path;"
-        "from shapleyprio.slurm.commands import SlurmCommands;"
+        "from shapleyprio.slurm.command_line.commands import SlurmCommands;"
         "commands = SlurmCommands(timeout_seconds=60, bin_directory=Path(sys.argv[1]));"
         "orders = (f'update JobId={job} Nice=5' for job in range(1, 100));"
         "commands.feed('scontrol', orders, check=lambda: 4.0)"

@@ -16,12 +16,12 @@ from _pytest.mark import ParameterSet
 from ClusterShell.RangeSet import RangeSet
 
 from shapleyprio.fairness.runs import JobRecord, Run, run_of
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.associations import UNSET_PRIORITY, Association
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Connection, PendingJob, SlurmUnavailableError, StartedJob
 from shapleyprio.slurm.releases import Release, untested
-from shapleyprio.testbed.cluster import PrivateSlurm
 from tests.slurm.harness import (
     ACCOUNTS,
     BASE_PRIORITY,

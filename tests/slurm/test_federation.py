@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.fairness.runs import JobRecord, run_of
-from shapleyprio.replay.reading import read_log
-from shapleyprio.slurm.command_line import CommandLineSlurm
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
 from shapleyprio.slurm.port import Connection
-from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
+from shapleyprio.slurm.text.accounting import FIELDS, accounting_line
 from tests.slurm.test_command_line import Programs, emit, say
 
 C1 = """\

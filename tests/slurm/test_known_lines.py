@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.known_lines import KnownRecords
+from shapleyprio.slurm.command_line.known_lines import KnownRecords
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.slurm.text import SEPARATOR
-from shapleyprio.slurm.text_accounting import FIELDS, accounting_line
-from shapleyprio.slurm.text_queue import Factors
-from shapleyprio.slurm.text_squeue import TASK_FIELDS, WaitingRecords
+from shapleyprio.slurm.text.accounting import FIELDS, accounting_line
+from shapleyprio.slurm.text.queue import Factors
+from shapleyprio.slurm.text.squeue import TASK_FIELDS, WaitingRecords
+from shapleyprio.slurm.text.values import SEPARATOR
 
 RECORDED = Path(__file__).parent / "recorded"
 RELEASES = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.errors import OutputError
+from shapleyprio.common.errors import OutputError
 from shapleyprio.slurm.points_table import (
     LARGEST_TABLE,
     PointsTable,

@@ -19,8 +19,8 @@ import pytest
 
 import shapleyprio
 from shapleyprio.slurm.adapters import ADAPTERS, connect
-from shapleyprio.slurm.command_line import CommandLineSlurm
-from shapleyprio.slurm.command_line_writes import OUT_OF_TIME
+from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
+from shapleyprio.slurm.command_line.writes import OUT_OF_TIME
 from shapleyprio.slurm.port import (
     AdapterInUse,
     Connection,

@@ -8,12 +8,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import JobRecord, RunKey
-from shapleyprio.slurm import text_config
 from shapleyprio.slurm.associations import Association
 from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
 from shapleyprio.slurm.priority import is_raw
 from shapleyprio.slurm.releases import TESTED_RELEASES, Release, untested
-from shapleyprio.slurm.text import (
+from shapleyprio.slurm.text import config as text_config
+from shapleyprio.slurm.text.accounting import FIELDS, accounting_line, last_ends
+from shapleyprio.slurm.text.associations import (
+    StoredAccount,
+    coordinators_line,
+    in_force_line,
+    stored_account_line,
+)
+from shapleyprio.slurm.text.queue import factors_line, is_target, refusals, target_of
+from shapleyprio.slurm.text.squeue import WaitingRecords
+from shapleyprio.slurm.text.values import (
     SEPARATOR,
     UnreadableError,
     amount,
@@ -22,20 +31,6 @@ from shapleyprio.slurm.text import (
     new_delimiter,
     tres,
 )
-from shapleyprio.slurm.text_accounting import FIELDS, accounting_line, last_ends
-from shapleyprio.slurm.text_associations import (
-    StoredAccount,
-    coordinators_line,
-    in_force_line,
-    stored_account_line,
-)
-from shapleyprio.slurm.text_queue import (
-    factors_line,
-    is_target,
-    refusals,
-    target_of,
-)
-from shapleyprio.slurm.text_squeue import WaitingRecords
 
 RECORDED = Path(__file__).parent / "recorded"
 NAMES = json.loads((RECORDED / TESTED_RELEASES[-1] / "jobs.json").read_text())

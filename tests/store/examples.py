@@ -7,14 +7,7 @@ from typing import Any
 
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import Allocation
-from shapleyprio.store import (
-    AllocatedRun,
-    CycleRow,
-    NewPush,
-    StandingRow,
-    Watermark,
-    WorkAfterEnd,
-)
+from shapleyprio.store import AllocatedRun, CycleRow, NewPush, StandingRow, Watermark, WorkAfterEnd
 
 BEGIN = 1_700_000_000
 

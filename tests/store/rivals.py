@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select, text
 
+from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.store import Transaction, tables
-from shapleyprio.testbed.processes import wait_until
 from tests.store.examples import placed_run
 
 if TYPE_CHECKING:

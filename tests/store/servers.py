@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from sqlalchemy import NullPool, create_engine, make_url
 
-from shapleyprio.databases import database_url
+from shapleyprio.common.databases import database_url
+from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.store import Store
 from shapleyprio.store.tables import metadata
-from shapleyprio.testbed.processes import wait_until
 
 PLACES = os.pathsep.join(
     [*map(str, Path("/usr/lib/postgresql").glob("*/bin")), "/usr/sbin", os.environ["PATH"]]

@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.service.lease import Lease
-from shapleyprio.store import (
-    StoreBusyError,
-    StoreConflictError,
-    StoreError,
-    Transaction,
-    tables,
-)
+from shapleyprio.daemon.pushing.lease import Lease
+from shapleyprio.store import StoreBusyError, StoreConflictError, StoreError, Transaction, tables
 from shapleyprio.store import store as store_module
 from tests.store.examples import placed_run, watermark
 from tests.store.rivals import Rival

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import create_engine, text
 
-from shapleyprio.databases import database_url
+from shapleyprio.common.databases import database_url
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Store, StoreSchemaError, StoreUnreachableError

@@ -116,7 +116,7 @@ def test_unknown_keys_are_not_found(store: Store) -> None:
 def test_many_runs_are_read_page_after_page_while_they_are_changed(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shapleyprio.store.runs.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("shapleyprio.store.repositories.runs.ROWS_AT_ONCE", 7)
     runs = [placed_run(n % 20, BEGIN + n, BEGIN + n + (n % 5)) for n in range(60)]
     runs += [placed_run(n, BEGIN + n) for n in range(100, 120)]
     random.Random(0).shuffle(runs)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from shapleyprio.replay.policies.policy import (
-    ORDERINGS,
-    Policy,
-    RunOptions,
-)
+from shapleyprio.replay.coalitions.options import PREDICTORS, Estimation
+from shapleyprio.replay.policies.policy import ORDERINGS, Policy, RunOptions
 from shapleyprio.replay.policies.registry import (
     COMPARED,
     EXPERIMENT_POLICIES,
@@ -23,7 +20,6 @@ from shapleyprio.replay.policies.registry import (
     reference_for,
     run_policy,
 )
-from shapleyprio.replay.shapley.options import PREDICTORS, Estimation
 
 __all__ = [
     "COMPARED",

@@ -9,10 +9,11 @@ from random import Random
 import numpy as np
 
 from shapleyprio.fairness.shapley import shapley
-from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.kernel import lattice, pipeline, sampling
-from shapleyprio.replay.kernel.keys import Ints
-from shapleyprio.replay.kernel.state import (
+from shapleyprio.replay.engine import lattice, pipeline, sampling
+from shapleyprio.replay.engine.keys import Ints
+from shapleyprio.replay.engine.limits import rand_block, ref_block
+from shapleyprio.replay.engine.schedule import CoalitionValues, Schedule
+from shapleyprio.replay.engine.state import (
     Coalitions,
     Record,
     World,
@@ -22,12 +23,11 @@ from shapleyprio.replay.kernel.state import (
     record_of,
     world_of,
 )
-from shapleyprio.replay.kernel.values import values_at
-from shapleyprio.replay.limits import rand_block, ref_block
+from shapleyprio.replay.engine.values import values_at
+from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.policies.one_schedule import schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
-from shapleyprio.replay.schedule import CoalitionValues, Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 
 
 def ref(workload: Workload, options: RunOptions) -> Schedule:

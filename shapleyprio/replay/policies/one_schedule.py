@@ -8,9 +8,11 @@ from time import perf_counter
 
 import numpy as np
 
-from shapleyprio.replay.kernel import engine
-from shapleyprio.replay.kernel.keys import Keys, no_keys
-from shapleyprio.replay.kernel.state import (
+from shapleyprio.replay.engine import engine
+from shapleyprio.replay.engine.keys import Keys, no_keys
+from shapleyprio.replay.engine.limits import check_range
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.engine.state import (
     Coalitions,
     Record,
     World,
@@ -19,12 +21,10 @@ from shapleyprio.replay.kernel.state import (
     record_of,
     world_of,
 )
-from shapleyprio.replay.kernel.values import exact_worths
-from shapleyprio.replay.limits import check_range
+from shapleyprio.replay.engine.values import exact_worths
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.progress import ProgressCallback
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 
 
 def compiled_decisions(workload: Workload, policy: str, code: int, options: RunOptions) -> Schedule:

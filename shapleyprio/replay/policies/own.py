@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from shapleyprio.native import packed
+from shapleyprio.replay.engine import engine
+from shapleyprio.replay.engine.codes import RANKED
+from shapleyprio.replay.engine.keys import Block, keys_of
+from shapleyprio.replay.engine.limits import check_range
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.engine.state import World, pieces_of
+from shapleyprio.replay.engine.values import exact_moments, exact_worths
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.kernel import engine
-from shapleyprio.replay.kernel.codes import RANKED
-from shapleyprio.replay.kernel.keys import Block, keys_of
-from shapleyprio.replay.kernel.state import World, pieces_of
-from shapleyprio.replay.kernel.values import exact_moments, exact_worths
-from shapleyprio.replay.limits import check_range
-from shapleyprio.replay.loading import complaint
+from shapleyprio.replay.native import packed
+from shapleyprio.replay.policies.loading import complaint
 from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shapleyprio.replay.choices import DEFAULT_SEED
+from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, Estimation
 from shapleyprio.replay.progress import ProgressCallback
-from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, Estimation
+from shapleyprio.replay.workloads.choices import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from shapleyprio.replay.schedule import Schedule
-    from shapleyprio.replay.workload import Workload
+    from shapleyprio.replay.engine.schedule import Schedule
+    from shapleyprio.replay.workloads.workload import Workload
 
 ORDERINGS = 15
 """Random orderings that rand samples by default, as in the papers' experiments."""

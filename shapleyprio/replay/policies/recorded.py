@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.log import UNKNOWN
-from shapleyprio.replay.measures import contributed
+from shapleyprio.replay.measures.measures import contributed
 from shapleyprio.replay.policies.policy import RunOptions
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.workload import Workload, parts_of
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.workload import Workload, parts_of
 
 
 def recorded(workload: Workload, options: RunOptions) -> Schedule:

@@ -12,23 +12,18 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from shapleyprio.replay.choices import DEFAULT_SEED
+from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, Estimation
+from shapleyprio.replay.engine import codes
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.kernel import codes
-from shapleyprio.replay.loading import function_named
-from shapleyprio.replay.policies.policy import (
-    ORDERINGS,
-    Policy,
-    RunOptions,
-    no_progress,
-)
+from shapleyprio.replay.policies.loading import function_named
+from shapleyprio.replay.policies.policy import ORDERINGS, Policy, RunOptions, no_progress
+from shapleyprio.replay.policies.utilities import utility_named
 from shapleyprio.replay.progress import ProgressCallback
-from shapleyprio.replay.shapley.options import DEFAULT_ESTIMATION, Estimation
-from shapleyprio.replay.utilities import utility_named
+from shapleyprio.replay.workloads.choices import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from shapleyprio.replay.schedule import Schedule
-    from shapleyprio.replay.workload import Workload
+    from shapleyprio.replay.engine.schedule import Schedule
+    from shapleyprio.replay.workloads.workload import Workload
 
 REFERENCE = "ref"
 """The policy whose schedule is fair by definition."""
@@ -261,7 +256,8 @@ def policy_named(name: str) -> Policy:
     """Returns a policy by its name.
 
     Args:
-        name: one of `POLICIES`; ``ref:UTILITY`` for one of `shapleyprio.replay.utilities`; or
+        name: one of `POLICIES`; ``ref:UTILITY`` for one of `shapleyprio.replay.policies.utilities`;
+        or
             ``module:function`` for a user's own (see `shapleyprio.replay.policies.own`).
 
     Raises:
@@ -298,7 +294,7 @@ def _ref_for(utility_name: str) -> Policy:
     utility = utility_named(utility_name)
 
     def schedule(workload: Workload, options: RunOptions) -> Schedule:
-        from shapleyprio.replay.arbitrary import ref_for
+        from shapleyprio.replay.policies.arbitrary import ref_for
 
         return ref_for(
             workload, utility, name=utility_name, seed=options.seed, progress=options.progress

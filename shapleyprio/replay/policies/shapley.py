@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shapleyprio.replay.kernel.keys import keys_of
-from shapleyprio.replay.limits import estimated_block
+from shapleyprio.replay.coalitions import live as kernel
+from shapleyprio.replay.coalitions.estimate import Estimator, denominator_of
+from shapleyprio.replay.coalitions.game import game_of
+from shapleyprio.replay.coalitions.knowledge import Knowledge
+from shapleyprio.replay.coalitions.predictors import Predictor, predictor_named
+from shapleyprio.replay.engine.keys import keys_of
+from shapleyprio.replay.engine.limits import estimated_block
+from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
-from shapleyprio.replay.schedule import Schedule
-from shapleyprio.replay.shapley import live as kernel
-from shapleyprio.replay.shapley.estimate import Estimator, denominator_of
-from shapleyprio.replay.shapley.game import game_of
-from shapleyprio.replay.shapley.knowledge import Knowledge
-from shapleyprio.replay.shapley.predictors import Predictor, predictor_named
-from shapleyprio.replay.workload import Workload
+from shapleyprio.replay.workloads.workload import Workload
 
 
 def shapley(workload: Workload, options: RunOptions) -> Schedule:

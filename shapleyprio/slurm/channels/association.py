@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from shapleyprio.common.wording import listed
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.associations import UNSET_PRIORITY, AccountPriority, Association
 from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
@@ -11,7 +12,6 @@ from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Layout, PendingJob, Slurm
 from shapleyprio.slurm.priority import is_raw
 from shapleyprio.slurm.releases import Release
-from shapleyprio.wording import listed
 
 COORDINATORS_CAN_BE_DISABLED = "24.05"
 """The first release with DisableCoordDBD in slurmdbd.conf."""

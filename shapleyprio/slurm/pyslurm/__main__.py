@@ -12,11 +12,11 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from shapleyprio.slurm.command_line_writes import OUT_OF_TIME
-from shapleyprio.slurm.complaints import daemon_away
+from shapleyprio.common.workers import end_with_the_daemon
+from shapleyprio.slurm.command_line.complaints import daemon_away
+from shapleyprio.slurm.command_line.writes import OUT_OF_TIME
 from shapleyprio.slurm.pyslurm.messages import Outcome, PyslurmAnswer, PyslurmRequest, Question
 from shapleyprio.slurm.releases import Release
-from shapleyprio.workers import end_with_the_daemon
 
 CHANGES = frozenset({"REQUEST_UPDATE_JOB", "REQUEST_TOP_JOB"})
 """Requests that are counted as changes of jobs; others come without them."""

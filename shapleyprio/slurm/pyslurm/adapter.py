@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from shapleyprio.slurm.command_line import CommandLineSlurm
-from shapleyprio.slurm.command_line_writes import OUT_OF_TIME, out_of_bounds
+from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
+from shapleyprio.slurm.command_line.writes import OUT_OF_TIME, out_of_bounds
 from shapleyprio.slurm.port import AdapterInUse, Connection, Controller, unchecked
 from shapleyprio.slurm.pyslurm.client import WORKER, PyslurmClient, PyslurmUnusableError
 

@@ -9,15 +9,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
 
-from shapleyprio.slurm.complaints import daemon_away, failure, no_answer
-from shapleyprio.slurm.port import (
-    Connection,
-    Controller,
-    SlurmRefusedError,
-    SlurmUnavailableError,
-)
+from shapleyprio.common.workers import LastingWorker, Reply, last_words
+from shapleyprio.slurm.command_line.complaints import daemon_away, failure, no_answer
+from shapleyprio.slurm.port import Connection, Controller, SlurmRefusedError, SlurmUnavailableError
 from shapleyprio.slurm.pyslurm.messages import Outcome, PyslurmAnswer, PyslurmRequest, Question
-from shapleyprio.workers import LastingWorker, Reply, last_words
 
 WORKER = (sys.executable, "-m", "shapleyprio.slurm.pyslurm")
 

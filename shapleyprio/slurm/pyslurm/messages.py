@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
-from shapleyprio.workers import WorkerMessage
+from shapleyprio.common.workers import WorkerMessage
 
 
 class Question(StrEnum):

@@ -1,0 +1,205 @@
+"""What `explain` and `status` answer, whether they read the store or the daemon is asked."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+
+from rich.console import Console
+
+from shapleyprio.cli.common import alone
+from shapleyprio.cli.shown.explanations import sentences_on_job, sentences_on_jobs
+from shapleyprio.cli.shown.tables import sentences_on_steering
+from shapleyprio.cli.status import STALE, read_each
+from shapleyprio.config import Config
+from shapleyprio.config.segments import Segment, segment_of
+from shapleyprio.daemon.answering.explain import (
+    NothingToExplainError,
+    QueueSource,
+    explain_account,
+    explain_job,
+    explain_user,
+)
+from shapleyprio.daemon.answering.explain_facts import JobExplanation, JobsExplanation
+from shapleyprio.daemon.answering.freshness import read_steering
+from shapleyprio.daemon.answering.inquiries import Asker, Inquiry, InquiryAnswer, RecentQueue
+from shapleyprio.daemon.answering.waiting_work import seen_by
+from shapleyprio.daemon.ledgers import segments_meant
+from shapleyprio.slurm.access import Rights
+from shapleyprio.slurm.port import PendingQueue, Slurm, SlurmError
+from shapleyprio.store import ClusterStore
+
+
+def explained(
+    config: Config,
+    ledgers: Sequence[ClusterStore],
+    slurm: QueueSource,
+    inquiry: Inquiry,
+    asker: Asker | None = None,
+) -> InquiryAnswer:
+    """Answers `explain`, by each of the cluster's ledgers that has such jobs.
+
+    While Slurm is away, whose pool a job that waits is nobody knows: it is explained by all.
+
+    Args:
+        config: in force.
+        ledgers: of the cluster.
+        slurm: where the jobs are.
+        inquiry: which ones are meant.
+        asker: as for `explain_job`.
+
+    Raises:
+        NothingToExplainError, SlurmError, StoreError: there is no answer.
+    """
+    if len(ledgers) == 1:
+        segment = segment_of(config, ledgers[0].cluster)
+        return _explained(config, ledgers[0], _QueueOf(segment, slurm), inquiry, asker)
+    answers: list[InquiryAnswer] = []
+    nothing: Exception | None = None
+    for store in ledgers:
+        segment = segment_of(config, store.cluster)
+        try:
+            found = _explained(config, store, _QueueOf(segment, slurm), inquiry, asker)
+        except (NothingToExplainError, SlurmError) as failure:  # of another pool more is known
+            nothing = failure
+        else:
+            answers.append(replace(found, lines=(f"Pool {segment.name}:", *found.lines)))
+    if not answers:
+        assert nothing is not None
+        raise nothing
+    lines = [line for found in answers for line in found.lines]
+    if inquiry.key == "job" and len(answers) > 1:
+        lines.insert(0, f"In which pool job {inquiry.value} waits is not known.")
+    value = alone([found.value for found in answers])
+    return InquiryAnswer(value, tuple(lines), max(found.code for found in answers))
+
+
+class _QueueOf:
+    """The jobs that wait in one segment of a cluster."""
+
+    def __init__(self, segment: Segment, slurm: QueueSource) -> None:
+        self._segment = segment
+        self._slurm = slurm
+
+    def pending(self) -> PendingQueue:
+        """Reads them; raises SlurmError."""
+        return self._segment.queue(self._slurm.pending())
+
+
+def _explained(
+    config: Config,
+    store: ClusterStore,
+    slurm: QueueSource,
+    inquiry: Inquiry,
+    asker: Asker | None,
+) -> InquiryAnswer:
+    """Answers `explain` by one ledger.
+
+    Args:
+        config: in force.
+        store: with the ledger.
+        slurm: where its jobs are.
+        inquiry: which ones are meant.
+        asker: as for `explain_job`.
+
+    Raises:
+        NothingToExplainError, SlurmError, StoreError: there is no answer.
+    """
+    influence = config.push.influence
+    steering = read_steering(store, config.service.poll_interval)
+    facts: JobExplanation | JobsExplanation
+    if inquiry.key == "job":
+        facts = explain_job(store, slurm, inquiry.value, asker)
+        sentences = sentences_on_job(facts, influence, config.push.channel)
+    else:
+        explain = explain_user if inquiry.key == "user" else explain_account
+        facts = explain(store, slurm, inquiry.value, asker)
+        sentences = sentences_on_jobs(facts, influence)
+    sentences = [*sentences_on_steering(steering), *sentences]
+    value = {
+        **facts.as_json(),
+        **steering.as_json(),
+        "influence": influence or "strict",
+        "sentences": sentences,
+    }
+    return InquiryAnswer(value, tuple(sentences), STALE if steering.is_stale else 0)
+
+
+def status_of(
+    config: Config, ledgers: Sequence[ClusterStore], columns: int, asker: Asker
+) -> InquiryAnswer:
+    """Answers `status` for somebody who cannot read the store.
+
+    Lines that Slurm printed and that could not be read may name jobs: operators alone see them. Of
+    waiting work users see their own, coordinators their accounts'. While the rights are not known
+    there are none.
+
+    Args:
+        config: in force.
+        ledgers: of the cluster.
+        columns: width of the asker's terminal.
+        asker: who asks.
+
+    Raises:
+        StoreError: there is no answer.
+    """
+
+    @cache
+    def rights() -> Rights:
+        try:
+            return asker.rights()
+        except SlurmError:
+            return Rights()
+
+    sees = seen_by(replace(asker, rights=rights))
+    printed = io.StringIO()
+    console = Console(file=printed, width=columns)
+    found = read_each(config, ledgers)
+    known = [(status.seen_by(sees), steering) for status, steering in found.known]
+    if any(status.quarantined for status, _ in known) and not rights().operator:
+        known = [(replace(status, quarantined=()), steering) for status, steering in known]
+    found = replace(found, known=known)
+    found.render(console, config)
+    return InquiryAnswer(found.as_json(), tuple(printed.getvalue().splitlines()), found.code)
+
+
+class Answers:
+    """Answers users' questions within the daemon.
+
+    Args:
+        store: of the cluster that it steers.
+        connect: makes the way to Slurm that a configuration says.
+        current: returns the configuration in force.
+    """
+
+    def __init__(
+        self,
+        store: ClusterStore,
+        connect: Callable[[Config], Slurm],
+        current: Callable[[], Config],
+    ) -> None:
+        self._store = store
+        self._connect = connect
+        self._current = current
+        self._queue: tuple[Config, RecentQueue] | None = None
+
+    def __call__(self, inquiry: Inquiry, asker: Asker) -> InquiryAnswer:
+        """Answers a question.
+
+        Raises:
+            NothingToExplainError, SlurmError, StoreError: there is no answer.
+            ConfigError: the cluster has no such pool.
+        """
+        config = self._current()
+        if inquiry.command == "status":
+            ledgers = self._ledgers(config, inquiry.pool)
+            return status_of(config, ledgers, int(inquiry.value), asker)
+        if self._queue is None or self._queue[0] is not config:
+            self._queue = config, RecentQueue(self._connect(config))
+        return explained(config, self._ledgers(config), self._queue[1], inquiry, asker)
+
+    def _ledgers(self, config: Config, pool: str | None = None) -> list[ClusterStore]:
+        segments = segments_meant(config, self._store.cluster, pool)
+        return [self._store.ledger(segment.ledger) for segment in segments]

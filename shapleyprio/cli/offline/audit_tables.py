@@ -1,0 +1,242 @@
+"""An audit for people: a verdict, and the tables behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from rich.console import Console
+
+from shapleyprio.cli.offline.workload_tables import (
+    OUT_OF_TURN,
+    TURNS_LEGEND,
+    announce,
+    out_of_turn,
+    where_jobs_ran,
+)
+from shapleyprio.cli.shown.tables import FittingTable, after_end_table, table_of
+from shapleyprio.common.wording import (
+    SECONDS_OF_AN_HOUR,
+    decimal,
+    delay,
+    duration,
+    local_minute,
+    percent,
+    whole,
+)
+from shapleyprio.replay.audit.auditing import Audit
+from shapleyprio.replay.audit.findings import caveats, stability, verdict
+from shapleyprio.replay.audit.stability import Coalition
+from shapleyprio.replay.measures.turns.counting import TOO_MANY
+from shapleyprio.replay.results import jobs_of
+from shapleyprio.replay.workloads.log import Log
+from shapleyprio.store import UserAfterEnd
+
+EVERYBODY = "together"
+
+
+def render(
+    console: Console, log: Log, audit: Audit, after_end: Sequence[UserAfterEnd] = ()
+) -> None:
+    """Prints everything.
+
+    Args:
+        console: where to.
+        log: that was read.
+        audit: what was found.
+        after_end: whose jobs went on after their ends, who did so most first.
+    """
+    announce(console, log, audit.workload)
+    for line in (verdict(audit), stability(audit)):
+        console.print()
+        console.print(line, markup=False, soft_wrap=True)
+    sections = [*_sections(log, audit), *_after_end(after_end)]
+    for title, table, legend in sections:
+        console.print()
+        console.print(title, markup=False, style="bold", soft_wrap=True)
+        console.print(table)
+        if legend:
+            console.print(legend, markup=False, style="dim", soft_wrap=True)
+    console.print()
+    if log.clusters:
+        console.print(where_jobs_ran(log, audit.workload), markup=False, soft_wrap=True)
+    for line in caveats(audit):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]:
+    """Yields title, table and legend of each section."""
+    fair = audit.reference.result.schedule.policy
+    estimated = "" if audit.orderings is None else f", estimated from {audit.orderings} orderings"
+    yield (
+        f"Too early or too late, against {fair}{estimated}",
+        _drifts(audit),
+        "drift: all that was late or ahead for it, spread over everybody's work, together without "
+        f"signs; delay: by how much its own work came late or ahead; {_judged(audit)}",
+    )
+    if audit.carried is None:
+        yield "Used, processor-hours", _over_time(log, audit), ""
+    else:
+        yield (
+            "Who carried whom: processor-hours of a row's jobs on a column's nodes",
+            _carried(audit, audit.carried),
+            "",
+        )
+        yield (
+            "Contributed less used, processor-hours",
+            _over_time(log, audit),
+            "+: its nodes worked more than its jobs did",
+        )
+    yield (
+        "Stability: who would have had more alone, with their own nodes",
+        _stability(audit),
+        "relative: how much more they would have had alone, of what they had; alone: by how much "
+        f"their work would have come ahead; if fair: the same under {fair}, without leaving",
+    )
+    yield (
+        "Each organization alone: when its work would have come, against each schedule",
+        _alone(audit),
+        "late: it is better off in the consortium",
+    )
+
+
+def _after_end(users: Sequence[UserAfterEnd]) -> Iterator[tuple[str, FittingTable, str]]:
+    if users:
+        yield (
+            "Whose jobs went on after their ends",
+            after_end_table(users),
+            "until Slurm's KillWait was over; that counts for nobody",
+        )
+
+
+def _drifts(audit: Audit) -> FittingTable:
+    compared = [assessed for assessed in audit.schedules if assessed is not audit.reference]
+    names = [assessed.result.schedule.policy for assessed in compared]
+    columns = ("processors", "jobs", *(f"{name} drift" for name in names))
+    rows = []
+    jobs, workload = jobs_of(audit.workload), audit.workload
+    for u, name in enumerate(workload.organizations):
+        drifts = (
+            assessed.result.drifts[u] for assessed in compared if assessed.result.drifts is not None
+        )
+        rows.append(
+            (
+                name,
+                whole(int(workload.owned[u])),
+                whole(jobs[u]),
+                *(delay(-drift) for drift in drifts),
+                *(delay(assessed.delays[u]) for assessed in compared),
+            )
+        )
+    rows.append(
+        (
+            EVERYBODY,
+            whole(workload.system_processors),
+            whole(sum(jobs)),
+            *(duration(float(assessed.result.unfairness or 0)) for assessed in compared),
+            *(delay(-sum(assessed.result.drifts or (), Fraction(0))) for assessed in compared),
+        )
+    )
+    if any(assessed.result.turns is not None for assessed in compared):
+        judged = (out_of_turn(assessed.result) for assessed in compared)
+        rows.append((OUT_OF_TURN, "", "", *judged, *("" for _ in compared)))
+    return table_of(("organization", *columns, *(f"{name} delay" for name in names)), rows)
+
+
+def _judged(audit: Audit) -> str:
+    if audit.orderings is not None:
+        return f"{OUT_OF_TURN} is missing: it is judged by all coalitions"
+    missing = audit.recorded.result.turns is None
+    return f"{OUT_OF_TURN} is missing: {TOO_MANY}" if missing else TURNS_LEGEND
+
+
+def _carried(audit: Audit, matrix: Sequence[Sequence[int]]) -> FittingTable:
+    names = audit.workload.organizations
+    nobody = any(row[-1] for row in matrix)
+    rows = [row if nobody else row[:-1] for row in matrix]
+    sums = [sum(column) for column in zip(*rows, strict=True)]
+    lines = [
+        (name, *map(_processor_hours, row), _processor_hours(sum(row)))
+        for name, row in zip((*names, EVERYBODY), (*rows, sums), strict=True)
+    ]
+    headings = ("jobs of", *names, *(["nobody"] if nobody else []), EVERYBODY)
+    return table_of(headings, lines, kept=(EVERYBODY,))
+
+
+def _over_time(log: Log, audit: Audit) -> FittingTable:
+    rows: list[tuple[str, ...]] = []
+    totals = [0] * len(audit.workload.organizations)
+    for period in audit.periods:
+        row = period.used if period.lent is None else period.lent
+        rows.append((_moment(log, audit, period.start), *_signed(audit, row)))
+        totals = [total + added for total, added in zip(totals, row, strict=True)]
+    rows.append(("in all", *_signed(audit, totals)))
+    return table_of(("from", *audit.workload.organizations), rows)
+
+
+def _stability(audit: Audit) -> FittingTable:
+    sampled = "" if audit.orderings is None else "sampled "
+    total, names = audit.schedules[0].stability.coalitions, audit.workload.organizations
+    rows: list[tuple[str, ...]] = []
+    for assessed in audit.schedules:
+        found = assessed.stability
+        first = (assessed.result.schedule.policy, whole(found.gaining))
+        if found.strongest is None or found.strongest_relative is None:
+            rows.append((*first, *("" for _ in _GAIN), "nobody"))
+            continue
+        rows.append((*first, *_gain(found.strongest), found.strongest.named(names)))
+        if found.strongest_relative != found.strongest:
+            relative = found.strongest_relative
+            rows.append(("", "", *_gain(relative), f"{relative.named(names)} (relatively)"))
+    who = "strongest reason to leave"
+    gaining = f"gaining of {total:,} {sampled}coalitions"
+    return table_of(("schedule", gaining, *_GAIN, who), rows, texts=(who,))
+
+
+def _alone(audit: Audit) -> FittingTable:
+    rows = [
+        (
+            name,
+            *(_ahead(each.stability.organizations[u].earlier) for each in audit.schedules),
+        )
+        for u, name in enumerate(audit.workload.organizations)
+    ]
+    policies = (assessed.result.schedule.policy for assessed in audit.schedules)
+    return table_of(("organization", *policies), rows)
+
+
+_GAIN = ("relative", "alone", "if fair")
+
+
+def _gain(coalition: Coalition) -> tuple[str, str, str]:
+    relative = coalition.relative_gain
+    return (
+        "∞" if relative is None else percent(relative, digits=2, sign="+"),
+        _ahead(coalition.earlier),
+        _ahead(coalition.earlier_if_fair),
+    )
+
+
+def _ahead(seconds: Fraction | None) -> str:
+    """Returns by how much work would have come ahead of when it came."""
+    return delay(None if seconds is None else -seconds)
+
+
+def _processor_hours(processor_seconds: int) -> str:
+    return decimal(Fraction(processor_seconds, SECONDS_OF_AN_HOUR)) if processor_seconds else "0"
+
+
+def _signed(audit: Audit, processor_seconds: Sequence[int]) -> Iterator[str]:
+    sign = "" if audit.carried is None else "+"
+    return (
+        decimal(Fraction(seconds, SECONDS_OF_AN_HOUR), sign=sign) if seconds else "0"
+        for seconds in processor_seconds
+    )
+
+
+def _moment(log: Log, audit: Audit, second: int) -> str:
+    """Formats a time of the window: as local date, or as seconds since the first release."""
+    window = audit.workload.window
+    if log.epoch is None:
+        return f"{window.start - int(log.release.min()) + second:,} s"
+    return local_minute(log.epoch + window.start + second)

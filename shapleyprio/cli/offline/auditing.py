@@ -1,0 +1,98 @@
+"""The work of `shapleyprio audit`: read the log, audit it, show and write what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shapleyprio.cli.offline.audit_tables import render
+from shapleyprio.cli.offline.workload_reading import complain, workload_before, workload_for
+from shapleyprio.cli.options.json_output import write_json
+from shapleyprio.cli.options.parameters import AuditParameters, WorkloadParameters
+from shapleyprio.cli.options.reporting import publish
+from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
+from shapleyprio.cli.shown.tables import MOST_USERS, standard_output
+from shapleyprio.replay.audit.auditing import Audit, audit
+from shapleyprio.replay.audit.results import audit_as_json
+from shapleyprio.replay.logs.stored import stored_after_end
+from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.partitions import kept_to_clusters
+from shapleyprio.replay.workloads.workload import Window, Workload
+from shapleyprio.store import UserAfterEnd
+
+if TYPE_CHECKING:
+    from shapleyprio.reports import Page
+
+
+def audit_log(parameters: AuditParameters) -> None:
+    """Audits a log, and shows and writes the results."""
+    with progress_bars() as bar:
+        log, workload = workload_for(
+            parameters.workload,
+            bar,
+            wide=parameters.wide,
+            backfill=parameters.backfill,
+            confine=kept_to_clusters,
+        )
+        found = audit_of(parameters, workload, bar)
+        earlier = None
+        if parameters.report.wanted:
+            before = workload_before(parameters.workload, log, workload, kept_to_clusters)
+            earlier = None if before is None else audit_of(parameters, before, bar)
+        after_end = after_end_of(parameters.workload, log, workload.window)
+    publish(parameters.report, lambda: page_of(parameters, log, found, earlier, after_end))
+    show = parameters.json_file is None or write_json(
+        parameters.json_file, audit_as_json(log, found, after_end)
+    )
+    complain(log)
+    if show:
+        render(standard_output(highlight=False), log, found, after_end)
+
+
+def audit_of(parameters: AuditParameters, workload: Workload, bar: ProgressBar) -> Audit:
+    """Audits a workload as the parameters say."""
+    return audit(
+        workload,
+        orderings=parameters.orderings,
+        period=parameters.period,
+        seed=parameters.workload.seed,
+        cores=parameters.cores,
+        bar=lambda policy: bar(policy, workload.window.length),
+    )
+
+
+def after_end_of(
+    parameters: WorkloadParameters, log: Log, window: Window
+) -> Sequence[UserAfterEnd]:
+    """Returns whose jobs went on after their ends in a window, as far as the log knows."""
+    if log.format != "store":
+        return ()
+    end = window.start + window.length
+    return stored_after_end(
+        parameters.log[0],
+        clusters=parameters.clusters,
+        begin=window.start,
+        end=end,
+        most=MOST_USERS,
+    )
+
+
+def page_of(
+    parameters: AuditParameters,
+    log: Log,
+    found: Audit,
+    earlier: Audit | None,
+    after_end: Sequence[UserAfterEnd],
+) -> Page:
+    """Returns the report."""
+    from shapleyprio.reports.audit_page import audit_page
+
+    options = {"seed": str(parameters.workload.seed), "period": f"{parameters.period:,} s"}
+    return audit_page(
+        log,
+        found,
+        options=options,
+        command=parameters.report.command,
+        earlier=earlier,
+        after_end=after_end,
+    )

@@ -1,0 +1,195 @@
+"""The work of `shapleyprio report`: read a month out of the store, audit it, write the files."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from shapleyprio.cli.options.types import Month
+from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
+from shapleyprio.cli.shown.tables import MOST_USERS
+from shapleyprio.common.errors import OutputError, ReplayError
+from shapleyprio.common.output import write_json
+from shapleyprio.common.wording import dates, listed
+from shapleyprio.config import Config
+from shapleyprio.daemon.ledgers import stored_ledgers
+from shapleyprio.replay.audit.auditing import Audit, audit
+from shapleyprio.replay.audit.findings import verdict
+from shapleyprio.replay.audit.results import audit_as_json
+from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.logs.stored import users_after_end
+from shapleyprio.replay.logs.window import KnownSpan, Past, known_span, past_between
+from shapleyprio.reports import Page, ReportError, find_browser, write_page, write_pdf
+from shapleyprio.reports.audit_page import audit_page
+from shapleyprio.store import Store, UserAfterEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMonth:
+    """What a store knows of a month.
+
+    Attributes:
+        whose: name of the ledger, or of the pool if that is over several clusters.
+        past: what was executed in the month, as far as the store holds it.
+        before: the same of the month before; None where the store does not hold all of it.
+        lacks: what of the month is missing, in words; empty if nothing is.
+        after_end: whose jobs went on after their ends in it most.
+    """
+
+    whose: str
+    past: Past
+    before: Past | None
+    lacks: str
+    after_end: list[UserAfterEnd]
+
+
+def write_reports(
+    config: Config, config_path: Path, month: Month, directory: Path, *, cores: int
+) -> None:
+    """Writes the files of a month, one set for each of the cluster's ledgers; prints their names.
+
+    Of a ledger that has nothing of the month one line says so, if there is another one.
+
+    Raises:
+        ReplayError: nothing of the month is stored, or no report can be made of it.
+        StoreError: the store cannot be read.
+        OutputError: a file cannot be written.
+    """
+    with Store.open(config.store.url) as store:
+        ledgers = stored_ledgers(config, store)
+        nothing: list[ReplayError] = []
+        for ledger in ledgers:
+            try:
+                stored = read_month(store, month, ledger.cluster)
+                _write_report(config, config_path, month, directory, stored, cores=cores)
+            except ReplayError as error:
+                nothing.append(error)
+                if len(nothing) == len(ledgers):
+                    raise
+                click.echo(f"shapleyprio: {ledger.cluster}: {error}", err=True)
+
+
+def _write_report(
+    config: Config,
+    config_path: Path,
+    month: Month,
+    directory: Path,
+    stored: StoredMonth,
+    *,
+    cores: int,
+) -> None:
+    with progress_bars() as bar:
+        found = audit_of(config, stored.past, cores, bar=bar)
+        earlier = earlier_audit(config, stored.before, cores, bar=bar)
+    words = ("shapleyprio", "report", "--config", config_path, "--month", month)
+    page = audit_page(
+        stored.past.log,
+        found,
+        options={"month": str(month), "cluster": stored.whose},
+        command=shlex.join(map(str, (*words, "--output", directory))),
+        title=f"How fair was {month.in_words}? {stored.whose}",
+        earlier=earlier,
+        continued=True,
+        lacks=stored.lacks,
+        after_end=stored.after_end,
+    )
+    files = write_files(page, stored, found, directory, f"{stored.whose.replace('/', '-')}-{month}")
+    click.echo(verdict(found))
+    if stored.lacks:
+        click.echo(stored.lacks)
+    for file in files:
+        click.echo(file)
+
+
+def read_month(store: Store, month: Month, ledger: str) -> StoredMonth:
+    """Reads a month of a ledger, or of its whole pool, and the one before, out of the store.
+
+    Raises:
+        ReplayError: nothing of the month is stored.
+        StoreError: the store cannot be read.
+    """
+    known = known_span(store, ledger, until=month.end)
+    begin, end = max(month.begin, known.begin), known.end
+    if begin >= end:
+        all_of_it = known_span(store, ledger)
+        raise ReplayError(
+            f"{store.name}: holds nothing of {month}; it holds what was executed from "
+            f"{dates(all_of_it.begin, all_of_it.end)}"
+        )
+    earlier = month.previous
+    before = (
+        past_between(store, known.ledgers, earlier.begin, earlier.end)
+        if earlier.begin >= known.begin
+        else None
+    )
+    ledgers = [store.cluster(name) for name in known.ledgers]
+    return StoredMonth(
+        whose=known.pool or ledger,
+        past=past_between(store, known.ledgers, begin, end),
+        before=before,
+        lacks=_lacks(known, month, begin),
+        after_end=users_after_end(ledgers, begin, end, MOST_USERS),
+    )
+
+
+def _lacks(known: KnownSpan, month: Month, begin: int) -> str:
+    """Says what of a month is missing; empty if nothing is."""
+    found = []
+    if known.without:
+        found.append(f"It is without {listed(known.without)}, of which the store holds too little.")
+    if (begin, known.end) != (month.begin, month.end):
+        of_all = f" of {listed(known.ledgers)}" if known.pool else ""
+        found.append(f"Of this month the store holds but {dates(begin, known.end)}{of_all}.")
+    return " ".join(found)
+
+
+def earlier_audit(
+    config: Config, before: Past | None, cores: int, *, bar: ProgressBar
+) -> Audit | None:
+    """Audits the month before; None where the store does not hold it, or nobody worked in it."""
+    if before is None:
+        return None
+    try:
+        return audit_of(config, before, cores, bar=bar)
+    except WorkloadError:
+        return None
+
+
+def audit_of(config: Config, past: Past, cores: int, *, bar: ProgressBar) -> Audit:
+    """Audits what was executed.
+
+    Raises:
+        ReplayError: that was nothing of any organization, or numbers get too large.
+    """
+    workload = past.workload(past.consortium(one.name for one in config.organizations))
+    return audit(workload, cores=cores, bar=lambda policy: bar(policy, workload.window.length))
+
+
+def write_files(
+    page: Page, stored: StoredMonth, found: Audit, directory: Path, stem: str
+) -> list[Path]:
+    """Writes the page, its figures and, where that can be printed, a PDF; returns their names.
+
+    Raises:
+        ReportError: a browser is there and does not print.
+        OutputError: a file cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"{directory}: cannot be made ({error.strerror}); name another directory"
+        ) from None
+    files = [directory / f"{stem}.html", directory / f"{stem}.json"]
+    write_page(page, files[0])
+    write_json(files[1], audit_as_json(stored.past.log, found, stored.after_end))
+    try:
+        find_browser()
+    except ReportError:
+        return files
+    files.append(directory / f"{stem}.pdf")
+    write_pdf(page, files[-1])
+    return files

@@ -1,0 +1,200 @@
+"""The work of `shapleyprio replay`: read the log, run the policies, show and write results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from shapleyprio.cli.offline.workload_reading import complain, workload_before, workload_for
+from shapleyprio.cli.offline.workload_tables import (
+    OUT_OF_TURN,
+    announce,
+    legend,
+    organizations_table,
+    out_of_turn,
+    where_jobs_ran,
+)
+from shapleyprio.cli.options.json_output import write_json
+from shapleyprio.cli.options.parameters import SLURM_WORKERS, ReplayParameters
+from shapleyprio.cli.options.reporting import publish
+from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
+from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
+from shapleyprio.common.output import whole_file
+from shapleyprio.common.wording import decimal, duration, percent
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.policies import ORDERINGS, REFERENCE, policy_named, run_policy
+from shapleyprio.replay.policies.dask_cluster import SLURM, check_dask_packages, connected
+from shapleyprio.replay.policies.defaults import default_policies, orderings_for
+from shapleyprio.replay.results import Result, as_json, results_of, write_schedules
+from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.partitions import kept_to_partitions
+from shapleyprio.replay.workloads.workload import Workload, with_history
+
+if TYPE_CHECKING:
+    from shapleyprio.reports import Page
+
+
+def replay(parameters: ReplayParameters) -> None:
+    """Replays a log, and shows and writes the results."""
+    refuse_unknown_policies(parameters.policies)
+    confine = kept_to_partitions if parameters.respect_partitions else None
+    with dask_client(parameters) as dask, progress_bars() as bar:
+        log, workload = workload_for(
+            parameters.workload,
+            bar,
+            wide=parameters.wide,
+            backfill=parameters.backfill,
+            placement=parameters.placement,
+            horizon=parameters.horizon,
+            confine=confine,
+        )
+        workload, results = replayed(parameters, log, workload, bar, dask)
+        earlier = None
+        if parameters.report.wanted:
+            before = workload_before(parameters.workload, log, workload, confine)
+            earlier = None if before is None else replayed(parameters, log, before, bar, dask)
+    publish(parameters.report, lambda: page_of(parameters, log, workload, results, earlier))
+    write_and_show(parameters, log, workload, results)
+
+
+@contextmanager
+def dask_client(parameters: ReplayParameters) -> Iterator[Any]:
+    """Yields a client of the Dask cluster with all its workers; None if none is asked for."""
+    if parameters.dask is None:
+        yield None
+        return
+    check_dask_packages(parameters.dask)
+    workers = parameters.workers or SLURM_WORKERS
+    with connected(parameters.dask, workers) as client:
+        if parameters.dask == SLURM:
+            client.wait_for_workers(workers)  # ref deals its work out once, to those that are there
+        yield client
+
+
+def replayed(
+    parameters: ReplayParameters, log: Log, workload: Workload, bar: ProgressBar, dask: Any
+) -> tuple[Workload, Sequence[Result]]:
+    """Returns the workload as the policies knew it, and what came of each."""
+    if any(policy_named(policy).uses_history for policy in parameters.policies):
+        workload = with_history(workload, log)
+    return workload, results_of(workload, run(parameters, workload, bar, dask))
+
+
+def refuse_unknown_policies(policies: Sequence[str]) -> None:
+    """Finds out before anything is read whether every policy, and its utility, is known."""
+    for policy in policies:
+        policy_named(policy)
+
+
+def run(
+    parameters: ReplayParameters, workload: Workload, bar: ProgressBar, dask: Any
+) -> list[Schedule]:
+    """Runs the policies, each once."""
+    policies = list(dict.fromkeys(parameters.policies)) or default_policies(workload)
+    if "rand" not in policies and (parameters.orderings or parameters.epsilon) is not None:
+        raise click.UsageError("the number of orderings is for rand; add --policy rand")
+    if dask is not None and REFERENCE not in policies:
+        raise click.UsageError(f"--dask is for {REFERENCE}; add --policy {REFERENCE}")
+    orderings = orderings_of(parameters, workload)
+    return [
+        run_policy(
+            workload,
+            policy,
+            seed=parameters.workload.seed,
+            orderings=orderings,
+            cores=parameters.cores,
+            dask=dask,
+            estimation=parameters.estimation,
+            progress=bar(policy, workload.window.length),
+        )
+        for policy in policies
+    ]
+
+
+def orderings_of(parameters: ReplayParameters, workload: Workload) -> int:
+    """Returns how many random orderings Rand samples."""
+    if parameters.epsilon is None or parameters.confidence is None:
+        return parameters.orderings or ORDERINGS
+    organizations = len(workload.organizations)
+    return orderings_for(organizations, parameters.epsilon, parameters.confidence)
+
+
+def write_and_show(
+    parameters: ReplayParameters, log: Log, workload: Workload, results: Sequence[Result]
+) -> None:
+    """Writes the files, and shows the tables."""
+    if parameters.schedule_file is not None:
+        with whole_file(parameters.schedule_file) as file:
+            write_schedules(file, workload, [result.schedule for result in results])
+    show = parameters.json_file is None or write_json(
+        parameters.json_file, as_json(log, workload, results)
+    )
+    complain(log)
+    if show:
+        render(standard_output(highlight=False), log, workload, results)
+
+
+def page_of(
+    parameters: ReplayParameters,
+    log: Log,
+    workload: Workload,
+    results: Sequence[Result],
+    earlier: tuple[Workload, Sequence[Result]] | None,
+) -> Page:
+    """Returns the report."""
+    from shapleyprio.reports.replay_page import replay_page
+
+    options = {"seed": str(parameters.workload.seed)}
+    if "rand" in [result.schedule.policy for result in results]:
+        options["random orderings"] = str(orderings_of(parameters, workload))
+    return replay_page(
+        log,
+        workload,
+        results,
+        options=options,
+        command=parameters.report.command,
+        earlier=earlier,
+    )
+
+
+def render(console: Console, log: Log, workload: Workload, results: Sequence[Result]) -> None:
+    """Prints the tables, and what was left out."""
+    announce(console, log, workload)
+    for table in (policies_table(results), organizations_table(workload, results)):
+        console.print()
+        console.print(table)
+    if results[0].unfairness is not None:
+        console.print()
+        console.print(legend(results), style="dim", soft_wrap=True)
+    if reasons := workload.left_out_in_words:
+        console.print()
+        console.print(f"left out: {reasons}", markup=False, soft_wrap=True)
+    if place := where_jobs_ran(log, workload):
+        console.print()
+        console.print(place, markup=False, soft_wrap=True)
+
+
+def policies_table(results: Sequence[Result]) -> FittingTable:
+    """Makes a line for each policy."""
+    against_ref = () if results[0].unfairness is None else ("Δψ/p_tot",)
+    in_turn = () if results[0].turns is None else (OUT_OF_TURN,)
+    headings = ("mean wait", "95 % wait", "slowdown", "utilization", "seconds")
+    rows = [
+        (
+            result.schedule.policy,
+            *(() if result.unfairness is None else (duration(float(result.unfairness)),)),
+            *(out_of_turn(result) for _ in in_turn),
+            duration(float(result.measures.mean_wait)),
+            duration(result.measures.wait_95th_percentile),
+            decimal(result.measures.mean_bounded_slowdown),
+            percent(result.measures.utilization),
+            f"{result.schedule.seconds:.3g}",
+        )
+        for result in results
+    ]
+    kept = (*against_ref, *in_turn)
+    return table_of(("policy", *kept, *headings), rows, kept=kept)

@@ -1,0 +1,180 @@
+"""Reads the workload that options describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from shapleyprio.cli.options.parameters import WorkloadParameters
+from shapleyprio.cli.shown.progress import ProgressBar
+from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.logs.clusters import consortium_of_files, dealt_to_clusters
+from shapleyprio.replay.logs.files import files_of
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.logs.sacct import XDMOD_FIELDS
+from shapleyprio.replay.workloads.choices import (
+    DEFAULT_BACKFILL,
+    DEFAULT_PLACEMENT,
+    DEFAULT_SHARES,
+    DEFAULT_TIME_ZONE,
+    DEFAULT_WIDE,
+    Backfill,
+    Placement,
+    Wide,
+)
+from shapleyprio.replay.workloads.dealing import deal
+from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.workload import (
+    Consortium,
+    Window,
+    Workload,
+    whole_log,
+    workload_of,
+)
+
+MALFORMED_SHOWN = 5
+
+Confine = Callable[[Log, Consortium, Workload], Workload]
+"""Keeps the jobs of a log's workload to some of its processors."""
+
+
+def workload_for(
+    parameters: WorkloadParameters,
+    bar: ProgressBar,
+    *,
+    wide: Wide = DEFAULT_WIDE,
+    backfill: Backfill = DEFAULT_BACKFILL,
+    placement: Placement = DEFAULT_PLACEMENT,
+    horizon: int | None = None,
+    confine: Confine | None = None,
+) -> tuple[Log, Workload]:
+    """Reads the log and takes the workload out of it.
+
+    Args:
+        parameters: which jobs.
+        bar: makes a bar that shows how far reading is.
+        wide: what becomes of jobs of several processors.
+        backfill: what may pass a rigid job that does not fit.
+        placement: which free processors a job gets.
+        horizon: age in seconds from which a part gains no more worth; None for never.
+        confine: keeps jobs to some of the processors; None to let all run anywhere.
+
+    Raises:
+        ReplayError, ConfigError: it cannot be had.
+        click.UsageError: the parameters do not fit the log.
+    """
+    log = read(parameters, bar)
+    consortium = consortium_for(parameters, log)
+    window = window_of(parameters, log)
+    workload = workload_of(
+        log,
+        consortium,
+        window=window,
+        wide=wide,
+        backfill=backfill,
+        placement=placement,
+        horizon=horizon,
+    )
+    return log, workload if confine is None else confine(log, consortium, workload)
+
+
+def workload_before(
+    parameters: WorkloadParameters,
+    log: Log,
+    workload: Workload,
+    confine: Confine | None = None,
+) -> Workload | None:
+    """Takes the workload of the period before, which is as long, out of the log.
+
+    Args:
+        parameters: which jobs.
+        log: that was read.
+        workload: taken out of it.
+        confine: what kept its jobs to some of the processors.
+
+    Returns:
+        None where the log has no jobs of all of that period.
+    """
+    window = workload.window
+    start = window.start - window.length
+    if start < int(log.release.min()):
+        return None
+    consortium = consortium_for(parameters, log)
+    try:
+        before = workload_of(
+            log,
+            consortium,
+            window=Window(start=start, length=window.length),
+            wide=workload.wide,
+            backfill=workload.backfill,
+            placement=workload.placement,
+            horizon=workload.horizon,
+        )
+        return before if confine is None else confine(log, consortium, before)
+    except WorkloadError:
+        return None
+
+
+def complain(log: Log) -> None:
+    """Prints the first malformed lines on standard error."""
+    for line in log.malformed[:MALFORMED_SHOWN]:
+        click.echo(f"shapleyprio: {line.file or log.source}:{line.number}: {line.reason}", err=True)
+
+
+def read(parameters: WorkloadParameters, bar: ProgressBar) -> Log:
+    """Reads the log."""
+    files = [Path(file) for file in files_of(parameters.log)]
+    sizes = [file.stat().st_size for file in files if file.is_file()]
+    log = read_log(
+        parameters.log,
+        format=parameters.log_format,
+        fields=XDMOD_FIELDS if parameters.fields is None else split_fields(parameters.fields),
+        time_zone=parameters.time_zone or DEFAULT_TIME_ZONE,
+        clusters=parameters.clusters,
+        strict=parameters.strict,
+        since=parameters.since,
+        until=parameters.until,
+        progress=bar("reading", sum(sizes) if len(sizes) == len(files) else None),
+    )
+    for option, value, wanted in (
+        ("--fields", parameters.fields, ("sacct",)),
+        ("--time-zone", parameters.time_zone, ("sacct",)),
+        ("--cluster", parameters.clusters or None, ("sacct", "store")),
+    ):
+        if value is not None and log.format not in wanted:
+            raise click.UsageError(
+                f"{option} goes with the format {' or '.join(wanted)}, and {log.source} is read "
+                f"as {log.format}"
+            )
+    return log
+
+
+def split_fields(text: str) -> tuple[str, ...]:
+    """Returns the names in a list with commas."""
+    return tuple(field.strip() for field in text.split(","))
+
+
+def consortium_for(parameters: WorkloadParameters, log: Log) -> Consortium:
+    """Returns the organizations with their jobs and processors."""
+    if parameters.organizations:
+        return consortium_of_files(parameters.organizations, log)
+    assert parameters.deal_users is not None
+    dealt = deal(
+        log,
+        parameters.deal_users,
+        shares=parameters.processor_shares or DEFAULT_SHARES,
+        processors=parameters.processors,
+        seed=parameters.seed,
+    )
+    return dealt_to_clusters(log, dealt) if log.clusters else dealt
+
+
+def window_of(parameters: WorkloadParameters, log: Log) -> Window:
+    """Returns the window in the log's own seconds."""
+    whole = whole_log(log)
+    if parameters.window is None:
+        return whole
+    start, length = parameters.window
+    return Window(start=whole.start + start, length=length)

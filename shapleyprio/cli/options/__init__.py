@@ -1,0 +1,1 @@
+"""Options that commands share, what they become, and how they are refused."""

@@ -1,0 +1,90 @@
+"""Errors that are found before anything is computed: usage, and packages that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from shapleyprio.cli.options.json_output import STDOUT
+from shapleyprio.common.errors import ReplayError
+
+
+def refuse(*contradictions: tuple[object, str]) -> None:
+    """Raises a usage error for the first contradiction that is true."""
+    for wrong, message in contradictions:
+        if wrong:
+            raise click.UsageError(message)
+
+
+def workers_without_slurm(dask: str | None, workers: int | None) -> tuple[bool, str]:
+    """Returns a contradiction for `refuse`."""
+    return workers is not None and dask != "slurm", "--workers goes with --dask slurm"
+
+
+def is_given(name: str) -> bool:
+    """Returns whether the command that is called was given an option.
+
+    Args:
+        name: of its parameter.
+    """
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def refuse_the_same_file(*files: tuple[str, Path | None]) -> None:
+    """Raises a usage error if two files (by option) are the same."""
+    options: dict[Path, str] = {}
+    for option, file in files:
+        if file not in (None, STDOUT):
+            other = options.setdefault(file.absolute(), option)
+            refuse((other != option, f"{other} and {option} name the same file"))
+
+
+def refuse_missing_directories(*files: tuple[str, Path | None]) -> None:
+    """Raises a usage error for a file (by option) that has no directory to be written in."""
+    for option, file in files:
+        if file not in (None, STDOUT) and not file.absolute().parent.is_dir():
+            raise click.BadParameter(f"there is no directory {file.parent}", param_hint=option)
+
+
+def refuse_used_directory(option: str, directory: Path | None) -> None:
+    """Raises a usage error for a directory that has something in it."""
+    if directory is not None and directory.is_dir() and any(directory.iterdir()):
+        raise click.UsageError(f"{option}: {directory} is not empty; name a new directory")
+
+
+REPLAY = frozenset({"numpy", "pandas"})
+
+EXTRAS = {
+    "replay": REPLAY,
+    "experiment": REPLAY | {"pyarrow"},
+    "trial": REPLAY | {"psutil"},
+    "report": frozenset({"jinja2", "markupsafe", "vl_convert"}),
+}
+"""Extra of the package -> what it brings."""
+
+
+@contextmanager
+def packages_needed(what: str, extra: str | None = None) -> Iterator[None]:
+    """Says how to install the packages without which a command or an option cannot work.
+
+    Args:
+        what: the command or option.
+        extra: that brings them; None if it has the command's name.
+
+    Raises:
+        ReplayError: one of them is missing.
+    """
+    extra = extra or what
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRAS[extra]:
+            raise
+        raise ReplayError(
+            f"{what} needs more packages: install the package shapleyprio-replay, "
+            f"or pip install 'shapleyprio[{extra}]'"
+        ) from None

@@ -1,0 +1,269 @@
+"""Options that several commands have, each declared once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from shapleyprio.cli.options.parameters import SLURM_WORKERS
+from shapleyprio.cli.options.types import WINDOW, duration
+from shapleyprio.replay.workloads.choices import BACKFILLS, DEFAULT_SEED, SHARES, WIDE
+
+DEFAULT_CONFIG = Path("/etc/shapleyprio/shapleyprio.toml")
+
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
+Option = Callable[[AnyCommand], AnyCommand]
+
+
+def together(options: Sequence[Option[Any]]) -> Option[Any]:
+    """Returns one decorator for several options, which helps list in this order."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def count_option(
+    *names: str,
+    help: str,  # noqa: A002
+    metavar: str = "N",
+    default: int | None = None,
+) -> Option[Any]:
+    """Returns an option that takes a number from 1 on.
+
+    Args:
+        names: of the option, and of its parameter where that has another one.
+        help: text without the default.
+        metavar: what the number is called.
+        default: of the parameter, which is shown; None to show none.
+    """
+    return click.option(
+        *names,
+        type=click.IntRange(min=1),
+        metavar=metavar,
+        default=default,
+        show_default=default is not None,
+        help=help,
+    )
+
+
+def output_option(
+    name: str,
+    parameter: str,
+    *,
+    help: str,  # noqa: A002
+    metavar: str | None = None,
+) -> Option[Any]:
+    """Returns an option that names a file to write."""
+    return click.option(
+        name,
+        parameter,
+        metavar=metavar,
+        type=click.Path(path_type=Path, dir_okay=False),
+        help=help,
+    )
+
+
+def pool_option(command: AnyCommand) -> AnyCommand:
+    """Adds --pool; the command gets `pool`, None where it is not given."""
+    return click.option(
+        "--pool", metavar="NAME", help="Which of the pools that split the cluster is meant."
+    )(command)
+
+
+def config_option(command: AnyCommand) -> AnyCommand:
+    """Adds --config; the command gets `config_path`."""
+    return click.option(
+        "--config",
+        "config_path",
+        # who may not read it is refused by the reader, in one line, or asks the daemon
+        type=click.Path(path_type=Path, dir_okay=False, readable=False),
+        envvar="SHAPLEYPRIO_CONFIG",
+        default=DEFAULT_CONFIG,
+        show_default=True,
+        show_envvar=True,
+        help="Configuration file.",
+    )(command)
+
+
+# -- which jobs, and how they are scheduled
+
+deal_users_option = count_option(
+    "--deal-users",
+    metavar="K",
+    help="Deal the log's users out to K organizations instead.",
+)
+
+processors_option = count_option(
+    "--processors",
+    help="How many processors to deal out.  [default: as many as the log says]",
+)
+
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    metavar="S",
+    default=DEFAULT_SEED,
+    show_default=True,
+    help="Seed of all random draws.",
+)
+
+window_option = click.option(
+    "--window",
+    type=WINDOW,
+    metavar="START:LENGTH",
+    help="Jobs to take: seconds (or 10d:12h) from the log's first release.  [default: all]",
+)
+
+
+def choice_option(
+    *names: str,
+    choices: Sequence[str],
+    help: str,  # noqa: A002
+    has_default: bool = True,
+    multiple: bool = False,
+) -> Option[Any]:
+    """Returns an option for one of several choices, of which the first is the default.
+
+    Args:
+        names: of the option, and of its parameter where that has another one.
+        choices: what can be chosen.
+        help: text without the default.
+        has_default: whether the parameter is the default where the option is left out, not None.
+        multiple: whether it may be given several times.
+    """
+    first = choices[:1] if multiple else choices[0]
+    return click.option(
+        *names,
+        type=click.Choice(choices),
+        default=first if has_default else None,
+        multiple=multiple,
+        help=f"{help}  [default: {choices[0]}]",
+    )
+
+
+def processor_shares_option(*names: str, multiple: bool = False) -> Option[Any]:
+    """Returns --processor-shares.
+
+    Args:
+        names: of the parameter, where it is not the option's.
+        multiple: whether it may be given several times; if not, the parameter is None where it is
+            left out, since it goes with other options only.
+    """
+    several = "; given twice, each is a group" if multiple else ""
+    return choice_option(
+        "--processor-shares",
+        *names,
+        choices=SHARES,
+        help=f"How to deal the processors out{several}.",
+        has_default=multiple,
+        multiple=multiple,
+    )
+
+
+wide_option = choice_option(
+    "--wide",
+    choices=WIDE,
+    help="A job of q processors becomes q sequential copies, or needs all q at once.",
+)
+
+backfill_option = choice_option(
+    "--backfill",
+    choices=BACKFILLS,
+    help="Which jobs may pass a rigid job that does not fit.",
+)
+
+
+def cores_option(*, help: str = "Cores to compute on.") -> Option[Any]:  # noqa: A002
+    """Returns --cores."""
+    return click.option(
+        "--cores",
+        type=click.IntRange(min=1),
+        default=lambda: len(os.sched_getaffinity(0)),
+        metavar="N",
+        help=f"{help}  [default: all]",
+    )
+
+
+def dask_options(*, help: str) -> Option[Any]:  # noqa: A002
+    """Returns --dask and --workers; `refusals_of_dask` says what goes with them.
+
+    Args:
+        help: what is computed where.
+    """
+    return together(
+        (
+            click.option("--dask", metavar="ADDRESS", help=help),
+            count_option(
+                "--workers",
+                help=f"With --dask slurm: jobs to start.  [default: {SLURM_WORKERS}]",
+            ),
+        )
+    )
+
+
+# -- private clusters
+
+
+def speed_option(*, help: str = "Cluster seconds per real second.") -> Option[Any]:  # noqa: A002
+    """Returns --speed."""
+    return click.option(
+        "--speed", type=click.IntRange(1, 100), default=60, show_default=True, help=help
+    )
+
+
+side_by_side_option = count_option(
+    "--side-by-side", default=2, help="How many arms to run at once."
+)
+
+
+def directory_option(command: AnyCommand) -> AnyCommand:
+    """Adds --directory for the state of private clusters."""
+    return click.option(
+        "--directory",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Keep configurations, logs and databases of the private cluster there (a new or empty "
+        "directory with a short path).",
+    )(command)
+
+
+def poll_interval_option(
+    *names: str,
+    default: str | Sequence[str],
+    help: str = "From one cycle of the daemon to the next, on the cluster's clock.",  # noqa: A002
+) -> Option[Any]:
+    """Returns --poll-interval; with several defaults it may be given several times."""
+    return click.option(
+        "--poll-interval",
+        *names,
+        type=duration("30s or 5m"),
+        multiple=not isinstance(default, str),
+        default=default,
+        show_default=True,
+        help=help,
+    )
+
+
+# -- results
+
+
+def keep_option(what: str, *, required: bool = False) -> Option[Any]:
+    """Returns --keep: results of finished parts, which are not computed again.
+
+    Args:
+        what: the parts, in the plural.
+        required: whether the option may not be left out.
+    """
+    return click.option(
+        "--keep",
+        required=required,
+        type=click.Path(path_type=Path, file_okay=False),
+        help=f"Keep finished {what} in that directory, and go on from those that are kept there.",
+    )

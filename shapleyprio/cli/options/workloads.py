@@ -1,0 +1,163 @@
+"""Options of commands on logs: which jobs to take, and how to schedule them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from shapleyprio.cli.options.parameters import WorkloadParameters
+from shapleyprio.cli.options.refusals import refuse
+from shapleyprio.cli.options.shared import (
+    backfill_option,
+    cores_option,
+    deal_users_option,
+    processor_shares_option,
+    processors_option,
+    seed_option,
+    together,
+    wide_option,
+    window_option,
+)
+from shapleyprio.cli.options.types import MOMENT
+from shapleyprio.replay.logs.files import files_of
+from shapleyprio.replay.workloads.choices import (
+    ALL_CLUSTERS,
+    DEFAULT_TIME_ZONE,
+    FORMATS,
+    Backfill,
+    Wide,
+)
+
+FOUND_OUT = "auto"
+"""The format of a log that is to be found out."""
+
+
+def named_format(_context: click.Context, _option: click.Parameter, name: str) -> str | None:
+    """Returns the format that was named; None if it is to be found out."""
+    return None if name == FOUND_OUT else name
+
+
+def files_of_clusters(
+    _context: click.Context, option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, Path]:
+    """Returns cluster, or ALL_CLUSTERS, -> its file.
+
+    Raises:
+        click.BadParameter: a cluster has several, or one is a directory.
+    """
+    files: dict[str, Path] = {}
+    for value in values:
+        cluster, separator, file = value.partition("=")
+        if not separator or "/" in cluster or Path(value).exists():
+            cluster, file = ALL_CLUSTERS, value
+        if cluster in files:
+            of = f"of cluster {cluster}" if cluster else "of all clusters; say CLUSTER=FILE"
+            raise click.BadParameter(f"{files[cluster]} and {file} are both {of}", param=option)
+        if Path(file).is_dir():
+            raise click.BadParameter(f"{file} is a directory", param=option)
+        files[cluster] = Path(file)
+    return files
+
+
+workload_options = together(
+    (
+        click.argument("log", nargs=-1, required=True),
+        click.option(
+            "--organizations",
+            multiple=True,
+            metavar="[CLUSTER=]FILE",
+            callback=files_of_clusters,
+            help="File with [[organization]] tables, such as the daemon's; in a pool one for each "
+            "cluster whose tables are its own.",
+        ),
+        deal_users_option,
+        processor_shares_option(),
+        processors_option,
+        seed_option,
+        window_option,
+        click.option(
+            "--format",
+            "log_format",
+            type=click.Choice([FOUND_OUT, *FORMATS]),
+            default=FOUND_OUT,
+            show_default=True,
+            callback=named_format,
+            help="What LOG is.",
+        ),
+        click.option(
+            "--fields",
+            metavar="A,B,C",
+            help="Columns of an sacct export without a header line.  [default: Open XDMoD's]",
+        ),
+        click.option(
+            "--time-zone", help=f"Time zone of an sacct export.  [default: {DEFAULT_TIME_ZONE}]"
+        ),
+        click.option(
+            "--cluster",
+            "clusters",
+            multiple=True,
+            metavar="NAME",
+            help="Which cluster of a log that holds several; give those of a pool.",
+        ),
+        *(
+            click.option(
+                name,
+                type=MOMENT,
+                metavar="DATE",
+                help=f"Read jobs released {when}, a date or date and time of --time-zone.",
+            )
+            for name, when in (("--since", "from then on"), ("--until", "before"))
+        ),
+        click.option("--strict", is_flag=True, help="Take a malformed line as an error."),
+    )
+)
+"""Adds the options that make a workload; `workload_parameters` reads them."""
+
+scheduling_options = together(
+    (
+        wide_option,
+        backfill_option,
+        cores_option(),
+    )
+)
+"""Adds how jobs are scheduled anew; the command gets `wide`, `backfill` and `cores`."""
+
+
+def workload_parameters(options: dict[str, Any]) -> WorkloadParameters:
+    """Takes what makes a workload out of a command's options, and leaves the others there.
+
+    Raises:
+        click.UsageError: options do not go together.
+    """
+    parameters = WorkloadParameters(
+        **{field.name: options.pop(field.name) for field in fields(WorkloadParameters)}
+    )
+    refuse(
+        (
+            bool(parameters.organizations) == (parameters.deal_users is not None),
+            "say whose the jobs are: either --organizations FILE or --deal-users K",
+        ),
+        (
+            parameters.deal_users is None
+            and (parameters.processor_shares or parameters.processors),
+            "--processor-shares and --processors go with --deal-users; with --organizations, "
+            "each table says `processors = N`",
+        ),
+    )
+    return parameters
+
+
+def log_files(parameters: WorkloadParameters) -> tuple[tuple[str, Path], ...]:
+    """Returns the logs, for `refuse_the_same_file`: no result may be written over them."""
+    return tuple(("LOG", Path(file)) for file in files_of(parameters.log))
+
+
+def backfill_without_rigid(wide: Wide, backfill: Backfill) -> tuple[bool, str]:
+    """Returns a contradiction for `refuse`."""
+    return (
+        backfill == "easy" and wide != "rigid",
+        "--backfill goes with --wide rigid; sequential copies leave nothing to pass",
+    )

@@ -1,0 +1,321 @@
+"""Explanations in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Literal
+
+from shapleyprio.cli.shown.waiting_work import sentences_on_waiting_work
+from shapleyprio.common.wording import (
+    SECONDS_OF_AN_HOUR,
+    clock_time,
+    count,
+    delay,
+    duration_in_words,
+    listed,
+    three_digits,
+)
+from shapleyprio.daemon.answering.explain_facts import (
+    Basis,
+    JobExplanation,
+    JobsExplanation,
+    OrganizationJobs,
+)
+from shapleyprio.daemon.answering.explain_ranks import RankedOrganization
+from shapleyprio.daemon.answering.pool_status import PoolStatus
+from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.pool import cluster_behind
+from shapleyprio.fairness.rules import RULES
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import PendingJob
+from shapleyprio.store import Push, PushState, WaitingWork
+
+NO_REASON = "None"
+"""What Slurm shows of a job that its scheduler has not looked at yet."""
+
+
+def sentences_on_job(explanation: JobExplanation, influence: int | None, channel: str) -> list[str]:
+    """Says why one job waits where it waits.
+
+    Args:
+        explanation: the facts.
+        influence: points between the first and the last organization, None for strict order.
+        channel: what priorities are written to.
+    """
+    job = explanation.job
+    state = (
+        _on_last_write(explanation.label, explanation.pushes[0]) if job is None else _on_state(job)
+    )
+    accounts = () if job is None else (job.account,)
+    return [
+        *_on_basis(explanation.basis),
+        *state,
+        *_on_submission(job, explanation.given),
+        *_on_rank(explanation.ranked, explanation.basis, accounts, influence),
+        *_on_waiting_work(explanation.ranked, "user", "" if job is None else job.user),
+        *_on_what_stands(explanation, channel),
+        *_on_own(explanation.ranked, explanation.own_ahead),
+        *(_on_rule(explanation.basis.rule, influence) if explanation.ranked else ()),
+        *(_on_slurm(job, explanation) if job else ()),
+    ]
+
+
+def sentences_on_jobs(explanation: JobsExplanation, influence: int | None) -> list[str]:
+    """Says why a user's or an account's jobs wait where they wait.
+
+    Args:
+        explanation: the facts.
+        influence: as for one job.
+    """
+    sentences = _on_basis(explanation.basis)
+    for jobs in explanation.organizations:
+        sentences += [
+            *_on_count(explanation, jobs),
+            *_on_rank(jobs.ranked, explanation.basis, jobs.accounts, influence),
+            *_on_waiting_work(jobs.ranked, explanation.whose, explanation.name),
+            *_on_own(jobs.ranked, jobs.own_ahead),
+        ]
+    if any(jobs.ranked for jobs in explanation.organizations):
+        sentences += _on_rule(explanation.basis.rule, influence)
+    return sentences
+
+
+def _on_basis(basis: Basis) -> list[str]:
+    if basis.away is None:
+        return []
+    return [f"Slurm does not show who waits: {basis.away}. What follows is from the last cycle."]
+
+
+def _on_state(job: PendingJob) -> list[str]:
+    sentences = [f"Job {job.label} of account {job.account} waits with priority {job.priority}."]
+    if job.priority == 0:
+        sentences.append("It is held: its priority is 0 until it is released.")
+    return sentences
+
+
+def _on_submission(job: PendingJob | None, given: Push | None) -> list[str]:
+    if given is None:
+        return []
+    when = "" if job is None else f", at {clock_time(job.submit)}"
+    return [f"It got {given.new} points when it was submitted{when}, {given.reason}."]
+
+
+def _on_last_write(label: str, push: Push) -> list[str]:
+    if push.state is PushState.AT_SUBMISSION:
+        return [
+            f"Whether job {label} still waits is not known; it was seen at {clock_time(push.at)}."
+        ]
+    return [
+        f"Whether job {label} still waits is not known; at {clock_time(push.at)} its "
+        f"{push.channel} was to become {push.new} ({push.state})."
+    ]
+
+
+def _on_count(explanation: JobsExplanation, jobs: OrganizationJobs) -> list[str]:
+    name, accounts = f"{explanation.whose.capitalize()} {explanation.name}", ""
+    if explanation.whose == "user":
+        accounts = f" of account {' and '.join(jobs.accounts)}"
+    if jobs.waiting is None:
+        return [f"{name} had {_jobs(jobs.running)}{accounts} running; who waits is not known."]
+    held = f", {jobs.held} of them held," if jobs.held else ""
+    sentences = [
+        f"{name} has {_jobs(jobs.waiting)}{accounts} waiting{held} and {jobs.running} running."
+    ]
+    if jobs.oldest is not None:
+        sentences.append(
+            f"Waiting longest is job {jobs.oldest.label}, submitted at "
+            f"{clock_time(jobs.oldest.submit)}."
+        )
+    if jobs.next_job is not None:
+        sentences.append(
+            f"Next in line is job {jobs.next_job.label} with priority {jobs.next_job.priority}. "
+            f"{_sentence(_have((jobs.ahead or 0) - (jobs.tied_ahead or 0)))} a higher one"
+            f"{_tied(jobs.tied_ahead or 0)}."
+        )
+    return sentences
+
+
+def _on_rank(
+    ranked: RankedOrganization | None, basis: Basis, accounts: Sequence[str], influence: int | None
+) -> list[str]:
+    if basis.t is None:
+        return ["No cycle has succeeded yet, so ranks are not known."]
+    if ranked is None:
+        which = f"account {' and '.join(accounts)}" if accounts else "its account"
+        return [
+            f"No organization claims {which}, or the account or the partition is left out, so it "
+            "gets no points from us."
+        ]
+    before = sum(ranked.before.values())
+    stand = "wait" if influence else "are ahead"
+    if before == 1:
+        stand = "waits" if influence else "is ahead"
+    return [
+        *_on_why(ranked, basis, clock_time(basis.t)),
+        f"{_sentence(_jobs(before))} of organizations with a better rank {stand}"
+        f"{_by_name(ranked.before)}.",
+        _on_fair_share(ranked, basis.horizon),
+    ]
+
+
+def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
+    """Returns the rank and why it is so: by what was given and got, or in the rule's own words."""
+    rank = f"rank {ranked.rank} of {ranked.organizations}"
+    that_is = [f"That is {rank} and gives its jobs {ranked.points} points."]
+    here = ""
+    if basis.pool is not None and basis.pool.spans_others:
+        here = f" at {cluster_behind(basis.cluster)}"
+        that_is = [_in_pool(ranked, basis.pool), *that_is, *basis.pool.troubles()]
+    served = f"{ranked.organization} had been served {_served(ranked)}{here}"
+    if basis.rule == DirectContr.name:
+        return [
+            f"By {time} {served}, measured by what it had contributed, on average over all work "
+            f"done{here and ' there'}; {_on_age(basis.horizon)}.",
+            *that_is,
+        ]
+    if ranked.gain is not None and basis.estimated_at is not None:
+        return [
+            *ranked.gain.sentences(),
+            f"What {ranked.organization} is worth to the others{here} was estimated at "
+            f"{clock_time(basis.estimated_at)}; by {time} it had been served {_served(ranked)}"
+            f"{here}, measured by that, on average over all work done{here and ' there'}.",
+            *that_is,
+        ]
+    if here:
+        return [f"By {time} {served}, by the rule {basis.rule}.", *that_is]
+    by_balance = ranked.score == ranked.balance
+    why = f"served {_served(ranked)}" if by_balance else ranked.reason
+    return [
+        f"At {time} the rule {basis.rule} gave {ranked.organization} {rank} ({why}).",
+        f"That gives its jobs {ranked.points} points.",
+    ]
+
+
+def _in_pool(ranked: RankedOrganization, pool: PoolStatus) -> str:
+    """Says what decides where it is not what was given and got at this cluster alone."""
+    clusters = listed([cluster_behind(ledger) for ledger in pool.stay.clusters])
+    return (
+        f"What decides is pool {pool.stay.pool}, over {clusters}: by what all of them add since "
+        f"they are in it, {ranked.organization} had been served "
+        f"{delay(pool.balance_per_part(ranked.organization) or 0)}."
+    )
+
+
+def _on_fair_share(ranked: RankedOrganization, horizon: int | None) -> str:
+    each = ranked.used_each
+    since = "it owns no processors"
+    if each is not None:
+        when = "so far" if horizon is None else f"in the last {duration_in_words(horizon)}"
+        since = f"its jobs used {_hours(each)} hours of each processor it owns {when}"
+    before = sum(ranked.before_by_fair_share.values())
+    return (
+        f"Under Slurm's fair share, with the processors owned as shares, it would be rank "
+        f"{ranked.fair_share_rank} of {ranked.organizations}, because {since}: {_jobs(before)} of "
+        f"other organizations would be ahead{_by_name(ranked.before_by_fair_share)}."
+    )
+
+
+def _on_waiting_work(
+    ranked: RankedOrganization | None, whose: Literal["user", "account"], name: str
+) -> list[str]:
+    """Says what counts in the estimate, and how much of it is a user's or an account's."""
+
+    def is_theirs(row: WaitingWork) -> bool:
+        return (row.user if whose == "user" else row.account) == name
+
+    if ranked is None:
+        return []
+    of_whom = name and f"{whose} {name}"
+    return sentences_on_waiting_work(ranked.organization, ranked.waiting_work, of_whom, is_theirs)
+
+
+def _on_own(ranked: RankedOrganization | None, ahead: int | None) -> list[str]:
+    if ranked is None or not ahead:
+        return []
+    verb = "is" if ahead == 1 else "are"
+    return [f"{_sentence(_jobs(ahead))} of {ranked.organization} itself {verb} ahead."]
+
+
+def _on_what_stands(explanation: JobExplanation, channel: str) -> list[str]:
+    """Says what stands in Slurm, where that is not what the rank gives."""
+    job, ranked = explanation.job, explanation.ranked
+    written = [push for push in explanation.pushes if push.channel == channel]
+    if job is None or ranked is None:
+        return []
+    original = written[0].original if written else 0
+    stands = {"site_factor": job.site_factor, "nice": job.nice, "association": job.association}
+    found, due = stands.get(channel), CHANNELS[channel].value(original, ranked.points)
+    if found is None or found == due or (channel == "nice" and not written):
+        return []
+    what = {"site_factor": "site factor", "association": "association priority"}.get(
+        channel, channel
+    )
+    return [f"But in Slurm its {what} is {found} now, not {due}."]
+
+
+def _on_rule(rule: str | None, influence: int | None) -> list[str]:
+    order = (
+        "The order of organizations is strict: age, size and the other factors of Slurm decide "
+        "only among jobs of one organization."
+        if influence is None
+        else f"The order of organizations weighs {influence} points from first to last: age and "
+        "the other factors of Slurm can outweigh it."
+    )
+    return [order, *([RULES[rule]().dynamics] if rule in RULES else [])]
+
+
+def _on_slurm(job: PendingJob, explanation: JobExplanation) -> list[str]:
+    tied = explanation.tied_ahead or 0
+    higher = (explanation.ahead or 0) - tied
+    have = f"In all {_have(higher)}" if higher else "No job has"
+    known = job.reason not in {"", NO_REASON}
+    reason = f"says it waits for {job.reason}" if known else "has not said yet why it waits"
+    sentences = [f"{have} a higher priority{_tied(tied)}; Slurm {reason}."]
+    if job.nice > 0:
+        sentences.append(f"Its nice of {job.nice} takes as many points away from it.")
+    return sentences
+
+
+def _served(ranked: RankedOrganization) -> str:
+    if ranked.balance_per_part is None and ranked.balance:  # a standing of an older release
+        return "late" if ranked.balance > 0 else "ahead"
+    return delay(ranked.balance_per_part or 0)
+
+
+def _on_age(horizon: int | None) -> str:
+    most = "" if horizon is None else f", up to an age of {duration_in_words(horizon)}"
+    return f"the earlier work was done, the more it counts{most}"
+
+
+def _tied(jobs: int) -> str:
+    """Returns what follows about jobs of the same priority; empty if none of them is ahead."""
+    if not jobs:
+        return ""
+    verb = "is" if jobs == 1 else "are"
+    return (
+        f", and {_jobs(jobs)} with the same one {verb} ahead, since Slurm then takes first what "
+        "was submitted first"
+    )
+
+
+def _by_name(before: Mapping[str, int]) -> str:
+    some = [f"{name} {jobs}" for name, jobs in before.items() if jobs]
+    return f" ({', '.join(some)})" if some else ""
+
+
+def _jobs(number: int) -> str:
+    return count(number, "job")
+
+
+def _have(jobs: int, of: str = "") -> str:
+    whose = f" {of}" if of else ""
+    return f"{_jobs(jobs)}{whose} {'has' if jobs == 1 else 'have'}"
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _hours(seconds: Fraction) -> str:
+    return three_digits(seconds / SECONDS_OF_AN_HOUR)

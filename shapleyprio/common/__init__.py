@@ -1,0 +1,1 @@
+"""What all packages use: errors, words, whole files, worker processes, database URLs."""

@@ -1,0 +1,152 @@
+"""Files that appear whole or not at all, and the results that long work keeps in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+from shapleyprio.common.errors import OutputError
+
+
+@dataclass(frozen=True, slots=True)
+class KeptResults:
+    """A directory with a whole file for each finished part.
+
+    Attributes:
+        directory: where it is.
+        asked_as: key of the files under which stands what was asked for.
+    """
+
+    directory: Path
+    asked_as: str
+
+    def make(self) -> None:
+        """Makes the directory, unless it is there.
+
+        Raises:
+            OutputError: it cannot be made.
+        """
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"{self.directory}: cannot be made ({error.strerror}); name another directory"
+            ) from None
+
+    def of(self, part: str, asked: object) -> dict[str, Any] | None:
+        """Returns what is kept of a part; None if it has not been finished.
+
+        Args:
+            part: its name, the same whenever it is asked for.
+            asked: what it is to be the result of, as JSON has it.
+
+        Raises:
+            OutputError: it is the result of something else, or cannot be read.
+        """
+        file = self._file(part)
+        if not file.exists():
+            return None
+        content = read_json(file)
+        if content.get(self.asked_as) != asked:
+            raise OutputError(
+                f"{file}: was run with other parameters than are asked for now; give the same "
+                "ones, remove the file, or name a new directory"
+            )
+        return content
+
+    def keep(self, part: str, asked: object, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Keeps a part that is finished, and returns what `of` returns from now on.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        content = {self.asked_as: asked, **result}
+        write_json(self._file(part), content)
+        return content
+
+    def _file(self, part: str) -> Path:
+        return self.directory / f"{part}.json"
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """Reads the object in a file.
+
+    Raises:
+        OutputError: there is none.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise OutputError(f"{file}: cannot be read ({error}); remove it to go on") from None
+    if not isinstance(content, dict):
+        raise OutputError(f"{file}: is no object in JSON; remove it to go on")
+    return content
+
+
+def write_json(file: Path, content: object) -> None:
+    """Writes a file of JSON.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    with whole_file(file) as stream:
+        json.dump(content, stream, indent=2, ensure_ascii=False)
+        stream.write("\n")
+
+
+def whole_file(path: Path) -> AbstractContextManager[TextIO]:
+    """Opens a file for writing text that appears when it is complete, or not at all.
+
+    A file that is there keeps its permissions. What is no regular file, such as a pipe, is
+    written as it comes.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    return _whole(path, "w", encoding="utf-8", newline="")
+
+
+def whole_binary_file(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Opens a file for writing bytes; the rest is as for `whole_file`.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    return _whole(path, "wb")
+
+
+@contextmanager
+def _whole(
+    path: Path, mode: str, encoding: str | None = None, newline: str | None = None
+) -> Iterator[Any]:
+    target = path.resolve()
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    in_place = target.exists() and not target.is_file()
+    try:
+        with (target if in_place else partial).open(
+            mode, encoding=encoding, newline=newline
+        ) as file:
+            if not in_place and target.exists():
+                shutil.copymode(target, partial)
+            yield file
+            file.flush()
+            if not in_place:
+                os.fsync(file.fileno())
+        if not in_place:
+            partial.replace(target)
+    except OSError as error:
+        raise OutputError(
+            f"{path}: cannot be written ({error.strerror}); name another file"
+        ) from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+__all__ = ["KeptResults", "read_json", "whole_binary_file", "whole_file", "write_json"]

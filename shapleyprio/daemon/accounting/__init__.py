@@ -1,0 +1,1 @@
+"""Slurm's accounting records into the ledger, and who owned what when they ran."""

@@ -1,0 +1,408 @@
+"""Takes Slurm's accounting into the ledger: asks Slurm first, then writes in short transactions.
+
+While sacct answers, no transaction is open that others would wait for. Every transaction leaves a
+ledger that is right for the records it has: if the next one never comes, they are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
+
+from shapleyprio.common.wording import clock_time
+from shapleyprio.config import Config
+from shapleyprio.config.membership import configured_membership
+from shapleyprio.config.segments import Segment
+from shapleyprio.daemon.accounting.accounting import CHUNK, OpenLedger
+from shapleyprio.daemon.accounting.cluster_clock import after_look, check_clock
+from shapleyprio.daemon.accounting.moves import holds_nothing, sentences
+from shapleyprio.daemon.accounting.ownership import Holders, holders_in
+from shapleyprio.daemon.accounting.remembered import Remembered
+from shapleyprio.daemon.cycle_report import CycleReport, Opening
+from shapleyprio.fairness.pool import Stay
+from shapleyprio.fairness.runs import JobRecord, Run, RunKey
+from shapleyprio.slurm.port import Controller, Layout, Malformed, Slurm
+from shapleyprio.slurm.shared_reading import Source
+from shapleyprio.store import ClusterStore, Transaction, Watermark, batches
+
+CATCH_UP_SECONDS = 86_400
+"""At most this much of unread accounting is asked for at once."""
+
+MOST_COUNTED = 100
+"""In one cycle Slurm is asked for at most so many runs how many processors they hold where."""
+
+LAYOUT_SECONDS = 600
+"""Nodes, partitions, accounts and weights are read anew this often."""
+
+DEFAULT_OPENING_SECONDS = 30 * 86_400
+"""Where the horizon is unlimited and nothing else is said, the ledger opens this far back."""
+
+log = structlog.get_logger(__name__)
+
+
+class _UnheardOfError(Exception):
+    """Records name a node or an account that Slurm's layout, as read some time ago, lacks."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """One question to accounting, and what has been written of the answer.
+
+    Attributes:
+        source: to which it is put.
+        controller: as it was before the question.
+        mentioned: runs in the answer so far.
+        uncounted: of these, see `OpenLedger.uncounted`.
+        is_begun: whether something was written.
+    """
+
+    source: Source
+    controller: Controller
+    mentioned: set[RunKey] = field(default_factory=set)
+    uncounted: list[Run] = field(default_factory=list)
+    is_begun: bool = False
+
+    @property
+    def asked_at(self) -> int:
+        """The controller's clock before the question."""
+        return self.controller.time
+
+
+class Intake:
+    """Accounts for one cluster.
+
+    Args:
+        config: whose accounts and nodes are whose.
+        slurm: the cluster.
+        store: of the cluster.
+        on_opening: called when the store has got a ledger that it did not have before.
+        segment: of the cluster, whose jobs and nodes alone it accounts.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        slurm: Slurm,
+        store: ClusterStore,
+        on_opening: Callable[[Opening], None],
+        segment: Segment,
+    ) -> None:
+        self._config = config
+        self._segment = segment
+        self._slurm = slurm
+        self._store = store
+        self._on_opening = on_opening
+        self._layout: Layout | None = None
+        self._cluster_nodes: Collection[str] = ()
+        self._layout_read = 0
+        self._sizes: Mapping[str, int] = {}
+        self._asked_to_count: set[RunKey] = set()
+        self._without_any: list[str] = []
+        self._stay: Stay | None = None
+        self._remembered: Remembered | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """Slurm's nodes, partitions, accounts and weights, as last read, the segment's alone."""
+        assert self._layout is not None, "the layout is read before records are accounted"
+        return self._layout
+
+    def note_nodes(self, names: Collection[str]) -> None:
+        """Has the layout read anew by the next cycle if the cluster has other nodes than it says.
+
+        Args:
+            names: of all nodes of the cluster, as they are now.
+        """
+        if names != self._cluster_nodes:
+            self.forget_layout()
+
+    def forget(self) -> None:
+        """Has the ledger read anew from the store."""
+        self._remembered = None
+
+    def forget_layout(self) -> None:
+        """Has the layout read anew by the next cycle."""
+        self._layout_read = 0
+
+    def account(self, report: CycleReport, source: Source) -> OpenLedger:
+        """Accounts everything up to now, a day at most at once.
+
+        Args:
+            report: gets what became of it.
+            source: answers what is asked of the whole cluster.
+
+        Returns:
+            the ledger as it stands; its transaction has ended.
+
+        Raises:
+            SlurmError: accounting was not read completely; what was written is right.
+            AccountingError: the records or the clock are not as they must be.
+            StoreError: so for the store.
+        """
+        while True:
+            before = source.controller()
+            now = before.time
+            complete = before.accounting_backlog == 0
+            if self._layout is None or now - self._layout_read >= LAYOUT_SECONDS:
+                self._read_layout(source, now)
+            watermark = self._trusted_watermark(before)
+            opened_at = self._opens(now) if watermark is None else watermark.opened
+            read_until = opened_at if watermark is None else watermark.observed_until
+            until = min(now, read_until + CATCH_UP_SECONDS) if complete else now
+            caught_up = until == now
+            records = self._segment.records(
+                source.records(max(opened_at, read_until - self._overlap), until)
+            )
+            reached = until if complete else None
+            opened = self._take_in(records, report, _Round(source, before), reached, last=caught_up)
+            if caught_up:
+                opened.end_answer()
+                return opened
+
+    def open(
+        self,
+        transaction: Transaction,
+        now: int,
+        mentioned: set[RunKey] | None = None,
+        remembered: Remembered | None = None,
+    ) -> OpenLedger:
+        """Opens the ledger, or a new one.
+
+        Args:
+            transaction: to work in.
+            now: the controller's clock.
+            mentioned: see `OpenLedger`.
+            remembered: so as well.
+        """
+        fairness = self._config.fairness
+        return OpenLedger(
+            transaction,
+            horizon=fairness.horizon,
+            opens=self._opens(now),
+            ask_holders=lambda: self._news_of_holders(now),
+            weight=fairness.weight,
+            sizes=lambda: self._sizes,
+            mentioned=mentioned,
+            remembered=remembered,
+        )
+
+    def _opens(self, now: int) -> int:
+        fairness = self._config.fairness
+        if fairness.since is not None:
+            return fairness.since
+        return now - (fairness.horizon or DEFAULT_OPENING_SECONDS)
+
+    @property
+    def _overlap(self) -> int:
+        return self._config.service.overlap
+
+    def _trusted_watermark(self, controller: Controller) -> Watermark | None:
+        """Returns the watermark, set back where records may bear earlier times.
+
+        Raises:
+            ClockError: the clock has come back by more than clocks may differ.
+        """
+        with self._store.reading() as view:
+            watermark = view.watermark()
+        if watermark is None:
+            return None
+        looked = after_look(watermark, controller, self._overlap)
+        if looked.observed_until < watermark.observed_until:
+            self._store.transact(lambda transaction: transaction.save_watermark(looked))
+        check_clock(looked, controller.time)
+        return looked
+
+    def _take_in(
+        self,
+        records: Iterable[JobRecord | Malformed],
+        report: CycleReport,
+        this: _Round,
+        reached: int | None,
+        *,
+        last: bool,
+    ) -> OpenLedger:
+        """Writes records, some thousand new ones a transaction, and what became of missing runs.
+
+        Args:
+            records: as Slurm gives them.
+            report: gets what became of them.
+            this: the question that they answer.
+            reached: second up to which they are complete; None if they are not.
+            last: whether they are all there are up to now.
+        """
+        chunks = self._chunks(records)
+        chunk = next(chunks, [])
+        while (following := next(chunks, None)) is not None:  # read before the lock is taken
+            self._write(report, this, partial(OpenLedger.ingest, records=chunk, now=this.asked_at))
+            chunk = following
+        now = self._slurm.controller().time
+        missing: list[RunKey] = []
+
+        def write_rest(opened: OpenLedger) -> None:
+            opened.ingest(chunk, this.asked_at)
+            missing[:] = opened.unmentioned() if last else []
+
+        opened = self._write(report, this, write_rest, now, lambda: None if missing else reached)
+        if missing:
+            asked = sorted({key.job_id for key in missing})
+            answer = list(self._segment.records(self._slurm.records_of(asked)))
+            now = self._slurm.controller().time
+            opened = self._write(
+                report,
+                this,
+                lambda opened: opened.settle_unfinished(missing, answer, this.asked_at),
+                now,
+                lambda: reached,
+            )
+        return self._count_processors(report, this, opened, now) if last else opened
+
+    def _chunks(
+        self, records: Iterable[JobRecord | Malformed]
+    ) -> Iterator[list[JobRecord | Malformed]]:
+        """Cuts records into lists of as many as are worth a transaction.
+
+        Those that were accounted before cost next to nothing, and those of jobs that wait write
+        nothing, so they do not count.
+        """
+        chunk: list[JobRecord | Malformed] = []
+        new = 0
+        for some in batches(records, CHUNK // 10):
+            chunk += some
+            remembered = self._remembered
+            unknown = some if remembered is None else remembered.records.new_among(some)
+            new += sum(isinstance(one, Malformed) or one.start is not None for one in unknown)
+            if new >= CHUNK:
+                yield chunk
+                chunk, new = [], 0
+        if chunk:
+            yield chunk
+
+    def _count_processors(
+        self, report: CycleReport, this: _Round, opened: OpenLedger, now: int
+    ) -> OpenLedger:
+        """Asks Slurm once for each run that it concerns how many processors it holds where.
+
+        A run counts as asked for only when the answer is stored.
+        """
+        self._asked_to_count &= {run.key for run in this.uncounted}
+        asked = [run for run in this.uncounted if run.key not in self._asked_to_count]
+        asked = asked[:MOST_COUNTED]
+        held = self._slurm.processors_of(asked) if asked else {}
+        if held:
+            opened = self._write(report, this, partial(OpenLedger.count, held=held), now)
+        self._asked_to_count |= {run.key for run in asked}
+        return opened
+
+    def _write(
+        self,
+        report: CycleReport,
+        this: _Round,
+        work: Callable[[OpenLedger], None],
+        now: int | None = None,
+        reached: Callable[[], int | None] = lambda: None,
+    ) -> OpenLedger:
+        """Runs one transaction on the ledger.
+
+        Args:
+            report: gets what it did.
+            this: the question that is being answered.
+            work: what to do; it is done anew, in a transaction of its own, after a failed one.
+            now: the controller's clock after the last record was read, if later than asked.
+            reached: called at the end: second up to which accounting is complete, if it is.
+        """
+        try:
+            opened = self._transact(this, work, now, reached)
+        except _UnheardOfError:
+            self._read_layout(this.source, this.asked_at)
+            opened = self._transact(this, work, now, reached)
+        report.t = opened.watermark.accounted_to
+        report.tally += opened.tally
+        report.started += opened.started
+        report.lag_seconds = max(0, report.t - opened.watermark.observed_until)
+        self._log_holders(opened)
+        self._log_stay(opened.stay)
+        if opened.is_new:
+            self._on_opening(Opening.of(opened.watermark.opened, opened.tenures))
+        this.uncounted += opened.uncounted()
+        this.is_begun = True
+        return opened
+
+    def _transact(
+        self,
+        this: _Round,
+        work: Callable[[OpenLedger], None],
+        now: int | None,
+        reached: Callable[[], int | None],
+    ) -> OpenLedger:
+        def account(transaction: Transaction) -> OpenLedger:
+            remembered, self._remembered = self._remembered, None  # unless this is committed
+            opened = self.open(transaction, this.asked_at, this.mentioned, remembered)
+            opened.look(this.controller, overlap=self._overlap)
+            if not this.is_begun:
+                opened.begin_answer()
+                opened.enter(self._stay_in_pool(this.asked_at, opened))
+                for kind, names in self._holders().items():
+                    opened.observe_holders(kind, names, this.asked_at)
+            work(opened)
+            opened.close(now or this.asked_at, observed_until=reached() or 0)
+            return opened
+
+        opened = self._store.transact(account)
+        self._remembered = opened.remember()
+        return opened
+
+    def _stay_in_pool(self, now: int, opened: OpenLedger) -> Stay | None:
+        """Returns a stay that begins now, in the pool that the configuration has for us.
+
+        Where no other cluster is in it, it begins with the ledger, whose past is the pool's.
+        """
+        pool = self._segment.pool
+        if pool is None:
+            return None
+        consortium = self._config.consortium
+        alone = len(pool.clusters) == 1
+        return Stay(
+            pool=pool.name,
+            since=opened.watermark.opened if alone else now,
+            clusters=self._segment.together,
+            stale_after=consortium.stale_after,
+            consortium=consortium.name or "",
+        )
+
+    def _news_of_holders(self, now: int) -> Holders:
+        if self._layout_read != now:
+            raise _UnheardOfError
+        return self._holders()
+
+    def _read_layout(self, source: Source, now: int) -> None:
+        layout = source.layout()
+        self._cluster_nodes = layout.nodes.keys()
+        self._layout = self._segment.layout(layout)
+        self._layout_read = now
+        tres = self._config.fairness.tres
+        self._sizes = {name: node.tres.get(tres, 0) for name, node in self._layout.nodes.items()}
+
+    def _holders(self) -> Holders:
+        return holders_in(configured_membership(self._config, self.layout))
+
+    def _log_stay(self, stay: Stay | None) -> None:
+        """Logs once, and when it changes, in which pool the cluster is."""
+        before, self._stay = self._stay, stay
+        if stay != before:
+            if stay is None:
+                log.info("in no pool any more")
+            else:
+                log.info("in a pool", pool=stay.pool, since=clock_time(stay.since))
+
+    def _log_holders(self, opened: OpenLedger) -> None:
+        """Logs what has changed hands, and once for whom nothing can count."""
+        for sentence in sentences(opened.moves):
+            log.info("changed hands", what=sentence)
+        names = [organization.name for organization in self._config.organizations]
+        without_any = opened.tenures.without_any(names)
+        for name in without_any if without_any != self._without_any else ():
+            log.warning(holds_nothing(name))
+        self._without_any = without_any

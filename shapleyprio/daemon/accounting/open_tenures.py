@@ -1,0 +1,143 @@
+"""Who holds what, changed exactly: what runs have earned goes along.
+
+Where a node or an account changes hands, the runs that reach beyond that second are allocated anew,
+in the transaction in which it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from shapleyprio.daemon.accounting.remembered import Remembered
+from shapleyprio.fairness.runs import Run
+from shapleyprio.fairness.tenure import NOBODY, Kind, Move, Tenure, Tenures, names_of
+from shapleyprio.store import Transaction, batches
+
+RUNS_AT_ONCE = 5000
+
+MOST_STRANGERS = 20_000
+"""Names of nobody's from which on the store remembers no more of them. Where Slurm does not enforce
+accounts, each job can have another one, and every cycle reads all names that were heard of."""
+
+
+class CorrectionError(Exception):
+    """Ownership cannot be corrected as asked for; the message says why and what can be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedTenures:
+    """All tenures of one node or account, the oldest first, before a correction and after."""
+
+    before: tuple[Tenure, ...]
+    after: tuple[Tenure, ...]
+
+
+class OpenTenures:
+    """The tenures of one ledger, open for changes within one transaction.
+
+    Args:
+        transaction: where everything is read from and written to.
+        remembered: the ledger as it is in the store.
+        ask_holders: says who holds what now, kind -> name -> organization; called at most
+            once, when a run names a node or an account that was never heard of.
+
+    Attributes:
+        tenures: as they stand.
+        asked: whether that was asked.
+        moves: what has changed hands.
+        latest: second of the last change, 0 without any.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        remembered: Remembered,
+        ask_holders: Callable[[], Mapping[Kind, Mapping[str, str]]],
+    ) -> None:
+        self._transaction = transaction
+        self._remembered = remembered
+        self.tenures: Tenures = remembered.tenures
+        self._ledger = remembered.ledger
+        self._runs = remembered.runs
+        self._ask_holders = ask_holders
+        self.asked = False
+        self.moves: list[Move] = []
+        self.latest = 0
+
+    def observe(self, kind: Kind, holders: Mapping[str, str], second: int) -> None:
+        """Takes in who holds which node or account from now on; `moves` has what changed hands.
+
+        Runs that reach beyond the change are placed anew; what was earned before it stays.
+        """
+        changed = self.tenures.observe(kind, holders, second)
+        moved = {tenure.name for tenure in changed if tenure.since is not None}
+        self._save_tenures(changed)
+        if moved:
+            self._place_anew(second)
+            self.latest = max(self.latest, second)
+            self.moves += [
+                move
+                for move in self.tenures.moves(second)
+                if move.kind == kind and move.name in moved
+            ]
+
+    def correct(
+        self, holders: Mapping[Kind, Mapping[str, str]], since: int, opened: int
+    ) -> list[CorrectedTenures]:
+        """Makes names that were heard of their holders' from then on, in the past as well.
+
+        Runs that reach beyond that second are placed anew, so the ledger is what it would be if
+        it had always been so.
+
+        Args:
+            holders: kind -> name -> organization.
+            since: first second.
+            opened: second from which parts count; what is no later stands for "always".
+
+        Returns:
+            what is other than before.
+        """
+        first = None if since <= opened else since
+        corrected = []
+        for kind, names in holders.items():
+            for name, organization in names.items():
+                before = self.tenures.of(kind, name)
+                if self.tenures.correct(kind, name, organization, first):
+                    after = self.tenures.of(kind, name)
+                    corrected.append(CorrectedTenures(tuple(before), tuple(after)))
+        self._save_tenures(found.after[0] for found in corrected)
+        if corrected:
+            self._place_anew(max(since, opened))
+            self.latest = max(self.latest, since)
+        return corrected
+
+    def hear_of(self, run: Run, now: int) -> None:
+        """Assigns to NOBODY the names that neither Slurm's layout nor the configuration has."""
+        names = names_of(run)
+        if all(self.tenures.knows(kind, name) for kind, name in names):
+            return
+        if not self.asked:
+            self.asked = True
+            for kind, holders in self._ask_holders().items():
+                self.observe(kind, holders, now)
+        for kind, name in names:
+            strangers = self._remembered.strangers
+            if strangers < MOST_STRANGERS and not self.tenures.knows(kind, name):
+                self._remembered.strangers = strangers + 1
+                self._save_tenures(self.tenures.observe(kind, {name: NOBODY}, now))
+
+    def _save_tenures(self, changed: Iterable[Tenure]) -> None:
+        names = dict.fromkeys((tenure.kind, tenure.name) for tenure in changed)
+        self._transaction.save_tenures({name: self.tenures.of(*name) for name in names})
+
+    def _place_anew(self, second: int) -> None:
+        for placed in batches(self._transaction.runs_alive_after(second), RUNS_AT_ONCE):
+            changed = []
+            for run, old in placed:
+                allocations = self.tenures.allocations(run)
+                if allocations != old:
+                    self._ledger.subtract(old)
+                    self._ledger.add(allocations)
+                    changed.append((run, allocations))
+            self._runs.put(self._transaction, changed, [run.key for run, _ in placed])

@@ -1,0 +1,230 @@
+"""What the daemon remembers of the store from one transaction to the next.
+
+The store stays the truth. What is remembered holds for a transaction only if nobody else can have
+written since: the lease is the same without interruption, and so are the watermark and the number
+of corrections. Whoever remembers gives it away when a transaction begins and takes it back once
+that is committed, so that a transaction that fails leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from shapleyprio.daemon.accounting.accounted import AccountedRecords
+from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.pool import Stay, StayLedger
+from shapleyprio.fairness.runs import RunKey
+from shapleyprio.fairness.tenure import NOBODY, Tenures
+from shapleyprio.store import AllocatedRun, ManagedValue, Transaction, View, Watermark
+
+FORGOTTEN_FROM = 1.25
+"""Runs that nobody asks for any more are forgotten when there are so many times those that are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """What is other than before whenever somebody else has changed the ledger.
+
+    Attributes:
+        watermark: of the store.
+        token: of the lease; None where there is none.
+        correction: number of the next one.
+        stay: of the cluster in a pool; None if it is in none.
+    """
+
+    watermark: Watermark | None
+    token: int | None
+    correction: int
+    stay: Stay | None
+
+    @classmethod
+    def of(cls, view: View) -> Self:
+        """Reads it."""
+        lease = view.lease()
+        return cls(
+            watermark=view.watermark(),
+            token=None if lease is None else lease.token,
+            correction=view.next_correction(),
+            stay=view.stay(),
+        )
+
+
+class KnownRuns:
+    """The runs that accounting may have news of, as the store has them.
+
+    In memory are all that have not ended, and those that have of which records keep coming.
+    """
+
+    def __init__(self) -> None:
+        self._placed: dict[RunKey, AllocatedRun] | None = None
+        self._unfinished: set[RunKey] = set()
+        self._running: Counter[str] = Counter()
+
+    def get(self, key: RunKey) -> AllocatedRun | None:
+        """Returns a run if it is in memory."""
+        return None if self._placed is None else self._placed.get(key)
+
+    def known(
+        self, transaction: Transaction, keys: Collection[RunKey]
+    ) -> dict[RunKey, AllocatedRun]:
+        """Returns those of the runs with these keys that are stored."""
+        placed = self._load(transaction)
+        strange = [key for key in keys if key not in placed]
+        for stored in transaction.known_runs(strange).values() if strange else ():
+            self._set(placed, stored)
+        return {key: found for key in keys if (found := placed.get(key)) is not None}
+
+    def put(
+        self,
+        transaction: Transaction,
+        changed: Sequence[AllocatedRun],
+        stored: Collection[RunKey],
+    ) -> None:
+        """Stores runs in place of those with the same keys.
+
+        Args:
+            transaction: in which.
+            changed: the runs.
+            stored: keys among which are those that are stored, of these runs.
+        """
+        transaction.put_runs(changed, stored)
+        if self._placed is not None:
+            for found in changed:
+                self._set(self._placed, found)
+
+    def remove(self, transaction: Transaction, keys: Iterable[RunKey]) -> None:
+        """Deletes runs."""
+        gone = list(keys)
+        transaction.remove_runs(gone)
+        for key in gone if self._placed is not None else ():
+            self._forget(self._load(transaction), key)
+
+    def unfinished(self, transaction: Transaction) -> set[RunKey]:
+        """Returns the keys of all runs without an end."""
+        self._load(transaction)
+        return self._unfinished
+
+    def running(self, transaction: Transaction) -> Counter[str]:
+        """Returns organization -> how many of its runs hold processors now."""
+        self._load(transaction)
+        return +self._running
+
+    def running_tasks(self, transaction: Transaction, arrays: Collection[int]) -> Mapping[int, int]:
+        """Returns how many tasks of each of some arrays have not ended."""
+        placed = self._load(transaction)
+        found = (placed[key][0].array_job_id for key in self._unfinished)
+        return Counter(array for array in found if array in arrays)
+
+    def keep(self, mentioned: Collection[RunKey]) -> None:
+        """Forgets runs that have ended and were not mentioned, if they are many."""
+        needed = len(self._unfinished) + len(mentioned)
+        if self._placed is not None and len(self._placed) > FORGOTTEN_FROM * needed:
+            kept = self._unfinished.union(mentioned)
+            self._placed = {key: found for key, found in self._placed.items() if key in kept}
+
+    def _load(self, transaction: Transaction) -> dict[RunKey, AllocatedRun]:
+        if self._placed is None:
+            self._placed = {}
+            for found in transaction.unfinished_allocated():
+                self._set(self._placed, found)
+        return self._placed
+
+    def _set(self, placed: dict[RunKey, AllocatedRun], found: AllocatedRun) -> None:
+        run = found[0]
+        self._forget(placed, run.key)
+        placed[run.key] = found
+        if run.end is None:
+            self._unfinished.add(run.key)
+            self._running.update(_runs_for(found))
+
+    def _forget(self, placed: dict[RunKey, AllocatedRun], key: RunKey) -> None:
+        found = placed.pop(key, None)
+        if found is not None and found[0].end is None:
+            self._unfinished.discard(key)
+            self._running.subtract(_runs_for(found))
+
+
+class KnownValues:
+    """What we did to all that carries priorities on one channel, as the store has it.
+
+    It changes by pushes alone, whose numbers grow; whoever prunes has to `forget`.
+
+    Args:
+        channel: its name.
+    """
+
+    def __init__(self, channel: str) -> None:
+        self._channel = channel
+        self._values: dict[str, ManagedValue] | None = None
+        self._token: int | None = None
+        self._last = 0
+
+    def forget(self) -> None:
+        """Has everything read anew."""
+        self._values = None
+
+    def read(self, view: View) -> Mapping[str, ManagedValue]:
+        """Returns key -> managed value; reads what was pushed since the last time."""
+        lease, last = view.lease(), view.last_push()
+        token = None if lease is None else lease.token
+        if self._values is None or token != self._token or last < self._last:
+            self._values = view.managed_values(self._channel)
+        elif last > self._last:
+            keys = view.keys_pushed_after(self._channel, self._last)
+            self._values |= view.managed_values(self._channel, keys)
+        self._token, self._last = token, last
+        return self._values
+
+
+@dataclass(slots=True, kw_only=True)
+class Remembered:
+    """The ledger as it is in the store.
+
+    Attributes:
+        seal: for which it is right.
+        tenures: who holds what.
+        strangers: how many of these are nobody's.
+        ledger: with no entry changed.
+        runs: that accounting may have news of.
+        records: that are accounted.
+    """
+
+    seal: Seal
+    tenures: Tenures
+    strangers: int
+    ledger: StayLedger
+    runs: KnownRuns = field(default_factory=KnownRuns)
+    records: AccountedRecords = field(default_factory=AccountedRecords)
+
+    def holds(self, seal: Seal, horizon: int | None) -> bool:
+        """Returns whether it is the ledger of a store with that seal, under that horizon."""
+        return self.seal == seal and self.ledger.horizon == horizon
+
+    @classmethod
+    def read(cls, transaction: Transaction, seal: Seal, horizon: int | None) -> Self:
+        """Reads it from the store."""
+        tenures = transaction.tenures()
+        folded_to = 0 if seal.watermark is None else seal.watermark.folded_to
+        ledger = StayLedger(horizon, folded_to=folded_to, entries=transaction.ledger_entries())
+        if seal.stay is not None:
+            ledger.earlier = Ledger(
+                horizon,
+                folded_to=folded_to,
+                entries=transaction.ledger_entries(earlier=True),
+                until=seal.stay.since,
+            )
+        return cls(
+            seal=seal,
+            tenures=tenures,
+            strangers=sum(tenure.organization == NOBODY for tenure in tenures),
+            ledger=ledger,
+        )
+
+
+def _runs_for(found: AllocatedRun) -> list[str]:
+    """Returns the organization for which a run without an end holds processors, if it does."""
+    allocations = found[1]
+    return [allocations[-1].organization] if allocations and allocations[-1].end is None else []

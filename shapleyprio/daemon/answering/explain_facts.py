@@ -1,0 +1,178 @@
+"""Facts of an explanation: the numbers behind the priorities of waiting jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, RankJson
+from shapleyprio.daemon.answering.pool_status import PoolStatus
+from shapleyprio.slurm.port import PendingJob
+from shapleyprio.store import Push
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What an explanation rests on.
+
+    Attributes:
+        cluster: whose it is; of one that pools split, with the pool that it is of.
+        pool: of the cluster after the cycle that ranked; None if it is in none.
+        t: second of the standings, None before the first cycle that has some.
+        rule: name of the rule that ranked the organizations; None before that cycle.
+        estimated_at: second for which the contributions that it ranked by were estimated; None
+            if they are the ledger's.
+        horizon: age in seconds from which work gains nothing more, None for never.
+        away: why Slurm did not show its queue, None if it did. Waiting jobs are then those that
+            the last cycle saw, held ones included.
+    """
+
+    cluster: str
+    pool: PoolStatus | None
+    t: int | None
+    rule: str | None
+    estimated_at: int | None
+    horizon: int | None
+    away: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps."""
+        return {
+            "cluster": self.cluster,
+            "pool": self.pool and self.pool.as_json(),
+            "t": self.t,
+            "rule": self.rule,
+            "estimated_at": self.estimated_at,
+            "horizon": self.horizon,
+            "slurm_away": self.away,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobExplanation:
+    """The numbers behind one job's priority.
+
+    Attributes:
+        basis: what they rest on.
+        label: as it was asked for.
+        job: as Slurm shows it now; None while it is away.
+        ranked: its organization; None if no organization claims its account, or before the
+            first cycle.
+        ahead: waiting jobs that are ahead in Slurm's order; None while it is away.
+        tied_ahead: those of them that have the same priority.
+        own_ahead: those of them that are its own organization's.
+        pushes: what was written to the job, or to what it has its points of; the newest first.
+        given: what it had got from the table of points when it was first seen; None if nothing,
+            or if that is no longer on record.
+    """
+
+    basis: Basis
+    label: str
+    job: PendingJob | None
+    ranked: RankedOrganization | None
+    ahead: int | None
+    tied_ahead: int | None
+    own_ahead: int | None
+    pushes: Sequence[Push]
+    given: Push | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps."""
+        return {
+            "job": _job_as_json(self.job),
+            **_rank_as_json(self.ranked),
+            "ahead": self.ahead,
+            "tied_ahead": self.tied_ahead,
+            "own_ahead": self.own_ahead,
+            **self.basis.as_json(),
+            "pushes": [
+                {
+                    "cycle": p.cycle,
+                    "at": p.at,
+                    "channel": p.channel,
+                    "target": p.target,
+                    "old": p.old,
+                    "new": p.new,
+                    "state": p.state,
+                }
+                for p in self.pushes
+            ],
+            "at_submission": self.given and self.given.new,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizationJobs:
+    """Those jobs of a user or an account that count for one organization.
+
+    Attributes:
+        ranked: the organization; None as for a job.
+        accounts: their accounts.
+        waiting: how many wait, an array's waiting part as one; None while Slurm is away.
+        held: how many of them are held.
+        running: how many ran at the last cycle.
+        oldest: the one that waits longest.
+        next_job: the one with the highest priority; None if none waits or all are held.
+        ahead, tied_ahead, own_ahead: jobs ahead of that one, as for one job.
+    """
+
+    ranked: RankedOrganization | None
+    accounts: tuple[str, ...]
+    waiting: int | None
+    held: int | None
+    running: int
+    oldest: PendingJob | None
+    next_job: PendingJob | None
+    ahead: int | None
+    tied_ahead: int | None
+    own_ahead: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps."""
+        return {
+            **_rank_as_json(self.ranked),
+            "accounts": list(self.accounts),
+            "waiting": self.waiting,
+            "held": self.held,
+            "running": self.running,
+            "oldest": _job_as_json(self.oldest),
+            "next": _job_as_json(self.next_job),
+            "ahead": self.ahead,
+            "tied_ahead": self.tied_ahead,
+            "own_ahead": self.own_ahead,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsExplanation:
+    """The numbers behind the priorities of all jobs of a user or an account.
+
+    Attributes:
+        basis: what they rest on.
+        whose: what was asked for.
+        name: of the user or account.
+        organizations: one entry for each organization that the jobs count for.
+    """
+
+    basis: Basis
+    whose: Literal["user", "account"]
+    name: str
+    organizations: tuple[OrganizationJobs, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps."""
+        return {
+            self.whose: self.name,
+            **self.basis.as_json(),
+            "organizations": [jobs.as_json() for jobs in self.organizations],
+        }
+
+
+def _job_as_json(job: PendingJob | None) -> dict[str, Any] | None:
+    return None if job is None else {name: getattr(job, name) for name in PendingJob.__slots__}
+
+
+def _rank_as_json(ranked: RankedOrganization | None) -> dict[str, object]:
+    """Returns a value for json.dumps; without a rank all its keys are there and null."""
+    return dict.fromkeys(RankJson.__annotations__) if ranked is None else dict(ranked.as_json())

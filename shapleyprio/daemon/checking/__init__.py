@@ -1,0 +1,1 @@
+"""The configuration against the live cluster, and a first draft of it."""

@@ -1,0 +1,113 @@
+"""Finds out whether the daemon would find on this host what it needs beside Slurm."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy.engine import make_url
+
+from shapleyprio.config import Address, Config
+from shapleyprio.daemon.estimation.packages import missing_packages
+from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.store import Store, StoreError
+
+
+def check_host(config: Config) -> Iterator[Finding]:
+    """Yields what is wrong with the store, the address and the replays, as this user finds them.
+
+    Nothing is written.
+
+    Args:
+        config: the configuration.
+    """
+    file = make_url(config.store.url).database if config.store.url.startswith("sqlite") else None
+    unwritable = None if file is None else _unwritable(Path(file))
+    is_steered = False
+    journal = config.store.journal
+    if journal is not None and (finding := _unwritable(journal, "store.journal")) is not None:
+        yield finding
+    if unwritable is not None:
+        yield unwritable
+    else:
+        try:
+            is_steered = _is_steered(config.store.url)
+        except StoreError as error:
+            yield Finding(
+                Severity.ERROR, "store.url", str(error), "until then the daemon exits with code 4"
+            )
+    if config.metrics.address is not None and not is_steered:
+        yield from _address(config.metrics.address)
+    if config.drift.interval is not None and (missing := missing_packages()):
+        yield Finding(
+            Severity.NOTICE,
+            "drift.interval",
+            f"Python packages are missing here ({', '.join(missing)}): nothing is replayed",
+            "install the package shapleyprio-replay, or pip install 'shapleyprio[replay]', or set "
+            'drift.interval to "off"',
+        )
+
+
+def _user() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def _unwritable(file: Path, subject: str = "store.url") -> Finding | None:
+    """Returns why this user cannot keep a database of SQLite in the file; None if it can.
+
+    Args:
+        file: for the database.
+        subject: the key that names it.
+    """
+    folder = file.parent
+    user = _user()
+    if not folder.is_dir():
+        problem, remedy = f"{folder} is no directory", f"make it: install -d -o {user} {folder}"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        problem = f"user {user} may not write to {folder}, as SQLite has to"
+        remedy = "check as the daemon's user (runuser -u shapleyprio), or give that user the folder"
+    elif file.exists() and not os.access(file, os.R_OK | os.W_OK):
+        problem = f"user {user} may not write to {file}"
+        remedy = "check as the daemon's user (runuser -u shapleyprio), or give that user the file"
+    else:
+        return None
+    return Finding(Severity.ERROR, subject, problem, remedy)
+
+
+def _is_steered(url: str) -> bool:
+    """Returns whether a daemon that uses this store runs, which then has the address.
+
+    Raises:
+        StoreError: there is a store, and it cannot be used.
+    """
+    store = Store.open_existing(url)
+    if store is None:
+        return False
+    with store:
+        for cluster in store.clusters():
+            with store.cluster(cluster).reading() as view:
+                lease = view.lease()
+            if lease is not None and lease.is_held and lease.age <= lease.ttl:
+                return True
+    return False
+
+
+def _address(address: Address) -> Iterator[Finding]:
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        family, *_, where = found[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where)
+            probe.listen()  # two may bind it where neither listens yet
+    except OSError as error:
+        yield Finding(
+            Severity.WARNING,
+            "metrics.address",
+            f"nothing can be served at {address.host}:{address.port} ({error.strerror}): while "
+            "that lasts the daemon steers without metrics, page and answers over the network",
+            'choose another address, or "off", unless it will be free',
+        )

@@ -1,0 +1,20 @@
+"""Asks the daemon, for users who cannot read its store."""
+
+from shapleyprio.daemon.client.checks import check_clients
+from shapleyprio.daemon.client.requests import DaemonError, ask
+from shapleyprio.daemon.client.settings import (
+    DEFAULT_FILE,
+    ClientSettings,
+    load_settings,
+    settings_of,
+)
+
+__all__ = [
+    "DEFAULT_FILE",
+    "ClientSettings",
+    "DaemonError",
+    "ask",
+    "check_clients",
+    "load_settings",
+    "settings_of",
+]

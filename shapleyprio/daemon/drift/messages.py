@@ -1,0 +1,84 @@
+"""The daemon's requests to the worker, and the worker's answers: a line of JSON each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
+
+from shapleyprio.common.workers import WorkerMessage
+from shapleyprio.store import DriftRow
+
+SMALLER = "shorten drift.window, or lower drift.most_organizations"
+"""What makes a replay take less time and memory."""
+
+
+class DriftResult(StrEnum):
+    """What became of a replay."""
+
+    OK = "ok"
+    NO_JOBS = "no_jobs"
+    TOO_LONG = "too_long"
+    TOO_LARGE = "too_large"
+    FAILED = "failed"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftRequest(WorkerMessage):
+    """What is to be replayed.
+
+    Attributes:
+        url: of the store, as SQLAlchemy has it.
+        cluster: whose runs.
+        organizations: names, in the order of the configuration.
+        window: seconds.
+        most_organizations: with more of them coalitions are sampled.
+        memory_limit: bytes of address space.
+        lifeline: descriptor of a pipe that is closed when the daemon is gone.
+    """
+
+    url: str
+    cluster: str
+    organizations: tuple[str, ...]
+    window: int
+    most_organizations: int
+    memory_limit: int
+    lifeline: int
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `as_json` wrote."""
+        values = json.loads(text)
+        return cls(**{**values, "organizations": tuple(values["organizations"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftAnswer(WorkerMessage):
+    """What came of it.
+
+    Attributes:
+        result: the rows are there if it is OK.
+        why: one line for the admin if it is not.
+        rows: of every schedule and organization.
+        turns: schedule -> contested moments, and how many of them were out of turn; empty where
+            decisions were not judged.
+    """
+
+    result: DriftResult
+    why: str = ""
+    rows: tuple[DriftRow, ...] = ()
+    turns: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `as_json` wrote."""
+        values = json.loads(text)
+        return cls(
+            result=DriftResult(values["result"]),
+            why=values["why"],
+            rows=tuple(DriftRow(**row) for row in values["rows"]),
+            turns={schedule: (all_, out) for schedule, (all_, out) in values["turns"].items()},
+        )

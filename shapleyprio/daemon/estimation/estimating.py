@@ -1,0 +1,122 @@
+"""Estimates contributions from what the store knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from shapleyprio.daemon.estimation.known_game import KnownGame
+from shapleyprio.daemon.estimation.known_runs import KnownPast
+from shapleyprio.daemon.estimation.messages import EstimateAnswer, EstimateRequest, EstimateResult
+from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.replay.coalitions.estimate import Estimate, Estimator
+from shapleyprio.replay.coalitions.game import Game, GameError
+from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION
+from shapleyprio.replay.coalitions.predictors import Predictor, predictor_named
+from shapleyprio.store import ClusterStore, EstimateRow, Watermark
+
+
+class StoreEstimator:
+    """Answers one request after the other, and goes on from what it found before.
+
+    What it answers depends on the store and the request alone.
+
+    Args:
+        store: of the cluster.
+    """
+
+    def __init__(self, store: ClusterStore) -> None:
+        self._store = store
+        self._past = KnownPast()
+        self._organizations: tuple[str, ...] = ()
+        self._game = KnownGame((), _new_predictor)
+        self._drawn_by = (0, 0)
+        self._estimator = Estimator(budget=0)
+
+    def answer(self, request: EstimateRequest) -> EstimateAnswer:
+        """Estimates the contributions of the organizations.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._store.reading() as view:
+            self._past.update(view, request.overlap)
+            entries = view.ledger_entries()
+        watermark = self._past.watermark
+        if watermark is None:
+            why = "no cycle has accounted anything yet"
+            return EstimateAnswer(result=EstimateResult.FAILED, why=why)
+        ledger = Ledger(watermark.horizon, folded_to=watermark.folded_to, entries=entries)
+        if request.organizations != self._organizations:
+            self._organizations = request.organizations
+            self._game = KnownGame(request.organizations, _new_predictor)
+        try:
+            game = self._game.game(self._past, request.waiting)
+        except GameError as error:
+            return EstimateAnswer(result=EstimateResult.TOO_LARGE, why=str(error))
+        if not game.owned.any():
+            why = "no organization brings processors; see `shapleyprio check`"
+            return EstimateAnswer(result=EstimateResult.NO_PROCESSORS, why=why)
+        if (request.coalitions, request.seed) != self._drawn_by:
+            self._drawn_by = request.coalitions, request.seed
+            self._estimator = Estimator(budget=request.coalitions, seed=request.seed)
+        return EstimateAnswer(
+            result=EstimateResult.OK,
+            rows=self._rows(request, game, self._estimator.estimate(game), ledger),
+            waiting=self._game.work_of(request.waiting, game.until),
+        )
+
+    def _rows(
+        self, request: EstimateRequest, game: Game, found: Estimate, ledger: Ledger
+    ) -> tuple[EstimateRow, ...]:
+        names, t = request.organizations, game.until
+        assert self._past.watermark is not None, "there is a game"
+        everything = self._past.begin == self._past.watermark.opened
+        recent = ledger if everything else self._recent(self._past.watermark)
+        total, since_begin = ledger.trajectories(t, names), recent.trajectories(t, names)
+        standings = recent.standings(t, names)
+        single = np.eye(len(names), dtype=np.bool_)
+        values = self._estimator.values(game, np.concatenate((single, ~single)))
+        alone, without = values[:, 0].reshape(2, -1)
+        rows = []
+        for u, name in enumerate(names):
+            # of what was executed before the game, only on whose processors is still known
+            before = total[name][0] - since_begin[name][0]
+            path = Trajectory(*found.numerators[u], found.denominator) + before
+            rows.append(
+                EstimateRow(
+                    t=t,
+                    organization=name,
+                    begin=int(game.since[0]),
+                    value=path.value,
+                    rate=path.rate,
+                    acceleration=path.acceleration,
+                    denominator=path.denominator,
+                    error=ceil(found.error[u]),
+                    utility=standings[name].utility,
+                    alone=int(alone[u]),
+                    without=int(without[u]),
+                    parts=standings[name].parts,
+                    coalitions=found.coalitions,
+                )
+            )
+        return tuple(rows)
+
+    def _recent(self, watermark: Watermark) -> Ledger:
+        """Returns the ledger of what was executed since the game's begin."""
+        recent = Ledger(watermark.horizon, folded_to=watermark.folded_to)
+        begin = self._past.begin
+        for run in self._past.runs.values():
+            recent.add(
+                replace(place, begin=max(place.begin, begin))
+                for place in run.allocations
+                if place.end is None or place.end > begin
+            )
+        return recent
+
+
+def _new_predictor() -> Predictor:
+    return predictor_named(DEFAULT_ESTIMATION.predictor)

@@ -1,0 +1,243 @@
+"""The game of a cluster's past: whose jobs and processors there were, as far as is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from shapleyprio.daemon.estimation.known_runs import KnownPast, PastRun, user_in_account
+from shapleyprio.daemon.estimation.messages import WaitingJob
+from shapleyprio.replay.coalitions.game import Game, Ints
+from shapleyprio.replay.coalitions.predictors import Predictor
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.store import CapacityRow, WaitingWork
+
+
+class KnownGame:
+    """Makes the game of the past, and learns from it how long jobs last.
+
+    It is the game that Slurm plays: jobs are kept whole, and its backfilling lets others pass.
+    Jobs and processors of those who are not among the organizations take no part. What ran at the
+    begin is released there, with the rest of its processing time. What is known of jobs that ended
+    is kept for the next game.
+
+    Args:
+        organizations: names, in the order of the game.
+        new_predictor: makes what predicts how long jobs last that have not ended.
+    """
+
+    def __init__(
+        self, organizations: Sequence[str], new_predictor: Callable[[], Predictor]
+    ) -> None:
+        self._code = {name: u for u, name in enumerate(organizations)}
+        self._new_predictor = new_predictor
+        self._users: dict[str, int] = {}
+        self._basis: tuple[int, int] | None = None
+        self._begin_anew()
+
+    def game(self, past: KnownPast, waiting: Iterable[WaitingJob]) -> Game:
+        """Returns the game from the first second whose runs are known to where the ledger stands.
+
+        Args:
+            past: of the cluster, after the first cycle; always the same one.
+            waiting: jobs that have not started.
+
+        Raises:
+            GameError: numbers get too large.
+        """
+        assert past.watermark is not None, "there is no game before the first cycle"
+        begin, t = past.begin, past.watermark.accounted_to
+        if self._basis != (past.edition, begin):
+            self._basis = (past.edition, begin)
+            self._begin_anew()
+        self._take_ended(past.ended, begin, t)
+        rows = [
+            self._row_of_run(run, begin, t)
+            for run in past.unfinished
+            if self._plays(run, begin) and run.begin <= t
+        ]
+        for job in waiting:
+            if self._counts(job, t):
+                rows += [self._row_of_task(job, begin)] * job.tasks
+        columns = _columns(np.concatenate((self._table, _table(rows))))
+        since, owned = self._owned(past.capacities, begin, t)
+        return Game(
+            organization=columns["organization"],
+            release=columns["release"],
+            processing_time=self._processing_time(columns),
+            processors=columns["processors"],
+            since=since,
+            owned=owned,
+            until=t,
+            horizon=past.watermark.horizon,
+            certain=columns["executed"],
+            limit=_limit_within(columns),
+            wide="rigid",
+            backfill="easy",
+        )
+
+    def work_of(self, waiting: Iterable[WaitingJob], t: int) -> tuple[WaitingWork, ...]:
+        """Returns what waiting jobs bring into the last game, by account and user, the most first.
+
+        Args:
+            waiting: jobs that have not started.
+            t: second at which the game ends.
+        """
+        jobs = [job for job in waiting if self._counts(job, t)]
+        seconds = self._predictor.predict(
+            np.array(
+                [self._user(user_in_account(job.user, job.account)) for job in jobs], np.int64
+            ),
+            np.array([_limit(job.limit) for job in jobs], np.int64),
+            np.zeros(len(jobs), np.int64),
+        )
+        found: dict[tuple[str, str, str], list[int]] = {}
+        for job, expected in zip(jobs, seconds.tolist(), strict=True):
+            of_user = found.setdefault((job.organization, job.account, job.user), [0, 0])
+            of_user[0] += job.tasks
+            of_user[1] += job.processors * expected
+        rows = (
+            WaitingWork(
+                organization=organization,
+                account=account,
+                user=user,
+                jobs=tasks,
+                processor_seconds=processor_seconds,
+            )
+            for (organization, account, user), (tasks, processor_seconds) in found.items()
+        )
+        return tuple(sorted(rows, key=lambda row: (-row.processor_seconds, row.account, row.user)))
+
+    def _counts(self, job: WaitingJob, t: int) -> bool:
+        """Returns whether a job that waits has a part in the game."""
+        return job.organization in self._code and job.release <= t and job.processors > 0
+
+    def _begin_anew(self) -> None:
+        self._predictor = self._new_predictor()
+        self._table = _table([])
+        self._taken = 0
+        self._last_lesson: tuple[int, int] = (-1, -1)
+
+    def _take_ended(self, ended: Sequence[PastRun], begin: int, t: int) -> None:
+        """Takes in the jobs whose end is news, and learns from them in the order of their ends."""
+        news = sorted((_behind(run), run.job_id, run) for run in ended[self._taken :])
+        if news and news[0][:2] < self._last_lesson and self._taken > 0:
+            self._begin_anew()
+            self._take_ended(ended, begin, t)
+            return
+        for behind, job_id, run in news:
+            self._predictor.learn(self._user(run.user), _limit(run.limit), behind - run.begin)
+            self._last_lesson = (behind, job_id)
+        rows = [self._row_of_run(run, begin, t) for _, _, run in news if self._plays(run, begin)]
+        self._table = np.concatenate((self._table, _table(rows)))
+        self._taken = len(ended)
+
+    def _plays(self, run: PastRun, begin: int) -> bool:
+        """Returns whether a run has a part in the game."""
+        played = run.behind is None or run.behind > begin
+        return played and run.organization in self._code and run.processors > 0
+
+    def _user(self, name: str) -> int:
+        return self._users.setdefault(name, len(self._users))
+
+    def _row_of_run(self, run: PastRun, begin: int, t: int) -> _Row:
+        """Returns what of a run lies in the game."""
+        first = max(run.begin, begin)
+        behind = t if run.behind is None else run.behind
+        return _Row(
+            release=begin if run.begin <= begin else max(run.release, begin),
+            job=run.job_id,
+            organization=self._code[run.organization],
+            processors=run.processors,
+            user=self._user(run.user),
+            limit=_limit(run.limit),
+            before=first - run.begin,
+            executed=max(behind - first, 0),
+            ended=run.ended,
+        )
+
+    def _row_of_task(self, job: WaitingJob, begin: int) -> _Row:
+        return _Row(
+            release=max(job.release, begin),
+            job=job.job_id,
+            organization=self._code[job.organization],
+            processors=job.processors // job.tasks,
+            user=self._user(user_in_account(job.user, job.account)),
+            limit=_limit(job.limit),
+            before=0,
+            executed=0,
+            ended=False,
+        )
+
+    def _processing_time(self, columns: dict[str, Ints]) -> Ints:
+        """Returns how long jobs last within the game; for those that have not ended, a guess."""
+        seconds = columns["executed"].copy()
+        unfinished = np.flatnonzero(columns["ended"] == 0)
+        before = columns["before"][unfinished]
+        predicted = self._predictor.predict(
+            columns["user"][unfinished],
+            columns["limit"][unfinished],
+            before + columns["executed"][unfinished],
+        )
+        seconds[unfinished] = predicted - before
+        return np.maximum(seconds, 1)
+
+    def _owned(self, rows: Iterable[CapacityRow], begin: int, t: int) -> tuple[Ints, Ints]:
+        """Returns since when there are how many processors of each organization."""
+        changes = sorted(
+            (max(row.since, begin), row.since, self._code[row.organization], row.processors)
+            for row in rows
+            if row.organization in self._code and row.since <= t
+        )
+        now = np.zeros(len(self._code), dtype=np.int64)
+        levels = {begin: now.copy()}
+        for second, _, u, processors in changes:
+            now[u] = processors
+            levels[second] = now.copy()
+        since = np.array(sorted(levels), dtype=np.int64)
+        return since, np.array([levels[second] for second in since.tolist()])
+
+
+class _Row(NamedTuple):
+    """A job, as a row of a table."""
+
+    release: int
+    job: int
+    organization: int
+    processors: int
+    user: int
+    limit: int
+    before: int
+    """Seconds executed before the game's begin."""
+    executed: int
+    """Seconds executed since."""
+    ended: bool
+
+
+def _table(rows: Sequence[_Row]) -> Ints:
+    return np.array(rows, dtype=np.int64).reshape(-1, len(_Row._fields))
+
+
+def _columns(table: Ints) -> dict[str, Ints]:
+    """Returns the columns of a table, in the order in which coalitions start the jobs."""
+    columns = dict(zip(_Row._fields, table.T, strict=True))
+    order = np.lexsort((columns["executed"], columns["job"], columns["release"]))
+    return {name: column[order] for name, column in columns.items()}
+
+
+def _limit_within(columns: dict[str, Ints]) -> Ints:
+    """Returns the seconds that jobs may run within the game; UNKNOWN for those without a limit."""
+    limit = columns["limit"]
+    left = np.maximum(limit - columns["before"], 1)
+    return np.where(limit == UNKNOWN, UNKNOWN, left)
+
+
+def _limit(seconds: int | None) -> int:
+    return UNKNOWN if seconds is None else seconds
+
+
+def _behind(run: PastRun) -> int:
+    assert run.behind is not None, "it has ended"
+    return run.behind

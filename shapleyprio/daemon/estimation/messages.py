@@ -1,0 +1,101 @@
+"""The daemon's requests to the worker, and the worker's answers: a line of JSON each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from shapleyprio.common.workers import WorkerMessage
+from shapleyprio.store import EstimateRow, WaitingWork
+
+
+class EstimateResult(StrEnum):
+    """What became of an estimate."""
+
+    OK = "ok"
+    NO_PROCESSORS = "no_processors"
+    TOO_LONG = "too_long"
+    TOO_LARGE = "too_large"
+    FAILED = "failed"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """A job that waits, to which nothing but its turn is missing; or so many tasks like it.
+
+    Attributes:
+        job_id: Slurm's own number.
+        organization: whose it is.
+        account, user: of the job.
+        release: second since which it counts.
+        limit: its time limit in seconds, None without one.
+        tasks: how many may run at the same time; 1 unless it is a part of an array.
+        processors: how many it asks for, all its tasks together.
+    """
+
+    job_id: int
+    organization: str
+    account: str
+    user: str
+    release: int
+    limit: int | None
+    tasks: int
+    processors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateRequest(WorkerMessage):
+    """Whose contributions are to be estimated.
+
+    Attributes:
+        organizations: names, in the order of the configuration.
+        waiting: the jobs that wait.
+        overlap: seconds of accounting that every cycle reads again.
+        coalitions: to value where there are too many organizations to value all.
+        seed: by which these are drawn.
+    """
+
+    organizations: tuple[str, ...]
+    waiting: tuple[WaitingJob, ...]
+    overlap: int
+    coalitions: int
+    seed: int
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `as_json` wrote."""
+        values = json.loads(text)
+        waiting = tuple(WaitingJob(**job) for job in values["waiting"])
+        organizations = tuple(values["organizations"])
+        return cls(**{**values, "organizations": organizations, "waiting": waiting})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateAnswer(WorkerMessage):
+    """What came of it.
+
+    Attributes:
+        result: the rows are there if it is OK.
+        why: one line for the admin if it is not.
+        rows: one for each organization, in the order asked for.
+        waiting: what each user's waiting jobs brought into it, the most first.
+    """
+
+    result: EstimateResult
+    why: str = ""
+    rows: tuple[EstimateRow, ...] = ()
+    waiting: tuple[WaitingWork, ...] = ()
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `as_json` wrote."""
+        values = json.loads(text)
+        return cls(
+            result=EstimateResult(values["result"]),
+            why=values["why"],
+            rows=tuple(EstimateRow(**row) for row in values["rows"]),
+            waiting=tuple(WaitingWork(**row) for row in values["waiting"]),
+        )

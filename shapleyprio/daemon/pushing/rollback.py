@@ -1,0 +1,266 @@
+"""Everything back as it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from shapleyprio.daemon.pushing import push
+from shapleyprio.daemon.pushing.push import PushCounts, Stamp, Wanted
+from shapleyprio.daemon.pushing.submission import given_on, withdraw
+from shapleyprio.fairness.tenure import NOBODY, Tenures
+from shapleyprio.slurm.channels import CHANNELS, Channel, Claims
+from shapleyprio.slurm.points_table import CHANNEL
+from shapleyprio.slurm.port import Malformed, PendingQueue, Slurm, SlurmUnavailableError, StartedJob
+from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PublishedPoints, PushState
+
+REASON = "put back as it was found"
+UNREADABLE = ", or its line could not be read"
+"""What is said of a job that was not seen while lines of the queue could not be read."""
+
+OVER = frozenset(
+    {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "TIMEOUT"}
+)
+"""States after which Slurm does not run a job again by itself."""
+
+MOST_ROUNDS = 5
+"""A rollback looks at Slurm so many times at most, while there is something to put back."""
+
+UNSEEN_REASON = f"{REASON}, unseen: no longer pending{UNREADABLE}"
+
+
+def plan_rollback(
+    store: ClusterStore,
+    slurm: Slurm,
+    channels: Iterable[Channel],
+    stamp: Stamp,
+    arrays: Mapping[str, Mapping[str, ManagedValue]] | None = None,
+) -> list[NewPush]:
+    """Returns the writes on these channels that put back what stood there before we came.
+
+    What somebody else has changed since is left alone. Slurm does not show what stands at held
+    and at running jobs: there the old value is written unseen. So it is at those that neither wait
+    nor run, unless accounting says that they have ended: some may have been requeued meanwhile.
+
+    Args:
+        store: of the cluster, where the managed values are.
+        slurm: where the jobs are.
+        channels: which.
+        stamp: for the record.
+        arrays: name of a channel -> managed values before it was begun to put them back: an
+            array's tasks may have what stood there then. None where that is now.
+
+    Raises:
+        SlurmError: nothing was changed.
+        StoreError: so for the store.
+    """
+    with store.reading() as view:
+        found = {channel: view.managed_values(channel.name) for channel in channels}
+        published = view.published_points()
+        given = {channel: given_on(channel, published) for channel in found}
+        if not any([*found.values(), *given.values()]):
+            return []
+        tenures = view.tenures()
+    nothing = Wanted(points={}, reasons={}, put_back=REASON)
+    pushes: list[NewPush] = []
+    for channel, managed in found.items():
+        if not managed and not given[channel]:
+            continue
+        queue = slurm.pending() if channel.per_job else PendingQueue()
+        targets = channel.targets(slurm, queue.jobs, Claims.of_nobody(managed))
+        if channel.per_job:
+            shown = {target.key for target in targets}
+            started = slurm.started()  # after the queue, to have what has just left it
+            ended = _ended(slurm, _lost(managed, queue, started))
+            unseen = [
+                job for job in _unseen(shown, managed, queue, started) if job.job_id not in ended
+            ]
+            known = _Known(managed, managed if arrays is None else arrays[channel.name])
+            pushes += _put_back_unseen(channel, known, unseen, stamp)
+            if published is not None and given[channel]:
+                pushes += _take_back_unseen(published, known, unseen, tenures, stamp)
+        least = None
+        with suppress(SlurmUnavailableError):  # without slurmdbd it goes on all the same
+            least = channel.least_asked(lambda: slurm.layout().settings)
+        pushes += push.plan(channel, targets, managed, nothing, stamp, given[channel], least)
+    return pushes
+
+
+def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
+    """Puts back what stood there before we came, on every channel; new jobs get nothing any more.
+
+    Then it looks again: meanwhile jobs may have begun to run or to wait, and what was written may
+    not have got through.
+
+    Raises:
+        OutputError: the table of points cannot be removed, and nothing was put back.
+        SlurmError: what was put back by then stays so; run it again.
+        StoreError: so for the store.
+    """
+    withdraw(store)
+    push.settle_open(store, slurm)
+    with store.reading() as view:
+        arrays = {name: view.managed_values(name) for name in CHANNELS}
+    fates: dict[tuple[str, str], PushState] = {}
+    for _ in range(MOST_ROUNDS):
+        stamp = Stamp(cycle=0, at=slurm.controller().time)
+        found = plan_rollback(store, slurm, CHANNELS.values(), stamp, arrays)
+        refused = {key for key, state in fates.items() if state is PushState.REFUSED}
+        plan = [each for each in found if (each.channel, each.key) not in refused]
+        if not plan:
+            break
+        states = push.carry_out_each(store, slurm, plan)
+        keys = [(each.channel, each.key) for each in plan]
+        fates |= dict(zip(keys, states, strict=True))
+    until = slurm.controller().time
+    store.transact(lambda transaction: transaction.is_withdrawn(until))
+    return push.counts(fates.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What we did to jobs.
+
+    Attributes:
+        managed: by the number of a job.
+        arrays: by that of its array, before that was put back.
+    """
+
+    managed: Mapping[str, ManagedValue]
+    arrays: Mapping[str, ManagedValue]
+
+    def of(self, job: _UnseenJob) -> ManagedValue | None:
+        """Returns what we did to a job, or to its array when it was part of that."""
+        return self.managed.get(str(job.job_id)) or self.arrays.get(str(job.array_job_id))
+
+
+@dataclass(frozen=True, slots=True)
+class _UnseenJob:
+    """A job at which Slurm does not show what stands there.
+
+    Attributes:
+        account, submit: None where not even that is known.
+    """
+
+    job_id: int
+    array_job_id: int
+    target: str
+    label: str
+    account: str | None = None
+    submit: int | None = None
+    reason: str = REASON
+
+
+def _lost(
+    managed: Mapping[str, ManagedValue], queue: PendingQueue, started: Iterable[StartedJob]
+) -> list[int]:
+    """Returns the jobs with something of ours that neither wait nor run, as far as is known."""
+    known = {job.job_id for job in queue.jobs} | {job.job_id for job in started}
+    ours = [key for key, value in managed.items() if value.written[-1] != value.original]
+    return sorted(set(map(int, ours)) - known)
+
+
+def _ended(slurm: Slurm, job_ids: Sequence[int]) -> set[int]:
+    """Returns those of the jobs that have ended for sure, so that nothing stands at them.
+
+    Where accounting is away or lags behind, none has.
+    """
+    if not job_ids:
+        return set()
+    states: dict[int, set[str]] = {}
+    try:
+        if slurm.controller().accounting_backlog:
+            return set()
+        for record in slurm.records_of(job_ids):
+            if isinstance(record, Malformed):
+                return set()
+            states.setdefault(record.job_id, set()).add(record.state)
+    except SlurmUnavailableError:
+        return set()
+    return {job_id for job_id, found in states.items() if found <= OVER}
+
+
+def _unseen(
+    shown: Collection[str],
+    managed: Iterable[str],
+    queue: PendingQueue,
+    started: Iterable[StartedJob],
+) -> Iterator[_UnseenJob]:
+    """Yields held and running jobs, and managed ones of which neither is known.
+
+    Where a line of the queue could not be read, one of the last may be that line's job.
+
+    Args:
+        shown: keys of the jobs at which Slurm does show it.
+        managed: keys of the jobs that we wrote to.
+        queue: all jobs that wait.
+        started: all jobs that run.
+    """
+    known = set()
+    for job in queue.jobs:
+        known.add(job.job_id)
+        if str(job.job_id) not in shown:
+            yield _UnseenJob(
+                job.job_id, job.array_job_id, job.target, job.label, job.account, job.submit
+            )
+    for begun in started:
+        if begun.job_id not in known:
+            known.add(begun.job_id)
+            target = str(begun.job_id)
+            yield _UnseenJob(
+                begun.job_id, begun.array_job_id, target, begun.label, begun.account, begun.submit
+            )
+    reason = UNSEEN_REASON if queue.malformed else REASON
+    for key in set(managed) - {str(job_id) for job_id in known}:
+        yield _UnseenJob(int(key), int(key), key, key, reason=reason)
+
+
+def _put_back_unseen(
+    channel: Channel, known: _Known, jobs: Iterable[_UnseenJob], stamp: Stamp
+) -> Iterator[NewPush]:
+    """Yields writes to jobs at which something of ours stood when they were last seen."""
+    for job in jobs:
+        value = known.of(job)
+        if value is not None and value.written[-1] != value.original:
+            yield _unseen_push(channel.name, job, value, stamp)
+
+
+def _take_back_unseen(
+    published: PublishedPoints,
+    known: _Known,
+    jobs: Iterable[_UnseenJob],
+    tenures: Tenures,
+    stamp: Stamp,
+) -> Iterator[NewPush]:
+    """Yields writes to other jobs of organizations that may have points from the table.
+
+    They may never have been seen, or have changed their account since something was put back. A
+    site factor that an administrator gave to one of those is lost: Slurm does not show it.
+    """
+    for job in jobs:
+        if job.submit is None or job.account is None:
+            continue
+        value = known.of(job)
+        if value is None and published.may_have_given(job.submit):
+            value = ManagedValue(push.BEFORE_SUBMISSION, published.given[-1:])
+        elif value is None or value.written[-1] != value.original or published.until is not None:
+            continue
+        if tenures.holder("account", job.account, stamp.at) != NOBODY:
+            yield _unseen_push(CHANNEL, job, value, stamp)
+
+
+def _unseen_push(channel: str, job: _UnseenJob, value: ManagedValue, stamp: Stamp) -> NewPush:
+    return NewPush(
+        cycle=stamp.cycle,
+        channel=channel,
+        target=job.target,
+        key=str(job.job_id),
+        organization=NOBODY,
+        label=job.label,
+        original=value.original,
+        old=value.written[-1],
+        new=value.original,
+        reason=job.reason,
+        at=stamp.at,
+    )

@@ -1,0 +1,73 @@
+"""The standings that a cycle stores, and its ranks in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from shapleyprio.common.wording import delay
+from shapleyprio.daemon.ranking.observation import Observation
+from shapleyprio.fairness.ledger import Standing
+from shapleyprio.fairness.rule import Ranking
+from shapleyprio.store import StandingRow
+
+
+def standing_rows(
+    cycle: int,
+    standings: Mapping[str, Standing],
+    ranking: Ranking,
+    points: Mapping[str, int],
+    observation: Observation,
+    all_parts: int,
+) -> list[StandingRow]:
+    """Returns one row for each organization, in the order of the standings.
+
+    Args:
+        cycle: its number.
+        standings: organization -> what it gave and got.
+        ranking: of the same organizations.
+        points: organization -> priority points.
+        observation: the cluster.
+        all_parts: of all jobs, whoever's, completed by then, of any age.
+    """
+    waiting, owned = observation.waiting_jobs(), observation.owned_processors()
+    scores = ranking.scores
+    return [
+        StandingRow(
+            cycle=cycle,
+            organization=name,
+            t=observation.t,
+            contribution=ranking.contributions[name],
+            utility=standing.utility,
+            score=scores[name],
+            priority=points[name],
+            pending=waiting.get(name, 0),
+            running=observation.running.get(name, 0),
+            processors=owned.get(name, 0),
+            parts=standing.parts,
+            reason=ranking.reasons[name],
+            all_parts=all_parts,
+        )
+        for name, standing in standings.items()
+    ]
+
+
+def explanations(rows: Iterable[StandingRow], ranking: Ranking) -> dict[str, str]:
+    """Returns organization -> its rank and why it has it, in words for the record of writes.
+
+    Args:
+        rows: one for each organization.
+        ranking: of the same organizations. Where its scores are not the balances, its own words
+            say why.
+    """
+    order = ranking.order
+    ranks = {name: rank for rank, name in enumerate(order, start=1)}
+    return {
+        row.organization: f"rank {ranks[row.organization]} of {len(order)}, {_why(row)}"
+        for row in rows
+    }
+
+
+def _why(row: StandingRow) -> str:
+    if row.score != row.balance:
+        return row.reason
+    return f"served {delay(row.balance_per_part or 0)}"

@@ -1,0 +1,1 @@
+"""The daemon itself: its cycles, their schedule, reloads, metrics and dry runs."""

@@ -1,0 +1,526 @@
+"""One cycle of the daemon's life: settle, account, observe, rank, push, record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+
+from shapleyprio.common.wording import listed, names_shown
+from shapleyprio.config import Config
+from shapleyprio.config.membership import claims_of
+from shapleyprio.config.segments import segment_of
+from shapleyprio.daemon.accounting.accounting import OpenLedger
+from shapleyprio.daemon.accounting.after_end import count_work_after_end, most_after_end
+from shapleyprio.daemon.accounting.cluster_clock import AccountingError, ClockError
+from shapleyprio.daemon.accounting.intake import Intake
+from shapleyprio.daemon.accounting.remembered import KnownValues
+from shapleyprio.daemon.cycle_report import CycleReport, Opening, StopWatch
+from shapleyprio.daemon.estimation.live import LiveEstimates
+from shapleyprio.daemon.pushing import push, submission
+from shapleyprio.daemon.pushing.cut_off import CutOff, LastKnown
+from shapleyprio.daemon.pushing.following import Followers, Foreign, values_after
+from shapleyprio.daemon.pushing.lease import LeaseHeldError
+from shapleyprio.daemon.pushing.push import Stamp, Wanted
+from shapleyprio.daemon.pushing.rollback import plan_rollback
+from shapleyprio.daemon.pushing.settled import PlanBasis, SettledJobs
+from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
+from shapleyprio.daemon.ranking.demand import Demand, Rooms, Scene
+from shapleyprio.daemon.ranking.observation import Observation, note_capacities
+from shapleyprio.daemon.ranking.pooling import Pooling
+from shapleyprio.daemon.ranking.standings import explanations, standing_rows
+from shapleyprio.daemon.steering.collecting import collecting_afterwards
+from shapleyprio.fairness.pool import Stay
+from shapleyprio.fairness.rule import Contributions, Ranking
+from shapleyprio.fairness.rules import RULES
+from shapleyprio.fairness.runs import UNFINISHED_STATES
+from shapleyprio.fairness.scale import scale
+from shapleyprio.fairness.tenure import Tenures
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import (
+    Malformed,
+    PendingJob,
+    Slurm,
+    SlurmError,
+    SlurmRefusedError,
+    SlurmUnavailableError,
+)
+from shapleyprio.slurm.priority import others_can_add
+from shapleyprio.slurm.shared_reading import SharedReading, Source
+from shapleyprio.store import ClusterStore, CycleRow, Journal, StoreError, Transaction
+
+
+class UnenforcedAccountsError(SlurmRefusedError):
+    """Any user may write what priorities are computed from, so none are written."""
+
+
+FAILURES: dict[type[Exception], str] = {
+    UnenforcedAccountsError: "accounts_not_enforced",
+    SlurmUnavailableError: "slurm_unavailable",
+    SlurmError: "slurm_refused",
+    LeaseHeldError: "lease_lost",
+    StoreError: "store_failed",
+    ClockError: "clock_backwards",
+    AccountingError: "records_refused",
+}
+"""What can fail in a cycle -> the outcome it is recorded under; the first that fits counts."""
+
+NOT_ENFORCED = (
+    "AccountingStorageEnforce lacks associations, so any user can submit jobs to any account; set "
+    "AccountingStorageEnforce=associations in slurm.conf and restart slurmctld, or allow it by "
+    "slurm.allow_unenforced_accounts = true"
+)
+
+log = structlog.get_logger(__name__)
+
+
+class Cycle:
+    """Runs cycles on one cluster, or on what a pool has of it.
+
+    Args:
+        config: whose accounts and nodes are whose, and how to rank and push.
+        slurm: the cluster.
+        store: of the cluster or of one of its ledgers, where everything is kept.
+        clock: seconds since the epoch, for the record; what is accounted follows Slurm's clock.
+        on_opening: called when the store has got a ledger that it did not have before.
+        estimates: of contributions, for a rule that asks for them; None for none.
+        journal: with which to go on while the store is away; None to wait for it.
+
+    Attributes:
+        ledger: its name.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        slurm: Slurm,
+        store: ClusterStore,
+        clock: Callable[[], float] = time.time,
+        on_opening: Callable[[Opening], None] = lambda _: None,
+        estimates: LiveEstimates | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self._config = config
+        self._slurm = slurm
+        self._store = store
+        self._clock = clock
+        self.ledger = store.cluster
+        self._segment = segment_of(config, store.cluster)
+        self._intake = Intake(config, slurm, store, on_opening, self._segment)
+        self._estimates = estimates
+        self._channel = CHANNELS[config.push.channel]
+        self._table = submission.TableKeeper(
+            config.push.table, submission.lasting(config.service.poll_interval), store
+        )
+        self._limits = Limits(
+            writes=config.push.most_writes, raises_of_user=config.push.most_raises_of_user
+        )
+        self._pooling = Pooling(store)
+        self._rule = RULES[config.fairness.rule]()
+        self._followers = Followers()
+        self._foreign = Foreign()
+        self._unknown_accounts: frozenset[str] = frozenset()
+        self._next: int | None = None
+        self._managed = KnownValues(self._channel.name)
+        self._settled = SettledJobs()
+        self._demand = Demand()
+        self._cut_off = (
+            CutOff(self._channel, slurm, self._segment, self._limits, journal)
+            if journal is not None and self._channel.per_job
+            else None
+        )
+
+    def share(self) -> SharedReading:
+        """Begins to read the cluster, for this cycle and those of the cluster's other ledgers."""
+        return SharedReading(self._slurm)
+
+    def run(self, *, dry_run: bool = False, source: Source | None = None) -> CycleReport:
+        """Runs one cycle, recorded in the store whether it succeeds or fails.
+
+        Args:
+            source: what is shared with the cycles of the cluster's other ledgers; None for nothing.
+            dry_run: account and rank, but write nothing into Slurm; the store is to be a copy.
+
+        Raises:
+            SlurmError: Slurm is away or refuses; nothing was lost, the next cycle goes on.
+            StoreError: so for the store.
+            AccountingError: the records or the clock are not as they must be.
+            LeaseHeldError: another process steers the cluster; it goes on.
+        """
+        started = int(self._clock())
+        conflicts = self._store.conflicts
+        with self._store.reading() as view:
+            report = CycleReport(number=view.next_cycle())
+        if report.number != self._next:  # what another cycle did is not what we remember
+            self._intake.forget()
+        if dry_run or report.number != self._next:
+            self._managed.forget()
+        self._next = report.number + 1
+        try:
+            with collecting_afterwards():
+                self._steer(report, source or self._slurm, dry_run=dry_run)
+        except LeaseHeldError:  # it is for another process to write down what happens
+            raise
+        except Exception as failure:
+            self._managed.forget()
+            self._record(report, started, outcome_of(failure), str(failure) or repr(failure))
+            raise
+        self._record(report, started, "dry_run" if dry_run else "ok")
+        report.conflicts = self._store.conflicts - conflicts
+        return report
+
+    def go_on(self, source: Source | None = None) -> int:
+        """Gives new jobs the last known points, while the store is away.
+
+        Args:
+            source: as for `run`.
+
+        Returns:
+            how many were written; none without a journal.
+
+        Raises:
+            SlurmError: Slurm is away or refuses.
+            StoreError: the journal cannot be written.
+        """
+        return 0 if self._cut_off is None else self._cut_off.steer(source or self._slurm)
+
+    def _steer(self, report: CycleReport, source: Source, *, dry_run: bool) -> None:
+        watch = StopWatch(report)
+        if self._cut_off is not None:
+            self._cut_off.hand_over(self._store)
+        push.settle_open(self._store, self._slurm)
+        opened = self._intake.account(report, source)
+        names = [organization.name for organization in self._config.organizations]
+        standings = opened.ledger.standings(report.t, names)
+        if not dry_run:
+            report.after_end = count_work_after_end(
+                self._store,
+                self._slurm,
+                opened.tenures,
+                t=opened.watermark.observed_until,
+                kill_wait=self._intake.layout.kill_wait_seconds,
+            )
+            report.users_after_end = most_after_end(self._store, t=report.t)
+        watch.lap("account")
+        report.slurm_version = self._intake.layout.version
+        report.adapter = self._slurm.adapter()
+        self._check_enforcement(dry_run=dry_run)
+        observation = self._observe(report, opened, source)
+        watch.lap("observe")
+        ranking = self._rule.rank(
+            opened.ledger, report.t, names, self._contributions(observation, opened.stay)
+        )
+        report.rule, report.estimated_at = ranking.rule, ranking.estimated_at
+        ranking, report.pool = self._pooling.rank(ranking, opened, report.t)
+        points = self._points(ranking)
+        all_parts = opened.ledger.completed(report.t)
+        report.standings = standing_rows(
+            report.number, standings, ranking, points, observation, all_parts
+        )
+        wanted = Wanted(points=points, reasons=explanations(report.standings, ranking))
+        self._plan(report, observation, wanted)
+        waiting = {row.organization for row in report.standings if row.pending}
+        report.seconds_until_reorder = ranking.seconds_until_reorder(
+            waiting, within=self._config.service.poll_interval
+        )
+        watch.lap("rank")
+        if not dry_run:
+            self._push(report, opened.tenures, points)
+        watch.lap("push")
+
+    def activity(self) -> tuple[int, int] | None:
+        """Reads how many jobs were submitted, and how often others have changed any.
+
+        Returns:
+            two numbers that stay as they are while nothing happens; None where Slurm itself gives
+            jobs the priority of their account or QOS.
+
+        Raises:
+            SlurmError: it cannot be asked.
+        """
+        if not self._channel.per_job:
+            return None
+        controller = self._slurm.controller()
+        return controller.submitted, controller.changed
+
+    def end(self) -> None:
+        """Ends what works beside the cycles, of which no more will be run."""
+        if self._estimates is not None:
+            self._estimates.stop()
+
+    def prune(self, source: Source | None = None) -> int:
+        """Deletes what no value depends on any more; returns how many runs.
+
+        Args:
+            source: as for `run`.
+
+        Raises:
+            SlurmError: it is unknown which jobs are still there.
+            StoreError: nothing was deleted.
+        """
+        self._intake.forget()
+        self._managed.forget()
+        source = source or self._slurm
+        controller = source.controller()
+        now = controller.time
+        queue = source.pending()
+        known = controller.accounting_backlog == 0 and not queue.malformed
+        started = source.started()  # of which accounting may not know yet
+        live = self._live_keys(push.live_keys([*queue.jobs, *started])) if known else None
+        service = self._config.service
+
+        def prune(transaction: Transaction) -> int:
+            for channel in CHANNELS.values():
+                if live is not None and channel.per_job:
+                    transaction.prune_managed_values(channel.name, live)
+            if known:
+                submission.forget(transaction, queue.jobs)
+                transaction.prune_kept_back(
+                    {number for job in queue.jobs for number in (job.job_id, job.array_job_id)}
+                    | {number for job in started for number in (job.job_id, job.array_job_id)}
+                )
+            transaction.prune_history(
+                now - service.keep_history, pushes_before=now - service.keep_pushes
+            )
+            return self._intake.open(transaction, now).prune(
+                overlap=max(service.overlap, service.keep_runs)
+            )
+
+        return self._store.transact(prune)
+
+    def _live_keys(self, known: set[str]) -> set[str] | None:
+        """Returns the keys of jobs that have not ended, None if a line of them cannot be read.
+
+        Args:
+            known: of jobs that wait or run. Those that ran may have been requeued meanwhile.
+        """
+        with self._store.reading() as view:
+            live = known | {
+                key
+                for run in view.unfinished_runs()
+                for key in (str(run.key.job_id), str(run.array_job_id))
+            }
+            managed = {
+                key
+                for channel in CHANNELS.values()
+                if channel.per_job
+                for key in view.managed_values(channel.name)
+            }
+        missing = sorted(int(key) for key in managed - live)
+        for record in self._slurm.records_of(missing) if missing else ():
+            if isinstance(record, Malformed):
+                return None
+            if record.state in UNFINISHED_STATES:
+                live.add(str(record.job_id))
+        return live
+
+    def _check_enforcement(self, *, dry_run: bool) -> None:
+        """Prevents writes into Slurm where users decide what they are computed from.
+
+        What is accounted stays, for it is no worse than what Slurm itself keeps.
+        """
+        if self._intake.layout.enforces_accounts or self._config.slurm.allow_unenforced_accounts:
+            return
+        if not dry_run:
+            raise UnenforcedAccountsError(f"nothing is written into Slurm: {NOT_ENFORCED}")
+        log.warning("without --dry-run nothing would be written into Slurm", why=NOT_ENFORCED)
+
+    def _observe(self, report: CycleReport, opened: OpenLedger, source: Source) -> Observation:
+        in_slurm = source.pending()
+        queue = self._segment.queue(in_slurm)
+        in_cluster = source.nodes()
+        self._intake.note_nodes(in_cluster.keys())  # the next cycle finds out whose new ones are
+        nodes = self._segment.nodes(in_cluster, self._intake.layout)
+        self._count_unknown_accounts(report, queue.jobs)
+        report.tally.quarantined += len(queue.malformed) + queue.more_malformed
+        names = [item.name for item in self._config.organizations]
+
+        def note(transaction: Transaction) -> tuple[Observation, Demand]:
+            transaction.quarantine(queue.malformed, report.t, more=queue.more_malformed)
+            observation = Observation(
+                pending=queue.jobs,
+                running=opened.running_by_organization(transaction),
+                nodes=nodes.values(),
+                tres=self._config.fairness.tres,
+                tenures=opened.tenures,
+                t=report.t,
+                stranded=self._segment.stranded(in_slurm),
+            )
+            note_capacities(transaction, observation, names, opened.watermark.opened)
+            managed = self._managed.read(transaction)
+
+            def own_priority(job: PendingJob) -> int:
+                found = managed.get(self._channel.key_of(job))
+                return self._channel.own_priority(job, None if found is None else found.original)
+
+            scene = Scene(
+                t=report.t,
+                rooms=Rooms(self._intake.layout.partitions, nodes),
+                organization_of=observation.organization_of,
+                own_priority=own_priority,
+                started=report.started,
+                running_tasks=lambda arrays: opened.running_tasks(transaction, arrays),
+            )
+            demand = self._demand.after(queue.jobs, transaction.kept_back(), scene)
+            transaction.save_kept_back(demand.news)
+            return observation, demand
+
+        observation, self._demand = self._store.transact(note)
+        return observation
+
+    def _count_unknown_accounts(self, report: CycleReport, pending: Sequence[PendingJob]) -> None:
+        """Counts jobs of accounts that are nobody's, for accounting does not know them.
+
+        One that has just been added is known in the next cycle.
+        """
+        found = self._intake.layout.of_unknown_accounts(pending)
+        report.of_unknown_accounts = sum(found.values())
+        if found.keys() - self._unknown_accounts:
+            self._intake.forget_layout()
+        if found and found.keys() != self._unknown_accounts:
+            log.warning(
+                "waiting jobs of accounts that Slurm's accounting does not know are nobody's",
+                jobs=report.of_unknown_accounts,
+                accounts=names_shown(found),
+            )
+        self._unknown_accounts = frozenset(found)
+
+    def _contributions(self, observation: Observation, stay: Stay | None) -> Contributions | None:
+        if self._estimates is None or not self._rule.estimates:
+            return None
+        return self._estimates.contributions(
+            self._config,
+            lambda: observation.counting_jobs(self._demand.counting),
+            observation.t,
+            since=0 if stay is None else stay.since,
+        )
+
+    def _points(self, ranking: Ranking) -> dict[str, int]:
+        others = others_can_add(self._intake.layout, self._channel.factor)
+        order = ranking.order
+        return scale(len(order), others, self._config.push.influence).points_of(order)
+
+    def _plan(self, report: CycleReport, observation: Observation, wanted: Wanted) -> None:
+        stamp = Stamp(report.number, report.t)
+        channel = self._channel
+        holders = observation.holders(*self._intake.layout.accounts)
+        claims = claims_of(self._config.organizations, holders, observation.left_out)
+        with self._store.reading() as view:
+            managed = self._managed.read(view)
+            published = view.published_points()
+        given = submission.given_on(channel, published)
+        least = channel.least_asked(lambda: self._intake.layout.settings)
+        basis = PlanBasis(
+            points=wanted.points, claims=claims, given=given, least=least, managed=managed
+        )
+        unsettled = self._settled.others(observation.pending, basis)
+        looked_at = unsettled if channel.per_job else observation.pending
+        targets = channel.targets(self._slurm, looked_at, claims)
+        new = submission.first_seen(targets, managed)
+        report.at_submission = submission.found_at(new, given, stamp)
+        foreign = push.foreign(channel, targets, managed)
+        ours = [target for target in targets if target not in foreign]
+        needed = push.plan(channel, ours, managed, wanted, stamp, given, least)
+        self._settled.settle(observation.pending, unsettled, {item.key for item in needed})
+        others = [other for other in CHANNELS.values() if other is not channel]
+        needed += plan_rollback(self._store, self._slurm, others, stamp)
+        needed += push.put_back(
+            channel, self._slurm, observation.stranded, managed, stamp, given, least
+        )
+        report.planned = most_urgent(needed, observation.pending, self._limits)
+        report.postponed = len(needed) - len(report.planned)
+        made = [item for item in report.planned if item.channel == channel.name]
+        keys = {item.key for item in made}  # a job that is postponed is seen anew next time
+        first = [one for one in new if one.key in keys]
+        report.missed = submission.count_missed(first, looked_at, published, wanted)
+        strays = self._followers.await_values(
+            channel, observation.pending, values_after(ours, made, wanted), managed
+        )
+        report.foreign = Foreign(
+            tuple(target.key for target in foreign), tuple(job.label for job in strays)
+        )
+        self._log_foreign(report.foreign)
+        if self._cut_off is not None:
+            self._cut_off.last_known = LastKnown(
+                cycle=report.number,
+                wanted=wanted,
+                claims=claims,
+                given=given,
+                least=least,
+                keys=frozenset(push.live_keys(observation.pending)).union(managed),
+            )
+
+    def _log_foreign(self, foreign: Foreign) -> None:
+        """Logs what others have set, when it is not what they had in the cycle before."""
+        if foreign == self._foreign:
+            return
+        self._foreign = foreign
+        if foreign == Foreign():
+            log.info("nobody else sets priorities any more", channel=self._channel.name)
+            return
+        log.warning(
+            "somebody else has set priorities; they are left as they are",
+            channel=self._channel.name,
+            targets=listed(foreign.targets),
+            jobs=listed(foreign.jobs),
+        )
+
+    def _push(self, report: CycleReport, tenures: Tenures, points: Mapping[str, int]) -> None:
+        """Writes the table of points first: what is submitted meanwhile goes by the new order."""
+        self._store.check()
+        holders = {
+            account: tenures.holder("account", account, report.t)
+            for account in self._intake.layout.accounts
+        }
+        by_account = {name: points[held] for name, held in holders.items() if held in points}
+        if self._table.keep(by_account, report.t, self._slurm_time):
+            report.table_written = report.t
+        submission.note_found(self._store, report.at_submission)
+        report.pushed = push.carry_out(self._store, self._slurm, report.planned)
+        if self._config.push.touch and not report.pushed.refused + report.pushed.unconfirmed:
+            report.touched = self._followers.touch(self._slurm, self._store.check)
+        self._table.end(self._slurm_time)
+
+    def _slurm_time(self) -> int:
+        return self._slurm.controller().time
+
+    def _record(self, report: CycleReport, started: int, outcome: str, message: str = "") -> None:
+        row = CycleRow(
+            number=report.number,
+            started=started,
+            finished=int(self._clock()),
+            outcome=outcome,
+            t=report.t,
+            seen=report.tally.seen,
+            kept=report.tally.kept,
+            quarantined=report.tally.quarantined,
+            refused=report.pushed.refused,
+            written=report.pushed.applied,
+            message=message,
+            seconds=report.seconds,
+            slurm_version=report.slurm_version,
+            adapter=report.adapter.name if report.adapter else "",
+            rule=report.rule,
+            estimated_at=report.estimated_at,
+            missed=report.missed,
+            postponed=report.postponed,
+            of_unknown_accounts=report.of_unknown_accounts,
+        )
+
+        def save(transaction: Transaction) -> None:
+            transaction.save_cycle(row)
+            if not message:
+                transaction.save_standings(report.standings)
+
+        try:
+            self._store.transact(save)
+        except StoreError:
+            if not message:
+                raise
+            log.warning("the failed cycle could not be recorded", outcome=outcome)
+
+
+def outcome_of(failure: Exception) -> str:
+    """Names the outcome that a failure is recorded under: ``defect`` if it was not foreseen."""
+    return next((name for kind, name in FAILURES.items() if isinstance(failure, kind)), "defect")

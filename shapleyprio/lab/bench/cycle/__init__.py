@@ -1,0 +1,1 @@
+"""The daemon's cycles, with long queues and long pasts."""

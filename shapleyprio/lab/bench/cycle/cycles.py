@@ -1,0 +1,60 @@
+"""Cycles over a long queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from shapleyprio.daemon.steering.cycle import Cycle
+from shapleyprio.lab.bench.cycle.workloads import CLUSTER, CONFIG, BusyCluster
+from shapleyprio.lab.bench.measure import Measurement, of_runs, seconds_of
+from shapleyprio.store import Store
+
+PENDING = 10_000
+RUNNING = 1_000
+RUNS = 7
+SECONDS_BELOW = 1.0
+POLL_SECONDS = 30
+
+
+def cycles(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
+    """Measures cycles that write nothing and cycles that write everything.
+
+    Args:
+        folder: for the store.
+        progress: called with how many cycles are done, of `2 * RUNS`.
+    """
+    cluster = BusyCluster(pending=PENDING, running=RUNNING)
+    with Store.open(f"sqlite:///{folder / 'cycles.db'}", create=True) as store:
+        cycle = Cycle(CONFIG, cluster, store.cluster(CLUSTER))
+        cluster.advance(cluster.now + POLL_SECONDS)
+        cycle.run()
+        quiet = []
+        for done in range(1, RUNS + 1):
+            quiet.append(_timed(cycle, cluster, writes=0))
+            progress(done)
+        stormy = []
+        for done in range(1, RUNS + 1):
+            cluster.change_places(done)
+            stormy.append(_timed(cycle, cluster, writes=PENDING))
+            progress(RUNS + done)
+    queue = f"{PENDING:,} pending and {RUNNING:,} running jobs"
+    return [
+        of_runs("cycle", f"{queue}, order unchanged", quiet, unit="s", below=SECONDS_BELOW),
+        of_runs(
+            "cycle",
+            f"{queue}, every organization changes rank: {PENDING:,} writes",
+            stormy,
+            unit="s",
+            below=SECONDS_BELOW,
+        ),
+    ]
+
+
+def _timed(cycle: Cycle, cluster: BusyCluster, *, writes: int) -> float:
+    cluster.advance(cluster.now + POLL_SECONDS)
+    written = []
+    seconds = seconds_of(lambda: written.append(cycle.run().pushed.applied))
+    if written != [writes]:
+        raise RuntimeError(f"the cycle wrote {written[0]} priorities instead of {writes}")
+    return seconds

@@ -1,0 +1,215 @@
+"""Windows of real logs in which organizations compete, drawn at random: the same for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+from shapleyprio.lab.bench.measure import Measurement, mean_of
+from shapleyprio.lab.experiment.windows import window_at_random
+from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.measures.measures import Measures, measure, unfairness
+from shapleyprio.replay.policies import COMPARED, REFERENCE, Estimation, run_policy
+from shapleyprio.replay.workloads.choices import Shares, Wide
+from shapleyprio.replay.workloads.dealing import deal
+from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.workload import Workload, with_history, workload_of
+
+Key = TypeVar("Key")
+
+LENGTH = 100_000
+"""Seconds of a window."""
+
+WHOLE_LENGTH = 150_000
+"""Seconds of a window whose jobs are kept whole; they compete less often."""
+
+CONTENDED = 30
+"""Seconds that one of `COMPARED` is away from the fair schedule, at least."""
+
+MOST_DRAWS = 2_000
+"""Windows that are drawn of a log; there are logs with little contention."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A real log.
+
+    Attributes:
+        name: what it is called here.
+        file: its name in the Parallel Workloads Archive.
+        processors: of the system; None for what the log says.
+    """
+
+    name: str
+    file: str
+    processors: int | None = None
+
+
+LOGS = (
+    LogFile("LPC", "LPC-EGEE-2004-1.2-cln.swf.gz", 70),
+    LogFile("HPC2N", "HPC2N-2002-2.2-cln.swf.gz"),
+    LogFile("RICC", "RICC-2010-2.swf.gz"),
+    LogFile("METACENTRUM", "METACENTRUM-2009-2.swf.gz", 806),
+    LogFile("DAS2", "DAS2-fs1-2003-1.swf.gz", 16),  # on all of its 64 nobody waits
+    LogFile("Curie", "CEA-Curie-2011-2.1-cln.swf.gz"),
+)
+
+
+def real_logs(logs: Path, names: Collection[str]) -> Iterator[tuple[LogFile, Log]]:
+    """Reads those of `LOGS` that are there, one after the other.
+
+    Args:
+        logs: directory with the logs.
+        names: only these.
+    """
+    for log_file in LOGS:
+        if log_file.name in names and (logs / log_file.file).exists():
+            yield log_file, read_log(str(logs / log_file.file))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fair:
+    """What counts as fair.
+
+    Attributes:
+        policy: its name.
+        estimation: of contributions, if the policy estimates them.
+    """
+
+    policy: str = REFERENCE
+    estimation: Estimation = DEFAULT_ESTIMATION
+
+
+BY_REF = Fair()
+
+
+@dataclass(frozen=True, slots=True)
+class ContendedWindow:
+    """A window in which policies differ.
+
+    Attributes:
+        workload: with its history.
+        fair: measures of the fair schedule.
+        unfairness: of each of `COMPARED`, in seconds per part.
+    """
+
+    workload: Workload
+    fair: Measures
+    unfairness: dict[str, float]
+
+    def unfairness_of(self, policy: str, *, estimation: Estimation) -> float:
+        """Returns Δψ/p_tot of a policy that estimates contributions, in seconds."""
+        schedule = run_policy(self.workload, policy, estimation=estimation)
+        return float(unfairness(measure(self.workload, schedule), self.fair))
+
+
+def contended_windows(
+    log: Log,
+    log_file: LogFile,
+    *,
+    organizations: int,
+    windows: int,
+    fair: Fair = BY_REF,
+    whole: bool = False,
+) -> Iterator[ContendedWindow]:
+    """Draws windows of a log until so many are contended, each with its own deal of users.
+
+    Args:
+        log: all jobs.
+        log_file: the log's file.
+        organizations: to deal users and processors out to.
+        windows: how many are wanted.
+        fair: what counts as fair.
+        whole: whether jobs are kept whole, with easy backfilling and as many processors for each
+            organization; else they are cut, and processors are dealt out by Zipf's law.
+    """
+    length = WHOLE_LENGTH if whole else LENGTH
+    shares: Shares = "uniform" if whole else "zipf"
+    wide: Wide = "rigid" if whole else "expand"
+    random = Random(f"{log_file.name}/{organizations}")  # noqa: S311  # a measurement, no secret
+    found = 0
+    for number in range(MOST_DRAWS):
+        if found == windows:
+            return
+        dealt = deal(log, organizations, shares=shares, processors=log_file.processors, seed=number)
+        window = window_at_random(log, length, dealt, random, wide=wide)
+        workload = workload_of(log, dealt, window=window, wide=wide, backfill="easy")
+        drawn = _contended(workload, fair)
+        if drawn is not None:
+            found += 1
+            yield replace(drawn, workload=with_history(drawn.workload, log))
+
+
+def _contended(workload: Workload, fair: Fair) -> ContendedWindow | None:
+    try:
+        schedules = {policy: run_policy(workload, policy) for policy in COMPARED}
+        fairest = run_policy(workload, fair.policy, estimation=fair.estimation)
+    except PolicyError:
+        return None
+    against = measure(workload, fairest)
+    away = {
+        policy: float(unfairness(measure(workload, schedule), against))
+        for policy, schedule in schedules.items()
+    }
+    return ContendedWindow(workload, against, away) if max(away.values()) >= CONTENDED else None
+
+
+def collected(
+    drawn: Iterable[ContendedWindow],
+    found_in: Callable[[ContendedWindow], Iterable[tuple[Key, float]]],
+    *,
+    show: Callable[[int], None],
+) -> dict[Key, list[float]]:
+    """Collects what is found in windows.
+
+    Args:
+        drawn: the windows.
+        found_in: a window -> what is found in it, each under a key, some of them often.
+        show: is called with the number of windows done.
+    """
+    found: dict[Key, list[float]] = {}
+    for number, window in enumerate(drawn, start=1):
+        for key, value in found_in(window):
+            found.setdefault(key, []).append(value)
+        show(number)
+    return found
+
+
+def collected_by_log(
+    logs: Path,
+    names: Collection[str],
+    found_in: Callable[[ContendedWindow], Iterable[tuple[Key, float]]],
+    *,
+    organizations: int,
+    windows: int,
+    bar: Callable[[str, int], Callable[[int], None]],
+) -> Iterator[tuple[LogFile, dict[Key, list[float]]]]:
+    """Yields what is found in windows of each of these logs, as `collected` does."""
+    for log_file, log in real_logs(logs, names):
+        drawn = contended_windows(log, log_file, organizations=organizations, windows=windows)
+        yield log_file, collected(drawn, found_in, show=bar(log_file.name, windows))
+
+
+def mean_unfairness(
+    drawn: Iterable[ContendedWindow],
+    unfairness_of: Callable[[ContendedWindow], Mapping[str, float]],
+    *,
+    what: str,
+    show: Callable[[int], None],
+) -> Iterator[Measurement]:
+    """Measures how far from fair the same windows are in the mean, under several names.
+
+    Args:
+        drawn: the windows.
+        unfairness_of: a window -> name -> Δψ/p_tot in seconds.
+        what: is measured, in front of the quantity.
+        show: is called with the number of windows done.
+    """
+    found = collected(drawn, lambda window: unfairness_of(window).items(), show=show)
+    for name, values in found.items():
+        yield mean_of(name, f"{what}: mean Δψ/p_tot", values, unit="s")

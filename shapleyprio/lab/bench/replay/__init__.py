@@ -1,0 +1,1 @@
+"""Replays and estimates: their speed and memory, beside other simulators."""

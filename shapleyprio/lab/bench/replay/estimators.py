@@ -1,0 +1,206 @@
+"""The errors of estimates of Shapley values, for a number of coalitions valued.
+
+Beside ours stand Rand's random orderings (SPAA 2013), the same in antithetic pairs, paired
+leverage sampling alone, and those of the package shapiq if it is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.lab.bench.measure import Measurement, of_runs
+from shapleyprio.replay.coalitions.estimate import estimate
+from shapleyprio.replay.coalitions.exact import all_coalitions, rounded_shapley_values
+from shapleyprio.replay.coalitions.first_come import values_of
+from shapleyprio.replay.coalitions.game import Bools, Game, game_of
+from shapleyprio.replay.coalitions.sampling import Draws, fit
+from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.workloads.dealing import deal
+from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.workload import Window, whole_log, workload_of
+
+Floats = NDArray[np.float64]
+Valued = Callable[[Bools], Floats]
+"""bool[c, k] coalitions -> their values in part-seconds."""
+
+Method = Callable[[Game, Valued, int, int], Floats]
+"""Game, values of coalitions, budget, seed -> φ in part-seconds."""
+
+LOGS = {
+    "LPC": ("LPC-EGEE-2004-1.2-cln.swf.gz", 40_000),
+    "HPC2N": ("HPC2N-2002-2.2-cln.swf.gz", 200_000),
+    "RICC": ("RICC-2010-2.swf.gz", 40_000),
+}
+"""Name -> file, and seconds of its windows."""
+
+ORGANIZATIONS = (8, 12, 18, 50)
+BUDGETS = (60, 180, 900)
+WINDOWS = 3
+LEAST_LOAD = 0.5
+EXACT_ORGANIZATIONS = 18
+TRUTH = 100
+"""With more organizations the truth is our estimate with so many times the largest budget."""
+
+SHAPIQ = ("KernelSHAP", "PermutationSamplingSV", "StratifiedSamplingSV", "SVARM")
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatorCase:
+    """A game whose Shapley values are known.
+
+    Attributes:
+        log: name of the log.
+        game: its window's.
+        truth: float64[k], φ in part-seconds.
+        parts: completed in the coalition of all.
+    """
+
+    log: str
+    game: Game
+    truth: Floats
+    parts: float
+
+
+def measure(logs: Path, bar: Callable[[str, int], Callable[[int], None]]) -> Iterator[Measurement]:
+    """Estimates Shapley values of windows of real logs from few coalitions.
+
+    Args:
+        logs: directory with the logs.
+        bar: makes a progress bar.
+
+    Yields:
+        errors Σ|φ̂ − φ| in seconds per part, the median of the windows, by log, organizations,
+        budget and estimator.
+    """
+    for name, (file, length) in LOGS.items():
+        if not (logs / file).exists():
+            continue
+        log = read_log(str(logs / file))
+        for k in ORGANIZATIONS:
+            show = bar(f"{name}, {k} organizations", WINDOWS)
+            cases = []
+            for case in cases_of(name, log, k, length):
+                cases.append(case)
+                show(len(cases))
+            for budget in BUDGETS:
+                for method, estimator in estimators().items():
+                    errors = [error_of(case, estimator, budget) for case in cases]
+                    yield of_runs(
+                        f"{name}, {k} organizations, {budget} coalitions",
+                        method,
+                        errors,
+                        unit="s per part",
+                    )
+
+
+def cases_of(name: str, log: Log, organizations: int, length: int) -> Iterator[EstimatorCase]:
+    """Yields windows of a log that have work enough, with their Shapley values."""
+    assert log.system_processors is not None
+    consortium = deal(
+        log, organizations, shares="zipf", processors=log.system_processors, seed=organizations
+    )
+    random = np.random.default_rng(organizations)
+    whole = whole_log(log)
+    found = 0
+    while found < WINDOWS:
+        start = whole.start + int(random.integers(0, whole.length - length))
+        try:
+            game = game_of(workload_of(log, consortium, window=Window(start=start, length=length)))
+        except WorkloadError:
+            continue
+        _, parts, _ = values_of(game, game.everybody)[0].tolist()
+        if parts < LEAST_LOAD * log.system_processors * length:
+            continue
+        yield EstimatorCase(name, game, _truth(game), float(parts))
+        found += 1
+
+
+def error_of(case: EstimatorCase, estimator: Method, budget: int) -> float:
+    """Returns Σ|φ̂ − φ| per part, in seconds."""
+
+    def valued(coalitions: Bools) -> Floats:
+        return values_of(case.game, coalitions)[:, 0].astype(np.float64)
+
+    found = estimator(case.game, valued, budget, 1)
+    return float(np.abs(found - case.truth).sum() / case.parts)
+
+
+def estimators() -> Mapping[str, Method]:
+    """Maps names to estimators, those of shapiq only if it is installed."""
+    found: dict[str, Method] = {
+        "orderings": orderings,
+        "antithetic orderings": antithetic,
+        "leverage": leverage,
+        "leverage and fluid": ours,
+    }
+    if find_spec("shapiq") is not None:
+        found |= {f"shapiq {name}": _shapiq(name) for name in SHAPIQ}
+    return found
+
+
+def orderings(game: Game, valued: Valued, budget: int, seed: int) -> Floats:
+    """Estimates by what organizations add when they join in random orderings."""
+    random = np.random.default_rng(seed)
+    k = game.organizations
+    return _joining(valued, [random.permutation(k) for _ in range(max(budget // k, 1))])
+
+
+def antithetic(game: Game, valued: Valued, budget: int, seed: int) -> Floats:
+    """Estimates as `orderings` does, each ordering together with its reverse."""
+    random = np.random.default_rng(seed)
+    k = game.organizations
+    drawn = [random.permutation(k) for _ in range(max(budget // (2 * k), 1))]
+    return _joining(valued, [way for order in drawn for way in (order, order[::-1])])
+
+
+def leverage(game: Game, valued: Valued, budget: int, seed: int) -> Floats:
+    """Estimates by paired leverage sampling of the values themselves."""
+    sample = Draws(game.organizations, seed).sample(budget)
+    return fit(sample, valued(sample.coalitions)[:, None], valued(game.everybody))[:, 0]
+
+
+def ours(game: Game, _valued: Valued, budget: int, seed: int) -> Floats:
+    """Estimates by `shapleyprio.replay.coalitions.estimate`."""
+    found = estimate(game, budget=budget, seed=seed, exact_organizations=0)
+    return np.array(found.contribution, dtype=np.float64)
+
+
+def _truth(game: Game) -> Floats:
+    if game.organizations > EXACT_ORGANIZATIONS:
+        return ours(game, lambda _: np.zeros(0), TRUTH * max(BUDGETS), 2)
+    values = values_of(game, all_coalitions(game.organizations))[:, :1]
+    return rounded_shapley_values(values.astype(np.float64))[:, 0]
+
+
+def _joining(valued: Valued, drawn: Sequence[NDArray[np.int64]]) -> Floats:
+    k = len(drawn[0])
+    found = np.zeros(k)
+    for ordering in drawn:
+        joined = np.zeros((k + 1, k), dtype=np.bool_)
+        for place, u in enumerate(ordering.tolist()):
+            joined[place + 1 :, u] = True
+        for u, (before, after) in zip(ordering, pairwise(valued(joined).tolist()), strict=True):
+            found[u] += (after - before) / len(drawn)
+    return found
+
+
+def _shapiq(name: str) -> Method:
+    def found(game: Game, valued: Valued, budget: int, seed: int) -> Floats:
+        import shapiq
+
+        k = game.organizations
+        approximator = getattr(shapiq, name)(n=k, random_state=seed)
+        values = approximator.approximate(
+            budget, lambda members: valued(np.atleast_2d(members).astype(bool))
+        )
+        return np.array([float(values[(u,)]) for u in range(k)])
+
+    return found

@@ -1,0 +1,1 @@
+"""The daemon's costs to a real Slurm."""

@@ -1,0 +1,153 @@
+"""The parameters of the laboratory's commands, as they were read from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shapleyprio.cli.options.parameters import ReportParameters, WorkloadParameters
+from shapleyprio.lab.experiment.parameters import WindowsParameters
+from shapleyprio.replay.workloads.choices import Wide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialParameters:
+    """Parameters of `shapleyprio trial`; None where an option was left out.
+
+    Attributes:
+        workload: which jobs.
+        wide: what becomes of jobs of several processors.
+        arms: names, in the order given; empty for the usual ones.
+        speed: cluster seconds per real second.
+        poll_interval: seconds from one of the daemon's cycles to the next.
+        new_jobs_interval: seconds from one of its new-job polls to the next; None for never.
+        side_by_side: how many arms run at once.
+        directory: for configurations, logs and databases.
+        json_file: what to write.
+        jobs: whether to write a row for each job, too.
+    """
+
+    workload: WorkloadParameters
+    wide: Wide
+    arms: tuple[str, ...]
+    speed: int
+    poll_interval: int
+    new_jobs_interval: int | None
+    side_by_side: int
+    directory: Path | None
+    json_file: Path | None
+    jobs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTrial:
+    """A trial of a list.
+
+    Attributes:
+        name: of its file of results.
+        keys: in the list, as they were written.
+        parameters: what the keys ask for.
+    """
+
+    name: str
+    keys: Mapping[str, Any]
+    parameters: TrialParameters
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRun:
+    """A run of a trial of a list.
+
+    Attributes:
+        trial: which.
+        number: counts up from 1.
+    """
+
+    trial: ListedTrial
+    number: int
+
+    @property
+    def part(self) -> str:
+        """Name of its results."""
+        return self.trial.name if self.number == 1 else f"{self.trial.name}.{self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialsParameters:
+    """Parameters of `shapleyprio trials`; None where an option was left out.
+
+    Attributes:
+        trials: in the order of the list.
+        repeat: how many runs of each trial.
+        keep: directory for the results of finished trials.
+        side_by_side: how many arms run at once.
+        directory: for configurations, logs and databases.
+        json_file: what to write.
+    """
+
+    trials: tuple[ListedTrial, ...]
+    repeat: int
+    keep: Path
+    side_by_side: int
+    directory: Path | None
+    json_file: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentParameters:
+    """Parameters of `shapleyprio experiment`; None or empty where an option was left out.
+
+    Attributes:
+        logs: files, directories (for a preset) or URLs of stores.
+        preset: a paper's experiment.
+        exhibits: which of the paper's tables, figures or scenarios.
+        windows: how many of each log; a preset may have more kinds.
+        seed: of all random draws.
+        general: parameters of the general experiment; a preset has its own.
+        cores: to compute on.
+        dask: address of a scheduler, or "slurm".
+        workers: jobs of Slurm to start.
+        keep: directory for finished cells.
+        results_file, json_file, report: what to write.
+    """
+
+    logs: tuple[str, ...]
+    preset: str | None
+    exhibits: tuple[str, ...]
+    windows: int | None
+    seed: int
+    general: WindowsParameters
+    cores: int
+    dask: str | None
+    workers: int | None
+    keep: Path | None
+    results_file: Path | None
+    json_file: Path | None
+    report: ReportParameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchParameters:
+    """Parameters of `shapleyprio bench`.
+
+    Attributes:
+        part: which benchmarks.
+        records: how many to ingest.
+        logs: directory with real logs; None to do without.
+        most_organizations: how many there are in replays at most.
+        pending: how many jobs wait in the real Slurm.
+        channels: by which to write into it; empty for all.
+        adapters: to measure beside each other, instead of all else.
+        poll_intervals: seconds of the daemon from cycle to cycle.
+    """
+
+    part: str
+    records: int
+    logs: Path | None
+    most_organizations: int
+    pending: int
+    channels: tuple[str, ...]
+    adapters: tuple[str, ...]
+    poll_intervals: tuple[int, ...]

@@ -1,0 +1,107 @@
+"""`shapleyprio trial`: its options; what it does is in `shapleyprio.lab.cli.trialling`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from shapleyprio.cli.common import termination_unwinds
+from shapleyprio.cli.options.json_output import json_option
+from shapleyprio.cli.options.refusals import (
+    packages_needed,
+    refuse,
+    refuse_missing_directories,
+    refuse_the_same_file,
+    refuse_used_directory,
+)
+from shapleyprio.cli.options.shared import (
+    choice_option,
+    directory_option,
+    poll_interval_option,
+    side_by_side_option,
+    speed_option,
+)
+from shapleyprio.cli.options.types import duration, in_units
+from shapleyprio.cli.options.workloads import log_files, workload_options, workload_parameters
+from shapleyprio.config.model import ServiceSection
+from shapleyprio.lab.cli.parameters import TrialParameters
+from shapleyprio.lab.trial.arms import ARMS, USUAL_ARMS
+from shapleyprio.replay.workloads.choices import WIDE
+
+DAEMON = ServiceSection()
+"""The daemon's defaults."""
+
+
+@click.command
+@workload_options
+@choice_option(
+    "--wide",
+    choices=WIDE[::-1],
+    help="A job of q processors needs all q at once, or becomes q jobs of one.",
+)
+@click.option(
+    "--arm",
+    "arms",
+    multiple=True,
+    type=click.Choice(list(ARMS)),
+    help=f"What to run; give it several times.  [default: {', '.join(USUAL_ARMS)}]",
+)
+@poll_interval_option(default=in_units(DAEMON.poll_interval))
+@click.option(
+    "--new-jobs-interval",
+    type=duration("30s or 5m", off=True),
+    default=in_units(DAEMON.new_jobs_interval),
+    show_default=True,
+    help="From one new-job poll of the daemon to the next, on the cluster's clock, or off.",
+)
+@speed_option()
+@side_by_side_option
+@directory_option
+@json_option
+@click.option("--jobs", is_flag=True, help="With --json: a row for each job of each arm, too.")
+def command(**options: Any) -> None:
+    """Run the jobs of LOG through a private real Slurm, once for each arm.
+
+    LOG is what `shapleyprio replay` takes. Its jobs are submitted at their release, on an
+    accelerated clock, with the time limits that their users gave them, and last as long as they
+    did. They stay whole, and Slurm backfills; with `--wide expand` a job of q processors becomes q
+    jobs of one, as in the papers. Every organization brings one node with its processors; jobs
+    share nodes, and may have several.
+
+    \b
+    slurm-fairshare               Slurm's own fair share (Fair Tree), shares by processors
+    fifo                          first come, first served
+    shapleyprio-site-factor       this daemon, by site factor
+    shapleyprio-live-site-factor  the same with the rule shapley
+    shapleyprio-nice              this daemon, by nice
+    shapleyprio-qos               this daemon, by priority of QOS
+
+    Shown are, from Slurm's accounting at the window's end, the unfairness Δψ/p_tot against ref,
+    how often somebody was served out of turn, waits, utilization, and how much later than released
+    jobs were submitted; beside them what simulated policies make of the same jobs. Needs neither a
+    configuration nor a cluster.
+    """  # noqa: D301 - click looks for the character \b
+    parameters = trial_parameters(options)
+    with packages_needed("trial"):
+        from shapleyprio.lab.cli.trialling import trial
+    with termination_unwinds():
+        trial(parameters)
+
+
+def trial_parameters(options: dict[str, Any]) -> TrialParameters:
+    """Returns the parameters that a trial's options make.
+
+    Raises:
+        click.UsageError: they do not go together.
+    """
+    parameters = TrialParameters(workload=workload_parameters(options), **options)
+    arms = parameters.arms
+    refuse(
+        (parameters.jobs and parameters.json_file is None, "--jobs goes with --json"),
+        (len(set(arms)) < len(arms), "the same --arm is named twice"),
+    )
+    refuse_used_directory("--directory", parameters.directory)
+    refuse_the_same_file(*log_files(parameters.workload), ("--json", parameters.json_file))
+    refuse_missing_directories(("--json", parameters.json_file))
+    return parameters

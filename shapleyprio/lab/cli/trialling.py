@@ -1,0 +1,191 @@
+"""The work of `shapleyprio trial`: simulate, run the arms, show and write what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+import numpy as np
+from rich.console import Console
+
+from shapleyprio.cli.offline.workload_reading import complain, workload_for
+from shapleyprio.cli.offline.workload_tables import (
+    OUT_OF_TURN,
+    announce,
+    legend,
+    organizations_table,
+    out_of_turn,
+)
+from shapleyprio.cli.options.json_output import write_json
+from shapleyprio.cli.shown.progress import progress_bars
+from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
+from shapleyprio.common.wording import duration, percent, whole
+from shapleyprio.daemon.accounting.cluster_clock import AccountingError
+from shapleyprio.lab.cli.parameters import TrialParameters
+from shapleyprio.lab.cli.trial_progress import watching
+from shapleyprio.lab.testbed.directories import state_directory
+from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
+from shapleyprio.lab.testbed.packages import ensure_installed
+from shapleyprio.lab.trial.arms import USUAL_ARMS
+from shapleyprio.lab.trial.errors import TrialError
+from shapleyprio.lab.trial.preparing import (
+    ArmParameters,
+    PreparedTrial,
+    faults_of,
+    prepare,
+    run_trials,
+)
+from shapleyprio.lab.trial.report import ArmResult
+from shapleyprio.lab.trial.steering import Pace
+from shapleyprio.replay.results import Result
+from shapleyprio.replay.workloads.workload import Workload
+
+AS_SIMULATED = (
+    "what the arm's policy makes of the same jobs in a simulation, released when Slurm got them, "
+    "as long as they ran, and on the nodes that Slurm chose where these are free"
+)
+
+
+def trial(parameters: TrialParameters) -> None:
+    """Runs a trial and shows its results.
+
+    Raises:
+        TrialError: an arm could not be run.
+        AccountingError: they were, but records are missing or not as they must be.
+    """
+    prepared = prepared_trial(parameters)
+    install()
+    found: list[ArmResult] = []
+    with state_directory(parameters.directory) as directory, watching() as watch:
+        run_trials(
+            [prepared],
+            directory=directory,
+            at_once=parameters.side_by_side,
+            watch=watch,
+            finished=lambda _index, results: found.extend(results),
+        )
+    write_and_show(parameters, prepared, found)
+    refuse_faults(found)
+
+
+def prepared_trial(parameters: TrialParameters, *, directory: str = "") -> PreparedTrial:
+    """Reads the jobs and simulates the policies.
+
+    Args:
+        parameters: of the command.
+        directory: that the arms' directories are to be in.
+
+    Raises:
+        ReplayError, ConfigError: there is no such workload.
+    """
+    with progress_bars() as bar:
+        log, workload = workload_for(
+            parameters.workload,
+            bar,
+            wide=parameters.wide,
+            backfill="easy" if parameters.wide == "rigid" else "none",
+        )
+    complain(log)
+    arms = ArmParameters(
+        arms=parameters.arms or USUAL_ARMS,
+        speed=parameters.speed,
+        pace=Pace(parameters.poll_interval, parameters.new_jobs_interval),
+        seed=parameters.workload.seed,
+    )
+    return prepare(log, workload, arms, directory=directory)
+
+
+def refuse_faults(results: Sequence[ArmResult]) -> None:
+    """Raises AccountingError if there is something that makes numbers doubtful."""
+    if faults := faults_of(results):
+        raise AccountingError("\n".join(faults))
+
+
+def install() -> None:
+    """Makes sure that there is a Slurm to boot.
+
+    Raises:
+        TrialError: there cannot be one here.
+    """
+    try:
+        ensure_installed(lambda line: click.echo(f"shapleyprio: {line}", err=True))
+    except SlurmUnavailableHere as reason:
+        raise TrialError(str(reason)) from reason
+
+
+def write_and_show(
+    parameters: TrialParameters, prepared: PreparedTrial, arms: Sequence[ArmResult]
+) -> None:
+    """Writes the file, and shows the tables."""
+    if parameters.json_file is None or write_json(
+        parameters.json_file, prepared.as_json(arms, with_jobs=parameters.jobs)
+    ):
+        render(standard_output(highlight=False), prepared, arms)
+
+
+def render(console: Console, prepared: PreparedTrial, arms: Sequence[ArmResult]) -> None:
+    """Prints the tables."""
+    policies, conditions = prepared.policies, prepared.conditions
+    workload = conditions.workload
+    drifts = organizations_table(workload, [*policies, *(arm.result for arm in arms)])
+    tables = [arms_table(workload, policies, arms), drifts]
+    cut = "jobs of one processor (wide ones became several)"
+    announce(
+        console, prepared.log, workload, jobs="whole jobs" if workload.wide == "rigid" else cut
+    )
+    version = arms[0].trace.slurm_version
+    minutes = max(arm.trace.real_seconds for arm in arms) / 60
+    console.print(
+        f"{version}, {conditions.speed} times as fast, {minutes:.1f} real minutes an arm",
+        markup=False,
+        soft_wrap=True,
+    )
+    for table in tables:
+        console.print()
+        console.print(table)
+    console.print()
+    console.print(f"{legend(policies)}; as simulated: {AS_SIMULATED}", style="dim", soft_wrap=True)
+
+
+def arms_table(
+    workload: Workload, policies: Sequence[Result], arms: Sequence[ArmResult]
+) -> FittingTable:
+    """Makes a line for each arm, and for each simulated policy."""
+    waits = ("mean wait", "95 % wait")
+    counts = ("started", "missing", "mean lag", "95 % lag")
+    length = workload.window.length
+    rows = [
+        (
+            f"{result.schedule.policy} (simulated)",
+            *_cells(result, ""),
+            whole(len(np.unique(result.schedule.job[result.schedule.start < length]))),
+            *("" for _ in counts[1:]),
+        )
+        for result in policies
+    ]
+    rows += [
+        (
+            arm.trace.arm.name,
+            *_cells(arm.result, duration(float(arm.model.unfairness or 0))),
+            whole(arm.executed.count_started),
+            whole(arm.executed.missing),
+            duration(arm.mean_lag),
+            duration(arm.lag_95th_percentile),
+        )
+        for arm in arms
+    ]
+    headings = ("arm", "Δψ/p_tot", "as simulated", OUT_OF_TURN, *waits, "utilization", *counts)
+    return table_of(headings, rows, kept=("Δψ/p_tot",))
+
+
+def _cells(result: Result, model: str) -> tuple[str, ...]:
+    measures = result.measures
+    assert result.unfairness is not None, "ref is always simulated"
+    return (
+        duration(float(result.unfairness)),
+        model,
+        out_of_turn(result),
+        duration(float(measures.mean_wait)),
+        duration(measures.wait_95th_percentile),
+        percent(measures.utilization),
+    )

@@ -1,0 +1,166 @@
+"""The screen for the audience: a table that moves, or a snapshot now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from shapleyprio.common.wording import MISSING, delay, minutes, percent, time_of_day, whole
+from shapleyprio.lab.demo.consortium import CPUS_PER_NODE, MEMBERS, PROCESSORS
+from shapleyprio.lab.demo.watch import Snapshot
+
+LINE_SECONDS = 600
+"""The jobs started in this time share a line."""
+
+SNAPSHOT_SECONDS = 600
+"""Where the output is no terminal, it is printed this often (on the cluster's clock)."""
+
+LINES_BESIDE_ORDER = 15
+"""Lines of a terminal that everything but the start order takes."""
+
+LEGEND = """\
+Earned: its share of what all add to each other's work (φ̂, estimated).
+Got: its share of the work done (ψ).  A CPU second counts its age.
+Served: how late or ahead of what it earned, on average; the latest comes first.
+Wait: mean time from submission to start, or to now."""
+
+
+class Screen(Protocol):
+    """Shows how things stand."""
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Shows a snapshot."""
+
+
+@contextmanager
+def screen(console: Console, duration: int | None) -> Iterator[Screen]:
+    """Yields a screen that moves in a terminal, and prints snapshots elsewhere.
+
+    Args:
+        console: where to show.
+        duration: of the demo, in seconds of the cluster's clock; None if it has no end.
+    """
+    if not console.is_terminal:
+        yield _Snapshots(console, duration)
+        return
+    with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+
+        def show(snapshot: Snapshot) -> None:
+            lines = max(console.height - LINES_BESIDE_ORDER, 1)
+            live.update(frame(snapshot, duration, lines=lines), refresh=True)
+
+        yield show
+
+
+class _Snapshots:
+    def __init__(self, console: Console, duration: int | None) -> None:
+        self._console = console
+        self._duration = duration
+        self._next = SNAPSHOT_SECONDS
+        console.print(Group(Text(LEGEND, "dim"), Text()))
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        if snapshot.elapsed < self._next:
+            return
+        self._next = (snapshot.elapsed // SNAPSHOT_SECONDS + 1) * SNAPSHOT_SECONDS
+        self._console.print(frame(snapshot, self._duration, lines=2, legend=False))
+
+
+def cast() -> RenderableType:
+    """Introduces the organizations."""
+    table = Table.grid(padding=(0, 2))
+    for member in MEMBERS:
+        cpus = CPUS_PER_NODE * len(member.nodes)
+        owns = f"owns {' and '.join(member.nodes)} ({cpus} CPUs),"
+        table.add_row(_letter(member.letter, member.color), member.name, owns, member.habit)
+    share = f"{len(MEMBERS)} organizations share {PROCESSORS} CPUs and together ask for more:"
+    return Group(Text(), share, table, Text())
+
+
+def frame(
+    snapshot: Snapshot, duration: int | None, *, lines: int, legend: bool = True
+) -> RenderableType:
+    """Draws the whole screen.
+
+    Args:
+        snapshot: what to show.
+        duration: seconds of the whole demo; None if it has no end.
+        lines: how many lines of the start order to show, the last ones.
+        legend: whether to explain the columns.
+    """
+    clock = time_of_day(snapshot.t)
+    headline = Text.assemble(
+        ("cluster clock ", "dim"),
+        (clock, "bold"),
+        (f", {_hours(snapshot.elapsed)}", "dim"),
+        ("" if duration is None else f" of {_hours(duration)}", "dim"),
+        f"   cycle {snapshot.cycle}   {snapshot.written} priorities written",
+    )
+    if snapshot.failures:
+        headline.append(f"   {len(snapshot.failures)} cycles failed", "bold red")
+    order = _start_order(snapshot)[-lines:]
+    explained = [Text(LEGEND, "dim")] if legend else []
+    return Group(headline, Text(), _standings(snapshot), *explained, Text(), *order, Text())
+
+
+def _standings(snapshot: Snapshot) -> Table:
+    numbers = ("priority", "pending", "running", "wait")
+    table = narrow_table("owns", "earned", "got", "served", *numbers)
+    by_name = {row.organization: row for row in snapshot.rows}
+    first = max(row.priority for row in snapshot.rows)
+    for member in MEMBERS:  # each keeps its place, so that the eye can follow its numbers
+        row = by_name[member.name]
+        style = "bold" if row.priority == first else ""
+        table.add_row(
+            Text.assemble(_letter(member.letter, member.color), f" {member.name}"),
+            percent(row.share, digits=0),
+            share(row.contribution_share),
+            share(row.utility_share),
+            Text(delay(row.balance_per_part), style),
+            Text(whole(row.priority), style),
+            str(row.pending),
+            str(row.running),
+            minutes(snapshot.mean_waits[member.name]),
+        )
+    return table
+
+
+def share(part: float | None) -> str:
+    """Returns a share as the tables show it."""
+    return MISSING if part is None else percent(part, digits=0)
+
+
+def narrow_table(*headings: str) -> Table:
+    """Makes a table of organizations and numbers that fits into 80 columns."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("organization", no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _start_order(snapshot: Snapshot) -> list[Text]:
+    """Returns one letter for each started job, in the order of the starts."""
+    letters = {m.name: _letter(m.letter, m.color) for m in MEMBERS}
+    lines: dict[int, Text] = {}
+    for second, account in snapshot.starts:
+        number = (second - snapshot.began) // LINE_SECONDS
+        if number not in lines:
+            lines[number] = Text(f"started from {_hours(number * LINE_SECONDS)} on ", "dim")
+        lines[number].append_text(letters[account])
+    return [lines[number] for number in sorted(lines)]
+
+
+def _letter(letter: str, color: str) -> Text:
+    return Text(letter, style=f"bold not dim {color}")
+
+
+def _hours(seconds: int) -> str:
+    return f"{seconds // 3600}:{seconds // 60 % 60:02} h"

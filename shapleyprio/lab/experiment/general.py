@@ -1,0 +1,100 @@
+"""The general experiment: policies × windows × deals over one or more logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
+from itertools import product
+from pathlib import Path
+
+from shapleyprio.common.databases import without_password
+from shapleyprio.common.wording import duration
+from shapleyprio.lab.experiment.cells import Experiment, ExperimentError, Share
+from shapleyprio.lab.experiment.parameters import CellParameters, WindowsParameters
+from shapleyprio.lab.experiment.window_schedules import check_policies
+from shapleyprio.lab.experiment.windows import WindowCell
+from shapleyprio.replay.engine.limits import MOST_REF_ORGANIZATIONS
+from shapleyprio.replay.policies import COMPARED
+
+GROUPS = ("log", "shares", "organizations", "policy")
+
+
+def windows_experiment(logs: Sequence[str], parameters: WindowsParameters) -> Experiment:
+    """Makes an experiment: policies against `ref` in windows drawn at random, each dealt anew.
+
+    Args:
+        logs: files, or URLs of stores.
+        parameters: of windows, deals and policies.
+
+    Raises:
+        PolicyError: there is no such policy.
+        ExperimentError: two logs have the same name, or Ref cannot have so many organizations.
+    """
+    parameters = replace(parameters, policies=tuple(dict.fromkeys(parameters.policies)))
+    most = max(parameters.organizations)
+    check_policies(parameters.policies)
+    if most > MOST_REF_ORGANIZATIONS:
+        raise ExperimentError(
+            f"{most} organizations; policies are held against ref, which takes "
+            f"{MOST_REF_ORGANIZATIONS} at most"
+        )
+    names = [label_of(log) for log in logs]
+    if len(set(names)) < len(names):
+        raise ExperimentError(f"logs of the same name: {', '.join(sorted(names))}; rename one")
+    in_common = {field.name: getattr(parameters, field.name) for field in fields(CellParameters)}
+    cells = [
+        WindowCell(
+            source=source if "://" in source else str(Path(source).resolve()),
+            log=name,
+            organizations=count,
+            shares=share,
+            window=window,
+            deal=deal,
+            **in_common,
+        )
+        # the larger numbers of organizations take longest
+        for count in sorted(set(parameters.organizations), reverse=True)
+        for source, name in zip(logs, names, strict=True)
+        for share, window, deal in product(
+            parameters.shares, range(parameters.windows), range(parameters.deals)
+        )
+    ]
+    return Experiment(
+        name="windows",
+        description="Δψ/p_tot against ref, in seconds; "
+        f"{parameters.windows:,} {_kind(parameters)} of {duration(parameters.length)} of each log",
+        cells=cells,
+        by=GROUPS,
+        value="unfairness",
+        paired=("log", "shares", "organizations", "window", "deal"),
+        share=Share("out of turn", part="out_of_turn", whole="contested"),
+        inputs=[Path(log) for log in logs if "://" not in log],
+        parameters=_flat(parameters),
+    )
+
+
+def _flat(parameters: WindowsParameters) -> dict[str, object]:
+    own = {name: value for name, value in asdict(parameters).items() if name != "estimation"}
+    return own | asdict(parameters.estimation)
+
+
+def _kind(parameters: WindowsParameters) -> str:
+    if parameters.contended is None:
+        return "windows"
+    return f"windows with at least {duration(parameters.contended)} under {' or '.join(COMPARED)}"
+
+
+def label_of(source: str) -> str:
+    """Returns a log's name in the results: its file's name without the endings for its format.
+
+    A store is named by its database.
+
+    >>> label_of("logs/LPC-EGEE-2004-1.2-cln.swf.gz")
+    'LPC-EGEE-2004-1.2-cln'
+    """
+    name = Path(without_password(source)).name
+    if "://" in source:
+        name = name.partition("?")[0]
+    for ending in (".gz", ".xz", ".zst", ".swf", ".sacct", ".json", ".txt", ".db"):
+        name = name.removesuffix(ending)
+    return name

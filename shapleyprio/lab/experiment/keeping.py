@@ -1,0 +1,111 @@
+"""Keeps the rows of finished cells in a directory, so that an experiment can go on later."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from shapleyprio.common.errors import OutputError
+from shapleyprio.common.output import KeptResults, read_json, write_json
+from shapleyprio.lab.experiment.cells import Cell, Experiment, ExperimentError, Row
+from shapleyprio.lab.experiment.logs import checksum
+
+MANIFEST = "experiment.json"
+CELLS = "cells"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultCache:
+    """A directory with a manifest and the rows of each finished cell.
+
+    Attributes:
+        cells: the rows.
+    """
+
+    cells: KeptResults
+
+    @classmethod
+    def of(cls, directory: Path, experiment: Experiment) -> ResultCache:
+        """Opens the directory, or begins it.
+
+        Raises:
+            ExperimentError: something else is kept there.
+            OutputError: it cannot be read or written.
+        """
+        wanted = manifest_of(experiment)
+        file = directory / MANIFEST
+        if file.exists():
+            _refuse_differences(directory, read_json(file), wanted)
+        elif directory.is_dir() and any(directory.iterdir()):
+            raise ExperimentError(
+                f"{directory}: has no {MANIFEST} and is not empty; name a new directory"
+            )
+        cells = KeptResults(directory / CELLS, asked_as="parameters")
+        cells.make()
+        write_json(file, wanted)
+        return cls(cells)
+
+    def rows_of(self, cells: Sequence[Cell]) -> dict[int, list[Row]]:
+        """Returns the rows of the finished cells, by the cells' index.
+
+        Raises:
+            OutputError: a cell of that name was run with other parameters, or cannot be read.
+        """
+        found = {}
+        for index, cell in enumerate(cells):
+            content = self.cells.of(cell.name, _digest(cell))
+            if content is None:
+                continue
+            rows = content.get("rows")
+            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+                raise OutputError(
+                    f"{self.cells.directory / cell.name}.json: holds no rows; remove it to go on"
+                )
+            found[index] = rows
+        return found
+
+    def keep(self, cell: Cell, rows: Sequence[Row]) -> None:
+        """Keeps a cell that is finished.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        self.cells.keep(cell.name, _digest(cell), {"rows": rows})
+
+
+def manifest_of(experiment: Experiment) -> dict[str, Any]:
+    """Returns an experiment's name, this package's version, and the checksums of the inputs.
+
+    Raises:
+        ExperimentError: an input cannot be read.
+    """
+    return {
+        "experiment": experiment.name,
+        "version": version("shapleyprio"),
+        "inputs": {file.name: checksum(file) for file in experiment.inputs},
+    }
+
+
+def _refuse_differences(directory: Path, kept: dict[str, Any], wanted: dict[str, Any]) -> None:
+    for key in ("experiment", "version"):
+        if kept[key] != wanted[key]:
+            raise ExperimentError(
+                f"{directory}: keeps cells of {key} {kept[key]}, not {wanted[key]}; "
+                "name a new directory"
+            )
+    for name in kept["inputs"].keys() & wanted["inputs"].keys():
+        if kept["inputs"][name] != wanted["inputs"][name]:
+            raise ExperimentError(
+                f"{directory}: keeps cells of another {name}, its checksum has changed since; "
+                "name a new directory"
+            )
+    wanted["inputs"] = kept["inputs"] | wanted["inputs"]
+
+
+def _digest(cell: Cell) -> str:
+    """Returns a checksum of all parameters: cells are dataclasses, whose text has every field."""
+    return hashlib.sha256(repr(cell).encode()).hexdigest()

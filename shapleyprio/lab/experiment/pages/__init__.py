@@ -1,0 +1,1 @@
+"""The report of an experiment as an HTML page."""

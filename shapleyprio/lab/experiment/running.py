@@ -1,0 +1,135 @@
+"""Runs an experiment's cells, on this machine's cores or wherever a runner takes them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
+from multiprocessing import active_children, get_context, parent_process
+
+from shapleyprio.common.errors import Remedy
+from shapleyprio.lab.experiment.cells import Cell, Experiment, ExperimentError, Row
+from shapleyprio.lab.experiment.keeping import ResultCache
+
+Finished = Generator[tuple[int, list[Row]], None, None]
+"""The index of a cell that was run, and its rows; closing it stops the rest."""
+
+Runner = Callable[[Sequence[Cell]], Finished]
+
+CellsProgress = Callable[[int, int], None]
+"""Called with how many cells are finished, and how many of them were already kept."""
+
+
+def run(
+    experiment: Experiment,
+    runner: Runner,
+    *,
+    kept: ResultCache | None = None,
+    progress: CellsProgress | None = None,
+) -> list[Row]:
+    """Runs the cells that are not kept yet.
+
+    Args:
+        experiment: what to run.
+        runner: runs cells in any order.
+        kept: where finished cells are kept; None to keep them in memory only.
+        progress: called whenever a cell is finished.
+
+    Returns:
+        The rows of all cells, in the cells' order.
+
+    Raises:
+        ReplayError: a cell cannot be run.
+        OutputError: its rows cannot be kept, or another cell's are kept.
+    """
+    report = progress or (lambda _finished, _kept: None)
+    rows = {} if kept is None else kept.rows_of(experiment.cells)
+    before = len(rows)
+    report(before, before)
+    left = [number for number in range(len(experiment.cells)) if number not in rows]
+    with closing(runner([experiment.cells[number] for number in left])) as finished:
+        for index, of_cell in finished:
+            number = left[index]
+            if kept is not None:
+                kept.keep(experiment.cells[number], of_cell)
+            rows[number] = of_cell
+            report(len(rows), before)
+    return [row for number in range(len(experiment.cells)) for row in rows[number]]
+
+
+def on_cores(cores: int) -> Runner:
+    """Returns a runner that uses so many processes of this machine; with one core it needs none.
+
+    Raises:
+        ExperimentError: (while running) a process ended without a word.
+    """
+
+    def runner(cells: Sequence[Cell]) -> Finished:
+        if cores == 1 or len(cells) <= 1:
+            return _here(cells)
+        return _in_processes(cells, min(cores, len(cells)))
+
+    return runner
+
+
+def _here(cells: Sequence[Cell]) -> Finished:
+    for index, cell in enumerate(cells):
+        yield index, cell.run()
+
+
+def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
+    not_ours = set(active_children())
+    # the threads of progress bars make a plain fork unsafe
+    spawn = get_context("spawn")
+    pool = ProcessPoolExecutor(processes, mp_context=spawn, initializer=_end_when_parent_ends)
+    try:
+        with _interrupts_held_back():  # and for good from the processes that start here
+            indices = {pool.submit(run_cell, cell): index for index, cell in enumerate(cells)}
+        for future in as_completed(indices):
+            yield indices.pop(future), future.result()
+    except BrokenProcessPool:
+        raise ExperimentError(
+            "a process that ran cells was ended from outside, perhaps for want of memory",
+            Remedy.FEWER_CORES,
+        ) from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(active_children()) - not_ours:
+            child.terminate()
+            child.join()
+
+
+def run_cell(cell: Cell) -> list[Row]:
+    """Runs a cell; for runners, as something that can be sent to other processes."""
+    return cell.run()
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Has Ctrl-C wait; a process that starts meanwhile inherits that, and leaves it to us."""
+    came: list[int] = []
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # a library's thread may take it, for whose mask we have no say
+    handler = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number in came[:1]:
+            signal.raise_signal(number)
+
+
+def _end_when_parent_ends() -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,4 @@
+"""The experiments of three papers, which `shapleyprio.lab.experiment.presets` finds by name.
+
+No other package imports this one.
+"""

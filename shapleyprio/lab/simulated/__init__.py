@@ -1,0 +1,12 @@
+"""A small deterministic Slurm in memory: discrete seconds, priorities as Slurm computes them.
+
+It starts jobs greedily by priority, equal ones in the order of submission and id. The first job
+of a partition that does not fit keeps the partition's nodes for itself: at that moment no job
+behind it starts there (Slurm without backfill). Jobs are packed onto the partition's nodes in
+their order. Left out: time limits, memory, fair share, job size, dependencies.
+"""
+
+from shapleyprio.lab.simulated.cluster import DaemonName, SimulatedSlurm
+from shapleyprio.lab.simulated.spec import DEFAULT_SETTINGS, SimulatedSpec
+
+__all__ = ["DEFAULT_SETTINGS", "DaemonName", "SimulatedSlurm", "SimulatedSpec"]

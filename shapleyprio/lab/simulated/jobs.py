@@ -1,0 +1,155 @@
+"""A simulated job, array or task, and the names that Slurm has for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.port import PendingJob, StartedJob
+from shapleyprio.slurm.text.tasks import task_list
+
+WAITS = "Priority"
+HELD = "JobHeldUser"
+NOT_YET = "BeginTime"
+TOO_MANY_TASKS = "JobArrayTaskLimit"
+TOO_MANY_JOBS = "AssocGrpJobsLimit"
+BEYOND_A_LIMIT = frozenset({TOO_MANY_TASKS, TOO_MANY_JOBS})
+
+Rank = tuple[int, int, int]
+"""Orders jobs: the smallest starts next."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """A job as the controller knows it.
+
+    Attributes:
+        processing_time: seconds it will execute, if its limit allows.
+        limit: seconds after which it is stopped, None for never.
+        array_id: id of the array it belongs to, None for a plain job.
+        tasks: indices of the tasks it stands for: all that wait as one, or its own.
+        at_once: how many tasks of its array may run at the same time; None for all.
+        eligible: second from which it can start and its age counts, unless it is held.
+        association: points of its association when the priority was last computed.
+        reason: why it waits; only a job that waits for its turn may start.
+        execution: how often it was requeued.
+        start: of the current execution, None while it waits.
+        ends: when it will end if nothing happens to it, None while it executes nothing.
+        suspended: seconds of this execution it was suspended, up to suspended_since.
+        suspended_since: second of the current suspension, None unless suspended.
+        allocation: node -> processors.
+    """
+
+    job_id: int
+    account: str
+    user: str
+    partition: str
+    qos: str
+    processors: int
+    processing_time: int
+    limit: int | None
+    submit: int
+    nice: int
+    site_factor: int = 0
+    association: int = 0
+    priority: int = 0
+    array_id: int | None = None
+    tasks: tuple[int, ...] = ()
+    at_once: int | None = None
+    eligible: int
+    reason: str = WAITS
+    execution: int = 0
+    start: int | None = None
+    ends: int | None = None
+    suspended: int = 0
+    suspended_since: int | None = None
+    allocation: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rank(self) -> Rank:
+        """Its key in the order of the queue."""
+        return (-self.priority, self.submit, self.job_id)
+
+    @property
+    def label(self) -> str:
+        """The name users know it by."""
+        if self.array_id is None:
+            return str(self.job_id)
+        begun = self.start is not None or self.execution > 0
+        if begun or self.job_id != self.array_id:
+            return f"{self.array_id}_{self.tasks[0]}"
+        return f"{self.array_id}_[{task_list(self.tasks)}]"
+
+    def split_off(self, task: int, job_id: int) -> Job:
+        """Takes one task out of an array that waits, as a job of its own."""
+        at = self.tasks.index(task)
+        self.tasks = self.tasks[:at] + self.tasks[at + 1 :]
+        return replace(self, job_id=job_id, tasks=(task,))
+
+    def will_execute(self) -> int:
+        """Returns the seconds that an execution takes."""
+        return self.processing_time if self.limit is None else min(self.processing_time, self.limit)
+
+    def executed(self, now: int) -> int:
+        """Returns the seconds that this execution has executed until now."""
+        if self.start is None:
+            return 0
+        until = now if self.suspended_since is None else self.suspended_since
+        return until - self.start - self.suspended
+
+    def record(self, state: str, now: int, end: int | None = None) -> JobRecord:
+        """Returns its row in the accounting, written now."""
+        at = now if end is None else end
+        executed = self.executed(at)
+        return JobRecord(
+            job_id=self.job_id,
+            label=self.label,
+            account=self.account,
+            user=self.user,
+            partition=self.partition,
+            submit=self.submit,
+            eligible=None if self.start is None and self.reason == HELD else self.eligible,
+            start=self.start,
+            end=end,
+            limit=self.limit,
+            elapsed=executed,
+            suspended=0 if self.start is None else at - self.start - executed,
+            state=state,
+            nodes=tuple(self.allocation),
+            processors=sum(self.allocation.values()),
+        )
+
+    def started(self) -> StartedJob:
+        """Returns its line in the list of jobs that have started."""
+        return StartedJob(
+            job_id=self.job_id,
+            array_job_id=self.job_id if self.array_id is None else self.array_id,
+            label=self.label,
+            account=self.account,
+            submit=self.submit,
+        )
+
+    def pending(self) -> PendingJob:
+        """Returns its line in the list of waiting jobs."""
+        label = str(self.job_id) if self.array_id is None else self.label
+        return PendingJob(
+            job_id=self.job_id,
+            array_job_id=self.job_id if self.array_id is None else self.array_id,
+            target=label,
+            label=label,
+            account=self.account,
+            user=self.user,
+            partition=self.partition,
+            qos=self.qos,
+            reason=self.reason,
+            submit=self.submit,
+            eligible=None if self.reason == HELD else self.eligible,
+            limit=self.limit,
+            tasks=max(len(self.tasks), 1),
+            at_once=self.at_once if len(self.tasks) > 1 else None,
+            priority=self.priority,
+            nice=self.nice,
+            site_factor=self.site_factor if self.reason == WAITS else None,
+            association=self.association if self.reason == WAITS else None,
+            processors=self.processors,
+        )

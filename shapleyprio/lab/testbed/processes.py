@@ -1,0 +1,204 @@
+"""Bookkeeping of a private cluster's processes: starting, stopping, leaving none behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from shapleyprio.lab.testbed.detached import start_detached, wait_or_kill
+from shapleyprio.lab.testbed.errors import TestbedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+MARKER = "SHAPLEYPRIO_TESTBED"  # in the environment of every daemon: its cluster's directory
+POLL_SECONDS = 0.03
+KILL_SECONDS = 5
+
+
+class SlurmDaemon:
+    """A daemon of the private Slurm in the foreground of its own session.
+
+    Args:
+        name: for messages.
+        argv: command and arguments.
+        environment: the complete one.
+        log: file for its output.
+    """
+
+    def __init__(
+        self, name: str, argv: Sequence[str], environment: Mapping[str, str], log: Path
+    ) -> None:
+        self.name = name
+        self._argv = argv
+        self._environment = environment
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts it; Ctrl-C in our terminal does not reach its session."""
+        self._process = start_detached(self._argv, environment=self._environment, log=self._log)
+
+    def alive(self) -> bool:
+        """Returns whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the living daemon."""
+        if self._process is not None:
+            self._process.send_signal(number)  # does nothing once the daemon has ended
+
+    def wait(self, seconds: float) -> None:
+        """Waits for its end, at last by killing it."""
+        if self._process is not None:
+            wait_or_kill(self._process, seconds)
+
+    def complaint(self) -> str:
+        """Returns its last words, for error messages."""
+        words = self._log.read_text(errors="replace").strip() if self._log.exists() else ""
+        return "\n".join(words.splitlines()[-5:])
+
+
+def end_all(daemons: Sequence[SlurmDaemon], seconds: float) -> None:
+    """Ends daemons together: all get the signal before the first is waited for."""
+    for daemon in daemons:
+        daemon.signal(signal.SIGCONT)
+        daemon.signal(signal.SIGTERM)
+    for daemon in daemons:
+        daemon.wait(seconds)
+
+
+def wait_until(predicate: Callable[[], bool], *, real_seconds: float, what: str) -> None:
+    """Waits for something to become true, on this process's clock.
+
+    Raises:
+        TestbedError: it did not within `real_seconds`; `what` names it.
+    """
+    deadline = time.monotonic() + real_seconds
+    while not predicate():
+        if time.monotonic() > deadline:
+            raise TestbedError(f"waited {real_seconds:g} s in vain for {what}")
+        time.sleep(POLL_SECONDS)
+
+
+def kill_leftovers(directory: Path) -> None:
+    """Kills every daemon, job step and job process of the cluster in this directory."""
+    for _ in range(20):  # a process found may have started another meanwhile
+        leftovers = _leftovers(directory)
+        if not leftovers:
+            return
+        for process in leftovers:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(leftovers, timeout=1)
+
+
+def end_stuck_steps(
+    directory: Path, suspects: frozenset[psutil.Process]
+) -> frozenset[psutil.Process]:
+    """Kills steps of the cluster in this directory that neither run anything nor end.
+
+    A slurmstepd may wait for ever for a thread of its own after its job has ended (seen with 22.05
+    once in some ten thousand jobs); the job then stays in COMPLETING and its processors busy.
+
+    Args:
+        directory: the cluster's.
+        suspects: what the last call returned.
+
+    Returns:
+        Steps that the next call kills if nothing has changed by then.
+    """
+    found = set()
+    for process in _everybody():
+        with suppress(psutil.Error, OSError):
+            if (
+                process.name().startswith("slurmstepd")
+                and _waits_for_a_thread(process)
+                and _belongs(process, directory, clients=False)
+            ):
+                found.add(process)
+    for process in found & suspects:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    return frozenset(found - suspects)
+
+
+def _waits_for_a_thread(process: psutil.Process) -> bool:
+    """Returns whether a process without children waits for a thread of its own, not for a peer."""
+    wait = Path(f"/proc/{process.pid}/wchan").read_text(encoding="ascii")
+    return "futex" in wait and not process.children()
+
+
+def end_clients(directory: Path) -> list[str]:
+    """Kills clients that still ask the stopped cluster; returns the processes that survive."""
+    for process in processes_of(directory):
+        with suppress(psutil.Error):
+            process.kill()
+            process.wait(KILL_SECONDS)
+    return [str(process) for process in processes_of(directory)]
+
+
+def _leftovers(directory: Path) -> list[psutil.Process]:
+    mine = {psutil.Process().pid, *(p.pid for p in psutil.Process().parents())}
+    children: dict[int, list[psutil.Process]] = {}
+    found: dict[int, psutil.Process] = {}
+    for process in _everybody():
+        children.setdefault(process.info["ppid"], []).append(process)
+        with suppress(psutil.Error):
+            if process.pid not in mine and _belongs(process, directory, clients=False):
+                found[process.pid] = process
+    families = list(found.values())
+    for process in families:  # grows: each one's children come after it
+        for child in children.get(process.pid, []):
+            if child.pid not in mine and child.pid not in found:
+                found[child.pid] = child
+                families.append(child)
+    return [p for p in families if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def processes_of(directory: Path) -> list[psutil.Process]:
+    """Returns every process of the cluster in this directory and every client, but for this one."""
+    found = []
+    for process in _everybody():
+        with suppress(psutil.Error, OSError):
+            if (
+                process.pid != os.getpid()
+                and process.status() != psutil.STATUS_ZOMBIE
+                and _belongs(process, directory, clients=True)
+            ):
+                found.append(process)
+    return found
+
+
+def _everybody() -> Iterator[psutil.Process]:
+    """Returns all processes, each with its parent in `info`."""
+    psutil.process_iter.cache_clear()  # a number may be another process's by now
+    yield from psutil.process_iter(["ppid"])
+
+
+def _belongs(process: psutil.Process, directory: Path, *, clients: bool) -> bool:
+    environment = process.environ()
+    if environment.get(MARKER) == str(directory):
+        return True
+    asks = clients or "SLURM_JOB_ID" in environment
+    if asks and Path(environment.get("SLURM_CONF", "/")).is_relative_to(directory):
+        return True
+    # slurmstepd (Debian's slurmstepd-wlm) writes its title over its environment,
+    # but holds files of ours open
+    return Path(process.exe()).name.startswith("slurmstepd") and _holds_files_below(
+        process, directory
+    )
+
+
+def _holds_files_below(process: psutil.Process, directory: Path) -> bool:
+    links = Path(f"/proc/{process.pid}/fd").iterdir()
+    with suppress(OSError):
+        return any(link.readlink().is_relative_to(directory) for link in links)
+    return False

@@ -1,0 +1,209 @@
+"""The outcome of a trial by accounting, as a schedule that is measured like a replay's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.fairness.runs import UNFINISHED_STATES, JobRecord, RunKey, run_of
+from shapleyprio.lab.trial.numbering import Submitted, records_by_job
+from shapleyprio.lab.trial.plan import owners_of, sizes_of
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.measures.measures import contributed
+from shapleyprio.replay.workloads.log import UNKNOWN, Labels, RecordedProcessors
+from shapleyprio.replay.workloads.workload import Workload
+
+Held = Mapping[RunKey, Mapping[str, int]]
+"""A run on several nodes -> node -> processors that it held there."""
+
+WELL = UNFINISHED_STATES | {"COMPLETED"}
+"""States of jobs that went as they should."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutedWorkload:
+    """A workload as Slurm ran it.
+
+    Attributes:
+        workload: with the processing times that jobs really had, where they have ended.
+        schedule: of the jobs that started in the window.
+        submitted: int64[jobs], seconds from the window's begin; UNKNOWN without a record.
+        started: int64[jobs], likewise; UNKNOWN if not in the window.
+        states: state -> how many jobs ended, ran or waited in it.
+        missing: how many jobs have no record.
+        requeued: how many jobs have several records; the last one counts.
+    """
+
+    workload: Workload
+    schedule: Schedule
+    submitted: NDArray[np.int64]
+    started: NDArray[np.int64]
+    states: Mapping[str, int]
+    missing: int
+    requeued: int
+
+    @property
+    def count_started(self) -> int:
+        """How many jobs started in the window."""
+        return int(np.count_nonzero(self.started != UNKNOWN))
+
+    @property
+    def lags(self) -> NDArray[np.int64]:
+        """Seconds from release to submission of each job that has a record."""
+        known = np.flatnonzero(self.submitted != UNKNOWN)
+        lags: NDArray[np.int64] = self.submitted[known] - self.workload.release[known]
+        return lags
+
+    @property
+    def given(self) -> Workload:
+        """The workload as Slurm got it: released when submitted, as long as it really ran.
+
+        A job that started while every job that waited had had enough idle processors ever since
+        its submission has waited for Slurm, not for processors: it counts as released at its start.
+        A job gets processors of the nodes that Slurm chose, as far as they are free.
+        """
+        release = np.where(self.submitted == UNKNOWN, self.workload.release, self.submitted)
+        ran = np.flatnonzero(self.started != UNKNOWN)
+        short_before = self._short_seconds()
+        submitted, started = self.submitted[ran].clip(0), self.started[ran]
+        prompt = short_before[submitted] == short_before[started]
+        release[ran[prompt]] = started[prompt]
+        for u in range(len(self.workload.organizations)):
+            own = self.workload.organization == u
+            release[own] = np.maximum.accumulate(release[own])  # they were submitted in this order
+        last = self.workload.window.length - 1
+        return replace(
+            self.workload, release=release.clip(0, last), placed=self.placed, placement="recorded"
+        )
+
+    @property
+    def placed(self) -> RecordedProcessors:
+        """Whose processors each job got."""
+        schedule = self.schedule
+        order = np.argsort(schedule.job, kind="stable")
+        parts = np.bincount(schedule.job, minlength=len(self.workload.job))
+        return RecordedProcessors(
+            first=np.concatenate([[0], parts.cumsum()]),
+            owners=Labels(schedule.owner[order], self.workload.organizations),
+            processors=schedule.copies[order],
+        )
+
+    def _short_seconds(self) -> NDArray[np.int64]:
+        """Counts the seconds before each at which idle processors were too few for a waiting job.
+
+        Returns:
+            int64[window's length + 1].
+        """
+        workload, length = self.workload, self.workload.window.length
+        ran = self.started != UNKNOWN
+        begin, processors = self.started[ran], workload.processors[ran]
+        end = np.minimum(begin + workload.processing_time[ran], length)
+        change = np.zeros(length + 1, dtype=np.int64)
+        np.subtract.at(change, begin, processors)
+        np.add.at(change, end, processors)
+        idle = workload.owned.sum() + change.cumsum()[:length]
+        wanted = np.zeros(length, dtype=np.int64)
+        until = np.where(ran, self.started, length)
+        for job in np.flatnonzero(self.submitted != UNKNOWN).tolist():
+            waiting = wanted[max(self.submitted[job], 0) : until[job]]
+            np.maximum(waiting, workload.processors[job], out=waiting)
+        return np.concatenate([[0], (wanted > idle).cumsum()])
+
+    def faults(self) -> list[str]:
+        """Returns what makes the numbers doubtful, in words."""
+        unwell = [f"{n} jobs are {s}" for s, n in self.states.items() if s not in WELL]
+        missing = [f"{self.missing} jobs have no record"] if self.missing else []
+        requeued = [f"{self.requeued} jobs ran more than once"] if self.requeued else []
+        return [*missing, *requeued, *unwell]
+
+
+def executed_workload(
+    workload: Workload,
+    records: Sequence[JobRecord],
+    *,
+    policy: str,
+    submitted: Submitted,
+    begin: int,
+    held: Held | None = None,
+    seed: int = 0,
+) -> ExecutedWorkload:
+    """Turns records into a schedule.
+
+    Jobs last a little longer on a cluster than they should, the more so on an accelerated clock.
+    What counts as executed is what was executed; the workload that comes back says so.
+
+    Args:
+        workload: as it should be.
+        records: of these jobs.
+        policy: what to call the schedule.
+        submitted: what Slurm knows these jobs as.
+        begin: of the window, on the cluster's clock.
+        held: what is known of jobs on several nodes; others' processors are split by the sizes of
+            their nodes.
+        seed: of the workload.
+    """
+    owners, sizes = owners_of(workload), sizes_of(workload)
+    of_jobs = sorted(records_by_job(records, submitted), key=_execution)
+    last = dict(of_jobs)
+    count, length = len(workload.job), workload.window.length
+    arrived, started = (np.full(count, UNKNOWN, dtype=np.int64) for _ in range(2))
+    parts: list[tuple[int, int, int, int, int]] = []
+    processing_time = workload.processing_time.copy()
+    for job, record in last.items():
+        arrived[job] = record.submit - begin
+        if record.start is None or record.start - begin >= length:
+            continue
+        started[job] = record.start - begin
+        place = int(workload.position[job])
+        parts += (
+            (started[job], place, job, owners.get(node, UNKNOWN), processors)
+            for node, processors in _held(record, sizes, held or {}).items()
+        )
+        if record.end is not None and record.state not in UNFINISHED_STATES:
+            processing_time[job] = record.elapsed
+        else:
+            processing_time[job] = max(processing_time[job], record.elapsed)
+    executed = replace(workload, processing_time=processing_time)
+    start, _, of_job, owner, copies = np.array(sorted(parts), dtype=np.int64).reshape(-1, 5).T
+    schedule = Schedule(
+        policy=policy,
+        seed=seed,
+        job=of_job,
+        start=start,
+        owner=owner.astype(np.int32),
+        copies=copies,
+        contribution=None,
+        seconds=0.0,
+    )
+    contribution = tuple(map(Fraction, contributed(executed, schedule)))
+    times = Counter(job for job, _ in {(job, record.submit) for job, record in of_jobs})
+    return ExecutedWorkload(
+        workload=executed,
+        schedule=replace(schedule, contribution=contribution),
+        submitted=arrived,
+        started=started,
+        states=dict(sorted(Counter(record.state for record in last.values()).items())),
+        missing=count - len(last),
+        requeued=sum(number > 1 for number in times.values()),
+    )
+
+
+def _held(record: JobRecord, sizes: Mapping[str, int], held: Held) -> Mapping[str, int]:
+    """Returns how many processors a job that started had on each node."""
+    run = run_of(record, sizes)
+    if run is None:
+        return {"": max(record.processors, 1)}
+    exact = held.get(run.key, run.processors)
+    # slurmctld cuts long lists of processors short
+    return exact if sum(exact.values()) == record.processors else run.processors
+
+
+def _execution(of_job: tuple[int, JobRecord]) -> tuple[int, bool]:
+    """Sorts a job's records: the last submission last, and of that what ran."""
+    _, record = of_job
+    return record.submit, record.start is not None

@@ -1,0 +1,211 @@
+"""The results of a trial: each arm's measures beside those of simulated policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from shapleyprio.lab.trial.executed import ExecutedWorkload, executed_workload
+from shapleyprio.lab.trial.running import Conditions, Trace
+from shapleyprio.replay.measures.measures import drifts, measure, unfairness
+from shapleyprio.replay.measures.turns.counting import turns_of
+from shapleyprio.replay.policies import REFERENCE, run_policy
+from shapleyprio.replay.results import Result, as_json, results_of
+from shapleyprio.replay.workloads.log import UNKNOWN, Log
+from shapleyprio.replay.workloads.workload import Workload
+
+SIMULATED = (REFERENCE, "directcontr", "fairshare", "fcfs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmResult:
+    """An arm and what it is worth.
+
+    Attributes:
+        trace: what was seen.
+        executed: what that means.
+        result: held against Ref's schedule of the jobs as Slurm got them.
+        model: what the policy that decides alike makes of these jobs when it is simulated.
+    """
+
+    trace: Trace
+    executed: ExecutedWorkload
+    result: Result
+    model: Result
+
+    @property
+    def mean_lag(self) -> float:
+        """Seconds from release to submission."""
+        lags = self.executed.lags
+        return float(lags.mean()) if len(lags) else 0.0
+
+    @property
+    def lag_95th_percentile(self) -> int:
+        """Seconds from release to submission that 95 % of the jobs do not exceed."""
+        lags = np.sort(self.executed.lags)
+        return int(lags[-(-95 * len(lags) // 100) - 1]) if len(lags) else 0
+
+    def faults(self) -> list[str]:
+        """Returns what makes the numbers doubtful, in words."""
+        cycles = self.trace.cycles.outcomes if self.trace.cycles is not None else {}
+        failed = [f"{n} cycles are {o}" for o, n in cycles.items() if o != "ok"]
+        if self.trace.cycles is not None and self.trace.cycles.fallen_back:
+            failed.append(f"{self.trace.cycles.fallen_back} cycles ranked without an estimate")
+        unreadable = self.trace.unreadable
+        unread = [f"{unreadable} lines of sacct could not be read"] if unreadable else []
+        name = self.trace.arm.name
+        return [f"{name}: {fault}" for fault in [*self.executed.faults(), *unread, *failed]]
+
+
+def simulated(
+    workload: Workload, *, seed: int, cores: int, policies: Sequence[str] = SIMULATED
+) -> tuple[Result, ...]:
+    """Simulates Ref and some other policies on the workload, and returns Ref's result first.
+
+    Raises:
+        ReplayError: it cannot be simulated exactly.
+    """
+    return results_of(
+        workload,
+        [run_policy(workload, policy, seed=seed, cores=cores) for policy in policies],
+    )
+
+
+def arm_result(workload: Workload, trace: Trace, *, seed: int, cores: int = 1) -> ArmResult:
+    """Measures an arm.
+
+    On an accelerated clock jobs come and start some seconds late and last longer than they should,
+    the more so in bursts. That is the trial's doing and not the policy's, so the fair schedule is
+    that of the jobs as Slurm got them.
+
+    Args:
+        workload: as it should be.
+        trace: what was seen of the arm.
+        seed: of the workload.
+        cores: that Ref may use.
+    """
+    executed = executed_workload(
+        workload,
+        trace.records,
+        policy=trace.arm.name,
+        submitted=trace.submitted,
+        begin=trace.begin,
+        held=trace.held,
+        seed=seed,
+    )
+    policies = (REFERENCE, trace.arm.model)
+    fair, model = simulated(executed.given, seed=seed, cores=cores, policies=policies)
+    measures = measure(executed.workload, executed.schedule)
+    turns = turns_of(executed.given, [executed.schedule])
+    result = Result(
+        schedule=executed.schedule,
+        measures=measures,
+        unfairness=unfairness(measures, fair.measures),
+        drifts=drifts(measures, fair.measures),
+        turns=None if turns is None else turns[0],
+    )
+    return ArmResult(trace=trace, executed=executed, result=result, model=model)
+
+
+def report_as_json(
+    log: Log,
+    policies: Sequence[Result],
+    arms: Sequence[ArmResult],
+    conditions: Conditions,
+    *,
+    with_jobs: bool,
+) -> dict[str, Any]:
+    """Returns everything as values that JSON knows; policies as `shapleyprio replay` writes them.
+
+    Args:
+        log: that the workload was taken from.
+        policies: simulated.
+        arms: on the real Slurm.
+        conditions: what the arms had in common.
+        with_jobs: a row for each job of each arm as well.
+    """
+    workload = conditions.workload
+    names = workload.organizations
+    report = as_json(log, workload, policies)
+    for policy, result in zip(report["policies"], policies, strict=True):
+        policy["drifts"] = _drifts(names, result)
+    return {
+        **report,
+        "versions": {
+            "shapleyprio": version("shapleyprio"),
+            "slurm": arms[0].trace.slurm_version if arms else None,
+        },
+        "wide": workload.wide,
+        "speed": conditions.speed,
+        "poll_interval": conditions.pace.poll_seconds,
+        "new_jobs_interval": conditions.pace.new_jobs_seconds,
+        "arms": [_arm_as_json(log, arm, names, with_jobs=with_jobs) for arm in arms],
+    }
+
+
+def _arm_as_json(
+    log: Log, arm: ArmResult, names: Sequence[str], *, with_jobs: bool
+) -> dict[str, Any]:
+    trace, executed = arm.trace, arm.executed
+    (row,) = as_json(log, executed.workload, [arm.result])["policies"]
+    row["arm"] = row.pop("policy")
+    del row["seconds"]  # nobody measures how long Slurm's decisions take
+    cycles = trace.cycles
+    return {
+        **row,
+        "drifts": _drifts(names, arm.result),
+        "model": {"policy": trace.arm.model, "unfairness": float(arm.model.unfairness or 0)},
+        "mean_wait": float(arm.result.measures.mean_wait),
+        "wait_95th_percentile": arm.result.measures.wait_95th_percentile,
+        "settings": dict(trace.arm.settings),
+        "started": executed.count_started,
+        "missing": executed.missing,
+        "requeued": executed.requeued,
+        "states": dict(executed.states),
+        "submission_lag": {"mean": arm.mean_lag, "95th_percentile": arm.lag_95th_percentile},
+        "cycles": None if cycles is None else dict(cycles.outcomes),
+        "fallen_back": None if cycles is None else cycles.fallen_back,
+        "written": None if cycles is None else cycles.written,
+        "real_seconds": round(trace.real_seconds, 1),
+        **({"jobs": _jobs(executed)} if with_jobs else {}),
+    }
+
+
+def _drifts(names: Sequence[str], result: Result) -> Mapping[str, float]:
+    drifts = result.drifts or ()
+    return {name: float(drift) for name, drift in zip(names, drifts, strict=True)}
+
+
+def _jobs(executed: ExecutedWorkload) -> list[dict[str, Any]]:
+    """Returns a row for each job; seconds count from the window's begin, null is not known."""
+    workload = executed.workload
+    names = dict(enumerate(workload.organizations))
+    owners: list[dict[str | None, int]] = [{} for _ in workload.job]
+    schedule = executed.schedule
+    parts = zip(*(c.tolist() for c in (schedule.job, schedule.owner, schedule.copies)), strict=True)
+    for job, owner, copies in parts:
+        owners[job][names.get(owner)] = copies
+    columns = zip(
+        *(workload.job.tolist(), workload.organization.tolist(), workload.processors.tolist()),
+        *(owners, workload.release.tolist()),
+        *(executed.submitted.tolist(), executed.started.tolist()),
+        workload.processing_time.tolist(),
+        strict=True,
+    )
+    return [
+        {
+            "job": job,
+            "organization": names[u],
+            "processors": processors,
+            "owners": held,
+            "release": release,
+            "submitted": None if submitted == UNKNOWN else submitted,
+            "start": None if start == UNKNOWN else start,
+            "processing_time": seconds,
+        }
+        for job, u, processors, held, release, submitted, start, seconds in columns
+    ]

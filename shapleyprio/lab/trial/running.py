@@ -1,0 +1,252 @@
+"""Runs one arm, from an empty directory to the records of its jobs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from shapleyprio.fairness.runs import JobRecord, Run, run_of
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.errors import SlurmUnavailableHere, TestbedError
+from shapleyprio.lab.testbed.processes import end_clients
+from shapleyprio.lab.trial.arms import Arm
+from shapleyprio.lab.trial.clock import read_clock
+from shapleyprio.lab.trial.errors import TrialError
+from shapleyprio.lab.trial.executed import Held
+from shapleyprio.lab.trial.numbering import Submitted, records_by_job
+from shapleyprio.lab.trial.plan import members_of, sizes_of, spec_for, user_account, users_of
+from shapleyprio.lab.trial.steering import COMMAND_SECONDS, CycleCounts, Pace, TrialDaemon, steering
+from shapleyprio.lab.trial.submitting import Submitter
+from shapleyprio.replay.workloads.workload import Workload
+from shapleyprio.slurm.adapters import connect
+from shapleyprio.slurm.port import Connection, Slurm, SlurmError
+
+CHECK_SECONDS = 0.2
+HEAD_START_SECONDS = 1.0  # real ones, for the threads to be ready when the window begins
+SETTLE_SECONDS = 2.0  # real ones, for the accounting to hear of the window's last moments
+PATIENCE_SECONDS = 30.0  # real ones, for records that are late
+
+
+class StoppedError(Exception):
+    """The trial was asked to stop."""
+
+
+@dataclass(slots=True)
+class ArmProgress:
+    """How far an arm is; its own thread writes, others read.
+
+    Attributes:
+        doing: in a word.
+        second: of the window that was reached.
+        submitted: how many jobs have been submitted.
+    """
+
+    doing: str = "waiting"
+    second: int = 0
+    submitted: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What was seen of an arm.
+
+    Attributes:
+        arm: which.
+        slurm_version: as `sinfo --version` prints it.
+        begin: second of the cluster's clock at which the window began.
+        submitted: what Slurm knows the workload's jobs as.
+        records: of these jobs, as accounting has them just after the window's end.
+        held: of jobs on several nodes, as far as slurmctld says it.
+        unreadable: how many lines of sacct could not be read.
+        cycles: of the daemon; None where it did not run.
+        real_seconds: from the first process to the last.
+    """
+
+    arm: Arm
+    slurm_version: str
+    begin: int
+    submitted: Submitted
+    records: Sequence[JobRecord]
+    held: Held
+    unreadable: int
+    cycles: CycleCounts | None
+    real_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What all arms of a trial have in common.
+
+    Attributes:
+        workload: as Slurm runs it.
+        speed: cluster seconds per real second.
+        pace: of the daemon.
+    """
+
+    workload: Workload
+    speed: int
+    pace: Pace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmRun:
+    """One arm of one trial.
+
+    Attributes:
+        name: of its directory; short, for UNIX sockets are below it.
+        arm: how the workload is run.
+        conditions: what is run.
+        progress: how far it is.
+    """
+
+    name: str
+    arm: Arm
+    conditions: Conditions
+    progress: ArmProgress = field(default_factory=ArmProgress)
+
+
+def run_arm(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
+    """Boots a cluster, runs the workload under an arm, and stops everything.
+
+    Args:
+        run: the arm and the workload; its progress is kept up to date.
+        directory: for the whole state, new or empty.
+        stopped: once it is set, everything ends.
+
+    Raises:
+        StoppedError: `stopped` was set.
+        TrialError: something did not work; the message names the arm.
+    """
+    try:
+        return _run(run, directory, stopped)
+    except (TestbedError, SlurmUnavailableHere, SlurmError) as error:
+        raise TrialError(f"{run.arm.name}: {error}") from error
+    finally:
+        run.progress.doing = "stopped"
+
+
+def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
+    arm, conditions, progress = run.arm, run.conditions, run.progress
+    workload, began = conditions.workload, time.monotonic()
+    with ExitStack() as stack:
+        progress.doing = "booting"
+        cluster = stack.enter_context(_booted(run, directory, stopped))
+        clock = read_clock(cluster)
+        daemon = None
+        if arm.channel is not None:
+            running = steering(cluster, workload, arm, conditions.pace)
+            daemon = stack.enter_context(running)
+        begin = int(clock.now() + HEAD_START_SECONDS * conditions.speed) + 1
+        submitter = Submitter(cluster, workload, arm, clock, begin)
+        _let_pass(run, submitter, daemon, stopped)
+        progress.doing = "reading"
+        if daemon is not None:
+            daemon.end()
+        slurm = connect(
+            Connection(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
+        )
+        records, unreadable = _records(slurm, submitter, stopped)
+        held = slurm.processors_of(list(_on_several_nodes(records, sizes_of(workload))))
+        version = cluster.run("sinfo", "--version").strip()
+        progress.doing = "stopping"
+        cycles = None if daemon is None else daemon.cycles()
+    return Trace(
+        arm=arm,
+        slurm_version=version,
+        begin=begin,
+        submitted=submitter.submitted,
+        records=records,
+        held=held,
+        unreadable=unreadable,
+        cycles=cycles,
+        real_seconds=time.monotonic() - began,
+    )
+
+
+@contextmanager
+def _booted(run: ArmRun, directory: Path, stopped: threading.Event) -> Iterator[PrivateSlurm]:
+    """Boots the cluster with its accounts; afterwards no process of it is left."""
+    workload = run.conditions.workload
+    cluster = PrivateSlurm(directory, spec_for(workload, run.arm, speed=run.conditions.speed))
+    try:
+        with cluster:
+            _pause(stopped)
+            members = members_of(workload)
+            cluster.add_accounts(
+                dict.fromkeys(member.handle for member in members),
+                shares={member.handle: member.processors for member in members},
+            )
+            if run.arm.knows_users:
+                cluster.add_accounts(
+                    {
+                        user_account(handle, user): handle
+                        for handle, users in users_of(workload).items()
+                        for user in users
+                    }
+                )
+            if run.arm.needs_qos:
+                cluster.add_qos([member.handle for member in members])
+            yield cluster
+    finally:
+        if left := end_clients(cluster.directory):
+            raise TrialError(f"could not be stopped: {', '.join(left)}")
+
+
+def _let_pass(
+    run: ArmRun, submitter: Submitter, daemon: TrialDaemon | None, stopped: threading.Event
+) -> None:
+    """Lets the window pass while jobs are submitted."""
+    length, progress = run.conditions.workload.window.length, run.progress
+    progress.doing = "running"
+    with submitter.submitting():
+        while (second := submitter.second()) < length:
+            progress.second, progress.submitted = max(0, int(second)), submitter.count
+            submitter.check()
+            if daemon is not None:
+                daemon.check()
+            _pause(stopped)
+    submitter.check()
+    progress.second, progress.submitted = length, submitter.count
+
+
+def _records(
+    slurm: Slurm, submitter: Submitter, stopped: threading.Event
+) -> tuple[list[JobRecord], int]:
+    """Returns the records of all jobs, and how many lines could not be read."""
+    submitted = submitter.submitted
+    jobs = set(chain.from_iterable(submitted.values()))
+    settled, patience = (time.monotonic() + s for s in (SETTLE_SECONDS, PATIENCE_SECONDS))
+    while True:
+        complete = slurm.controller().accounting_backlog == 0
+        lines = list(slurm.records(submitter.begin, int(submitter.clock.now())))
+        records = [record for record in lines if isinstance(record, JobRecord)]
+        malformed = len(lines) - len(records)
+        found = {job for job, _ in records_by_job(records, submitted)}
+        unstarted = [number for number, own in submitted.items() if not found.issuperset(own)]
+        records += [
+            record
+            for record in slurm.records_of(unstarted)
+            if isinstance(record, JobRecord) and record.start is None
+        ]
+        complete &= {job for job, _ in records_by_job(records, submitted)} == jobs
+        now = time.monotonic()
+        if (complete and now > settled) or now > patience:
+            return records, malformed
+        _pause(stopped)
+
+
+def _on_several_nodes(records: Sequence[JobRecord], sizes: Mapping[str, int]) -> Iterator[Run]:
+    for record in records:
+        run = run_of(record, sizes)
+        if run is not None and len(record.nodes) > 1:
+            yield run
+
+
+def _pause(stopped: threading.Event) -> None:
+    if stopped.wait(CHECK_SECONDS):
+        raise StoppedError

@@ -1,0 +1,201 @@
+"""Our daemon beside a private Slurm, as a process of its own on the cluster's clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import dropwhile
+from pathlib import Path
+
+from shapleyprio.fairness.runs import Run, RunKey
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.processes import wait_until
+from shapleyprio.lab.testbed.steering import SteeringDaemon
+from shapleyprio.lab.trial.arms import Arm
+from shapleyprio.lab.trial.plan import CLUSTER, members_of, user_account, users_of
+from shapleyprio.replay.workloads.workload import Workload
+from shapleyprio.store import AllocatedRun, CycleRow, Store
+
+COMMAND_SECONDS = 30  # real ones
+LEASE_SECONDS = 10  # real ones
+FIRST_PAST_JOB = 10_000_000
+ESTIMATE_SECONDS = 120  # real ones
+FIRST_CYCLE_SECONDS = 180  # real ones, on a busy machine, with the first estimate
+
+
+@dataclass(frozen=True, slots=True)
+class CycleCounts:
+    """What the daemon did.
+
+    Attributes:
+        outcomes: outcome -> how many cycles had it.
+        fallen_back: how many cycles ranked by another rule than the arm's, after the first by that.
+        written: how many priorities were written.
+    """
+
+    outcomes: Mapping[str, int]
+    fallen_back: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often the daemon asks Slurm, in seconds of the cluster's clock.
+
+    Attributes:
+        poll_seconds: from one cycle to the next.
+        new_jobs_seconds: from one new-job poll to the next; None for never.
+    """
+
+    poll_seconds: int
+    new_jobs_seconds: int | None
+
+
+class TrialDaemon(SteeringDaemon):
+    """The running daemon, and what it has done so far.
+
+    Args:
+        cluster: that it steers.
+        config_file: its configuration.
+        log: file for what it prints.
+        url: of its store.
+        rule: by which it is to rank.
+    """
+
+    def __init__(
+        self, cluster: PrivateSlurm, config_file: Path, log: Path, url: str, rule: str
+    ) -> None:
+        super().__init__(cluster, config_file, log)
+        self._url = url
+        self._rule = rule
+
+    def await_first_cycle(self) -> None:
+        """Waits for a cycle that ranked by the rule, with an estimate if it takes one."""
+
+        def ranked() -> bool:
+            self.check()
+            return any(ranked_by(self._rule, row) for row in self._rows())
+
+        wait_until(ranked, real_seconds=FIRST_CYCLE_SECONDS, what="the first cycle of the daemon")
+
+    def cycles(self) -> CycleCounts:
+        """Counts all cycles so far."""
+        return counted(self._rows(), self._rule)
+
+    def _rows(self) -> list[CycleRow]:
+        with Store.open(self._url) as store, store.cluster(CLUSTER).reading() as view:
+            return sorted(view.cycles(limit=1_000_000), key=lambda row: row.number)
+
+
+def counted(rows: Sequence[CycleRow], rule: str) -> CycleCounts:
+    """Counts cycles of a daemon that is to rank by a rule, the first cycle first."""
+    since = dropwhile(lambda row: not ranked_by(rule, row), rows)
+    return CycleCounts(
+        outcomes=Counter(row.outcome for row in rows),
+        fallen_back=sum(row.outcome == "ok" and not ranked_by(rule, row) for row in since),
+        written=sum(row.written for row in rows),
+    )
+
+
+def ranked_by(rule: str, row: CycleRow) -> bool:
+    """Returns whether a cycle succeeded and ranked by a rule."""
+    return row.outcome == "ok" and row.rule == rule
+
+
+@contextmanager
+def steering(
+    cluster: PrivateSlurm, workload: Workload, arm: Arm, pace: Pace
+) -> Iterator[TrialDaemon]:
+    """Starts the daemon, waits for its first cycle, and kills it in the end if it still runs."""
+    config_file = cluster.directory / "shapleyprio.toml"
+    url = f"sqlite:///{cluster.directory / 'shapleyprio.db'}"
+    config_file.write_text(
+        configuration(
+            workload,
+            arm,
+            url=url,
+            pace=pace,
+            since=cluster.now(),
+            speed=cluster.spec.speed,
+        ),
+        encoding="utf-8",
+    )
+    with Store.open(url, create=True) as store:  # we read it while the daemon starts
+        if arm.knows_users:
+            with store.cluster(CLUSTER).transaction() as rows:
+                rows.put_runs(past_runs(workload, cluster.paths.user, cluster.now()))
+    log = cluster.directory / "log" / "shapleyprio.log"
+    with TrialDaemon(cluster, config_file, log, url, arm.rule) as daemon:
+        daemon.await_first_cycle()
+        yield daemon
+
+
+def configuration(
+    workload: Workload, arm: Arm, *, url: str, pace: Pace, since: int, speed: int
+) -> str:
+    """Returns the daemon's configuration; its time limits run on the cluster's clock, too."""
+    moment = datetime.fromtimestamp(since, UTC).isoformat()
+    new_jobs = "off" if pace.new_jobs_seconds is None else f"{pace.new_jobs_seconds}s"
+    lines = [
+        f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS * speed}s"',
+        f'[fairness]\nhorizon = "unlimited"\nsince = "{moment}"\nrule = "{arm.rule}"',
+        f'[estimation]\ntime_limit = "{ESTIMATE_SECONDS * speed}s"',
+        f'longest_age = "{ESTIMATE_SECONDS * speed}s"',
+        f'[push]\nchannel = "{arm.channel}"',
+        f'[service]\npoll_interval = "{pace.poll_seconds}s"\nnew_jobs_interval = "{new_jobs}"',
+        f'lease = "{LEASE_SECONDS * speed}s"',
+        f'[store]\nurl = "{url}"',
+        '[metrics]\naddress = "off"',
+    ]
+    for member in members_of(workload):
+        lines.append(f'[[organization]]\nname = "{member.handle}"\naccounts = ["{member.handle}"]')
+        lines += [f'nodes = ["{member.node}"]'] if member.node is not None else []
+        lines += [f'qos = "{member.handle}"'] if arm.needs_qos else []
+    return "\n".join(lines) + "\n"
+
+
+def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun]:
+    """Yields the jobs that ended before the window, as a site's own accounting knows them.
+
+    They end a second after each other, the last one now, and are nobody's: only how long their
+    users' jobs lasted, and with which limits, is known of them.
+
+    Args:
+        workload: with its history.
+        login: of the user who submits all jobs here.
+        now: second of the cluster's clock.
+    """
+    assert workload.history is not None, "whose jobs are whose is known where it is made use of"
+    accounts: dict[int, list[str]] = {}
+    for handle, users in users_of(workload).items():
+        for user in users:
+            accounts.setdefault(user, []).append(user_account(handle, user))
+    past = [
+        (account, limit, seconds)
+        for user, limit, seconds in zip(
+            workload.history.past_user.tolist(),
+            workload.history.past_limit.tolist(),
+            workload.history.past_processing_time.tolist(),
+            strict=True,
+        )
+        for account in accounts.get(user, ())
+    ]
+    for number, (account, limit, seconds) in enumerate(past):
+        end = now - (len(past) - number)
+        key = RunKey(FIRST_PAST_JOB + number, end - seconds, end - seconds)
+        run = Run(
+            key=key,
+            label=str(key.job_id),
+            account=account,
+            user=login,
+            state="COMPLETED",
+            release=key.start,
+            limit=limit,
+            begin=key.start,
+            end=end,
+            processors={},
+        )
+        yield run, ()

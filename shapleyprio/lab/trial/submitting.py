@@ -1,0 +1,155 @@
+"""Submits the jobs of a workload when they are due."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.configuration import EVERYTHING
+from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.packages import program
+from shapleyprio.lab.trial.arms import Arm
+from shapleyprio.lab.trial.clock import ClusterClock
+from shapleyprio.lab.trial.plan import account_of, members_of
+from shapleyprio.replay.workloads.workload import Workload
+
+LATE_SECONDS = 0.5
+"""Seconds of the cluster's clock by which jobs are submitted late.
+
+So an error in comparing clocks submits no job too early.
+"""
+
+CHECK_SECONDS = 0.1
+
+LARGEST_ARRAY = 1000
+"""Slurm's own limit, unless MaxArraySize says otherwise, is 1,001."""
+
+
+def script(seconds: Sequence[int]) -> str:
+    """Returns what every task of an array runs, each for its own time."""
+    return f"set -- {' '.join(map(str, seconds))}\n" + (
+        f'shift "$SLURM_ARRAY_TASK_ID"\nexec {program("sleep")} "$1"'
+    )
+
+
+class Submitter:
+    """One thread for each organization, which keeps its jobs in their order.
+
+    All that are due with the same options come as one array of jobs: as users submit the copies of
+    one job, and because one call for each of a hundred jobs would take too much of the cluster's
+    time.
+
+    Args:
+        cluster: running.
+        workload: as Slurm runs it.
+        arm: under which they run.
+        clock: the cluster's.
+        begin: second of the cluster's clock at which the window begins.
+
+    Attributes:
+        submitted: what Slurm knows the workload's jobs as.
+        clock, begin: as given.
+    """
+
+    def __init__(
+        self, cluster: PrivateSlurm, workload: Workload, arm: Arm, clock: ClusterClock, begin: int
+    ) -> None:
+        self.submitted: dict[int, Sequence[int]] = {}
+        self._cluster = cluster
+        self._workload = workload
+        self.clock = clock
+        self.begin = begin
+        self._stopped = threading.Event()
+        self._failure: TestbedError | None = None
+        self._options = [options(workload, job, arm) for job in range(len(workload.job))]
+        self._threads = []
+        for u in range(len(workload.organizations)):
+            jobs = np.flatnonzero(workload.organization == u).tolist()
+            self._threads.append(threading.Thread(target=self._submit, args=(jobs,)))
+
+    @contextmanager
+    def submitting(self) -> Iterator[None]:
+        """Submits meanwhile; at the end it waits for all that is due, unless there is an error."""
+        for thread in self._threads:
+            thread.start()
+        try:
+            yield
+        except BaseException:
+            self._stopped.set()
+            raise
+        finally:
+            for thread in self._threads:
+                thread.join()
+
+    def second(self) -> float:
+        """Returns the second of the window on the cluster's clock; negative before it begins."""
+        return self.clock.now() - self.begin
+
+    @property
+    def count(self) -> int:
+        """How many of the workload's jobs have been submitted."""
+        return sum(map(len, list(self.submitted.values())))
+
+    def check(self) -> None:
+        """Raises what kept a job from being submitted.
+
+        Raises:
+            TestbedError: there was something.
+        """
+        if self._failure is not None:
+            raise self._failure
+
+    def _submit(self, jobs: list[int]) -> None:
+        seconds = self._workload.processing_time
+        begun = 0
+        while begun < len(jobs):
+            while (left := self.clock.real_seconds_until(self._due(jobs[begun]))) > 0:
+                if self._stopped.wait(min(left, CHECK_SECONDS)):
+                    return
+            now, end = self.clock.now(), begun
+            options = self._options[jobs[begun]]
+            while (
+                end < min(len(jobs), begun + LARGEST_ARRAY)
+                and self._due(jobs[end]) <= now
+                and self._options[jobs[end]] == options
+            ):
+                end += 1
+            if self._stopped.is_set():
+                return
+            tasks = jobs[begun:end]
+            try:
+                array = self._sbatch([int(seconds[job]) for job in tasks], options)
+                self.submitted[array] = tasks
+            except TestbedError as error:
+                self._failure = error
+                return
+            begun = end
+
+    def _due(self, job: int) -> float:
+        """Returns when to submit a job, on the cluster's clock."""
+        return self.begin + int(self._workload.release[job]) + LATE_SECONDS
+
+    def _sbatch(self, seconds: list[int], options: tuple[str, ...]) -> int:
+        """Submits a job, or an array of jobs whose tasks last as long as each should."""
+        answer = self._cluster.run(
+            *("sbatch", "--parsable", f"--partition={EVERYTHING}"),
+            *("--output=/dev/null", f"--array=0-{len(seconds) - 1}", *options),
+            f"--wrap={script(seconds)}",
+        )
+        return int(answer.split(";")[0])
+
+
+def options(workload: Workload, job: int, arm: Arm) -> tuple[str, ...]:
+    """Returns the options of sbatch in which jobs differ."""
+    options = [
+        f"--account={account_of(workload, job, arm)}",
+        f"--ntasks={workload.processors[job]}",
+        f"--time={workload.limit[job] // 60}",
+    ]
+    if arm.needs_qos:
+        options.append(f"--qos={members_of(workload)[int(workload.organization[job])].handle}")
+    return tuple(options)

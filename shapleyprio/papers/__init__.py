@@ -1,4 +1,0 @@
-"""The experiments of three papers, which `shapleyprio.experiment.presets` finds by name.
-
-No other package imports this one.
-"""

@@ -1,0 +1,190 @@
+"""An audit: the recorded schedule of a workload against what would have been fair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from shapleyprio.common.errors import Remedy, ReplayError
+from shapleyprio.replay.alone import with_singles
+from shapleyprio.replay.audit.defaults import MOST_FOR_ALL, PERIOD
+from shapleyprio.replay.audit.going_first import GoingFirst, going_first
+from shapleyprio.replay.audit.over_time import Period, carried, periods
+from shapleyprio.replay.audit.stability import Stability, stability
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
+from shapleyprio.replay.measures.turns.counting import turns_of
+from shapleyprio.replay.policies import (
+    COMPARED,
+    ORDERINGS,
+    RECORDED,
+    REFERENCE,
+    SAMPLED_REFERENCE,
+    run_policy,
+)
+from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.replay.results import Result
+from shapleyprio.replay.workloads.choices import DEFAULT_SEED
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessed:
+    """A schedule held against the fair one and against being alone.
+
+    Attributes:
+        result: its measures and drifts against the reference.
+        delays: seconds by which a part of each organization's own work came too late on average
+            (too early, if negative); None where the reference completes none.
+        stability: who would have left.
+    """
+
+    result: Result
+    delays: tuple[Fraction | None, ...]
+    stability: Stability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What an audit found out.
+
+    Attributes:
+        workload: that was audited.
+        orderings: from how many random orderings coalitions were sampled; None if all count.
+        schedules: recorded, the reference, and the others.
+        carried: processor-seconds of X's jobs (rows) on Y's processors (columns, the last one
+            nobody's) in the recorded schedule; None if owners are not known.
+        periods: use and contribution in the recorded schedule.
+        unknown_starts: jobs whose start the log does not have; they count as not started.
+        going_first: members that bring next to nothing and whose jobs always go first.
+    """
+
+    workload: Workload
+    orderings: int | None
+    schedules: tuple[Assessed, ...]
+    carried: tuple[tuple[int, ...], ...] | None
+    periods: tuple[Period, ...]
+    unknown_starts: int
+    going_first: tuple[GoingFirst, ...]
+
+    @property
+    def recorded(self) -> Assessed:
+        """What happened."""
+        return self.schedules[0]
+
+    @property
+    def reference(self) -> Assessed:
+        """The schedule that counts as fair: Ref's, or Rand's where coalitions were sampled."""
+        return self.schedules[1]
+
+    @property
+    def latest(self) -> tuple[int, Fraction]:
+        """The organization whose work came latest in the recorded schedule, and its delay."""
+        delays = [delay or Fraction(0) for delay in self.recorded.delays]
+        u = max(range(len(delays)), key=delays.__getitem__)
+        return u, delays[u]
+
+
+def audit(
+    workload: Workload,
+    *,
+    orderings: int | None = None,
+    period: int = PERIOD,
+    seed: int = DEFAULT_SEED,
+    cores: int = 1,
+    bar: Callable[[str], ProgressCallback | None] = lambda _: None,
+) -> Audit:
+    """Holds the recorded schedule of a workload against Ref's, DirectContr's and fair share's.
+
+    Args:
+        workload: with the recorded starts.
+        orderings: random orderings from which to sample coalitions, with Rand as the reference;
+            None for all coalitions, or `ORDERINGS` with more than `MOST_FOR_ALL` organizations.
+        period: seconds of each period.
+        seed: of all random draws.
+        cores: how many Ref may use.
+        bar: policy -> what shows how far its schedule has come.
+
+    Raises:
+        ReplayError: the log does not say when jobs started, or numbers get too large.
+    """
+    if (workload.start == UNKNOWN).all():
+        raise ReplayError(
+            "the log does not say when jobs started, and an audit is about that",
+            Remedy.NO_STARTS_NEEDED,
+        )
+    if orderings is None and len(workload.organizations) > MOST_FOR_ALL:
+        orderings = ORDERINGS
+    recorded = run_policy(workload, RECORDED)
+    found = periods(workload, recorded, period)
+
+    def run(policy: str) -> Schedule:
+        return run_policy(
+            workload,
+            policy,
+            seed=seed,
+            orderings=orderings or ORDERINGS,
+            cores=cores,
+            progress=bar(policy),
+        )
+
+    fair = run(REFERENCE if orderings is None else SAMPLED_REFERENCE)
+    known = recorded.contribution is not None
+    return Audit(
+        workload=workload,
+        orderings=orderings,
+        schedules=_assessed(workload, [recorded, fair, *map(run, COMPARED)], fair),
+        carried=carried(workload, recorded) if known else None,
+        periods=found,
+        unknown_starts=int(np.count_nonzero(workload.start == UNKNOWN)),
+        going_first=going_first(workload),
+    )
+
+
+def delays(measures: Measures, reference: Measures) -> tuple[Fraction | None, ...]:
+    """Returns (ψ*(u) − ψ(u)) / p*(u): the seconds by which a part of u's work came late on average.
+
+    p*(u) are the parts of u's jobs that the reference completes. What a schedule has not executed
+    by the window's end counts as if it were executed right then.
+
+    Args:
+        measures: of any schedule.
+        reference: of the fair schedule of the same workload.
+    """
+    return tuple(
+        Fraction(fair - ours, parts) if parts else None
+        for ours, fair, parts in zip(
+            measures.utilities, reference.utilities, reference.parts, strict=True
+        )
+    )
+
+
+def _assessed(
+    workload: Workload, schedules: Sequence[Schedule], reference: Schedule
+) -> tuple[Assessed, ...]:
+    assert reference.coalitions is not None
+    values = with_singles(workload, reference.coalitions)
+    fair = measure(workload, reference)
+    judged = turns_of(workload, schedules) if reference.policy == REFERENCE else None
+    assessed = []
+    for number, schedule in enumerate(schedules):
+        measures = fair if schedule is reference else measure(workload, schedule)
+        result = Result(
+            schedule=schedule,
+            measures=measures,
+            unfairness=unfairness(measures, fair),
+            drifts=drifts(measures, fair),
+            turns=None if judged is None else judged[number],
+        )
+        assessed.append(
+            Assessed(
+                result=result,
+                delays=delays(measures, fair),
+                stability=stability(values, measures, fair),
+            )
+        )
+    return tuple(assessed)

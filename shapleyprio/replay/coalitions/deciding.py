@@ -1,0 +1,95 @@
+"""Values of coalitions that decide as under Ref: each serves whom it owes the most by its own φ.
+
+Closer to the fair schedule than first come, first served, and dearer: a coalition's decisions need
+the values of all its subsets, so they cannot be had one by one.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from shapleyprio.replay.coalitions.exact import all_coalitions
+from shapleyprio.replay.coalitions.game import Game
+from shapleyprio.replay.coalitions.resuming import most_of
+from shapleyprio.replay.coalitions.schedules import Run, Saturating, Way, workload_of_game
+from shapleyprio.replay.engine import lattice
+from shapleyprio.replay.engine.keys import Block, Ints, Keys
+from shapleyprio.replay.engine.limits import LONGEST_BLOCK, ref_block
+from shapleyprio.replay.engine.state import World
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.workloads.workload import Workload
+
+MOST_STARTS = 2**24
+"""Jobs times coalitions up to which coalitions decide: about a second from scratch."""
+
+MOST_CHANGES = 256
+"""Changes of processors up to which coalitions decide; each costs some more milliseconds."""
+
+MOST_RUNNING = 2**21
+"""Jobs, or copies of them, that may run in all coalitions together: they take 32 MiB."""
+
+
+def can_decide(game: Game, most_starts: int = MOST_STARTS) -> bool:
+    """Returns whether the coalitions of a game may decide by contributions of their own.
+
+    Args:
+        game: jobs and processors.
+        most_starts: jobs times coalitions that are affordable.
+    """
+    coalitions = 2**game.organizations
+    if len(game.since) > 1 + MOST_CHANGES or len(game.release) * coalitions > most_starts:
+        return False
+    pieces = len(game.release) if game.wide == "rigid" else int(game.processors.sum())
+    running = min(int(most_of(game).sum()), pieces) * coalitions // 2
+    released = len(game.release) > 0 and int(game.release[0]) <= game.until
+    if not released or not 0 < running <= MOST_RUNNING:
+        return False
+    try:
+        ref_block(workload_of_game(game, game.until))
+    except PolicyError:
+        return False
+    return True
+
+
+class DecidingCoalitions:
+    """Values all coalitions of a game that grows, and schedules what is certain once.
+
+    Args:
+        longest_block: seconds between moments from which a later game can go on.
+    """
+
+    def __init__(self, *, longest_block: int = LONGEST_BLOCK) -> None:
+        self._values = Saturating(Way(partial(_block, longest_block), _keys, _start))
+
+    def values(self, game: Game) -> Ints:
+        """Returns the values of all coalitions at the game's end, and how they go on.
+
+        Args:
+            game: one that `can_decide`.
+
+        Returns:
+            int64[2^k, 3] by bit mask, columns as in `first_come.values_of`.
+        """
+        return self._values.values(game, all_coalitions(game.organizations))
+
+
+def _block(longest: int, workload: Workload) -> Block:
+    block = ref_block(workload)
+    return block._replace(seconds=min(block.seconds, longest))
+
+
+def _keys(workload: Workload, block: Block) -> Keys:
+    return lattice.lattice_keys(len(workload.owned), block, by_second=True)
+
+
+def _start(world: World, length: int) -> Run:
+    """Returns what brings all coalitions through blocks, each deciding by its own φ."""
+    seconds, choices = world.keys.rows.shape[1], np.zeros(1, dtype=np.int64)
+    arriving = lattice.arriving(world.jobs, -(-length // seconds), seconds)
+
+    def run(first: int, last: int, until: int) -> None:
+        lattice.run_blocks(world, arriving, first, last, until, choices)
+
+    return run

@@ -1,0 +1,107 @@
+"""The knowledge of an observer of the consortium's schedule at a moment: the game so far."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shapleyprio.replay.coalitions.game import Game, Ints, game_with
+from shapleyprio.replay.coalitions.predictors import Predictor
+from shapleyprio.replay.engine.state import Record
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.workload import Workload
+
+
+class Knowledge:
+    """Follows a schedule as it is decided, and knows nothing that lies ahead.
+
+    A coalition may start a job earlier than the consortium did. How long it lasts is known once
+    it has ended in the consortium's schedule; until then it is predicted.
+
+    Args:
+        workload: what is scheduled.
+        predictor: of processing times, without any knowledge yet; None for an observer who knows
+            the processing time of every job that was released.
+
+    Attributes:
+        estimate: int64[jobs], processing times that backfilling may expect: a job's limit, or if
+            it has none what was predicted when the last game was made; at first, when the window
+            began.
+    """
+
+    def __init__(self, workload: Workload, predictor: Predictor | None) -> None:
+        self._workload = workload
+        self._predictor = predictor
+        self._user = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
+        self._start = self._user.copy()
+        self._ended = np.zeros(len(workload.job), dtype=np.bool_)
+        self._entries = 0
+        order = np.lexsort((workload.position, workload.release))
+        self._order, self._release = order, workload.release[order]
+        if predictor is not None and workload.history is not None:
+            past = workload.history
+            self._user = past.user
+            _teach(predictor, past.past_user, past.past_limit, past.past_processing_time)
+        self.estimate = self._at_the_begin(predictor)
+
+    def _at_the_begin(self, predictor: Predictor | None) -> Ints:
+        limit, seconds = self._workload.limit, self._workload.processing_time
+        if predictor is not None:
+            seconds = predictor.predict(self._user, limit, np.zeros_like(limit))
+        return np.where(limit == UNKNOWN, seconds, limit)
+
+    def game(self, record: Record, t: int) -> Game:
+        """Returns the game up to a moment.
+
+        Args:
+            record: the consortium's schedule, with all starts before t; t never falls.
+            t: seconds from the window's begin.
+        """
+        workload = self._workload
+        released = self._order[: np.searchsorted(self._release, t, side="right")]
+        processing_time, certain = self._processing_time(record, released, t)
+        return game_with(workload, released, processing_time, until=t, certain=certain)
+
+    def _processing_time(self, record: Record, released: Ints, t: int) -> tuple[Ints, Ints]:
+        """Returns processing times as far as they are known, and what is certain of them."""
+        seconds = self._workload.processing_time[released]
+        if self._predictor is None:
+            return seconds, seconds
+        self._note_starts(record)
+        begun = self._start[released]
+        has_begun = begun != UNKNOWN
+        ended = has_begun & (begun + seconds <= t)
+        self._learn(self._predictor, released[ended])
+        unfinished = ~ended
+        jobs = released[unfinished]
+        certain = np.where(ended, seconds, np.where(has_begun, t - begun, 0))
+        elapsed = certain[unfinished]
+        limit = self._workload.limit[jobs]
+        predicted = self._predictor.predict(self._user[jobs], limit, elapsed)
+        self.estimate[jobs] = np.where(limit == UNKNOWN, predicted, limit)
+        known: Ints = seconds.copy()
+        known[unfinished] = predicted
+        return known, certain
+
+    def _note_starts(self, record: Record) -> None:
+        """Notes when jobs started whose first copy did since the last call."""
+        size = int(record.size[0])
+        job, start = record.job[self._entries : size], record.start[self._entries : size]
+        new = self._start[job] == UNKNOWN
+        # entries are in order of time: written backwards, each job's first copy is written last
+        self._start[job[new][::-1]] = start[new][::-1]
+        self._entries = size
+
+    def _learn(self, predictor: Predictor, ended: Ints) -> None:
+        """Hands the predictor the jobs that ended since the last call, in the order of ends."""
+        new = ended[~self._ended[ended]]
+        seconds = self._workload.processing_time
+        in_order = new[np.argsort(self._start[new] + seconds[new], kind="stable")]
+        limit = self._workload.limit[in_order]
+        _teach(predictor, self._user[in_order], limit, seconds[in_order])
+        self._ended[new] = True
+
+
+def _teach(predictor: Predictor, user: Ints, limit: Ints, processing_time: Ints) -> None:
+    columns = (user.tolist(), limit.tolist(), processing_time.tolist())
+    for job in zip(*columns, strict=True):
+        predictor.learn(*job)

@@ -1,0 +1,247 @@
+"""Schedules of coalitions, simulated once as far as they are certain: what coalitions are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from shapleyprio.replay.coalitions.game import Bools, Game
+from shapleyprio.replay.coalitions.resuming import (
+    Reached,
+    bounds_of,
+    holds,
+    most_of,
+    reached,
+    resumed,
+)
+from shapleyprio.replay.engine.keys import Block, Ints, Keys
+from shapleyprio.replay.engine.state import World, coalitions_of, jobs_of, record_of, world_of
+from shapleyprio.replay.engine.values import values_at
+from shapleyprio.replay.native import packed
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.workload import Window, Workload
+
+NOT_RECORDED = -1
+
+FIRST_STEP = 1024
+"""Seconds by which schedules are tried to go on; twice as many as long as nothing is guessed."""
+
+Run = Callable[[int, int, int], object]
+"""Brings all coalitions through the blocks from a first to before a last one, and no further than
+a second of the window."""
+
+
+class Way(NamedTuple):
+    """How coalitions choose whom to serve.
+
+    Attributes:
+        block: from a workload to the seconds of a block, at whose begins a schedule can be gone on
+            with, and whether values need two limbs.
+        keys: from a workload and a block to the keys by which coalitions choose.
+        start: from a world and the window's length in seconds to what brings it forward.
+    """
+
+    block: Callable[[Workload], Block]
+    keys: Callable[[Workload, Block], Keys]
+    start: Callable[[World, int], Run]
+
+
+class Schedules:
+    """Schedules of coalitions up to a moment that moves on from game to game.
+
+    Args:
+        way: how they choose whom to serve.
+    """
+
+    def __init__(self, way: Way) -> None:
+        self._way = way
+        self._reached: Reached | None = None
+
+    def values(self, game: Game, coalitions: Bools, time: int) -> Ints:
+        """Returns value, parts and processors at work of coalitions, without a horizon.
+
+        Args:
+            game: jobs and processors.
+            coalitions: bool[c, k], the members of each; the same as in the game before.
+            time: the second at which they are valued.
+
+        Returns:
+            int64[c, 3], columns as in `first_come.values_of`.
+        """
+        workload = workload_of_game(game, time)
+        certain = (game.processing_time if game.certain is None else game.certain)[workload.job]
+        life = _Life(self._way, game, workload, coalitions, certain)
+        reached = life.as_far_as_certain(self._reached)
+        self._reached = reached
+        return life.values_at_end(reached)
+
+
+class _Life:
+    """What coalitions do in one game, block by block."""
+
+    def __init__(
+        self, way: Way, game: Game, workload: Workload, coalitions: Bools, certain: Ints
+    ) -> None:
+        self._way, self._game, self._workload = way, game, workload
+        self._coalitions = coalitions
+        self._block = way.block(workload)
+        self._jobs = jobs_of(workload)._replace(certain=certain)
+        self._keys = way.keys(workload, self._block)
+        self._length = workload.window.length
+        self._blocks = -(-self._length // self._block.seconds)
+
+    def as_far_as_certain(self, before: Reached | None) -> Reached:
+        """Returns the schedules up to the last block, about, that depends on no guess.
+
+        Args:
+            before: where the schedules of an earlier game were; None if there was none.
+        """
+        seconds = self._block.seconds
+        bounds = bounds_of(self._jobs, self._workload.limit)
+        if before is not None and holds(before, self._game, self._jobs, self._block, self._length):
+            first, world = before.second // seconds, self._resumed(before)
+        else:
+            first, world = 0, packed(self._fresh())
+        surely = max(min(bounds.surely, self._length) // seconds, first)
+        last = max(min(bounds.at_most, self._length) // seconds, surely)
+        self._run(world, first, surely)
+        found = self._reached(world, surely)
+        shortest = step = max(FIRST_STEP // seconds, 1)
+        first = surely
+        while first < last:
+            following = min(first + step, last)
+            self._run(world, first, following)
+            if int(world.state.guessing.min()) >= following * seconds:
+                found = self._reached(world, following)
+                first, step = following, 2 * step
+            elif step > shortest:
+                world, step = self._resumed(found), shortest
+            else:
+                break
+        return found
+
+    def values_at_end(self, reached: Reached) -> Ints:
+        """Returns value, parts and processors at the window's end, on from what was reached."""
+        world, last = self._resumed(reached), self._length - 1
+        self._run(world, reached.second // self._block.seconds, self._blocks)
+        values, later = values_at(world.state, last), values_at(world.state, last + 1)
+        processors = world.state.total[:, 0]
+        return np.stack((values, later - values - processors, processors), axis=1)
+
+    def _fresh(self) -> World:
+        """Makes the coalitions before anything has happened."""
+        workload, block = self._workload, self._block
+        state = coalitions_of(self._jobs, workload.owned, self._coalitions, wide=block.wide)
+        state.processors[:] = state.free[:] = self._coalitions @ self._game.owned[0]
+        record = record_of(workload, self._jobs, NOT_RECORDED, 0, wide=block.wide)
+        return world_of(workload, self._jobs, state, self._keys, record)
+
+    def _resumed(self, before: Reached) -> World:
+        return resumed(before, self._fresh())
+
+    def _reached(self, world: World, block: int) -> Reached:
+        return reached(block * self._block.seconds, self._block, self._game, world)
+
+    def _run(self, world: World, first: int, last: int) -> None:
+        run = self._way.start(world, self._length)
+        _run_blocks(run, world, self._game, self._block, first, last, self._length)
+
+
+class Saturating:
+    """Values coalitions of a game that grows, by its horizon.
+
+    The values do not depend on what was valued before. With a horizon parts saturate in the
+    values, but not in those that coalitions may choose by: all but their last choices are the same.
+
+    Args:
+        way: how they choose whom to serve.
+    """
+
+    def __init__(self, way: Way) -> None:
+        self._at_end, self._at_horizon = Schedules(way), Schedules(way)
+
+    def values(self, game: Game, coalitions: Bools) -> Ints:
+        """Returns the values of coalitions at the game's end, and how they go on.
+
+        Args:
+            game: jobs and processors.
+            coalitions: bool[c, k], the members of each; the same as in the game before.
+
+        Returns:
+            int64[c, 3], columns as in `first_come.values_of`.
+        """
+        values = self._at_end.values(game, coalitions, game.until)
+        if game.horizon is not None and game.until - game.horizon >= int(game.since[0]):
+            older = self._at_horizon.values(game, coalitions, game.until - game.horizon)
+            values = values - older
+        return values
+
+
+def _run_blocks(
+    run: Run,
+    world: World,
+    game: Game,
+    block: Block,
+    first: int,
+    last: int,
+    length: int,
+) -> None:
+    """Brings all coalitions through blocks, and gives and takes processors in between.
+
+    The block of a change is gone through up to the second of the change, and again from there.
+    """
+    seconds = block.seconds
+    changes = game.since - game.since[0]
+    for change in range(1, len(changes)):
+        second = int(changes[change])
+        if first * seconds <= second < min(last * seconds, length):
+            run(first, -(-second // seconds), second)
+            _change(world, second, game.owned[change] - game.owned[change - 1])
+            first = second // seconds
+    run(first, last, length)
+
+
+def _change(world: World, second: int, gained: Ints) -> None:
+    """Gives the members' new processors to coalitions that have come to this second.
+
+    Where processors are lost that are at work, fewer than none are free until enough jobs end.
+    Whoever has no job that ends or is released now decides because of the change alone.
+    """
+    jobs, state = world.jobs, world.state
+    change = state.takes_part @ gained
+    state.processors[:] += change
+    state.free[:] += change
+    released = np.unique(jobs.arrival_of[jobs.arrival == second])
+    busy = (state.next_end == second) | state.takes_part[:, released].any(axis=1)
+    deciding = (state.free > 0) & (state.waiting > 0) & ~busy
+    state.now[deciding] = second
+    state.undecided[deciding] = 1
+
+
+def workload_of_game(game: Game, time: int) -> Workload:
+    """Returns the jobs up to a moment as a workload that begins at 0; `job` is the place in it.
+
+    Its processors are a bound for those that there are.
+    """
+    begin = int(game.since[0])
+    count = int(np.searchsorted(game.release, time, side="right"))
+    order = np.argsort(game.organization[:count], kind="stable")
+    unknown = np.full(count, UNKNOWN, dtype=np.int64)
+    return Workload(
+        organizations=tuple(map(str, range(game.organizations))),
+        owned=most_of(game),
+        window=Window(start=begin, length=time - begin + 1),  # what starts at that moment counts
+        job=order,
+        organization=game.organization[order].astype(np.int32),
+        release=game.release[order] - begin,
+        processing_time=game.processing_time[order],
+        processors=game.processors[order],
+        limit=unknown if game.limit is None else game.limit[order],
+        start=unknown,
+        position=order,
+        wide=game.wide,
+        backfill=game.backfill,
+        bays=None if game.bays is None else game.bays.of_jobs(order),
+    )

@@ -1,0 +1,220 @@
+"""Reads what ``sacct --json`` prints, as the text that ``sacct --parsable2`` prints of these jobs.
+
+The plugins that write it changed with Slurm: a time limit is a number in 22.05 and says in later
+releases whether it is set at all, and a state is a word that became a list of words. A job of
+another shape is malformed; only what is no JSON at all ends reading.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from shapleyprio.common.databases import without_password
+from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.logs.sacct import Piece
+from shapleyprio.replay.workloads.log import MalformedLine
+
+FIELDS = (
+    *("JobIDRaw", "Account", "User", "Group", "Partition", "QOS", "Submit", "Eligible", "Start"),
+    *("End", "ElapsedRaw", "AllocCPUS", "State", "Timelimit", "NodeList", "Cluster"),
+)
+JSON_SEPARATOR = "\x1f"
+"""A control character, and those are taken out of names."""
+
+LONGEST_JOB = 1 << 28
+"""Letters of a job with its steps."""
+
+BEGINS = re.compile(rb"\s*\{")
+_JOBS = re.compile(r'"jobs"\s*:\s*\[')
+_LONGEST_BEFORE = 1 << 12
+_BETWEEN = re.compile(r"[\s,]*")
+_CONTROL = re.compile(r"[\0-\x1f\x7f]")
+_JOBS_OF_A_PIECE = 10_000
+_LONGEST_TOKEN = len("-Infinity")
+_SHOWN = 80
+
+
+class _OddError(Exception):
+    """A job is not as sacct prints it; the message says what is odd."""
+
+
+def text_of(source: str, blocks: Iterable[bytes]) -> Iterator[Piece]:
+    """Yields the jobs as text with a header line, a line for each in their order.
+
+    Args:
+        source: the file, for messages.
+        blocks: its text.
+
+    Raises:
+        LogError: it is not what sacct prints, or is cut short.
+    """
+    lines, numbers, malformed = [JSON_SEPARATOR.join(FIELDS)], [1], []
+    for number, job in _jobs(without_password(source), blocks):
+        try:
+            lines.append(JSON_SEPARATOR.join(_cells(job)))
+            numbers.append(number)
+        except _OddError as error:
+            malformed.append(MalformedLine(number, str(error)))
+        if len(lines) + len(malformed) >= _JOBS_OF_A_PIECE:
+            yield _piece(lines, numbers, malformed)
+            lines, numbers, malformed = [], [], []
+    yield _piece(lines, numbers, malformed)
+
+
+def _piece(lines: list[str], numbers: list[int], malformed: list[MalformedLine]) -> Piece:
+    text = "".join(f"{line}\n" for line in lines)
+    return Piece(text.encode(errors="replace"), numbers, tuple(malformed))
+
+
+def _jobs(source: str, blocks: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
+    """Yields what is in the lists ``jobs``, each with its line, as soon as it is there whole."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    text, at, line, enough = "", 0, 1, 0
+    in_list = found = False
+    for block in chain(blocks, (b"",)):
+        text, at = text[at:] + decoder.decode(block, final=not block), 0
+        enough = enough if block else 0
+        while len(text) - at >= enough:
+            begin = at
+            if not in_list:
+                jobs = _JOBS.search(text, at)
+                in_list = jobs is not None
+                found |= in_list
+                at = jobs.end() if jobs else max(at, len(text) - _LONGEST_BEFORE)
+                line += text.count("\n", begin, at)
+                if not in_list:
+                    break
+                continue
+            between = _BETWEEN.match(text, at)
+            at = between.end() if between else at
+            line += text.count("\n", begin, at)
+            if text.startswith("]", at):
+                in_list = False  # another file may follow
+                continue
+            decoded = _decoded(source, text, at, line)
+            if decoded is None:
+                enough = 2 * (len(text) - at)  # else a long job would be read with each block
+                break
+            job, end = decoded
+            yield line, job
+            line, at, enough = line + text.count("\n", at, end), end, 0
+    if in_list or not found:
+        what = "is cut short" if in_list else 'has no list "jobs"'
+        raise LogError(f"{source}: its JSON {what}; is it what sacct --json has printed?")
+
+
+def _decoded(source: str, text: str, at: int, line: int) -> tuple[Any, int] | None:
+    """Returns the value that begins there and where it ends; None if the text ends before that."""
+    try:
+        try:
+            return _DECODER.raw_decode(text, at)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # Python makes no number of thousands of digits
+            return _DECODER_OF_LONG_NUMBERS.raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        cut = "Unterminated" in error.msg or error.pos > len(text) - _LONGEST_TOKEN
+        if cut and len(text) - at <= LONGEST_JOB:
+            return None
+        where = line + text.count("\n", at, error.pos)
+        why = f"a job has more than {LONGEST_JOB >> 20} MiB" if cut else error.msg
+    except RecursionError:
+        where, why = line, "a job's values are nested too deeply"
+    raise LogError(f"{source}:{where}: its JSON cannot be read: {why}")
+
+
+def _cells(job: Any) -> Iterator[str]:
+    """Yields the fields.
+
+    Raises:
+        _OddError: one of them is not as any release prints it.
+    """
+    if not isinstance(job, Mapping):
+        raise _OddError(f"job: {_shown(job)} is no object")
+    yield str(_number(job, "job_id"))
+    for name in ("account", "user"):
+        yield _name(job, name) or _name(_object(job, "association"), name)
+    for name in ("group", "partition", "qos"):
+        yield _name(job, name)
+    time = _object(job, "time")
+    for name in ("submission", "eligible", "start", "end"):
+        moment = _number(time, name)
+        yield "Unknown" if moment in _NEVER else str(moment)
+    yield str(_number(time, "elapsed"))
+    yield _cpus(_object(job, "tres"))
+    yield _state(_object(job, "state"))
+    yield _limit(_number(time, "limit"))
+    yield _name(job, "nodes")
+    yield _name(job, "cluster")
+
+
+def _object(job: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = job.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _OddError(f"{name}: {_shown(value)} is no object")
+    return value
+
+
+def _name(job: Mapping[str, Any], name: str) -> str:
+    value = job.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _OddError(f"{name}: {_shown(value)} is no text")
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+def _number(job: Mapping[str, Any], name: str) -> int | str:
+    """Reads a number, or the object that newer releases print for one that may be missing."""
+    value = job.get(name)
+    if isinstance(value, Mapping):
+        value = value.get("number") if value.get("set") and not value.get("infinite") else None
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _OddError(f"{name}: {_shown(value)} is no whole number")
+    return value
+
+
+def _cpus(tres: Mapping[str, Any]) -> str:
+    allocated = tres.get("allocated")
+    for resource in allocated if isinstance(allocated, list) else ():
+        if isinstance(resource, Mapping) and resource.get("type") == "cpu":
+            return str(_number(resource, "count"))
+    return ""
+
+
+def _state(state: Mapping[str, Any]) -> str:
+    current = state.get("current")
+    word = current[-1] if isinstance(current, list) and current else current  # PENDING, REQUEUED
+    if not isinstance(word, str):
+        raise _OddError(f"state: {_shown(current)} is neither a text nor a list of texts")
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", word)
+
+
+def _limit(minutes: int | str) -> str:
+    """Returns the limit as text has it; 22.05 has its largest numbers for none."""
+    return "UNLIMITED" if minutes == "" or minutes in _NO_LIMIT else str(minutes)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (Mapping, list)):
+        return "an object" if isinstance(value, Mapping) else "a list"
+    return repr(value)[:_SHOWN]
+
+
+def _digits(text: str) -> int | str:
+    return int(text) if len(text) < _SHOWN else f"{text[:_SHOWN]}..."
+
+
+_NO_LIMIT = (2**32 - 2, 2**32 - 1)
+_NEVER = ("", 0, *_NO_LIMIT)
+_DECODER = json.JSONDecoder(parse_constant=str, parse_float=str)
+_DECODER_OF_LONG_NUMBERS = json.JSONDecoder(parse_constant=str, parse_float=str, parse_int=_digits)

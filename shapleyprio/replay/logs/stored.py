@@ -1,0 +1,222 @@
+"""Reads what really ran, and on whose processors, from the daemon's own store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.logs.clusters import pool_of_logs
+from shapleyprio.replay.logs.filtering import (
+    COUNTS_FOR_NOBODY,
+    UNKNOWN_PROCESSING_TIME,
+    UNKNOWN_PROCESSORS,
+    ZERO_PROCESSING_TIME,
+    counted,
+    released_in,
+)
+from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
+from shapleyprio.store import AllocatedRun, ClusterStore, Store, StoreError, UserAfterEnd
+
+_SHOW_EVERY = 5000
+
+
+def read_stored(
+    url: str,
+    *,
+    clusters: Sequence[str] = (),
+    span: tuple[int | None, int | None] = (None, None),
+    progress: ProgressCallback | None = None,
+) -> Log:
+    """Reads the finished runs of a store, sorted by start and job; nothing is written to it.
+
+    Runs that the daemon has pruned, because they are older than its horizon, are not there, and
+    those that had begun before it first looked count from then.
+
+    Args:
+        url: of the store, as SQLAlchemy has it, such as ``sqlite:////var/lib/store.db``.
+        clusters: whose runs; none if the store holds only one cluster. Several make the log of a
+            pool, one cluster after the other.
+        span: seconds since the epoch from which on, and before which, they were released.
+        progress: called now and then with the number of runs read.
+
+    Raises:
+        LogError: the store cannot be read, or it is not clear which cluster is meant.
+    """
+    try:
+        with Store.open(url) as store:
+            logs = [
+                released_in(_log(store.name, cluster, progress), *span)
+                for cluster in _clusters(store, clusters)
+            ]
+            return logs[0] if len(logs) == 1 else pool_of_logs(store.name, logs)
+    except StoreError as error:
+        raise LogError(str(error)) from error
+
+
+def stored_after_end(
+    url: str, *, clusters: Sequence[str], begin: int, end: int, most: int
+) -> list[UserAfterEnd]:
+    """Returns whose runs that ended in [begin, end) went on after that, the worst first.
+
+    Args:
+        url: of the store, as in `read_stored`.
+        clusters: likewise.
+        begin: seconds since the epoch.
+        end: likewise.
+        most: so many users at most.
+
+    Raises:
+        LogError: as `read_stored`.
+    """
+    try:
+        with Store.open(url) as store:
+            return users_after_end(_clusters(store, clusters), begin, end, most)
+    except StoreError as error:
+        raise LogError(str(error)) from error
+
+
+def users_after_end(
+    ledgers: Iterable[ClusterStore], begin: int, end: int, most: int
+) -> list[UserAfterEnd]:
+    """Returns the same as `stored_after_end`, from ledgers of an open store."""
+    found: list[UserAfterEnd] = []
+    for ledger in ledgers:
+        with ledger.reading() as view:
+            found += view.users_after_end(begin, end, most)
+    return sorted(found, key=lambda one: (-one.processor_seconds, one.user))[:most]
+
+
+def _log(source: str, cluster: ClusterStore, progress: ProgressCallback | None) -> Log:
+    with cluster.reading() as view:
+        log = log_of_runs(source, view.all_runs(), progress)
+        owned = {row.organization: row.processors for row in view.latest_standings()}
+    return replace(log, owned=owned, cluster=cluster.cluster)
+
+
+def _clusters(store: Store, wanted: Sequence[str]) -> list[ClusterStore]:
+    """Returns the clusters that are meant, by name."""
+    known = store.clusters()
+    names = sorted(set(wanted)) or known
+    strange = [name for name in names if name not in known]
+    if (len(names) != 1 and not wanted) or strange:
+        held = ", ".join(known) or "no cluster yet"
+        asked = (
+            f"{', '.join(strange)} is not among them"
+            if strange
+            else "name the cluster that is meant, or those of a pool"
+        )
+        raise LogError(f"{store.name}: the store holds {held}; {asked}")
+    return [store.cluster(name) for name in names]
+
+
+class _Codes(dict[str, int]):
+    """Numbers names as they come; NOBODY is UNKNOWN."""
+
+    def __missing__(self, name: str) -> int:
+        if name != NOBODY:
+            return self.setdefault(name, len(self))
+        return UNKNOWN
+
+    def labels(self, codes: Iterable[int]) -> Labels:
+        return Labels(np.fromiter(codes, dtype=np.int32), tuple(self))
+
+
+class _Row(NamedTuple):
+    """A finished run, in the order in which runs are sorted; names as codes."""
+
+    start: int
+    job: int
+    release: int
+    processing_time: int
+    processors: int
+    limit: int
+    account: int
+    user: int
+    organization: int
+    parts: tuple[tuple[int, int], ...]
+    """Owner and processors."""
+
+
+def log_of_runs(
+    source: str, runs: Iterable[AllocatedRun], progress: ProgressCallback | None = None
+) -> Log:
+    """Returns the finished ones among runs as a log, sorted by start and job.
+
+    Args:
+        source: what to call where they come from.
+        runs: each with its placements, of which those from its begin on count.
+        progress: called now and then with the number of runs read.
+    """
+    show = progress or (lambda _: None)
+    reasons = (UNKNOWN_PROCESSING_TIME, ZERO_PROCESSING_TIME, UNKNOWN_PROCESSORS, COUNTS_FOR_NOBODY)
+    left_out = dict.fromkeys(reasons, 0)
+    names = {name: _Codes() for name in ("account", "user", "organization", "owner")}
+    rows, count = [], 0
+    for count, (run, placements) in enumerate(runs, start=1):
+        if count % _SHOW_EVERY == 0:
+            show(count)
+        processors = sum(run.processors.values())
+        if run.end is None:
+            left_out[UNKNOWN_PROCESSING_TIME] += 1
+        elif run.end <= run.begin:
+            left_out[ZERO_PROCESSING_TIME] += 1
+        elif processors <= 0:
+            left_out[UNKNOWN_PROCESSORS] += 1
+        elif not placements:  # its account takes no part
+            left_out[COUNTS_FOR_NOBODY] += 1
+        else:
+            at_begin = [place for place in placements if place.begin == run.begin]
+            organization = at_begin[0].organization if at_begin else NOBODY
+            rows.append(
+                _Row(
+                    start=run.begin,
+                    job=run.key.job_id,
+                    release=run.release,
+                    processing_time=run.end - run.begin,
+                    processors=processors,
+                    limit=UNKNOWN if run.limit is None else run.limit,
+                    account=names["account"][run.account],
+                    user=names["user"][run.user],
+                    organization=names["organization"][organization],
+                    parts=tuple((names["owner"][at.owner], at.processors) for at in at_begin),
+                )
+            )
+    show(count)
+    rows.sort()
+    return _of_rows(source, rows, names, counted(left_out))
+
+
+def _of_rows(
+    source: str, rows: list[_Row], names: dict[str, _Codes], left_out: dict[str, int]
+) -> Log:
+    numbered = len(_Row._fields) - 1
+    numbers = np.array([row[:-1] for row in rows], dtype=np.int64).reshape(-1, numbered).T
+    columns = dict(zip(_Row._fields, numbers, strict=False))
+    parts = [part for row in rows for part in row.parts]
+    return Log(
+        source=source,
+        format="store",
+        epoch=0,
+        job=columns["job"],
+        release=columns["release"],
+        start=columns["start"],
+        processing_time=columns["processing_time"],
+        processors=columns["processors"],
+        limit=columns["limit"],
+        labels={
+            name: names[name].labels(columns[name].tolist())
+            for name in ("account", "user", "organization")
+        },
+        placed=RecordedProcessors(
+            first=np.cumsum([0, *(len(row.parts) for row in rows)], dtype=np.int64),
+            owners=names["owner"].labels(owner for owner, _ in parts),
+            processors=np.array([processors for _, processors in parts], dtype=np.int64),
+        ),
+        left_out=left_out,
+    )

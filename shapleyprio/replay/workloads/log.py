@@ -1,0 +1,106 @@
+"""A log of jobs as its readers hand it over: columns, whatever the format was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.workloads.choices import Format
+
+UNKNOWN = -1
+"""What stands in a column of numbers where the log does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A column of names.
+
+    Attributes:
+        codes: int32[jobs], index into names; UNKNOWN where the log names nothing.
+        names: each once.
+    """
+
+    codes: NDArray[np.int32]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedProcessors:
+    """Whose processors jobs really got: job i got the parts first[i] up to first[i + 1].
+
+    Attributes:
+        first: int64[jobs + 1].
+        owners: the owner of each part.
+        processors: int64[parts], how many processors of that owner's.
+    """
+
+    first: NDArray[np.int64]
+    owners: Labels
+    processors: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MalformedLine:
+    """A line that could not be read.
+
+    Attributes:
+        number: of the line in its file, counted from 1.
+        reason: what is wrong with it.
+        file: which one; empty if the log has only one.
+    """
+
+    number: int
+    reason: str
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """Jobs with a known processing time and number of processors, in the log's order.
+
+    All columns have one entry for each job; times are seconds.
+
+    Attributes:
+        source: the file or database it was read from.
+        format: what it was read as.
+        job: int64, the log's own number of the job; a requeued job has several entries.
+        release: int64, when the job could have started at the earliest.
+        start: int64, when it really started; UNKNOWN if the log does not say.
+        processing_time: int64, above 0.
+        processors: int64, above 0.
+        limit: int64, the requested processing time; UNKNOWN if the log does not say.
+        labels: "user", "group", "queue", "partition", "account", "nodes" (the host list as
+            written), or "organization" -> that column, as far as the format has it.
+        placed: whose processors were used, where the log itself knows (the daemon's store).
+        system_processors: how many processors the system had, where the log says.
+        owned: organization -> processors that it brought when last seen, where the log knows.
+        epoch: seconds since 1970 of the log's second 0; None where the log does not say, so that
+            its times have no dates.
+        left_out: reason -> how many jobs or lines are missing here because of it.
+        malformed: the first lines that could not be read; left_out["malformed"] counts all.
+        cluster: whose jobs they are, where the log says.
+        clusters: the logs of the clusters of a pool, whose jobs stand here one log after the other;
+            names of partitions and nodes, `placed` and `owned` are there alone. Empty for a log of
+            one cluster.
+    """
+
+    source: str
+    format: Format
+    job: NDArray[np.int64]
+    release: NDArray[np.int64]
+    start: NDArray[np.int64]
+    processing_time: NDArray[np.int64]
+    processors: NDArray[np.int64]
+    limit: NDArray[np.int64]
+    labels: Mapping[str, Labels]
+    placed: RecordedProcessors | None = None
+    system_processors: int | None = None
+    owned: Mapping[str, int] = field(default_factory=dict)
+    epoch: int | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    malformed: tuple[MalformedLine, ...] = ()
+    cluster: str = ""
+    clusters: tuple[Log, ...] = ()

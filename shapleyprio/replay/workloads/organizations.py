@@ -1,0 +1,353 @@
+"""Assigns the jobs and processors of a log to organizations, by the configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.common.errors import Remedy
+from shapleyprio.config import Config, Organization, load_config
+from shapleyprio.config.membership import node_owners
+from shapleyprio.fairness.split import split
+from shapleyprio.replay.errors import LogError, WorkloadError
+from shapleyprio.replay.workloads.bays import Nodes
+from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
+from shapleyprio.replay.workloads.workload import Consortium, parts_of
+from shapleyprio.slurm.text.values import UnreadableError, hosts
+
+
+def load_organizations(path: Path) -> tuple[Organization, ...]:
+    """Reads the `[[organization]]` tables of a file; other tables may be absent, but not wrong.
+
+    Raises:
+        WorkloadError: there is no such file.
+        ConfigError: it is not a valid configuration.
+    """
+    return _load(path).organizations
+
+
+def consortium_by(path: Path, log: Log) -> Consortium:
+    """Applies a file with `[[organization]]` tables to a log, as `consortium_of` says.
+
+    What its table `fairness` leaves out counts for nobody.
+
+    Raises:
+        WorkloadError: there is no such file, or its organizations and the log do not fit.
+        ConfigError: it is not a valid configuration.
+        LogError: a list of nodes cannot be read.
+    """
+    config = _load(path)
+    left_out = {
+        "account": config.fairness.leave_out_accounts,
+        "partition": config.fairness.leave_out_partitions,
+    }
+    return consortium_of(log, config.organizations, left_out)
+
+
+def _load(path: Path) -> Config:
+    if not path.exists():
+        raise WorkloadError(
+            f"{path}: no such file; name one with [[organization]] tables", Remedy.DEAL_USERS
+        )
+    return load_config(path)
+
+
+def consortium_of(
+    log: Log,
+    organizations: Sequence[Organization],
+    left_out: Mapping[str, Collection[str]] | None = None,
+    *,
+    may_be_idle: bool = False,
+) -> Consortium:
+    """Applies the organizations' claims to a log.
+
+    A job belongs to the organization that claims its account; if nobody does, its user, then its
+    group, then its queue. Only the accounts listed count: a log does not say which are below
+    them. In a log that names no accounts, an organization without accounts, users, groups and
+    queues has the jobs of its partitions as well. In a log that names organizations (the daemon's
+    store), these decide, by name. What several claim is the first one's.
+
+    An organization brings `processors`, if it says so. Else each of its nodes counts as many as
+    the log's jobs ever held there at one time, whoever's they were: nodes are owned as in the
+    daemon, a node is in the partitions whose jobs ran there, and a job's processors are in equal
+    parts on its nodes. Nodes on which nothing ran count nothing. The daemon's store has how many
+    each brought when last seen; of whom it does not, as many count as were ever in use at one time.
+
+    Args:
+        log: all jobs.
+        organizations: in the order of the configuration.
+        left_out: "account" and "partition" -> those whose jobs are nobody's. A log that names
+            organizations lacks such jobs already.
+        may_be_idle: whether it is right that no job belongs to any of them.
+
+    Raises:
+        WorkloadError: no job belongs to any of them though one has to, or the log does not say how
+            many processors some of them bring.
+        LogError: a list of nodes cannot be read.
+    """
+    names = tuple(organization.name for organization in organizations)
+    organization = _organization_of_jobs(log, organizations, may_be_idle=may_be_idle)
+    if "organization" not in log.labels:
+        organization[_left_out(log, left_out or {})] = UNKNOWN
+    placed, in_use, nodes = None, None, None
+    if log.placed is not None:
+        placed = _merged(log.placed, _recoding(log.placed.owners.names, names), names)
+        seen = most_in_use(log, placed).tolist()
+        known = [log.owned.get(name, most) for name, most in zip(names, seen, strict=True)]
+        in_use = np.array(known, dtype=np.int64)
+    elif _knows(log, "nodes") and (log.start != UNKNOWN).any():
+        placed, in_use, nodes = _by_nodes(log, organizations)
+    return Consortium(
+        organizations=names,
+        owned=_owned(log, organizations, in_use),
+        organization=organization,
+        placed=placed,
+        nodes=nodes,
+    )
+
+
+def nodes_of(log: Log) -> Nodes:
+    """Returns the nodes of a log, as nobody's.
+
+    Raises:
+        LogError: a list of nodes cannot be read.
+    """
+    spread, which = _spread(log)
+    names = spread.owners.names
+    processors = most_in_use(log, parts_of(spread, which))
+    return Nodes(names=names, owner=np.full(len(names), UNKNOWN, np.int32), processors=processors)
+
+
+def most_in_use(log: Log, held: RecordedProcessors) -> NDArray[np.int64]:
+    """Returns the most processors of each owner that jobs held at one time.
+
+    At a moment at which one job ends and another starts, the first has left already.
+
+    Args:
+        log: when jobs started, and how long they took; those with an unknown start do not count.
+        held: whose processors each job of the log held.
+
+    Returns:
+        int64[names of the owners].
+    """
+    job = np.repeat(np.arange(len(log.job)), np.diff(held.first))
+    counted = (held.owners.codes != UNKNOWN) & (log.start[job] != UNKNOWN)
+    job, processors = job[counted], held.processors[counted]
+    owner = np.tile(held.owners.codes[counted], 2)
+    time = np.concatenate((log.start[job], log.start[job] + log.processing_time[job]))
+    change = np.concatenate((processors, -processors))
+    order = np.lexsort((change, time, owner))
+    most = np.zeros(len(held.owners.names), dtype=np.int64)
+    # all that an owner's jobs took they gave back, so that the next owner's sum begins at 0
+    np.maximum.at(most, owner[order], np.cumsum(change[order]))
+    return most
+
+
+def _organization_of_jobs(
+    log: Log, organizations: Sequence[Organization], *, may_be_idle: bool
+) -> NDArray[np.int32]:
+    claims = _claims(log, organizations)
+    found = np.full(len(log.job), UNKNOWN, dtype=np.int32)
+    for kind, names in claims.items():
+        if kind in log.labels:
+            column = log.labels[kind]
+            claimed = _first_claims(column.names, names)[column.codes]
+            found = np.where(found == UNKNOWN, claimed, found)
+    if len(found) and (found == UNKNOWN).all() and not may_be_idle:
+        known = " and ".join(f"{kind}s" for kind in claims if _knows(log, kind)) or "nothing"
+        raise WorkloadError(
+            f"{log.source}: none of its jobs belongs to an organization, and of what organizations "
+            f"can claim it has {known}; compare the names in the [[organization]] tables with it"
+        )
+    return found
+
+
+def _left_out(log: Log, left_out: Mapping[str, Collection[str]]) -> NDArray[np.bool_]:
+    found = np.zeros(len(log.job), dtype=np.bool_)
+    for kind, names in left_out.items():
+        if kind in log.labels:
+            column = log.labels[kind]
+            found |= np.array([*(name in names for name in column.names), False])[column.codes]
+    return found
+
+
+def _claims(
+    log: Log, organizations: Sequence[Organization]
+) -> Mapping[str, Sequence[Sequence[str]]]:
+    """Maps columns of the log to what each organization claims; earlier columns outrank later."""
+    if "organization" in log.labels:
+        return {"organization": [(organization.name,) for organization in organizations]}
+    claims: dict[str, Sequence[Sequence[str]]] = {
+        "account": [organization.accounts for organization in organizations],
+        "user": [organization.users for organization in organizations],
+        "group": [organization.groups for organization in organizations],
+        "queue": [organization.queues for organization in organizations],
+    }
+    if not _knows(log, "account"):
+        claims["partition"] = [
+            ()
+            if organization.accounts
+            or organization.users
+            or organization.groups
+            or organization.queues
+            else organization.partitions
+            for organization in organizations
+        ]
+    return claims
+
+
+def _knows(log: Log, kind: str) -> bool:
+    """Returns whether the log has it for any job."""
+    return kind in log.labels and bool((log.labels[kind].codes != UNKNOWN).any())
+
+
+def _first_claims(names: Sequence[str], claims: Sequence[Sequence[str]]) -> NDArray[np.int32]:
+    """Maps codes of names to the first who claims each; the last entry answers for UNKNOWN."""
+    claimant: dict[str, int] = {}
+    for index, claimed in enumerate(claims):
+        for name in claimed:
+            claimant.setdefault(name, index)
+    return np.array([*(claimant.get(name, UNKNOWN) for name in names), UNKNOWN], dtype=np.int32)
+
+
+def _recoding(names: Sequence[str], organizations: Sequence[str]) -> NDArray[np.int32]:
+    return _first_claims(names, [(name,) for name in organizations])
+
+
+def _merged(
+    placed: RecordedProcessors, owner_of: NDArray[np.int32], owners: tuple[str, ...]
+) -> RecordedProcessors:
+    """Puts the parts under other owners, those of a job and an owner together.
+
+    Args:
+        placed: the parts.
+        owner_of: code of the old owner -> code of the new one, with an entry for UNKNOWN behind.
+        owners: names of the new ones.
+    """
+    jobs = len(placed.first) - 1
+    job = np.repeat(np.arange(jobs), np.diff(placed.first))
+    kinds = len(owners) + 1
+    part, which = np.unique(
+        job * kinds + owner_of[placed.owners.codes] - UNKNOWN, return_inverse=True
+    )
+    processors = np.zeros(len(part), dtype=np.int64)
+    np.add.at(processors, which, placed.processors)
+    job, owner = np.divmod(part, kinds)
+    codes = (owner + UNKNOWN).astype(np.int32)
+    return RecordedProcessors(
+        np.searchsorted(job, np.arange(jobs + 1)), Labels(codes, owners), processors
+    )
+
+
+def _by_nodes(
+    log: Log, organizations: Sequence[Organization]
+) -> tuple[RecordedProcessors, NDArray[np.int64], Nodes]:
+    """Returns whose processors every job got, how many each organization has, and the nodes."""
+    spread, which = _spread(log)
+    nodes, names = spread.owners.names, tuple(organization.name for organization in organizations)
+    owners, _ = node_owners(organizations, nodes, nodes_of_partitions(log))
+    owner_of = _recoding([owners[node] for node in nodes], names)
+    owned = np.zeros(len(names) + 1, dtype=np.int64)
+    processors = most_in_use(log, parts_of(spread, which))
+    np.add.at(owned, owner_of[:-1], processors)
+    found = Nodes(names=nodes, owner=owner_of[:-1], processors=processors)
+    return parts_of(_merged(spread, owner_of, names), which), owned[:-1], found
+
+
+def _spread(log: Log) -> tuple[RecordedProcessors, NDArray[np.int64]]:
+    """Spreads every different list of nodes with a number of processors over the nodes.
+
+    Returns:
+        the processors by node, those of unknown nodes with the owner UNKNOWN; and int64[jobs],
+        which of them each job held.
+    """
+    column = log.labels["nodes"]
+    examples, which = _different(column.codes, log.processors)
+    code: dict[str, int] = {}
+    first, codes, processors = [0], [], []
+    for job in examples.tolist():
+        total = int(log.processors[job])
+        if column.codes[job] == UNKNOWN:
+            codes.append(UNKNOWN)
+            processors.append(total)
+        else:
+            parts = split(total, _hosts(log, column.names[column.codes[job]]), {})
+            codes += [code.setdefault(node, len(code)) for node in parts]
+            processors += parts.values()
+        first.append(len(codes))
+    spread = RecordedProcessors(
+        np.array(first, dtype=np.int64),
+        Labels(np.array(codes, dtype=np.int32), tuple(code)),
+        np.array(processors, dtype=np.int64),
+    )
+    return spread, which
+
+
+def nodes_of_partitions(log: Log) -> dict[str, set[str]]:
+    """Maps partitions to the nodes on which their jobs ran; empty where the log names neither.
+
+    Raises:
+        LogError: a list of nodes cannot be read.
+    """
+    partitions: dict[str, set[str]] = {}
+    if "partition" in log.labels and "nodes" in log.labels:
+        partition, nodes = log.labels["partition"], log.labels["nodes"]
+        for job in _different(nodes.codes, partition.codes)[0].tolist():
+            if UNKNOWN not in (partition.codes[job], nodes.codes[job]):
+                name = partition.names[partition.codes[job]]
+                ran_on = _hosts(log, nodes.names[nodes.codes[job]])
+                partitions.setdefault(name, set()).update(ran_on)
+    return partitions
+
+
+def _different(
+    first: NDArray[np.int32], second: NDArray[np.int32] | NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns a job for every different pair, ordered by the first column; and every job's pair."""
+    values, rank = np.unique(second, return_inverse=True)
+    key = first.astype(np.int64) * len(values) + rank
+    _, examples, which = np.unique(key, return_index=True, return_inverse=True)
+    return examples, which
+
+
+def _hosts(log: Log, text: str) -> tuple[str, ...]:
+    try:
+        return hosts("NodeList", text)
+    except UnreadableError as error:
+        raise LogError(f"{log.source}: {error}; correct the line, or leave the job out") from None
+
+
+def _owned(
+    log: Log, organizations: Sequence[Organization], in_use: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    if in_use is None:
+        _refuse_guessing(
+            log,
+            [
+                organization.name
+                for organization in organizations
+                if organization.processors is None
+            ],
+        )
+        in_use = np.zeros(len(organizations), dtype=np.int64)
+    return np.array(
+        [
+            seen if organization.processors is None else organization.processors
+            for organization, seen in zip(organizations, in_use.tolist(), strict=True)
+        ],
+        dtype=np.int64,
+    )
+
+
+def _refuse_guessing(log: Log, organizations: Sequence[str]) -> None:
+    if organizations:
+        header = f" (all together have {n})" if (n := log.system_processors) else ""
+        raise WorkloadError(
+            f"{log.source} does not say on which nodes its jobs ran, so the processors of "
+            f"{', '.join(organizations)} are unknown{header}; add `processors = N` to the "
+            "[[organization]] table of each",
+            Remedy.DEAL_USERS,
+        )

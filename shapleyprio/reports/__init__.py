@@ -1,0 +1,60 @@
+"""Reports: one self-contained page about a result, and its charts as pictures for slides.
+
+`Page` is what any command fills: a verdict, sections with a chart and its table, and what is
+needed to reproduce it. Charts are Vega-Lite specifications made by `charts`; the same ones are
+drawn by the page's own script and, without a browser, for pictures. Needs
+``pip install 'shapleyprio[report]'``.
+
+>>> from shapleyprio.reports import Choice, Page, Section, Table, intervals, render
+>>> table = Table(headings=("policy", "mean"), rows=[("ref", 0.0), ("fcfs", 40.0)])
+>>> chart = intervals(
+...     "unfairness",
+...     {"policy": ["ref", "fcfs"], "low": [0, 35], "mean": [0, 40], "high": [0, 47]},
+...     title="Δψ/p_tot, s",
+... )
+>>> page = Page(
+...     title="An experiment",
+...     verdict="First come, first served is unfair. By 40 s on average.",
+...     sections=(Section(title="Unfairness", note="", chart=chart, table=table),),
+...     parameters={"seed": "0"},
+... )
+>>> render(page).count("First come, first served is unfair.")
+1
+"""
+
+from __future__ import annotations
+
+from shapleyprio.reports.html.charts import MatrixWords, heat_map, stacked_bars, trends
+from shapleyprio.reports.html.colors import colors_of
+from shapleyprio.reports.html.comparisons import bars, counts, intervals, signed_bars, spread
+from shapleyprio.reports.html.encodings import TimeAxis
+from shapleyprio.reports.html.page import Chart, Choice, Front, Page, ReportError, Section, Table
+from shapleyprio.reports.html.pdf import find_browser, write_pdf
+from shapleyprio.reports.html.picture import write_pictures
+from shapleyprio.reports.html.writing import render, write_page
+
+__all__ = [
+    "Chart",
+    "Choice",
+    "Front",
+    "MatrixWords",
+    "Page",
+    "ReportError",
+    "Section",
+    "Table",
+    "TimeAxis",
+    "bars",
+    "colors_of",
+    "counts",
+    "find_browser",
+    "heat_map",
+    "intervals",
+    "render",
+    "signed_bars",
+    "spread",
+    "stacked_bars",
+    "trends",
+    "write_page",
+    "write_pdf",
+    "write_pictures",
+]

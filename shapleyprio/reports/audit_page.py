@@ -1,0 +1,102 @@
+"""The report of an audit: how fair the recorded schedule was, and who would have left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shapleyprio.common.wording import whole
+from shapleyprio.replay.audit.auditing import Audit
+from shapleyprio.replay.audit.findings import advice, caveats, verdict
+from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.workload import period_in_words
+from shapleyprio.reports import audit_sections, replay_sections
+from shapleyprio.reports.front import about, nothing_before, reading
+from shapleyprio.reports.html.page import Front, Page, Section
+from shapleyprio.reports.html.provenance import versions
+from shapleyprio.reports.replay_page import choice_of, parameters_of
+from shapleyprio.reports.replayed import Replayed
+from shapleyprio.store import UserAfterEnd
+
+
+def audit_page(
+    log: Log,
+    audit: Audit,
+    *,
+    options: Mapping[str, str],
+    command: str | None = None,
+    title: str | None = None,
+    earlier: Audit | None = None,
+    continued: bool = False,
+    lacks: str = "",
+    after_end: Sequence[UserAfterEnd] = (),
+) -> Page:
+    """Makes the report of an audit.
+
+    Args:
+        log: that was read.
+        audit: what was found out about it.
+        options: name -> value: what else was asked for.
+        command: that makes the report anew.
+        title: of the page; None to name the log.
+        earlier: the same of the period before; None where the log does not reach back so far.
+        continued: whether what ran and waited when the period began is part of all schedules.
+        lacks: what of the period is missing, in words.
+        after_end: whose jobs went on after their ends, who did so most first.
+
+    Raises:
+        ReplayError: the log cannot be read any more.
+    """
+    results = [assessed.result for assessed in audit.schedules]
+    fair = audit.reference.result.schedule.policy
+    replayed = Replayed(log, audit.workload, results, reference=fair)
+    drift, owed = replay_sections.drift(replayed), replay_sections.owed(replayed)
+    return Page(
+        title=title or f"How fair was it? {log.source.rpartition('/')[2]}",
+        verdict=verdict(audit),
+        sections=(
+            audit_sections.outcome(replayed, audit),
+            replay_sections.comparison(replayed),
+            audit_sections.delays(replayed, audit),
+            replay_sections.lending(replayed),
+            audit_sections.exchange(replayed, audit),
+            audit_sections.stability(audit),
+            audit_sections.alone(replayed, audit),
+            *([] if drift is None else [drift]),
+            *([] if owed is None else [owed]),
+            replay_sections.waits(replayed),
+            replay_sections.utilization(replayed),
+        ),
+        parameters={
+            **parameters_of(log, audit.workload),
+            "jobs without a recorded start": whole(audit.unknown_starts),
+            "coalitions": _coalitions(audit),
+            **options,
+            "versions": versions(),
+        },
+        organizations=replayed.colors,
+        choice=choice_of(replayed),
+        command=command,
+        front=Front(
+            about=about(log, audit.workload),
+            reading=reading(fair, replayed.policies),
+            advice=advice(audit, after_end),
+            caveats=(
+                *([lacks] if lacks else []),
+                *caveats(audit, continued=continued),
+                *nothing_before(earlier),
+            ),
+            before=_before(log, audit, earlier),
+        ),
+    )
+
+
+def _before(log: Log, audit: Audit, earlier: Audit | None) -> Section | None:
+    if earlier is None:
+        return None
+    return audit_sections.before(audit, earlier, period_in_words(log, earlier.workload.window))
+
+
+def _coalitions(audit: Audit) -> str:
+    if audit.orderings is None:
+        return "all"
+    return f"sampled from {audit.orderings} random orderings"

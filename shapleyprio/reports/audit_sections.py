@@ -1,0 +1,245 @@
+"""The sections that only an audit's report has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import accumulate
+
+from shapleyprio.common.wording import SECONDS_OF_AN_HOUR, decimal, delay, duration, percent, whole
+from shapleyprio.replay.audit.auditing import Assessed, Audit
+from shapleyprio.replay.audit.findings import stability as in_words
+from shapleyprio.replay.audit.stability import Coalition
+from shapleyprio.replay.policies.titles import title_of
+from shapleyprio.reports.front import before_section
+from shapleyprio.reports.html.charts import trends
+from shapleyprio.reports.html.comparisons import bars
+from shapleyprio.reports.html.page import Cell, Section, Table, columns_of
+from shapleyprio.reports.replayed import Replayed
+
+MOST_MOMENTS = 200
+"""Largest number of periods that are shown; sums until then, so that none is lost."""
+
+
+def outcome(replayed: Replayed, audit: Audit) -> Section:
+    """Shows by how long each organization's own work really came too late."""
+    return _organizations(
+        replayed,
+        [audit.recorded],
+        "outcome",
+        lambda assessed: assessed.delays,
+        title="Whose work came too late, and by how much",
+        note="Hours by which an organization's own work came later than in the fair schedule, on "
+        "average; to the left of zero it came earlier.",
+        choice=None,
+    )
+
+
+def delays(replayed: Replayed, audit: Audit) -> Section:
+    """Shows by how long each organization's own work comes too late in every schedule."""
+    return _organizations(
+        replayed,
+        audit.schedules,
+        "delays",
+        lambda assessed: assessed.delays,
+        title="Whose work comes too late under another schedule",
+        note="As on the first page, for the schedule that is chosen above: hours by which an "
+        "organization's own work comes later than in the fair schedule, on average.",
+        choice=replayed.initial,
+    )
+
+
+def alone(replayed: Replayed, audit: Audit) -> Section:
+    """Shows whether each organization would have been better off alone."""
+    return _organizations(
+        replayed,
+        audit.schedules,
+        "alone",
+        lambda assessed: [alone.earlier for alone in assessed.stability.organizations],
+        title="Each organization alone",
+        note="Hours by which its work would have come earlier, had it had nothing but its own "
+        "processors; to the left of zero later: it is better off with the others. What happened "
+        "had to do with outages, partitions and wide jobs, and being alone here has not.",
+        choice=replayed.initial,
+        sign=-1,
+    )
+
+
+def before(audit: Audit, earlier: Audit, period: str) -> Section:
+    """Shows the figures of the period before beside those of an audit.
+
+    Args:
+        audit: of the period.
+        earlier: of the period before, with the same organizations.
+        period: when that was, in words.
+    """
+    both = (earlier, audit)
+    late = [
+        (f"{name}'s work", *(delay(one.recorded.delays[u]) for one in both))
+        for u, name in enumerate(audit.workload.organizations)
+    ]
+    return before_section(
+        period,
+        [
+            (
+                "too early or too late",
+                *(duration(float(one.recorded.result.unfairness or 0)) for one in both),
+            ),
+            *late,
+            ("jobs", *(whole(len(one.workload.job)) for one in both)),
+            ("processor-hours used", *(whole(_used(one)) for one in both)),
+        ],
+    )
+
+
+def _used(audit: Audit) -> int:
+    return round(sum(sum(one.used) for one in audit.periods) / SECONDS_OF_AN_HOUR)
+
+
+def exchange(replayed: Replayed, audit: Audit) -> Section:
+    """Shows who gave more than it took, as time went by."""
+    names, periods = tuple(replayed.colors), audit.periods
+    each = [period.used if period.lent is None else period.lent for period in periods]
+    lines = [
+        (0, *(total / SECONDS_OF_AN_HOUR for total in accumulate(column)))
+        for column in zip(*each, strict=True)
+    ]
+    moments = (0, *(period.end for period in periods))
+    last = len(periods)
+    shown = sorted({-(-last * i // MOST_MOMENTS) for i in range(MOST_MOMENTS + 1)})
+    given = "on its processors, whoever's jobs they were, less those of its jobs"
+    known = audit.carried is not None
+    return Section(
+        title="Contributed less used" if known else "Used",
+        note=f"Processor-hours {given}, since the window's start: above zero it gave more than it "
+        "took."
+        if known
+        else "Processor-hours of its jobs since the window's start; the log does not say on whose "
+        "processors they ran.",
+        chart=trends(
+            "exchange",
+            columns_of(
+                ("organization", "time", "value"),
+                (
+                    (name, replayed.shown(moments[i]), line[i])
+                    for name, line in zip(names, lines, strict=True)
+                    for i in shown
+                ),
+            ),
+            axis=replayed.axis,
+            title="processor-hours",
+            colors=replayed.colors,
+            choice=None,
+        ),
+        table=Table(
+            headings=("second", *names),
+            rows=[(moments[i], *(line[i] for line in lines)) for i in shown],
+        ),
+    )
+
+
+def stability(audit: Audit) -> Section:
+    """Shows who would have had more alone."""
+    sampled = "" if audit.orderings is None else "sampled "
+    return Section(
+        title="Would anybody have had more alone?",
+        note=f"{in_words(audit)} Below: how many groups would have had more alone under each "
+        "schedule, the one with the strongest reason, by what part of what they had, and how "
+        "much earlier their work would have come, alone and if they had stayed and all had been "
+        "fair.",
+        chart=None,
+        table=Table(
+            headings=(
+                *("schedule", f"of {audit.recorded.stability.coalitions:,} {sampled}groups"),
+                *("strongest reason", "more", "earlier, h", "if fair, h"),
+            ),
+            rows=[row for assessed in audit.schedules for row in _reasons(audit, assessed)],
+        ),
+    )
+
+
+def _reasons(audit: Audit, assessed: Assessed) -> Iterator[Sequence[Cell]]:
+    found, title = assessed.stability, title_of(assessed.result.schedule.policy)
+    if found.strongest is None or found.strongest_relative is None:
+        yield (title, 0, "nobody", None, None, None)
+        return
+    names = audit.workload.organizations
+    strongest = found.strongest.named(names)
+    yield (title, found.gaining, strongest, *_gain(found.strongest))
+    if found.strongest_relative != found.strongest:
+        relatively = f"{found.strongest_relative.named(names)} (relatively)"
+        yield (title, found.gaining, relatively, *_gain(found.strongest_relative))
+
+
+def _gain(coalition: Coalition) -> tuple[Cell, ...]:
+    relative = coalition.relative_gain
+    return (
+        "∞" if relative is None else percent(relative, digits=2),
+        _decimal_hours(coalition.earlier),
+        _decimal_hours(coalition.earlier_if_fair),
+    )
+
+
+def _decimal_hours(seconds: Fraction | None) -> str | None:
+    return None if seconds is None else decimal(seconds / SECONDS_OF_AN_HOUR)
+
+
+def _organizations(
+    replayed: Replayed,
+    schedules: Sequence[Assessed],
+    name: str,
+    seconds: Callable[[Assessed], Sequence[Fraction | None]],
+    *,
+    title: str,
+    note: str,
+    choice: str | None,
+    sign: int = 1,
+) -> Section:
+    """Shows one number of each organization under each of the schedules.
+
+    Args:
+        replayed: with the organizations.
+        schedules: to choose from.
+        name: of the chart.
+        seconds: of each organization in a schedule.
+        title: of the section.
+        note: on the chart.
+        choice: that is shown at first; None where nothing can be chosen.
+        sign: 1 where a positive number is late, −1 where it is ahead.
+    """
+    found = {assessed.result.schedule.policy: seconds(assessed) for assessed in schedules}
+    return Section(
+        title=title,
+        note=note,
+        chart=bars(
+            name,
+            columns_of(
+                ("choice", "organization", "value", "label"),
+                (
+                    (
+                        policy,
+                        organization,
+                        float(value) / SECONDS_OF_AN_HOUR,
+                        delay(value * sign),
+                    )
+                    for policy, values in found.items()
+                    for organization, value in zip(replayed.colors, values, strict=True)
+                    if value is not None
+                ),
+            ),
+            title="hours",
+            colors=replayed.colors,
+            choice=choice,
+        ),
+        table=Table(
+            headings=("organization", *(f"{title_of(policy)}, h" for policy in found)),
+            rows=[
+                (organization, *(_hours(values[u]) for values in found.values()))
+                for u, organization in enumerate(replayed.colors)
+            ],
+        ),
+    )
+
+
+def _hours(seconds: Fraction | None) -> float | None:
+    return None if seconds is None else float(seconds) / SECONDS_OF_AN_HOUR

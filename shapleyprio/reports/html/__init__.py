@@ -1,0 +1,1 @@
+"""HTML pages, charts and tables of reports, as PDF and pictures too."""

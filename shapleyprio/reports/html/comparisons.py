@@ -1,0 +1,283 @@
+"""Charts that compare organizations or policies, as Vega-Lite specifications."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+from shapleyprio.reports.html.encodings import (
+    SHORT,
+    Spec,
+    chosen,
+    filters,
+    label,
+    named_rows,
+    number,
+    organizations,
+    params,
+    quantity,
+)
+from shapleyprio.reports.html.page import Chart, Data
+
+SECONDS = (
+    "datum.value == 0 ? '0' : abs(datum.value) < 60 ? datum.value + ' s' : "
+    "abs(datum.value) < 3600 ? datum.value / 60 + ' min' : "
+    "abs(datum.value) < 86400 ? datum.value / 3600 + ' h' : datum.value / 86400 + ' d'"
+)
+"""Label of a tick at so many seconds."""
+
+TICKS = (0, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400, 365 * 86_400)
+"""Where a logarithmic axis of seconds has them."""
+
+SPREAD = (5, 25, 50, 75, 95)
+"""Per cents of which `spread` shows the percentiles."""
+
+ROOM_FOR_LABELS = 45
+"""Beside bars, in pixels."""
+
+
+def spread(
+    name: str,
+    data: Data,
+    *,
+    title: str,
+    colors: Mapping[str, str],
+    choice: str | None,
+    of: Literal["organization", "policy"] = "organization",
+    linear_below: int | None = 60,
+) -> Chart:
+    """Draws the spread of values: a thin line from 5 to 95 %, a bar from 25 to 75 %, the median.
+
+    Args:
+        name: of the chart.
+        data: choice, organization (or policy), p5, p25, p50, p75, p95.
+        title: of the values.
+        colors: of organizations or policies.
+        choice: that is shown at first; None where nothing can be chosen.
+        of: whose values they are.
+        linear_below: seconds beyond which the axis is logarithmic; None for an axis that is
+            linear, of any unit.
+    """
+    x: Spec = {"type": "quantitative", "title": title}
+    if linear_below is None:
+        x |= {"scale": {"zero": False}, "axis": {"tickCount": 5}}
+    else:
+        scale = {"type": "symlog", "constant": linear_below, "nice": False, "domainMin": 0}
+        axis = {"values": list(TICKS), "labelExpr": SECONDS, "labelOverlap": True}
+        x |= {"scale": scale, "axis": axis}
+    color = {**organizations(colors, of), "legend": None}
+    described = [
+        label(of),
+        *(number(f"p{percent}", f"{percent} % at most") for percent in SPREAD),
+    ]
+
+    def layer(mark: Spec, begin: str, end: str | None) -> Spec:
+        to = {} if end is None else {"x2": {"field": end}}
+        return {"mark": mark, "encoding": {"x": {**x, "field": begin}, **to}}
+
+    height, y = _rows(of, colors)
+    spec: Spec = {
+        "params": params(choice=choice),
+        "transform": filters(choice),
+        "height": height,
+        "encoding": {"y": y, "color": color, "tooltip": described},
+        "layer": [
+            layer({"type": "rule", "strokeWidth": 2}, "p5", "p95"),
+            layer({"type": "bar", "height": 14, "fillOpacity": 0.75}, "p25", "p75"),
+            layer({"type": "tick", "thickness": 4, "size": 22}, "p50", None),
+        ],
+    }
+    return Chart(name=name, spec=spec, data=data)
+
+
+def signed_bars(
+    name: str, data: Data, *, title: str, colors: Mapping[str, str], policies: Sequence[str]
+) -> Chart:
+    """Draws a bar of organizations for each policy: to the right above zero, to the left below.
+
+    Args:
+        name: of the chart.
+        data: policy, organization, value, label (of the whole bar).
+        title: of the values.
+        colors: of organizations.
+        policies: in order.
+    """
+    seconds = quantity("value", title, axis={"labelExpr": SHORT, "tickCount": 5})
+    right = {"op": "sum", "field": "above", "as": "right"}
+    height, y = _rows("policy", policies)
+    spec: Spec = {
+        "params": params(),
+        "transform": filters(None),
+        "height": height,
+        "encoding": {"y": y},
+        "layer": [
+            {
+                "mark": {"type": "bar", "height": 18},
+                "encoding": {
+                    "x": {**seconds, "stack": "zero", "scale": {"padding": ROOM_FOR_LABELS}},
+                    "color": organizations(colors),
+                    "tooltip": [
+                        label("policy"),
+                        label("organization"),
+                        number("value", title, ",.4~g"),
+                    ],
+                },
+            },
+            {
+                "transform": [
+                    {"calculate": "max(datum.value, 0)", "as": "above"},
+                    {"aggregate": [right], "groupby": ["policy", "label"]},
+                ],
+                "mark": {"type": "text", "align": "left", "dx": 5, "fontWeight": "bold"},
+                "encoding": {
+                    "x": {"field": "right", "type": "quantitative"},
+                    "text": {"field": "label"},
+                },
+            },
+        ],
+    }
+    return Chart(name=name, spec=spec, data=data)
+
+
+def bars(
+    name: str, data: Data, *, title: str, colors: Mapping[str, str], choice: str | None
+) -> Chart:
+    """Draws a bar for each organization, to the right above zero, to the left below.
+
+    Args:
+        name: of the chart.
+        data: choice, organization, value, label (what stands beside the bar).
+        title: of the values.
+        colors: of organizations.
+        choice: that is shown at first; None where nothing can be chosen.
+    """
+    value = quantity("value", title, axis={"labelExpr": SHORT, "tickCount": 5})
+    height, y = _rows("organization", colors)
+    spec: Spec = {
+        "params": params(choice=choice),
+        "transform": [
+            *filters(choice),
+            {"calculate": "max(datum.value, 0)", "as": "right"},
+        ],
+        "height": height,
+        "encoding": {"y": y},
+        "layer": [
+            {
+                "mark": {"type": "bar", "height": 18},
+                "encoding": {
+                    "x": {**value, "scale": {"padding": ROOM_FOR_LABELS}},
+                    "color": {**organizations(colors), "legend": None},
+                    "tooltip": [label("organization"), number("value", title)],
+                },
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 5},
+                "encoding": {
+                    "x": {"field": "right", "type": "quantitative"},
+                    "text": {"field": "label"},
+                },
+            },
+        ],
+    }
+    return Chart(name=name, spec=spec, data=data)
+
+
+def counts(
+    name: str,
+    data: Data,
+    *,
+    title: str,
+    colors: Mapping[str, str],
+    kinds: Sequence[str],
+    choice: str | None,
+) -> Chart:
+    """Draws how often each policy saw something: a bar, fainter for each further kind.
+
+    Args:
+        name: of the chart.
+        data: choice, policy, kind, value.
+        title: of the values.
+        colors: of policies.
+        kinds: in the order in which they stand in a bar.
+        choice: that is shown at first; None where nothing can be chosen.
+    """
+    faintness = {"domain": list(kinds), "range": [1, 0.35, 0.15][: len(kinds)]}
+    height, y = _rows("policy", colors)
+    spec: Spec = {
+        "params": params(choice=choice),
+        "transform": [
+            *chosen(choice),
+            {"calculate": f"indexof({json.dumps(list(kinds))}, datum.kind)", "as": "place"},
+        ],
+        "height": height,
+        "mark": {"type": "bar", "height": 18},
+        "encoding": {
+            "y": y,
+            "x": quantity("value", title, axis={"tickCount": 5, "format": "d"}),
+            "order": {"field": "place", "type": "quantitative"},
+            "color": {**organizations(colors, "policy"), "legend": None},
+            "opacity": {
+                "field": "kind",
+                "type": "ordinal",
+                "scale": faintness,
+                "legend": {"orient": "bottom", "title": None},
+            },
+            "tooltip": [label("policy"), label("kind"), number("value", title)],
+        },
+    }
+    return Chart(name=name, spec=spec, data=data)
+
+
+def intervals(
+    name: str,
+    data: Data,
+    *,
+    title: str,
+    colors: Mapping[str, str] | None = None,
+    choice: str | None = None,
+) -> Chart:
+    """Draws each policy's mean, and the interval in which it is known to be.
+
+    Args:
+        name: of the chart.
+        data: policy, low, mean, high; and choice if there is one.
+        title: of the values.
+        colors: of policies; None for one color.
+        choice: that is shown at first; None where nothing can be chosen.
+    """
+    policies = list(dict.fromkeys(str(policy) for policy in data["policy"]))
+    color = {} if colors is None else {"color": {**organizations(colors, "policy"), "legend": None}}
+    low_to_high = {
+        "x": quantity("low", title, axis={"labelExpr": SHORT, "tickCount": 5}),
+        "x2": {"field": "high"},
+    }
+    height, y = _rows("policy", policies)
+    spec: Spec = {
+        "params": params(choice=choice),
+        "transform": chosen(choice),
+        "height": height,
+        "encoding": {
+            "y": y,
+            **color,
+            "tooltip": [
+                label("policy"),
+                *(number(field, field) for field in ("mean", "low", "high")),
+            ],
+        },
+        "layer": [
+            {"mark": {"type": "rule", "strokeWidth": 3}, "encoding": low_to_high},
+            {
+                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+                "encoding": {"x": quantity("mean", title)},
+            },
+        ],
+    }
+    return Chart(name=name, spec=spec, data=data)
+
+
+def _rows(field: str, names: Collection[str]) -> tuple[int, Spec]:
+    """Returns the height, and the channel y: one row for each name."""
+    height, axis = named_rows(names)
+    scale = {"domain": list(names)}
+    return height, {"field": field, "type": "nominal", "title": None, "scale": scale, "axis": axis}

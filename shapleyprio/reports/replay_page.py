@@ -1,0 +1,187 @@
+"""The report of a replay: what each policy made of a log, and how fair that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shapleyprio.common.wording import duration, whole
+from shapleyprio.replay.policies import REFERENCE
+from shapleyprio.replay.policies.titles import title_of, under
+from shapleyprio.replay.results import Result, jobs_of
+from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.workload import Workload, period_in_words
+from shapleyprio.reports import replay_sections
+from shapleyprio.reports.front import (
+    about,
+    before_section,
+    nothing_before,
+    reading,
+    replay_advice,
+    replay_caveats,
+)
+from shapleyprio.reports.html.page import Choice, Front, Page, Section
+from shapleyprio.reports.html.provenance import checksum, versions
+from shapleyprio.reports.replayed import Replayed
+
+
+def replay_page(
+    log: Log,
+    workload: Workload,
+    results: Sequence[Result],
+    *,
+    options: Mapping[str, str],
+    command: str | None = None,
+    earlier: tuple[Workload, Sequence[Result]] | None = None,
+) -> Page:
+    """Makes the report of a replay.
+
+    Args:
+        log: that was read.
+        workload: what was taken out of it.
+        results: of the policies, in order; at least one.
+        options: name -> value: what else was asked for.
+        command: that makes the report anew.
+        earlier: workload and results, under the same policies, of the period before; None where the
+            log does not reach back so far.
+
+    Raises:
+        ReplayError: the log cannot be read any more.
+    """
+    replayed = Replayed(log, workload, results)
+    others = [result for result in results if result.unfairness is not None]
+    whose = f"{_to_whom(workload, others)} " if len(others) > 1 else ""
+    return Page(
+        title=f"What would have been fair? {log.source.rpartition('/')[2]}",
+        verdict=verdict(results),
+        sections=sections_of(replayed),
+        parameters={**parameters_of(log, workload), **options, "versions": versions()},
+        organizations=replayed.colors,
+        choice=choice_of(replayed),
+        command=command,
+        front=Front(
+            about=about(log, workload),
+            reading=f"{whose}{reading(replayed.reference, replayed.policies)}",
+            advice=replay_advice(results, replayed.reference),
+            caveats=(*replay_caveats(workload, replayed.policies), *nothing_before(earlier)),
+            before=None if earlier is None else _before(log, workload, results, earlier),
+        ),
+    )
+
+
+def _before(
+    log: Log,
+    workload: Workload,
+    results: Sequence[Result],
+    earlier: tuple[Workload, Sequence[Result]],
+) -> Section:
+    """Shows the figures of the period before beside those of the period."""
+    before, then = earlier
+    by_policy = {result.schedule.policy: result for result in then}
+    rows = []
+    for other in results:
+        one = by_policy.get(other.schedule.policy)
+        if one is None:  # what was recorded, say, may be known of one period alone
+            continue
+        policy = title_of(one.schedule.policy)
+        if other.schedule.policy != REFERENCE and other.unfairness is not None:
+            gaps = (duration(float(each.unfairness or 0)) for each in (one, other))
+            rows.append((f"too early or too late, {policy}", *gaps))
+        waits = (duration(float(each.measures.mean_wait)) for each in (one, other))
+        rows.append((f"mean wait, {policy}", *waits))
+    rows.append(("jobs", *(whole(len(each.job)) for each in (before, workload))))
+    return before_section(period_in_words(log, before.window), rows)
+
+
+def choice_of(replayed: Replayed) -> Choice:
+    """Returns the choice between the policies."""
+    options = {policy: title_of(policy) for policy in replayed.policies}
+    return Choice(label="schedule", options=options, initial=replayed.initial)
+
+
+def sections_of(replayed: Replayed) -> tuple[Section, ...]:
+    """Returns the sections of a replay, for pages about more than that as well."""
+    drift, owed = replay_sections.drift(replayed), replay_sections.owed(replayed)
+    return (
+        replay_sections.comparison(replayed),
+        *([] if drift is None else [drift]),
+        *([] if owed is None else [owed]),
+        replay_sections.lending(replayed),
+        replay_sections.waits(replayed),
+        replay_sections.utilization(replayed),
+    )
+
+
+def verdict(results: Sequence[Result]) -> str:
+    """Returns the outcome in one sentence."""
+    others = [result for result in results if result.schedule.policy != REFERENCE]
+    if others and others[0].unfairness is not None:
+        return _how_unfair(others)
+    waits = ", ".join(
+        f"{duration(float(result.measures.mean_wait))} {under(result.schedule.policy)}"
+        for result in results
+    )
+    if others:
+        return f"Jobs waited {waits} on average; only ref could say how fair that is."
+    return f"In the fair schedule jobs wait {waits} on average; nothing was held against it."
+
+
+def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
+    """Describes what was replayed."""
+    rigid = f"rigid, backfill {workload.backfill}"
+    organizations = (
+        f"{name} ({int(owned):,} processors, {jobs:,} jobs)"
+        for name, owned, jobs in zip(
+            workload.organizations, workload.owned, jobs_of(workload), strict=True
+        )
+    )
+    kept_to = "cluster and partition" if log.clusters else "partition"
+    return {
+        "log": log.source,
+        "SHA-256 of the log": checksum(log.source),
+        "format": log.format,
+        "window": f"jobs released {period_in_words(log, workload.window)}",
+        "jobs": whole(len(workload.job)),
+        "left out": workload.left_out_in_words or "nothing",
+        "processors": whole(workload.system_processors),
+        "organizations": ", ".join(organizations),
+        **({} if workload.horizon is None else {"horizon": duration(workload.horizon)}),
+        **({} if workload.bays is None else {"nodes of a job": f"those of its {kept_to}"}),
+        "processors of a job": workload.placement,
+        "jobs of several processors": rigid if workload.wide == "rigid" else "expanded to copies",
+    }
+
+
+def _how_unfair(others: Sequence[Result]) -> str:
+    """Returns one sentence on how far policies are from the fair schedule."""
+    ordered = sorted(others, key=lambda result: result.unfairness or 0)
+    best, worst = ordered[0], ordered[-1]
+    if best is worst:
+        return (
+            f"Held against the fair schedule, work came {_gap(best)} too early or too late on "
+            f"average {under(best.schedule.policy)}."
+        )
+    return (
+        f"Held against the fair schedule, work came {_gap(best)} too early or too late on average "
+        f"{under(best.schedule.policy)}, the fairest, and {_gap(worst)} "
+        f"{under(worst.schedule.policy)}, the least fair."
+    )
+
+
+def _to_whom(workload: Workload, others: Sequence[Result]) -> str:
+    """Returns one sentence on who gains and who loses most under the least fair policy."""
+    worst = max(others, key=lambda result: result.unfairness or 0)
+    drifts = dict(zip(workload.organizations, worst.drifts or (), strict=True))
+    if not worst.unfairness:
+        return "Nobody gained or lost anything."
+    latest = min(drifts, key=drifts.__getitem__)
+    earliest = max(drifts, key=drifts.__getitem__)
+    deviations = [
+        *([f"{latest} was held back most"] if drifts[latest] < 0 else []),
+        *([f"{earliest} was favored most"] if drifts[earliest] > 0 else []),
+    ]
+    where = under(worst.schedule.policy)
+    return f"{where[0].upper()}{where[1:]} {' and '.join(deviations)}."
+
+
+def _gap(result: Result) -> str:
+    return duration(float(result.unfairness or 0))

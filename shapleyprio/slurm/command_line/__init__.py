@@ -1,0 +1,1 @@
+"""The adapter that runs Slurm's own commands."""

@@ -1,0 +1,75 @@
+"""Reads what stands at some waiting jobs through Slurm's own commands, without the whole queue."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from shapleyprio.slurm.command_line.commands import SlurmCommands
+from shapleyprio.slurm.command_line.config import ping
+from shapleyprio.slurm.port import SlurmRefusedError
+from shapleyprio.slurm.text.queue import value_line
+
+SPRIO = ("-h", "--local", "-o")
+SHOWN_BY_SPRIO: Mapping[str, str] = {"site_factor": "%i %S", "nice": "%i %N"}
+"""Channel -> the job's number and its value, as sprio prints them."""
+
+SQUEUE = ("-h", "-a", "--local", "--array", "-t", "PD", "-o")
+SHOWN_BY_SQUEUE: Mapping[str, str] = {"site_factor": "%A", "nice": "%A %y"}
+"""The same as squeue prints them, which does not know site factors."""
+
+MOST_NAMED: Mapping[str, int] = {"sprio": 1, "squeue": 100}
+"""Jobs that a command is asked for by their numbers: sprio 24.11 takes no list of them, and squeue
+compares every waiting job with every number, so that with many it is sooner done to read all."""
+
+UNKNOWN = "Invalid job id specified"
+
+
+class CommandLineValues:
+    """What stands at waiting jobs, through sprio and squeue.
+
+    What slurmctld sends to sprio of a job is a small part of what it sends to squeue. But sprio
+    shows no jobs that may not start; where some are missing, squeue knows whether they wait.
+
+    Args:
+        commands: runs them.
+    """
+
+    def __init__(self, commands: SlurmCommands) -> None:
+        self._commands = commands
+
+    def of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
+        """Returns job id -> its value; None where Slurm does not show it.
+
+        Args:
+            channel: that writes to jobs.
+            job_ids: Slurm's own numbers; those of jobs that do not wait are left out.
+        """
+        if not job_ids:
+            return {}
+        ping(self._commands)
+        found = self._asked("sprio", (*SPRIO, SHOWN_BY_SPRIO[channel]), set(job_ids))
+        missing = set(job_ids) - found.keys()
+        if missing:
+            found |= self._asked("squeue", (*SQUEUE, SHOWN_BY_SQUEUE[channel]), missing)
+        return found
+
+    def _asked(
+        self, program: str, options: tuple[str, ...], job_ids: set[int]
+    ) -> dict[int, int | None]:
+        if len(job_ids) <= MOST_NAMED[program]:
+            options = (*options, "-j", ",".join(map(str, sorted(job_ids))))
+        names = set(map(str, job_ids))  # of all lines that are printed, few are asked for
+        lines = (line for line in self._lines(program, options) if _first(line) in names)
+        read = map(value_line, lines)
+        return {found[0]: found[1] for found in read if found is not None}
+
+    def _lines(self, program: str, options: tuple[str, ...]) -> Iterator[str]:
+        try:
+            yield from self._commands.lines(program, *options)
+        except SlurmRefusedError as error:
+            if UNKNOWN not in str(error):  # of the only job that was named
+                raise
+
+
+def _first(line: str) -> str:
+    return line.lstrip().partition(" ")[0]

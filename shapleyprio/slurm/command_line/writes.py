@@ -1,0 +1,272 @@
+"""Writes into a cluster through Slurm's own commands."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+from shapleyprio.slurm.associations import UNSET_PRIORITY
+from shapleyprio.slurm.command_line.associations import CommandLineAssociations
+from shapleyprio.slurm.command_line.commands import SlurmAnswer, SlurmCommands
+from shapleyprio.slurm.command_line.complaints import cause, failure
+from shapleyprio.slurm.command_line.config import configuration, ping, qos_priorities
+from shapleyprio.slurm.port import SlurmRefusedError, unchecked
+from shapleyprio.slurm.text import config as text_config
+from shapleyprio.slurm.text.queue import is_target, refusals
+
+DENIALS = ("Access/permission denied", "Invalid user id")
+OUT_OF_TIME = "Slurm took too long over those before it"
+LEVELS = ("None", "Operator", "Administrator")
+
+FED_AT_ONCE = 4
+"""Number of scontrols that are fed at a time: while slurmctld works for one, others ask."""
+
+ORDERS_OF_ONE = 200
+"""So many orders are taken by one scontrol: it takes some before it does them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a channel writes, in the words of Slurm's commands.
+
+    Attributes:
+        entity: what carries it.
+        name: its name to ``scontrol update`` or ``sacctmgr modify``.
+        smallest, largest: the values that Slurm takes.
+        admin_level: that a user needs to write it.
+    """
+
+    entity: Literal["job", "qos", "account"]
+    name: str
+    smallest: int
+    largest: int
+    admin_level: str
+
+
+_LARGEST_SUMMAND = 2**31 - 3
+SETTINGS: Mapping[str, Setting] = {
+    "site_factor": Setting(
+        entity="job",
+        name="SiteFactor",
+        smallest=-_LARGEST_SUMMAND,
+        largest=_LARGEST_SUMMAND,
+        admin_level="Operator",
+    ),
+    "nice": Setting(
+        entity="job",
+        name="Nice",
+        smallest=-_LARGEST_SUMMAND,
+        largest=_LARGEST_SUMMAND,
+        admin_level="Operator",
+    ),
+    "qos": Setting(
+        entity="qos", name="Priority", smallest=0, largest=2**31 - 1, admin_level="Administrator"
+    ),
+    "association": Setting(
+        entity="account",
+        name="Priority",
+        smallest=UNSET_PRIORITY,
+        largest=2**31 - 1,
+        admin_level="Operator",
+    ),
+}
+"""Channel -> what it writes."""
+
+
+class _Shared(Iterator[str]):
+    """Targets that several threads take, each target once.
+
+    Args:
+        targets: in the order in which they are to be taken.
+    """
+
+    def __init__(self, targets: Iterable[str]) -> None:
+        self._left = deque(targets)
+
+    def __next__(self) -> str:
+        try:
+            return self._left.popleft()  # as CPython does it, no other thread comes between
+        except IndexError:
+            raise StopIteration from None
+
+    def clear(self) -> None:
+        """Leaves nothing to be taken."""
+        self._left.clear()
+
+
+class CommandLineWrites:
+    """The writing half of the port `Slurm`, through scontrol and sacctmgr.
+
+    Args:
+        commands: runs them.
+        associations: writes priorities of accounts.
+
+    Attributes:
+        requests: how many requests to change a job were made so far.
+    """
+
+    def __init__(self, commands: SlurmCommands, associations: CommandLineAssociations) -> None:
+        self.requests = 0
+        self._commands = commands
+        self._associations = associations
+
+    def write(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
+    ) -> Mapping[str, str]:
+        """Writes priorities and returns what Slurm would not change, with the reasons.
+
+        Some refusals ("Requested partition configuration not available now") come although the
+        nice was changed: read the values back to know.
+        """
+        if not values:
+            return {}
+        setting = SETTINGS[channel]
+        refused = out_of_bounds(channel, values)
+        rest = {target: value for target, value in values.items() if target not in refused}
+        if setting.entity == "qos":
+            return refused | self._write_qos(setting, rest, check)
+        if setting.entity == "account":
+            return refused | self._associations.write(
+                rest, lambda: self.privilege(channel) or "", check
+            )
+        return refused | self._write_jobs(channel, rest, check)
+
+    def _write_jobs(
+        self, channel: str, values: Mapping[str, int], check: Callable[[], float]
+    ) -> dict[str, str]:
+        """Feeds some scontrols with one order for each target, in the order of the values.
+
+        A list of jobs in one order saves nothing: scontrol asks slurmctld once for each of them.
+        """
+        ping(self._commands)
+        name = SETTINGS[channel].name
+        refused = {target: "names no job" for target in values if not is_target(target)}
+        left = _Shared(target for target in values if target not in refused)
+        feeds = min(FED_AT_ONCE, 1 + len(values) // ORDERS_OF_ONE)
+
+        asked: list[str] = []
+
+        def feed(_: int) -> tuple[dict[str, str], str | None]:
+            named: list[str] = []
+
+            def orders() -> Iterator[str]:
+                for target in left:
+                    named.append(target)
+                    asked.append(target)
+                    yield f"update JobId={target} {name}={values[target]}"
+
+            try:
+                answer = self._commands.feed("scontrol", orders(), check=check)
+            except BaseException:
+                left.clear()  # the others are not to go on, either
+                raise
+            return _complaints(answer, named)
+
+        try:
+            with ThreadPoolExecutor(feeds) as pool:
+                answers = list(pool.map(feed, range(feeds)))
+        finally:
+            self.requests += len(asked)
+        for found, _ in answers:
+            refused |= found
+        ended = next((why for _, why in answers if why is not None), OUT_OF_TIME)
+        refused |= dict.fromkeys(left, ended)
+        self.check_privilege(channel, values, refused)
+        return refused
+
+    def check_privilege(
+        self, channel: str, values: Mapping[str, int], refused: Mapping[str, str]
+    ) -> None:
+        """Finds out whether nothing was written because we may not.
+
+        Args:
+            channel: that was written to.
+            values: target -> new value.
+            refused: target -> why it has not got it.
+
+        Raises:
+            SlurmRefusedError: so it is.
+        """
+        if values and all(refused.get(target, "").startswith(DENIALS) for target in values):
+            why = next(iter(refused.values()))
+            raise SlurmRefusedError(
+                f"Slurm lets us change no job's {SETTINGS[channel].name} ({why}):"
+                f" {self.privilege(channel) or 'see the log of slurmctld'}"
+            )
+
+    def _write_qos(
+        self, setting: Setting, values: Mapping[str, int], check: Callable[[], float]
+    ) -> dict[str, str]:
+        refused: dict[str, str] = {}
+        for name, value in values.items():
+            answer = self._commands.run(
+                "sacctmgr", "-i", "modify", "qos", "where", f"name={name}", "set",
+                f"{setting.name}={value}", within=check(),
+            )  # fmt: skip
+            if answer.code != 0:
+                if "Nothing modified" not in answer.output + answer.complaints:
+                    raise failure("sacctmgr", answer.said, answer.code)
+                refused[name] = cause(answer.said, answer.code)
+        if refused:
+            present = qos_priorities(self._commands)
+            refused = {
+                name: why if name in present else "no such QOS"
+                for name, why in refused.items()
+                if present.get(name) != values[name]
+            }
+        return refused
+
+    def privilege(self, channel: str) -> str | None:
+        """Returns None if we may write to the channel, else what is missing and how to get it."""
+        number = os.geteuid()
+        slurm_user = text_config.user_number(configuration(self._commands).get("SlurmUser", ""))
+        if number in {0, slurm_user}:
+            return None
+        name = _user_name(number)
+        shown = self._commands.read("sacctmgr", "-nP", "show", "user", name, "format=AdminLevel")
+        level = shown.strip() or "None"
+        needed = SETTINGS[channel].admin_level
+        if level in LEVELS and LEVELS.index(level) >= LEVELS.index(needed):
+            return None
+        verb = f"modify user {name} set" if shown.strip() else f"add user {name} account=root"
+        return (
+            f"{name} has AdminLevel {level} and needs {needed}: sacctmgr {verb} AdminLevel={needed}"
+        )
+
+
+def _complaints(answer: SlurmAnswer, targets: Sequence[str]) -> tuple[dict[str, str], str | None]:
+    """Returns what scontrol did not change, and why it ended before it read its orders, if so."""
+    if answer.code == 0:
+        return {}, None
+    refused = refusals(answer.complaints, targets)
+    if refused or "No error" in answer.complaints:
+        return refused, None
+    ended = cause(answer.said, answer.code)
+    return dict.fromkeys(targets, ended), ended
+
+
+def out_of_bounds(channel: str, values: Mapping[str, int]) -> dict[str, str]:
+    """Returns what the channel does not take: target -> why.
+
+    Args:
+        channel: to write to.
+        values: target -> new value.
+    """
+    low, high = SETTINGS[channel].smallest, SETTINGS[channel].largest
+    return {
+        target: f"{value} is not between {low} and {high}"
+        for target, value in values.items()
+        if not low <= value <= high
+    }
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

@@ -1,0 +1,337 @@
+"""Puts the lines of squeue about waiting jobs together into the records that Slurm keeps.
+
+Slurm keeps the waiting tasks of an array in one record, and each task that was once held, changed
+or requeued by itself in one of its own, with its own nice and priority. squeue puts all of them on
+one line and shows the nice of one of them. Its option ``--array`` lists every task on a line of its
+own, with the number of its record; but where the tasks of a record are as far apart as in
+``33_[1-40:3]``, it forgets the last one, and it never shows how many tasks may run at once. The
+array's own line, ``33_[1-40:3%2]``, has both, the latter as long as the array is one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import compress, count, repeat
+from operator import attrgetter, ne
+from sys import intern
+from types import MappingProxyType
+
+from shapleyprio.slurm.forgetting import forget_others
+from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue, StartedJob
+from shapleyprio.slurm.text.queue import (
+    LARGEST_FACTOR,
+    Factors,
+    is_task,
+    names_task,
+    target_of,
+    tasks_at_once,
+)
+from shapleyprio.slurm.text.tasks import task_list
+from shapleyprio.slurm.text.values import (
+    LARGEST_ID,
+    SEPARATOR,
+    UnreadableError,
+    amount,
+    duration,
+    known_moment,
+    malformed_line,
+    moment,
+    plain_lines,
+    whole,
+)
+
+TASK_FIELDS = (
+    *("JobID", "JobArrayID", "Account", "UserName", "Partition", "QOS", "PriorityLong", "Nice"),
+    *("SubmitTime", "NumCPUs", "Reason", "TimeLimit", "EligibleTime"),
+)
+"""Fields that ``squeue --array`` prints: the record's number, the name, and what all tasks of a
+record have in common."""
+
+ARRAY_FIELDS = ("ArrayJobID", "JobArrayID")
+"""Fields that squeue prints without it: the array's number and the name of all its tasks."""
+
+STARTED_FIELDS = ("JobID", "ArrayJobID", "JobArrayID", "SubmitTime", "Account")
+"""Fields that squeue prints of jobs that have started: the account can be any text of a user."""
+
+NOT_SHOWN = (None, None)
+"""Factors of a job of which sprio shows none."""
+
+NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET"})
+
+MOST_ASIDE = 1000
+"""Lines that cannot be read and are quarantined; more are counted. An account that any user may
+choose can have hundreds of line ends."""
+
+MOST_STRANGE = 10
+"""Lines contradicting the first of their record that are quarantined; the rest is dropped."""
+
+
+def format_of(fields: Iterable[str], delimiter: str) -> str:
+    """Returns the format (``--Format``) in which squeue is to print fields, each in full.
+
+    A delimiter that began with a digit would be taken for a part of the width, 0 for any.
+    """
+    return ",".join(f"{field}:0{delimiter}" for field in fields)
+
+
+class WaitingRecords:
+    """The records of waiting jobs.
+
+    A record that is listed twice, or in two ways, is not believed: its lines are malformed.
+
+    Args:
+        texts: of ``squeue -h --array`` in the format of `TASK_FIELDS`, each some whole lines.
+        delimiter: what stands after each field.
+        before: what was `known` of an earlier answer, so that it need not be read again; it is
+            added to.
+
+    Attributes:
+        known: line, with `SEPARATOR` for the delimiter -> what it says, for the records of one
+            line, once `queue` was called.
+    """
+
+    def __init__(
+        self,
+        texts: Iterable[str],
+        delimiter: str,
+        before: dict[str, KnownRecord] | None = None,
+    ) -> None:
+        self.known = {} if before is None else before
+        self._records: dict[str, _Record | KnownRecord] = {}
+        self._unread: dict[str, _Record] = {}
+        self._torn: list[Malformed] = []
+        self._more_torn = 0
+        records = self._records
+        for lines, between in plain_lines(texts, delimiter):
+            known = self.known if between == SEPARATOR else {}
+            for line, same_as in zip(lines, map(known.get, lines), strict=True):
+                if same_as is not None and same_as.number not in records:
+                    records[same_as.number] = same_as
+                else:
+                    self._read(line, between)
+
+    def _read(self, line: str, between: str) -> None:
+        # what a text with a line end in it has torn must not spoil a record that it names
+        if line.count(between) != len(TASK_FIELDS) or not line.endswith(between):
+            if len(self._torn) < MOST_ASIDE:
+                self._torn.append(_torn(line, between, TASK_FIELDS))
+            else:
+                self._more_torn += 1
+            return
+        number, label, same = line.split(between, 2)
+        known = self._records.get(number)
+        if known is None:
+            self._records[number] = self._unread[number] = _Record(number, label, same, between)
+            return
+        if isinstance(known, KnownRecord):
+            known = self._records[number] = self._unread[number] = known.unread()
+        known.add(label, same)
+
+    def has_arrays(self) -> bool:
+        """Returns whether there are records of several tasks, of which not all is known yet."""
+        return any(len(record.tasks) > 1 for record in self._unread.values())
+
+    def complete(self, texts: Iterable[str], delimiter: str) -> None:
+        """Adds the tasks that were forgotten, and how many tasks of an array may run at once.
+
+        Args:
+            texts: of ``squeue -h`` in the format of `ARRAY_FIELDS`, each some whole lines.
+            delimiter: what stands after each field there.
+        """
+        of_several: dict[str, list[_Record]] = {}
+        for record in self._unread.values():
+            if len(record.tasks) > 1:
+                of_several.setdefault(record.base, []).append(record)
+        listed = {base: set[int]() for base in of_several}
+        for other in self._records.values():
+            if (known := listed.get(other.base)) is not None:
+                known.update(other.tasks)
+        for line in (line for text in texts for line in text.split("\n")):
+            if line.count(delimiter) != len(ARRAY_FIELDS) or not line.endswith(delimiter):
+                continue  # quarantined already, from the other listing
+            base, label, _ = line.split(delimiter)
+            for record in of_several.get(base, ()):
+                record.at_once = tasks_at_once(label) or record.at_once
+                task = record.next_task()
+                if task is not None and task not in listed[base] and names_task(label, task):
+                    record.tasks.append(task)
+
+    def queue(self, factors: Mapping[int, Factors] = MappingProxyType({})) -> PendingQueue:
+        """Returns one job for each record, and the lines of the others.
+
+        A job of which nothing has changed is the same object as before.
+
+        Args:
+            factors: job id -> what sprio shows of the job.
+        """
+        malformed: list[Malformed] = []
+        for number, record in self._unread.items():
+            try:
+                job = record.job(factors)
+            except UnreadableError as error:
+                malformed += [
+                    malformed_line("squeue", line, record.between, str(error))
+                    for line in record.lines()
+                ]
+                del self._records[number]
+                continue
+            text = record.only_line()
+            read = self._records[number] = KnownRecord(text or "", number, job)
+            if text is not None:
+                self.known[text] = read
+        records = [one for one in self._records.values() if isinstance(one, KnownRecord)]
+        jobs = [record.job for record in records]
+        shown = map(factors.get, map(attrgetter("job_id"), jobs), repeat(NOT_SHOWN))
+        changed = map(ne, map(attrgetter("site_factor", "association"), jobs), shown)
+        for place in compress(count(), changed):
+            site_factor, association = factors.get(jobs[place].job_id, NOT_SHOWN)
+            job = replace(jobs[place], site_factor=site_factor, association=association)
+            records[place].job = jobs[place] = job
+        forget_others(self.known, records)
+        malformed += self._torn
+        kept = malformed[:MOST_ASIDE]
+        return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)
+
+
+def started_line(line: str, delimiter: str) -> StartedJob | None:
+    """Reads one line of ``squeue -h`` in the format of `STARTED_FIELDS`; None if it cannot be."""
+    if line.count(delimiter) != len(STARTED_FIELDS) or not line.endswith(delimiter):
+        return None
+    number, array, label, submit, account, _ = line.split(delimiter)
+    try:
+        return StartedJob(
+            job_id=whole("job id", number, 1, LARGEST_ID),
+            array_job_id=whole("array's id", array, 1, LARGEST_ID),
+            label=target_of(label),
+            account=account,
+            submit=known_moment("submit time", submit),
+        )
+    except UnreadableError:
+        return None
+
+
+class KnownRecord:
+    """A record that was read.
+
+    Attributes:
+        text: the line, with `SEPARATOR` after each field; empty if there were several.
+        number: of the record, as printed.
+        job: the waiting job as of the last answer.
+    """
+
+    __slots__ = ("job", "number", "text")
+
+    def __init__(self, text: str, number: str, job: PendingJob) -> None:
+        self.text, self.number, self.job = text, number, job
+
+    @property
+    def base(self) -> str:
+        """The number of its array, or its own."""
+        return self.job.label.partition("_")[0]
+
+    @property
+    def tasks(self) -> list[int]:
+        """The task of the array; empty if it is none."""
+        return self.unread().tasks if "_" in self.job.label else []
+
+    def unread(self) -> _Record:
+        """Returns the record as if it were read for the first time."""
+        number, label, same = self.text.split(SEPARATOR, 2)
+        return _Record(number, label, same, SEPARATOR)
+
+
+class _Record:
+    """The lines of one record.
+
+    Attributes:
+        number: of the record, as printed.
+        base: the number of its array, or its own.
+        tasks: of the array; empty if it is none.
+        at_once: how many of them may run at the same time; None for all.
+        between: what stands after each field.
+    """
+
+    __slots__ = ("_label", "_same", "_strange", "at_once", "base", "between", "number", "tasks")
+
+    def __init__(self, number: str, label: str, same: str, between: str) -> None:
+        self.number = label if label == number else number  # kept once
+        self._label, self._same, self.between = label, same, between
+        self.base, _, task = label.partition("_")
+        self.tasks = [int(task)] if is_task(task) else []
+        self.at_once: int | None = None
+        self._strange: list[tuple[str, str]] = []
+
+    def only_line(self) -> str | None:
+        """Returns the line of a record that has no other, with `SEPARATOR` after each field."""
+        if self._strange or len(self.tasks) > 1 or self.between != SEPARATOR:
+            return None
+        return SEPARATOR.join((self.number, self._label, self._same))
+
+    def add(self, label: str, same: str) -> None:
+        base, _, task = label.partition("_")
+        if same == self._same and base == self.base and self.tasks and is_task(task):
+            self.tasks.append(int(task))
+        elif len(self._strange) < MOST_STRANGE:
+            self._strange.append((label, same))
+
+    def next_task(self) -> int | None:
+        """Returns the next task, if the tasks are equally far apart and not neighbors."""
+        tasks = self.tasks
+        step = tasks[1] - tasks[0] if len(tasks) > 1 else 1
+        if step <= 1 or tasks != list(range(tasks[0], tasks[-1] + 1, step)):
+            return None
+        return tasks[-1] + step
+
+    def job(self, factors: Mapping[int, Factors]) -> PendingJob:
+        """Returns the waiting job.
+
+        Args:
+            factors: job id -> what sprio shows of the job.
+
+        Raises:
+            UnreadableError: its lines contradict each other, or a field cannot be read.
+        """
+        if self._strange:
+            raise UnreadableError("listed in different ways")
+        if len(set(self.tasks)) != len(self.tasks):
+            raise UnreadableError("listed more than once")
+        label = self._label
+        if len(self.tasks) > 1:
+            label = f"{self.base}_[{task_list(sorted(self.tasks))}]"
+        account, user, partition, qos, *others, _ = self._same.split(self.between)
+        priority, nice, submit, cpus, reason, limit, eligible = others
+        job_id = whole("job id", self.number, 1, LARGEST_ID)
+        target = target_of(label)  # from here on the label is known to be one
+        site_factor, association = factors.get(job_id, NOT_SHOWN)
+        return PendingJob(
+            job_id=job_id,
+            array_job_id=int(self.base) if self.base.isdigit() else job_id,
+            target=target,
+            label=label,
+            account=intern(account),
+            user=intern(user),
+            partition=intern(partition),
+            qos=intern(qos),
+            reason=intern(reason),
+            submit=known_moment("submit time", submit),
+            eligible=moment("eligible time", eligible),
+            limit=None if limit in NO_LIMIT else duration("time limit", limit),
+            tasks=max(len(self.tasks), 1),
+            at_once=self.at_once,
+            priority=whole("priority", priority, 0, LARGEST_ID),
+            nice=whole("nice", nice, -LARGEST_FACTOR, LARGEST_FACTOR),
+            site_factor=site_factor,
+            association=association,
+            processors=amount("CPUs", cpus),
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Yields some of the record's lines as they came: the first, and those that do not fit."""
+        for label, same in ((self._label, self._same), *self._strange):
+            yield self.between.join((self.number, label, same))
+
+
+def _torn(line: str, delimiter: str, fields: tuple[str, ...]) -> Malformed:
+    found = line.count(delimiter)
+    return malformed_line("squeue", line, delimiter, f"{found} fields instead of {len(fields)}")

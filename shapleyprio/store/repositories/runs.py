@@ -1,0 +1,263 @@
+"""Runs and their allocations, and jobs that count for shorter than Slurm calls them eligible."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, select, tuple_
+
+from shapleyprio.fairness.runs import Run, RunKey
+from shapleyprio.fairness.tenure import Allocation
+from shapleyprio.store.rows import AllocatedRun, KeptBack
+from shapleyprio.store.scope import KEYS_AT_ONCE, ROWS_AT_ONCE, Scope, batches, columns, values_of
+from shapleyprio.store.tables import allocation, kept_back, run
+
+
+class KeptBackView(Scope):
+    """Reads which jobs were kept back."""
+
+    def kept_back(self) -> dict[int, KeptBack]:
+        """Returns job id -> what is known of it."""
+        query = select(*columns(kept_back)).where(self._here(kept_back))
+        return {row.job_id: row for row in self._read(KeptBack, query)}
+
+
+class KeptBackJobs(KeptBackView):
+    """Writes which jobs were kept back."""
+
+    def save_kept_back(self, rows: Iterable[KeptBack]) -> None:
+        """Stores rows, each in place of that of the same job."""
+        self._replace(kept_back, [values_of(row) for row in rows])
+
+    def prune_kept_back(self, live: Collection[int]) -> int:
+        """Forgets the jobs that are gone, and returns how many they were.
+
+        Args:
+            live: ids of all jobs that wait or run.
+        """
+        gone = self.kept_back().keys() - set(live)
+        self._delete(kept_back, [{"job_id": job_id} for job_id in gone])
+        return len(gone)
+
+
+_RUN = (
+    *(run.c.job_id, run.c.submit, run.c.start),
+    *(run.c.label, run.c.account, run.c.user, run.c.state, run.c.begin, run.c.end),
+    *(run.c.paused_at, run.c.nodes, run.c.released, run.c.time_limit),
+    *(run.c.partition_name, run.c.counted),
+)
+
+_ALLOCATION = (
+    *(allocation.c.organization, allocation.c.owner, allocation.c.processors),
+    *(allocation.c.begin, allocation.c.end),
+)
+
+_KEY_OF_RUN = (run.c.job_id, run.c.submit, run.c.start)
+
+_KEY_OF_ALLOCATION = (allocation.c.job_id, allocation.c.submit, allocation.c.start)
+
+
+class RunsView(Scope):
+    """Reads runs and allocations."""
+
+    def known_runs(self, keys: Collection[RunKey]) -> dict[RunKey, AllocatedRun]:
+        """Returns the stored ones among the runs with these keys."""
+        wanted = set(keys)
+        found: dict[RunKey, AllocatedRun] = {}
+        for ids in batches(sorted({key.job_id for key in wanted}), KEYS_AT_ONCE):
+            rows = self._connection.execute(
+                select(*_RUN).where(self._here(run), run.c.job_id.in_(ids))
+            )
+            runs = [item for row in rows if (item := _run_of(row)).key in wanted]
+            found.update(
+                (item.key, (item, allocations)) for item, allocations in self._placed(runs)
+            )
+        return found
+
+    def has_runs_of(self, job_id: int) -> bool:
+        """Returns whether any run of the job is stored."""
+        query = select(run.c.job_id).where(self._here(run), run.c.job_id == job_id).limit(1)
+        return self._connection.execute(query).first() is not None
+
+    def unfinished_runs(self) -> list[Run]:
+        """Returns all runs without an end, in the order of their keys."""
+        rows = self._connection.execute(select(*_RUN).where(self._here(run), run.c.end.is_(None)))
+        # sorted here: asked to sort, a database may read all runs in order instead of these few
+        return sorted((_run_of(row) for row in rows), key=lambda item: item.key)
+
+    def unfinished_allocated(self) -> Iterator[AllocatedRun]:
+        """Yields all runs without an end, in the order of their keys."""
+        for runs in batches(self.unfinished_runs(), ROWS_AT_ONCE):
+            yield from self._placed(runs)
+
+    def runs_ended_in(self, after: int, until: int, most: int | None = None) -> list[Run]:
+        """Returns runs with an end in (after, until], by end; of more than so many the first."""
+        rows = self._connection.execute(
+            select(*_RUN)
+            .where(self._here(run), run.c.end > after, run.c.end <= until)
+            .order_by(run.c.end, *_KEY_OF_RUN)
+            .limit(most)
+        )
+        return [_run_of(row) for row in rows]
+
+    def runs_alive_after(self, second: int) -> Iterator[AllocatedRun]:
+        """Yields runs with no end or an end after the second: the unfinished first, then by end.
+
+        Runs may be put, with the same end, while this is read.
+        """
+        yield from self.unfinished_allocated()
+        yield from self._pages(run.c.end, *_KEY_OF_RUN, after=(second,))
+
+    def all_runs(self) -> Iterator[AllocatedRun]:
+        """Yields all runs in the order of their keys; runs may be put while this is read."""
+        yield from self._pages(*_KEY_OF_RUN)
+
+    def allocations_with_event_between(self, low: int, high: int) -> Iterator[Allocation]:
+        """Yields allocations with a begin or an end in (low, high], each once."""
+        begins = (allocation.c.begin > low) & (allocation.c.begin <= high)
+        ends = (allocation.c.end > low) & (allocation.c.end <= high)
+        for condition in (begins, ends & ~begins):  # two queries, an index for each
+            rows = self._connection.execute(
+                select(*_ALLOCATION).where(self._here(allocation), condition),
+                execution_options={"yield_per": ROWS_AT_ONCE},
+            )
+            for row in rows:
+                yield Allocation(*row)
+
+    def _pages(
+        self, *order: ColumnElement[Any], after: tuple[Any, ...] = ()
+    ) -> Iterator[AllocatedRun]:
+        """Reads page after page, each from behind the last row of the one before.
+
+        Args:
+            order: columns.
+            after: values of the first ones, which those of all rows read are behind.
+        """
+        query = select(*_RUN, *order).where(self._here(run)).order_by(*order).limit(ROWS_AT_ONCE)
+        last = after
+        while True:
+            page = query
+            if last:  # not every database finds by a comparison of rows where to begin in an index
+                behind = tuple_(*order[: len(last)]) > tuple_(*last)
+                page = query.where(order[0] >= last[0], behind)
+            rows = self._connection.execute(page).all()
+            if not rows:
+                return
+            last = tuple(rows[-1][len(_RUN) :])
+            yield from self._placed([_run_of(row) for row in rows])
+
+    def _placed(self, runs: list[Run]) -> Iterator[AllocatedRun]:
+        """Yields each run with its allocations."""
+        allocations: dict[RunKey, list[Allocation]] = {item.key: [] for item in runs}
+        for ids in batches(sorted({key.job_id for key in allocations}), KEYS_AT_ONCE):
+            rows = self._connection.execute(
+                select(*_KEY_OF_ALLOCATION, *_ALLOCATION)
+                .where(self._here(allocation), allocation.c.job_id.in_(ids))
+                .order_by(*_KEY_OF_ALLOCATION, allocation.c.number)
+            )
+            for job_id, submit, start, *values in rows:
+                known = allocations.get(RunKey(job_id, submit, start))
+                if known is not None:
+                    known.append(Allocation(*values))
+        for item in runs:
+            yield item, tuple(allocations[item.key])
+
+
+class Runs(RunsView):
+    """Writes runs and allocations."""
+
+    def put_runs(
+        self, runs: Iterable[AllocatedRun], stored: Collection[RunKey] | None = None
+    ) -> None:
+        """Stores runs; one with a known key is replaced, with its allocations as a whole.
+
+        Args:
+            runs: to store.
+            stored: keys among which are those of these runs that are known; None if the store is
+                to look for them.
+        """
+        old = None if stored is None else set(stored)
+        for batch in batches(runs, ROWS_AT_ONCE):
+            placed = {item[0].key: item for item in batch}
+            known = self._stored(placed) if old is None else placed.keys() & old
+            self._delete(run, [_key_values(key) for key in known])
+            self._insert(run, [_run_values(item) for item, _ in placed.values()])
+            self._insert(
+                allocation,
+                [
+                    _allocation_values(key, number, item)
+                    for key, (_, allocations) in placed.items()
+                    for number, item in enumerate(allocations)
+                ],
+            )
+
+    def remove_runs(self, keys: Iterable[RunKey]) -> None:
+        """Deletes runs and their allocations."""
+        self._delete(run, [_key_values(key) for key in keys])
+
+    def prune_runs(self, before: int) -> int:
+        """Deletes the runs that ended by then, and their allocations; returns how many runs."""
+        statement = delete(run).where(self._here(run), run.c.end <= before)
+        return self._connection.execute(statement).rowcount
+
+    def _stored(self, keys: Collection[RunKey]) -> Iterator[RunKey]:
+        for ids in batches(sorted({key.job_id for key in keys}), KEYS_AT_ONCE):
+            rows = self._connection.execute(
+                select(*_KEY_OF_RUN).where(self._here(run), run.c.job_id.in_(ids))
+            )
+            yield from (key for row in rows if (key := RunKey(*row)) in keys)
+
+
+def _run_of(row: Sequence[Any]) -> Run:
+    job_id, submit, start, label, account, user, state, begin, end = row[:9]
+    paused_at, nodes, released, time_limit, partition, counted = row[9 : len(_RUN)]
+    return Run(
+        key=RunKey(job_id, submit, start),
+        label=label,
+        account=account,
+        user=user,
+        partition=partition,
+        state=state,
+        release=released,
+        limit=time_limit,
+        begin=begin,
+        end=end,
+        paused_at=paused_at,
+        processors=nodes,
+        counted=counted,
+    )
+
+
+def _key_values(key: RunKey) -> dict[str, Any]:
+    return {"job_id": key.job_id, "submit": key.submit, "start": key.start}
+
+
+def _run_values(item: Run) -> dict[str, Any]:
+    return {
+        **_key_values(item.key),
+        "label": item.label,
+        "account": item.account,
+        "user": item.user,
+        "state": item.state,
+        "begin": item.begin,
+        "end": item.end,
+        "paused_at": item.paused_at,
+        "nodes": item.processors,
+        "released": item.release,
+        "time_limit": item.limit,
+        "partition_name": item.partition,
+        "counted": item.counted,
+    }
+
+
+def _allocation_values(key: RunKey, number: int, item: Allocation) -> dict[str, Any]:
+    return {
+        **_key_values(key),
+        "number": number,
+        "organization": item.organization,
+        "owner": item.owner,
+        "processors": item.processors,
+        "begin": item.begin,
+        "end": item.end,
+    }

@@ -1,0 +1,385 @@
+"""Why jobs wait where they wait: the facts."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from shapleyprio.daemon.answering.explain import (
+    NothingToExplainError,
+    explain_account,
+    explain_job,
+    explain_user,
+)
+from shapleyprio.daemon.answering.explain_facts import JobExplanation, JobsExplanation
+from shapleyprio.daemon.answering.inquiries import Asker
+from shapleyprio.slurm.access import Rights
+from shapleyprio.slurm.port import Malformed, PendingQueue, SlurmUnavailableError
+from shapleyprio.store import Store
+from tests.daemon.consortium import FIRST, LAST, NAME, NOW, Cluster, Service, config
+
+
+@pytest.fixture
+def steered(slurm: Cluster, store: Store) -> Service:
+    """Biology uses the whole cluster; jobs 2 to 6 wait, 5 is an array, 6 belongs to ann."""
+    slurm.fill("biology")
+    for account in ("physics", "biology", "guest"):
+        slurm.submit(account, nice=3, processing_time=9)
+    slurm.submit("biology", array=2, processing_time=9)
+    slurm.wait(5)
+    slurm.submit("physics", user="ann", processing_time=9)
+    slurm.wait(5)
+    service = Service(slurm, store)
+    service.run()
+    return service
+
+
+def job(service: Service, label: str) -> JobExplanation:
+    return explain_job(service.store.cluster(NAME), service.slurm, label)
+
+
+def user(service: Service, name: str) -> JobsExplanation:
+    return explain_user(service.store.cluster(NAME), service.slurm, name)
+
+
+def account(service: Service, name: str) -> JobsExplanation:
+    return explain_account(service.store.cluster(NAME), service.slurm, name)
+
+
+# -- a job
+
+
+def test_the_first_organizations_job(steered: Service) -> None:
+    output = job(steered, "2")
+    assert output.ranked is not None
+    assert (output.ranked.organization, output.ranked.rank, output.ranked.organizations) == (
+        "physics",
+        1,
+        2,
+    )
+    assert (output.ranked.contribution, output.ranked.utility, output.ranked.balance) == (
+        440,
+        0,
+        440,
+    )
+    assert (output.ranked.points, output.ranked.before) == (FIRST, {})
+    assert (output.ahead, output.own_ahead) == (1, 1)
+    assert [(push.old, push.new) for push in output.pushes] == [(0, FIRST)]
+
+
+def test_a_balance_per_part_is_the_worth_lent_by_all_work_done(steered: Service) -> None:
+    """One job ran on 12 processors for 10 s, on 8 of physics: parts of 1 to 10 s of age."""
+    physics, biology = job(steered, "2").ranked, job(steered, "3").ranked
+    assert physics is not None
+    assert biology is not None
+    lent = Fraction(8 * 55, 12 * 10)
+    assert (physics.balance_per_part, biology.balance_per_part) == (lent, -lent)
+    assert (physics.used_each, biology.used_each) == (Fraction(0), Fraction(120, 4))
+
+
+def test_the_last_organizations_array_counts_once(steered: Service) -> None:
+    output = job(steered, "5_[0-1]")
+    assert output.ranked == job(steered, "5").ranked
+    assert output.ranked is not None
+    assert (output.ranked.organization, output.ranked.rank, output.ranked.points) == (
+        "biology",
+        2,
+        LAST,
+    )
+    assert output.ranked.before == {"physics": 2}
+    assert (output.ahead, output.own_ahead) == (2, 0)
+    assert job(steered, "3").own_ahead == 1
+
+
+def test_fair_share_would_serve_first_who_used_little_though_it_owes(
+    slurm: Cluster, store: Store
+) -> None:
+    """Physics uses 7 of its 8 processors and biology the eighth, while its own 4 stand idle."""
+    slurm.submit("physics", processors=7, processing_time=10**6, partition="pa")
+    slurm.submit("biology", processors=1, processing_time=10**6, partition="pa")
+    slurm.wait(0)
+    for name in ("physics", "biology"):
+        slurm.submit(name, processors=12, processing_time=9)
+    slurm.wait(3600)
+    service = Service(slurm, store)
+    service.run()
+    physics, biology = job(service, "3").ranked, job(service, "4").ranked
+    assert physics is not None
+    assert biology is not None
+    late = Fraction(3601, 2 * 8)  # the mean age, for one of eight processors
+    assert (physics.rank, physics.balance_per_part, physics.before) == (1, late, {})
+    assert (physics.used_each, physics.before_by_fair_share) == (
+        Fraction(7 * 3600, 8),
+        {"biology": 1},
+    )
+    assert (biology.rank, biology.balance_per_part, biology.before) == (2, -late, {"physics": 1})
+    assert (biology.used_each, biology.before_by_fair_share) == (Fraction(3600, 4), {})
+
+
+def test_a_held_job_is_ahead_of_nobody_and_behind_all(steered: Service) -> None:
+    steered.slurm.hold(2)
+    assert job(steered, "2").ahead == 4
+    ranked = job(steered, "3").ranked
+    assert ranked is not None
+    assert ranked.before == {"physics": 1}
+
+
+def test_nobodys_job(steered: Service) -> None:
+    output = job(steered, "4")
+    assert (output.ranked, output.pushes, output.ahead, output.own_ahead) == (None, [], 4, 0)
+
+
+@pytest.mark.parametrize("label", ["1", "99", "5_0", "nonsense"])
+def test_a_job_that_does_not_wait(steered: Service, label: str) -> None:
+    with pytest.raises(NothingToExplainError, match=f"no job {label} waits; see `squeue -j"):
+        job(steered, label)
+
+
+def test_a_job_whose_line_cannot_be_read(steered: Service) -> None:
+    steered.slurm.unreadable.add(3)
+    with pytest.raises(NothingToExplainError, match="no job 3 waits, or its line could not be rea"):
+        job(steered, "3")
+
+
+def test_a_job_before_the_first_cycle(service: Service) -> None:
+    service.slurm.fill("guest")
+    service.slurm.submit("physics", processing_time=9)
+    output = job(service, "2")
+    assert (output.ranked, output.basis.t) == (None, None)
+
+
+def test_an_account_that_changed_hands(steered: Service) -> None:
+    physics = {"name": "physics", "accounts": ["biology"], "partitions": ["pa"]}
+    biology = {"name": "biology", "accounts": ["physics"], "partitions": ["pb"]}
+    steered.restart(config(physics, biology))
+    steered.run()
+    ranked = job(steered, "2").ranked
+    assert ranked is not None
+    assert ranked.organization == "biology"
+
+
+def test_a_line_of_the_queue_that_cannot_be_read_does_not_matter(steered: Service) -> None:
+    before = job(steered, "3")
+    steered.slurm.malformed.append(Malformed("squeue", "?", "nonsense"))
+    assert job(steered, "3") == before
+
+
+def test_a_job_as_json(steered: Service) -> None:
+    output = json.loads(json.dumps(job(steered, "2").as_json()))
+    assert output.keys() == {
+        *("job", "organization", "rank", "organizations", "contribution", "utility", "balance"),
+        *(
+            "balance_per_part",
+            "reason",
+            "points",
+            "before",
+            "fair_share",
+            "ahead",
+            "tied_ahead",
+            "own_ahead",
+        ),
+        *("score", "value", "t", "rule", "estimated_at", "horizon", "slurm_away", "pushes"),
+        *("at_submission", "cluster", "pool", "waiting_work"),
+    }
+    assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
+    assert output["balance_per_part"] == pytest.approx(440 / 120)
+    assert output["pushes"] == [
+        {
+            "cycle": 1,
+            "at": NOW + 10,
+            "channel": "site_factor",
+            "target": "2",
+            "old": 0,
+            "new": FIRST,
+            "state": "applied",
+        }
+    ]
+    nobodys = json.loads(json.dumps(job(steered, "4").as_json()))
+    assert nobodys.keys() == output.keys()
+    assert nobodys["organization"] is None
+
+
+class Federated:
+    """What a member of a federation lists: all that waits here counts at c2."""
+
+    def __init__(self, slurm: Cluster) -> None:
+        self._slurm = slurm
+
+    def pending(self) -> PendingQueue:
+        return PendingQueue(elsewhere=[(job, "c2") for job in self._slurm.pending().jobs])
+
+
+def test_of_a_federated_job_it_says_where_it_counts(steered: Service) -> None:
+    place, listed = steered.store.cluster(NAME), Federated(steered.slurm)
+    with pytest.raises(NothingToExplainError, match=r"job 6 is the federation's: .* counts at c2"):
+        explain_job(place, listed, "6")
+    ann, eve = (Asker(name, Rights) for name in ("ann", "eve"))
+    with pytest.raises(NothingToExplainError, match="counts at c2"):
+        explain_job(place, listed, "6", ann)
+    with pytest.raises(NothingToExplainError, match="no job 6 of user eve waits"):
+        explain_job(place, listed, "6", eve)
+    with pytest.raises(NothingToExplainError, match=r"waits or runs here, .* count at c2: ask"):
+        explain_user(place, listed, "ann")
+
+
+# -- all jobs of a user or an account
+
+
+def test_an_accounts_jobs_are_counted_and_the_oldest_and_the_next_are_reported(
+    steered: Service,
+) -> None:
+    steered.slurm.submit("physics", processing_time=9)
+    steered.slurm.hold(2)
+    output = account(steered, "physics")
+    (jobs,) = output.organizations
+    assert (output.whose, output.name, jobs.accounts) == ("account", "physics", ("physics",))
+    assert (jobs.waiting, jobs.held, jobs.running) == (3, 1, 0)
+    assert jobs.oldest is not None
+    assert jobs.oldest.job_id == 2
+    assert jobs.next_job is not None
+    assert (jobs.next_job.job_id, jobs.ahead, jobs.own_ahead) == (6, 0, 0)
+    assert jobs.ranked == job(steered, "6").ranked
+
+
+def test_of_jobs_with_equal_priority_the_one_submitted_first_is_next(steered: Service) -> None:
+    steered.slurm.submit("physics", user="ann", processing_time=9)
+    steered.slurm.wait(5)
+    steered.run()
+    next_job = user(steered, "ann").organizations[0].next_job
+    assert next_job is not None
+    assert next_job.job_id == 6
+
+
+def test_a_user_of_several_organizations_gets_an_answer_for_each_in_order(
+    steered: Service,
+) -> None:
+    output = user(steered, "user").organizations
+    assert [jobs.accounts for jobs in output] == [("physics",), ("biology",), ("guest",)]
+    assert [(jobs.waiting, jobs.running) for jobs in output] == [(1, 0), (2, 1), (1, 0)]
+    assert [jobs.ahead for jobs in output] == [1, 2, 4]
+    assert [jobs.own_ahead for jobs in output] == [1, 0, 0]
+    assert output[2].ranked is None
+
+
+def test_one_user_does_not_see_anothers_jobs(steered: Service) -> None:
+    (jobs,) = user(steered, "ann").organizations
+    assert (jobs.accounts, jobs.waiting) == (("physics",), 1)
+
+
+def test_a_user_whose_jobs_all_run(steered: Service) -> None:
+    for job_id in (3, 5):
+        steered.slurm.cancel(job_id)
+    jobs = user(steered, "user").organizations[1]
+    assert (jobs.waiting, jobs.running, jobs.oldest, jobs.next_job) == (0, 1, None, None)
+    assert (jobs.ahead, jobs.own_ahead) == (None, None)
+
+
+def test_a_user_without_jobs(steered: Service) -> None:
+    with pytest.raises(NothingToExplainError, match="no job of user eve waits or runs; see `sq"):
+        user(steered, "eve")
+
+
+def test_an_account_without_jobs_still_has_its_rank(steered: Service) -> None:
+    for job_id in (2, 6):
+        steered.slurm.cancel(job_id)
+    (jobs,) = account(steered, "physics").organizations
+    assert jobs.ranked is not None
+    assert (jobs.waiting, jobs.running, jobs.ranked.rank) == (0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("phisics", "did you mean physics"), ("zz", "see `sacctmgr show account`")]
+)
+def test_an_unknown_account(steered: Service, name: str, hint: str) -> None:
+    with pytest.raises(NothingToExplainError, match=f"no account {name} is known here; {hint}"):
+        account(steered, name)
+
+
+def test_jobs_as_json(steered: Service) -> None:
+    output = json.loads(json.dumps(account(steered, "physics").as_json()))
+    assert output.keys() == {
+        *(
+            "account",
+            "cluster",
+            "pool",
+            "t",
+            "rule",
+            "estimated_at",
+            "horizon",
+            "slurm_away",
+            "organizations",
+        )
+    }
+    (jobs,) = output["organizations"]
+    assert (jobs["organization"], jobs["oldest"]["job_id"]) == ("physics", 2)
+    assert (jobs["waiting"], jobs["held"], jobs["next"]["job_id"]) == (2, 0, 6)
+
+
+# -- without Slurm
+
+
+@pytest.fixture
+def alone(steered: Service) -> Service:
+    steered.slurm.take_down("slurmctld")
+    return steered
+
+
+@pytest.mark.parametrize("label", ["5", "5_[0-1]"])
+def test_a_job_that_was_written_to_is_explained_without_slurm(alone: Service, label: str) -> None:
+    output = job(alone, label)
+    assert output.basis.away == "slurmctld does not answer"
+    assert output.ranked is not None
+    assert (output.ranked.organization, output.ranked.before) == ("biology", {"physics": 2})
+    assert (output.job, output.ahead, output.own_ahead) == (None, None, None)
+    assert [push.new for push in output.pushes] == [LAST]
+
+
+@pytest.mark.parametrize("label", ["99", "4", "phys"])
+def test_a_job_that_was_never_written_to_needs_slurm(alone: Service, label: str) -> None:
+    with pytest.raises(SlurmUnavailableError, match="slurmctld does not answer"):
+        job(alone, label)
+
+
+def test_without_slurm_a_users_running_jobs_show_its_organization(alone: Service) -> None:
+    (jobs,) = user(alone, "user").organizations
+    assert (jobs.accounts, jobs.waiting, jobs.held, jobs.running) == (("biology",), None, None, 1)
+    with pytest.raises(SlurmUnavailableError):
+        user(alone, "ann")
+
+
+def test_without_slurm_an_account_has_its_rank(alone: Service) -> None:
+    (jobs,) = account(alone, "biology").organizations
+    assert jobs.ranked is not None
+    assert jobs.ranked.before == {"physics": 2}
+    with pytest.raises(NothingToExplainError):
+        account(alone, "zz")
+
+
+# -- equal priorities
+
+
+def test_jobs_of_the_same_priority_are_ahead_in_slurms_order(slurm: Cluster, store: Store) -> None:
+    """2 and 3 come in the same second, 4 later; then an array, of which one task is split off."""
+    slurm.fill("biology")
+    for _ in range(2):
+        slurm.submit("physics", processing_time=9)
+    slurm.wait(5)
+    slurm.submit("physics", processing_time=9)
+    service = Service(slurm, store)
+    service.run()
+    assert len({one.priority for one in slurm.jobs()}) == 1
+    found = [job(service, label) for label in ("2", "3", "4")]
+    assert [(one.ahead, one.tied_ahead, one.own_ahead) for one in found] == [
+        *((0, 0, 0), (1, 1, 1), (2, 2, 2)),
+    ]
+    (jobs,) = account(service, "physics").organizations
+    assert jobs.next_job is not None
+    assert (jobs.next_job.job_id, jobs.ahead, jobs.tied_ahead) == (2, 0, 0)
+
+
+def test_held_jobs_are_in_no_order_among_each_other(steered: Service) -> None:
+    steered.slurm.hold(2)
+    steered.slurm.hold(3)
+    assert (job(steered, "2").tied_ahead, job(steered, "3").tied_ahead) == (0, 0)

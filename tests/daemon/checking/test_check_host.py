@@ -1,0 +1,95 @@
+"""What `check` finds on the daemon's host, beside Slurm."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shapleyprio.daemon.checking import check_host as module
+from shapleyprio.daemon.checking.check_host import check_host
+from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.store import Store
+from tests.daemon.consortium import NAME, config
+from tests.daemon.serving.sites import HOST, free_port
+from tests.leases import take_away
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+def findings(file: Path, port: int | None = None, **sections: Any) -> list[Finding]:
+    address = "off" if port is None else f"{HOST}:{port}"
+    found = config(store={"url": f"sqlite:///{file}"}, metrics={"address": address}, **sections)
+    return [one for one in check_host(found) if one.subject != "drift.interval"]
+
+
+def test_a_store_that_can_be_made_or_opened_is_no_finding(file: Path) -> None:
+    assert findings(file) == []
+    assert not file.exists()
+    Store.open(f"sqlite:///{file}", create=True).close()
+    assert findings(file) == []
+
+
+def test_a_missing_folder_is_an_error(file: Path) -> None:
+    (found,) = findings(file / "no" / "store.db")
+    assert (found.severity, found.subject) == (Severity.ERROR, "store.url")
+    assert found.message == f"{file}/no is no directory"
+
+
+def test_a_folder_of_somebody_else_is_an_error_that_names_the_user(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, _: path != file.parent)
+    (found,) = findings(file)
+    assert "may not write to" in found.message
+    assert "runuser -u shapleyprio" in found.remedy
+
+
+def test_a_store_of_a_newer_release_is_an_error(file: Path) -> None:
+    Store.open(f"sqlite:///{file}", create=True).close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    (found,) = findings(file)
+    assert "a newer release wrote it" in found.message
+
+
+def test_a_store_of_a_test_version_is_an_error(file: Path) -> None:
+    Store.open(f"sqlite:///{file}", create=True).close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("ALTER TABLE run DROP COLUMN counted")
+    connection.close()
+    (found,) = findings(file)
+    assert "give the store an empty database" in found.message
+
+
+def test_a_port_that_is_taken_is_a_warning_unless_the_daemon_has_it(file: Path) -> None:
+    port = free_port()
+    assert findings(file, port) == []
+    with socket.create_server((HOST, port)):
+        (found,) = findings(file, port)
+        assert (found.severity, found.subject) == (Severity.WARNING, "metrics.address")
+        assert "in use" in found.message
+        with (
+            Store.open(f"sqlite:///{file}", create=True) as store,
+            store.cluster(NAME).transaction() as transaction,
+        ):
+            take_away(transaction)
+        assert findings(file, port) == []
+
+
+def test_without_the_packages_that_replay_there_is_no_drift(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "missing_packages", lambda: ["numpy"])
+    named = {"store": {"url": f"sqlite:///{file}"}, "metrics": {"address": "off"}}
+    (found,) = check_host(config(**named))
+    assert (found.severity, found.subject) == (Severity.NOTICE, "drift.interval")
+    assert list(check_host(config(**named, drift={"interval": "off"}))) == []

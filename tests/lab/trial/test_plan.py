@@ -1,0 +1,146 @@
+"""From a workload to the jobs of a private Slurm and the cluster that runs them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from shapleyprio.common.errors import Remedy
+from shapleyprio.lab.trial.arms import ARMS
+from shapleyprio.lab.trial.plan import (
+    MOST_JOBS,
+    account_of,
+    as_slurm_runs_it,
+    owners_of,
+    sizes_of,
+    spec_for,
+    users_of,
+)
+from shapleyprio.lab.trial.steering import past_runs
+from shapleyprio.lab.trial.submitting import options
+from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.measures.measures import measure
+from shapleyprio.replay.policies import run_policy
+from shapleyprio.replay.workloads.workload import UserHistory
+from tests.replay.strategies import Job, jobs_of, workload_of_jobs
+
+JOBS = [Job(2, 5, 30, 2), Job(0, 0, 10, 3), Job(1, 5, 7), Job(0, 4, 9)]
+WIDE = workload_of_jobs([2, 0, 3], JOBS, length=40)
+WHOLE = workload_of_jobs([2, 0, 3], JOBS, length=40, wide="rigid", backfill="easy")
+
+
+def test_a_job_of_several_processors_becomes_several_jobs() -> None:
+    jobs = as_slurm_runs_it(WIDE)
+    assert jobs_of(jobs) == [
+        *[Job(0, 0, 10)] * 3,
+        Job(0, 4, 9),
+        Job(1, 5, 7),
+        *[Job(2, 5, 30)] * 2,
+    ]
+    assert jobs.job.tolist() == [101, 101, 101, 103, 102, 100, 100]
+
+
+def test_jobs_keep_the_order_of_the_log() -> None:
+    jobs = as_slurm_runs_it(WIDE)
+    assert jobs.job[np.argsort(jobs.position)].tolist() == [100, 100, 101, 101, 101, 102, 103]
+
+
+def test_whole_jobs_stay_as_they_are_on_the_least_loaded_nodes() -> None:
+    jobs = as_slurm_runs_it(WHOLE)
+    assert jobs_of(jobs) == jobs_of(WHOLE)
+    assert jobs.job.tolist() == WHOLE.job.tolist()
+    assert (jobs.wide, jobs.backfill, jobs.placement) == ("rigid", "easy", "least-loaded")
+
+
+def test_a_whole_job_spans_nodes_and_asks_for_all_its_processors() -> None:
+    jobs = as_slurm_runs_it(WHOLE)
+    widest = int(np.argmax(jobs.processors))
+    assert jobs.processors[widest] > sizes_of(jobs)["n1"]
+    assert "--ntasks=3" in options(jobs, widest, ARMS["fifo"])
+
+
+@pytest.mark.parametrize("policy", ["ref", "fairshare", "fcfs"])
+def test_policies_make_the_same_of_it(policy: str) -> None:
+    as_copies, as_jobs = (
+        measure(workload, run_policy(workload, policy))
+        for workload in (WIDE, as_slurm_runs_it(WIDE))
+    )
+    assert as_jobs == as_copies
+
+
+def test_more_jobs_than_a_trial_takes_are_refused() -> None:
+    many = replace(WIDE, processors=np.array([MOST_JOBS, 1, 1, 1], dtype=np.int64))
+    with pytest.raises(WorkloadError, match=r"20,003 jobs of one processor") as caught:
+        as_slurm_runs_it(many)
+    assert caught.value.remedy is Remedy.SHORTER_WINDOW
+    assert len(as_slurm_runs_it(replace(many, wide="rigid")).job) == 4
+
+
+def test_every_organization_brings_its_processors_as_one_node_and_partition() -> None:
+    spec = spec_for(as_slurm_runs_it(WHOLE), ARMS["fifo"], speed=60)
+    assert spec.partitions == {"o1": ("n1",), "o3": ("n3",)}
+    assert spec.cpus == {"n1": 2, "n3": 3}
+    assert owners_of(WIDE) == {"n1": 0, "n3": 2}
+
+
+def test_limits_are_the_users_own_in_whole_minutes() -> None:
+    """One that the log does not give is the longest; one that was overstepped is longer."""
+    asked = replace(
+        WHOLE,
+        limit=np.array([600, -1, 61, 20], dtype=np.int64),
+        processing_time=np.array([30, 10, 7, 130], dtype=np.int64),
+    )
+    jobs = as_slurm_runs_it(asked)
+    assert jobs.limit.tolist() == [600, 600, 120, 180]
+    given = [options(jobs, job, ARMS["fifo"])[2] for job in range(4)]
+    assert given == ["--time=10", "--time=10", "--time=2", "--time=3"]
+
+
+def test_slurm_kills_no_job_for_its_limit_and_backfills_up_to_the_longest() -> None:
+    limits = np.array([600, -1, 400_000, 20], dtype=np.int64)
+    spec = spec_for(as_slurm_runs_it(replace(WHOLE, limit=limits)), ARMS["fifo"], speed=60)
+    assert spec.longest_limit == 400_020  # in whole minutes
+    assert spec.extra["OverTimeLimit"] == "UNLIMITED"
+
+
+def test_only_where_jobs_may_have_several_nodes_slurm_remembers_them_all_the_time() -> None:
+    whole, cut = (
+        spec_for(as_slurm_runs_it(workload), ARMS["fifo"], speed=60).extra
+        for workload in (WHOLE, WIDE)
+    )
+    assert int(whole["MinJobAge"]) > WHOLE.window.length
+    assert "MinJobAge" not in cut
+
+
+LIVE = ARMS["shapleyprio-live-site-factor"]
+KNOWN = replace(
+    WIDE,
+    history=UserHistory(
+        user=np.array([7, -1, 8, 7], dtype=np.int64),
+        past_user=np.array([8, 9, 7, 8], dtype=np.int64),
+        past_limit=np.array([60, -1, 20, -1], dtype=np.int64),
+        past_processing_time=np.array([5, 1, 60, 30], dtype=np.int64),
+    ),
+)
+
+
+def test_where_the_daemon_predicts_every_user_has_an_account_below_the_organizations() -> None:
+    jobs = as_slurm_runs_it(KNOWN)
+    assert users_of(jobs) == {"o1": [7], "o2": [8], "o3": [7]}
+    accounts = [account_of(jobs, job, LIVE) for job in range(len(jobs.job))]
+    assert accounts == ["o1u7", "o1u7", "o1u7", "o1", "o2u8", "o3u7", "o3u7"]
+    assert {account_of(jobs, job, ARMS["fifo"]) for job in range(len(jobs.job))} == {
+        "o1", "o2", "o3",
+    }  # fmt: skip
+
+
+def test_what_users_did_before_the_window_is_known_and_counts_for_nobody() -> None:
+    runs = list(past_runs(as_slurm_runs_it(KNOWN), "ann", 1000))
+    assert [(run.account, run.end - run.begin) for run, _ in runs if run.end is not None] == [
+        ("o2u8", 5), ("o1u7", 60), ("o3u7", 60), ("o2u8", 30),
+    ]  # fmt: skip
+    assert [run.end for run, _ in runs] == [996, 997, 998, 999]
+    assert [run.limit for run, _ in runs] == [60, 60, 60, 60]
+    assert all(allocations == () for _, allocations in runs)
