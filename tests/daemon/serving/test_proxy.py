@@ -51,9 +51,9 @@ def nginx() -> str:
     """The program; as root it is installed where it is missing."""
     if shutil.which("nginx", path=SEARCH_PATH) is None:
         if os.geteuid() != 0 or shutil.which("apt-get") is None:
-            pytest.skip("no nginx here (Debian: nginx)")
+            pytest.skip("no nginx here (Debian: nginx-light)")
         try:
-            install(["nginx"])
+            install(["nginx-light"])
         except SlurmUnavailableHere as reason:
             pytest.skip(f"nginx cannot be installed: {reason}")
     found = shutil.which("nginx", path=SEARCH_PATH)
