@@ -646,7 +646,7 @@ def test_a_python_that_this_user_may_not_run_is_named_and_not_the_command() -> N
         python = Path(closed, "python")
         python.symlink_to(sys.executable)
         program = (
-            "import os; from shapleyprio.slurm.command_line.adapter import commands as c;"
+            "import os; from shapleyprio.slurm.command_line import commands as c;"
             f"c.ALARMED = ({str(python)!r}, *c.ALARMED[1:]);"
             "commands = c.SlurmCommands(timeout_seconds=5);"
             "os.setresuid(65534, 65534, 65534);"
