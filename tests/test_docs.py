@@ -25,7 +25,7 @@ from shapleyprio.lab.cli.trial import command as trial
 from shapleyprio.lab.cli.trials import command as trials
 from shapleyprio.lab.cli.trials import trials_in
 from shapleyprio.lab.trial.arms import ARMS
-from shapleyprio.replay import POLICIES, OrganizationState, ScheduleState, load_organizations
+from shapleyprio.replay import POLICIES, OrganizationState, Situation, load_organizations
 from shapleyprio.replay.logs.sacct import ASK
 from shapleyprio.replay.policies import RunOptions
 from shapleyprio.replay.policies.own import own_decisions
@@ -33,7 +33,7 @@ from shapleyprio.replay.policies.utilities import UTILITIES
 from shapleyprio.replay.results import SCHEDULE_COLUMNS
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Slurm
-from shapleyprio.slurm.pyslurm.adapter import ATTRIBUTES, PyslurmSlurm
+from shapleyprio.slurm.pyslurm.adapter import PyslurmSlurm
 from tests.replay.strategies import Job, workload_of_jobs
 from tests.replay.traces import trace
 
@@ -129,8 +129,12 @@ def test_the_replay_document_describes_every_policy_as_the_registry_does() -> No
 def test_the_replay_document_describes_all_that_a_policy_of_ones_own_gets() -> None:
     section = REPLAY.split("**Your own policy.**")[1].split("\n## ")[0]
     table = "".join(line for line in section.splitlines() if line.startswith("|"))
-    known = {field.name for kind in (ScheduleState, OrganizationState) for field in fields(kind)}
-    assert set(re.findall(r"`(\w+)`", table)) == known | {"waiting", "directcontr"}
+    kinds = (Situation, OrganizationState)
+    known = {field.name for kind in kinds for field in fields(kind)}
+    known |= {
+        name for kind in kinds for name, item in vars(kind).items() if isinstance(item, property)
+    }
+    assert set(re.findall(r"`(\w+)`", table)) == known | {"directcontr"}
 
 
 def test_the_documented_policy_of_ones_own_runs() -> None:
@@ -288,5 +292,6 @@ def test_what_pyslurm_serves_is_listed_method_by_method() -> None:
     assert {name for name, (library, _) in shown.items() if library} == served
     mixed = {name for name in served if shown[name][1]}
     assert mixed == {"write"}
-    for channel in CHANNELS:
-        assert (f"`{channel}`" in shown["write"][0]) == (channel in ATTRIBUTES)
+    for name, channel in CHANNELS.items():
+        by_library = channel.job_field is not None and bool(channel.job_field.pyslurm)
+        assert (f"`{name}`" in shown["write"][0]) == by_library

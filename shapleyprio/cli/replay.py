@@ -47,6 +47,7 @@ class CommandOfPolicies(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the policies as their registry has them."""
+        from shapleyprio.fairness.rules import RULES
         from shapleyprio.replay.policies import POLICIES
         from shapleyprio.replay.policies.utilities import UTILITIES
 
@@ -57,6 +58,7 @@ class CommandOfPolicies(click.Command):
                 [
                     *((f"ref:{name}", "ref for this utility") for name in UTILITIES),
                     ("ref:module:function", "ref for a utility of your own, in Python"),
+                    *((f"rule:{name}", f"the order of the daemon's rule {name}") for name in RULES),
                     ("module:function", "the order that your own function in Python returns"),
                 ]
             )

@@ -215,7 +215,7 @@ def _render_estimate(console: Console, status: Status, rule: str) -> None:
         by_user = users_table(status.estimated.waiting_work.values())
         if by_user is not None:
             console.print(*by_user, sep="\n", highlight=False)
-    elif status.cycle.rule == DirectContr.name and RULES[rule]().estimates:
+    elif status.cycle.rule == DirectContr.name and RULES[rule].estimates:
         console.print(
             f"rule {status.cycle.rule} instead of {rule}: there was no estimate to rely on; see "
             "the daemon's log",

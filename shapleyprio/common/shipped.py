@@ -42,6 +42,7 @@ PURPOSES: Mapping[str, str] = {
     "docs/examples/pozidriv.toml": "organizations of a real cluster, for `shapleyprio replay`",
     "docs/examples/polling.toml": "how often the daemon must look, for `shapleyprio trials`",
     "docs/examples/trials.toml": "real days of contention, for `shapleyprio trials`",
+    "docs/examples/whole.toml": "the same with whole jobs, for `shapleyprio trials`",
 }
 """Name below the root of a checkout, or a pattern of names -> what the file is for."""
 

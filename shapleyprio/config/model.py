@@ -42,7 +42,7 @@ from shapleyprio.config.values import (
 )
 from shapleyprio.fairness.rules import DEFAULT_RULE, RULES
 from shapleyprio.slurm.adapters import DEFAULT_ADAPTER
-from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.channels import CHANNELS, DEFAULT_CHANNEL
 from shapleyprio.slurm.points_table import CHANNEL
 
 
@@ -92,7 +92,7 @@ class FairnessSection(ConfigSection):
     rule: Rule = key(
         DEFAULT_RULE,
         "Rule that ranks the organizations: "
-        + "; ".join(f"{name} ranks by {rule().criterion}" for name, rule in RULES.items())
+        + "; ".join(f"{name} ranks by {rule.criterion}" for name, rule in RULES.items())
         + ".",
         DEFAULT_RULE,
     )
@@ -127,11 +127,11 @@ class PushSection(ConfigSection):
     """[push]."""
 
     channel: ChannelName = key(
-        "site_factor",
+        DEFAULT_CHANNEL,
         "What priorities are written to: "
         + "; ".join(f"{name} is {channel.written}" for name, channel in CHANNELS.items())
         + ".",
-        "site_factor",
+        DEFAULT_CHANNEL,
     )
     influence: Influence = key(
         "strict",
@@ -149,8 +149,10 @@ class PushSection(ConfigSection):
     touch: Switch = key(
         True,
         "Whether waiting jobs are updated without a change when association priorities have "
-        "changed, so that they follow at once; else they follow after PriorityCalcPeriod. Only "
-        "the channel association asks for it.",
+        "changed, so that they follow at once; else they follow after PriorityCalcPeriod. For the "
+        "channel "
+        + ", ".join(name for name, channel in CHANNELS.items() if channel.follows_late)
+        + " alone.",
         False,
     )
     most_writes: Count = key(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.ledger import Ledger
-from shapleyprio.fairness.rule import Contributions, Ranking
+from shapleyprio.fairness.directcontr import DirectContr, by_balance
+from shapleyprio.fairness.rule import Ranking
+from shapleyprio.fairness.situation import Situation
 
 
 class ByShapley:
@@ -22,26 +20,14 @@ class ByShapley:
         "An organization's rank rises as others gain by its nodes, and falls as its jobs run."
     )
     estimates = True
+    by_balance = True
 
-    def rank(
-        self,
-        ledger: Ledger,
-        t: int,
-        organizations: Sequence[str],
-        estimated: Contributions | None,
-    ) -> Ranking:
-        """Ranks organizations at time t; see `Ledger.pairs` for what t may be."""
-        if estimated is None or any(name not in estimated.trajectories for name in organizations):
-            return DirectContr().rank(ledger, t, organizations)
-        given = {
-            name: estimated.trajectories[name].later(t - estimated.t) for name in organizations
-        }
-        paths = ledger.trajectories(t, organizations)
-        balance = {name: given[name] - got for name, (_, got) in paths.items()}
-        return Ranking(
-            rule=self.name,
-            trajectories=balance,
-            contributions={name: path.after(0) for name, path in given.items()},
-            reasons={name: f"balance {path.after(0)}" for name, path in balance.items()},
-            estimated_at=estimated.t,
-        )
+    def rank(self, situation: Situation) -> Ranking:
+        """Ranks organizations by what was estimated of them all."""
+        estimated = situation.estimated
+        names = [item.name for item in situation.organizations]
+        if estimated is None or not estimated.trajectories.keys() >= set(names):
+            return DirectContr().rank(situation)
+        later = situation.t - estimated.t
+        given = {name: estimated.trajectories[name].later(later) for name in names}
+        return by_balance(self.name, given, situation, estimated_at=estimated.t)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from shapleyprio.fairness.ledger import Ledger
-from shapleyprio.fairness.rule import Contributions, Ranking
+from shapleyprio.fairness.rule import Ranking
+from shapleyprio.fairness.situation import Situation
+from shapleyprio.fairness.trajectory import Trajectory
 
 
 class DirectContr:
@@ -21,20 +22,37 @@ class DirectContr:
         "An organization's rank rises as its nodes work for others, and falls as its jobs run."
     )
     estimates = False
+    by_balance = True
 
-    def rank(
-        self,
-        ledger: Ledger,
-        t: int,
-        organizations: Sequence[str],
-        estimated: Contributions | None = None,  # noqa: ARG002  # it counts what was executed
-    ) -> Ranking:
-        """Ranks organizations at time t; see `Ledger.pairs` for what t may be."""
-        paths = ledger.trajectories(t, organizations)
-        balance = {name: given - got for name, (given, got) in paths.items()}
-        return Ranking(
-            rule=self.name,
-            trajectories=balance,
-            contributions={name: given.after(0) for name, (given, _) in paths.items()},
-            reasons={name: f"balance {path.after(0)}" for name, path in balance.items()},
-        )
+    def rank(self, situation: Situation) -> Ranking:
+        """Ranks organizations by what was executed."""
+        given = {item.name: item.given for item in situation.organizations}
+        return by_balance(self.name, given, situation)
+
+
+def by_balance(
+    rule: str,
+    given: Mapping[str, Trajectory],
+    situation: Situation,
+    *,
+    estimated_at: int | None = None,
+) -> Ranking:
+    """Ranks by contribution minus utility, which is additive: that of a pool is the sum.
+
+    Args:
+        rule: that ranks.
+        given: organization -> its contribution, in part-seconds.
+        situation: with the utilities, and what the pool adds.
+        estimated_at: second for which the contributions were estimated; None if they are exact.
+    """
+    own = {item.name: given[item.name] - item.got for item in situation.organizations}
+    balances = situation.with_pool(own)
+    where = "" if situation.elsewhere is None else " in the pool"
+    return Ranking(
+        rule=rule,
+        trajectories=balances,
+        contributions={name: given[name].after(0) for name in own},
+        reasons={name: f"balance {path.after(0)}{where}" for name, path in balances.items()},
+        additive=own,
+        estimated_at=estimated_at,
+    )

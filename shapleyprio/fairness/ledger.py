@@ -176,6 +176,21 @@ class Ledger:
             name: Standing(contribution[name], utility[name], completed[name]) for name in names
         }
 
+    def executed(self, t: int, organizations: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Returns organization -> parts of its jobs of any age, and processors at work for it.
+
+        Args:
+            t: no event may lie after it.
+            organizations: which.
+        """
+        found = {name: [0, 0] for name in organizations}
+        for (organization, _), entry in self.entries.items():
+            if (sums := found.get(organization)) is not None:
+                total = self._stopped(entry.total)
+                sums[0] += total.parts(t)
+                sums[1] += total.processors
+        return {name: (parts, running) for name, (parts, running) in found.items()}
+
     def completed(self, t: int) -> int:
         """Returns how many parts of any age, of all jobs, were completed by t, the last event."""
         return sum(self._stopped(entry.total).parts(t) for entry in self.entries.values())

@@ -1,4 +1,4 @@
-"""Pools: the balances that organizations have at several clusters, added.
+"""Pools: what a rule calls additive, such as balances, added over several clusters.
 
 The Shapley value is additive: the value of the sum of two games is the sum of their values
 (SPAA 2013, section 3). Each cluster is a game of its own, for its jobs run on its processors alone,
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from shapleyprio.fairness.ledger import Ledger
-from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.tenure import Allocation
 from shapleyprio.fairness.trajectory import NOTHING, Trajectory
 
@@ -105,15 +104,6 @@ class StayLedger(Ledger):
         super().fold(to, crossing)
         if self.earlier is not None:
             self.earlier.folded_to = to
-
-    def earlier_balances(self, t: int, organizations: Iterable[str]) -> dict[str, Trajectory]:
-        """Returns organization -> φ̃ − ψ of what was executed before the stay, at t and later."""
-        names = list(organizations)
-        if self.earlier is None:
-            return dict.fromkeys(names, NOTHING)
-        return {
-            name: given - got for name, (given, got) in self.earlier.trajectories(t, names).items()
-        }
 
 
 class PartState(StrEnum):
@@ -214,22 +204,21 @@ def parts_of(
     return sorted(parts, key=lambda part: part.cluster)
 
 
-def pooled(ranking: Ranking, parts: Iterable[PoolPart]) -> Ranking:
-    """Returns the ranking of a cluster by the balances in its whole pool.
+def elsewhere(
+    parts: Iterable[PoolPart], earlier: Mapping[str, Trajectory], organizations: Iterable[str]
+) -> dict[str, Trajectory]:
+    """Returns organization -> what its pool adds to what it has at a cluster.
 
     Args:
-        ranking: by its own balances in the pool.
         parts: what the other clusters add. Organizations are the same if their names are.
+        earlier: what of it stems from before the cluster's stay, and does not count.
+        organizations: of the cluster.
     """
-    sums = dict(ranking.trajectories)
+    sums = {name: -earlier.get(name, NOTHING) for name in organizations}
     for part in parts:
         for name in sums.keys() & part.balances.keys():
             sums[name] += part.balances[name]
-    return replace(
-        ranking,
-        trajectories=sums,
-        reasons={name: f"balance {path.after(0)} in the pool" for name, path in sums.items()},
-    )
+    return sums
 
 
 def _counted(

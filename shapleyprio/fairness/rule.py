@@ -1,26 +1,13 @@
-"""Ranking rules: from the ledger to the order in which organizations are served."""
+"""Ranking rules: from a situation to the order in which organizations are served."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.situation import Situation
 from shapleyprio.fairness.trajectory import Trajectory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contributions:
-    """What organizations are worth to the others, as it was computed.
-
-    Attributes:
-        t: second for which it was computed, since the epoch.
-        trajectories: organization -> its contribution φ in part-seconds, at t and later.
-    """
-
-    t: int
-    trajectories: Mapping[str, Trajectory]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +21,8 @@ class Ranking:
             first is served first.
         contributions: organization -> the contribution that its score counts, in part-seconds.
         reasons: organization -> why it has its score, a few words such as ``balance -5``.
+        additive: organization -> what the clusters of a pool add, without what others add here, at
+            the moment and later; empty for a rule by which each cluster ranks for itself.
         estimated_at: second for which the contributions were estimated; None if they are exact.
     """
 
@@ -41,6 +30,7 @@ class Ranking:
     trajectories: Mapping[str, Trajectory]
     contributions: Mapping[str, int]
     reasons: Mapping[str, str]
+    additive: Mapping[str, Trajectory] = field(default_factory=dict)
     estimated_at: int | None = None
 
     @property
@@ -79,7 +69,7 @@ class Ranking:
 
 
 class RankingRule(Protocol):
-    """Ranks organizations by what they gave and got."""
+    """Ranks organizations; it remembers nothing from one ranking to the next."""
 
     @property
     def name(self) -> str:
@@ -97,21 +87,12 @@ class RankingRule(Protocol):
     def estimates(self) -> bool:
         """Whether it ranks by contributions that are estimated beside the cycles."""
 
-    def rank(
-        self,
-        ledger: Ledger,
-        t: int,
-        organizations: Sequence[str],
-        estimated: Contributions | None,
-    ) -> Ranking:
-        """Ranks organizations at time t. It must not wait: a cycle waits for it.
+    @property
+    def by_balance(self) -> bool:
+        """Whether its scores are contributions minus utilities, which are shown as delays."""
 
-        Args:
-            ledger: of all organizations and of nobody; it stands at t and is not changed.
-            t: seconds since the epoch.
-            organizations: in the order of the configuration.
-            estimated: their estimated contributions, no younger than t; None if there are none
-                that can be relied on, and for rules that do not ask for any.
+    def rank(self, situation: Situation) -> Ranking:
+        """Ranks organizations. It must not wait: a cycle waits for it.
 
         Returns:
             a ranking with every organization in it.

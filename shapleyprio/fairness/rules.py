@@ -1,8 +1,6 @@
-"""The ranking rules there are, by the value of ``fairness.rule`` that chooses them."""
+"""The ranking rules there are, for the daemon and the replay alike."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from shapleyprio.fairness.by_shapley import ByShapley
 from shapleyprio.fairness.directcontr import DirectContr
@@ -10,8 +8,7 @@ from shapleyprio.fairness.rule import RankingRule
 
 DEFAULT_RULE = ByShapley.name
 
-RULES: dict[str, Callable[[], RankingRule]] = {
-    DirectContr.name: DirectContr,
-    ByShapley.name: ByShapley,
-}
-"""Name -> what makes the rule; one is made for every configuration that is read."""
+_RULES: tuple[RankingRule, ...] = (DirectContr(), ByShapley())
+
+RULES: dict[str, RankingRule] = {rule.name: rule for rule in _RULES}
+"""The value of ``fairness.rule`` that chooses it -> the rule."""

@@ -75,13 +75,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shapleyprio.common.errors import ReplayError
+    from shapleyprio.fairness.situation import OrganizationState, Situation
     from shapleyprio.replay.engine.schedule import Schedule
     from shapleyprio.replay.frames import comparison_frame, starts_frame
     from shapleyprio.replay.logs.reading import read_log
     from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
     from shapleyprio.replay.measures.turns.counting import Turns, turns_of
     from shapleyprio.replay.policies import POLICIES, run_policy
-    from shapleyprio.replay.policies.own import OrganizationState, ScheduleState
     from shapleyprio.replay.workloads.dealing import deal
     from shapleyprio.replay.workloads.log import Log
     from shapleyprio.replay.workloads.organizations import consortium_of, load_organizations
@@ -95,13 +95,13 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "shapleyprio.common.errors": ("ReplayError",),
+    "shapleyprio.fairness.situation": ("OrganizationState", "Situation"),
     "shapleyprio.replay.workloads.dealing": ("deal",),
     "shapleyprio.replay.frames": ("comparison_frame", "starts_frame"),
     "shapleyprio.replay.workloads.log": ("Log",),
     "shapleyprio.replay.measures.measures": ("Measures", "drifts", "measure", "unfairness"),
     "shapleyprio.replay.workloads.organizations": ("consortium_of", "load_organizations"),
     "shapleyprio.replay.policies": ("POLICIES", "run_policy"),
-    "shapleyprio.replay.policies.own": ("OrganizationState", "ScheduleState"),
     "shapleyprio.replay.logs.reading": ("read_log",),
     "shapleyprio.replay.engine.schedule": ("Schedule",),
     "shapleyprio.replay.measures.turns.counting": ("Turns", "turns_of"),
@@ -122,7 +122,7 @@ __all__ = [
     "OrganizationState",
     "ReplayError",
     "Schedule",
-    "ScheduleState",
+    "Situation",
     "Turns",
     "Window",
     "Workload",

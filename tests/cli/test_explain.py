@@ -12,18 +12,16 @@ from click.testing import CliRunner
 
 from shapleyprio.cli import main
 from shapleyprio.cli.explain import command
-from shapleyprio.fairness.rule import Contributions, Ranking
+from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.rules import RULES
+from shapleyprio.fairness.situation import Situation
 from shapleyprio.fairness.trajectory import Trajectory
 from tests.daemon.consortium import FIRST, LAST, NAME
 from tests.leases import take_away
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from click.testing import Result
 
-    from shapleyprio.fairness.ledger import Ledger
     from tests.cli.conftest import CommandLine
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "explain.md").read_text(encoding="utf-8")
@@ -141,26 +139,22 @@ class ByName:
     criterion = "the reverse order of the configuration"
     dynamics = "No rank ever changes."
     estimates = False
+    by_balance = False
 
-    def rank(
-        self,
-        ledger: Ledger,
-        t: int,
-        organizations: Sequence[str],
-        estimated: Contributions | None,
-    ) -> Ranking:
+    def rank(self, situation: Situation) -> Ranking:
+        names = [item.name for item in situation.organizations]
         return Ranking(
             rule=self.name,
-            trajectories={name: Trajectory(n, 0, 0) for n, name in enumerate(organizations)},
-            contributions=dict.fromkeys(organizations, 0),
-            reasons={name: f"number {n}" for n, name in enumerate(organizations)},
+            trajectories={name: Trajectory(n, 0, 0) for n, name in enumerate(names)},
+            contributions=dict.fromkeys(names, 0),
+            reasons={name: f"number {n}" for n, name in enumerate(names)},
         )
 
 
 def test_another_rule_is_explained_in_its_own_words(
     monkeypatch: pytest.MonkeyPatch, queue: CommandLine
 ) -> None:
-    monkeypatch.setitem(RULES, ByName.name, ByName)
+    monkeypatch.setitem(RULES, ByName.name, ByName())
     queue.configure(fairness={"rule": "by_name"})
     assert queue.run("daemon", "--once").exit_code == 0
     output = text(queue, "3")

@@ -1,4 +1,4 @@
-"""A ranking rule and a channel of somebody else work from the configuration to the rollback."""
+"""A ranking rule of somebody else decides what the daemon does, and when."""
 
 from __future__ import annotations
 
@@ -9,21 +9,13 @@ import pytest
 
 from shapleyprio.daemon.answering.explain import explain_job
 from shapleyprio.daemon.answering.status import read_status
-from shapleyprio.daemon.checking.check import check
-from shapleyprio.fairness.rule import Contributions, Ranking
+from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.rules import RULES
+from shapleyprio.fairness.situation import Situation
 from shapleyprio.fairness.trajectory import Trajectory
-from shapleyprio.slurm.channels import CHANNELS, Claims
-from shapleyprio.slurm.channels.jobs import SiteFactor
-from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import unchecked
 from tests.daemon.consortium import FIRST, LAST, NAME, Cluster, Service, config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from shapleyprio.fairness.ledger import Ledger
-    from shapleyprio.slurm.port import Layout
     from shapleyprio.store import Store
 
 SECONDS_TO_SWAP = 7
@@ -36,50 +28,25 @@ class InTurn:
     criterion = "the reverse order of the configuration"
     dynamics = "An organization's rank changes with time alone."
     estimates = False
+    by_balance = False
 
-    def rank(
-        self,
-        ledger: Ledger,
-        t: int,
-        organizations: Sequence[str],
-        estimated: Contributions | None,
-    ) -> Ranking:
+    def rank(self, situation: Situation) -> Ranking:
+        names = [item.name for item in situation.organizations]
         return Ranking(
             rule=self.name,
             trajectories={
                 name: Trajectory(value=number * SECONDS_TO_SWAP, rate=-number, acceleration=0)
-                for number, name in enumerate(organizations)
+                for number, name in enumerate(names)
             },
-            contributions=dict.fromkeys(organizations, 0),
-            reasons={name: f"number {number}" for number, name in enumerate(organizations)},
+            contributions=dict.fromkeys(names, 0),
+            reasons={name: f"number {number}" for number, name in enumerate(names)},
         )
-
-
-class Doubled(SiteFactor):
-    """Site factors of twice the points."""
-
-    name = "doubled"
-
-    def value(self, original: int, points: int) -> int:
-        return 2 * super().value(original, points)
-
-    def demands(self, layout: Layout, claims: Claims) -> Iterator[Finding]:
-        yield Finding(Severity.NOTICE, "doubled", f"{layout.cluster}: {len(claims.qos)} QOS", "-")
-
-
-class ClusterWithDoubled(Cluster):
-    """A Slurm whose adapter has the channel as well."""
-
-    def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
-    ) -> Mapping[str, str]:
-        return super().write("site_factor" if channel == "doubled" else channel, values, check)
 
 
 def test_another_rule_decides_order_points_reasons_and_when_the_next_cycle_comes(
     monkeypatch: pytest.MonkeyPatch, slurm: Cluster, store: Store
 ) -> None:
-    monkeypatch.setitem(RULES, InTurn.name, InTurn)
+    monkeypatch.setitem(RULES, InTurn.name, InTurn())
     service = Service(slurm, store, config(fairness={"rule": "in_turn"}))
     slurm.fill("biology")  # so that DirectContr would have physics come first
     jobs = {name: slurm.submit(name, processing_time=9) for name in ("physics", "biology")}
@@ -99,30 +66,6 @@ def test_another_rule_decides_order_points_reasons_and_when_the_next_cycle_comes
     ranked = explain_job(store.cluster(NAME), slurm, str(jobs["physics"])).ranked
     assert ranked is not None
     assert (ranked.rank, ranked.reason, ranked.before) == (2, "number 0", {"biology": 1})
-
-
-def test_another_channel_is_written_checked_recorded_and_put_back(
-    monkeypatch: pytest.MonkeyPatch, store: Store
-) -> None:
-    monkeypatch.setitem(CHANNELS, Doubled.name, Doubled())
-    slurm = ClusterWithDoubled()
-    chosen = config(push={"channel": "doubled"})
-    service = Service(slurm, store, chosen)
-    slurm.fill("biology")
-    job = slurm.submit("physics", processing_time=9)
-    slurm.wait(10)
-    service.run()
-    assert slurm.job(job).site_factor == 2 * FIRST
-    assert [push.channel for push in service.pushes(job)] == ["doubled"]
-    assert ("doubled", "c1: 2 QOS") in {
-        (finding.subject, finding.message) for finding in check(chosen, slurm, slurm.now)
-    }
-    service.roll_back()
-    assert slurm.job(job).site_factor == 0
-    service.run()
-    service.restart(config(push={"channel": "nice"}))
-    service.run()
-    assert (slurm.job(job).site_factor, slurm.job(job).nice) == (0, -FIRST)
 
 
 @pytest.mark.parametrize(("section", "key"), [("fairness", "rule"), ("push", "channel")])

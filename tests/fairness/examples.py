@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.ledger import Ledger, Standing
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
+from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import NOBODY, Allocation, Kind
 
 if TYPE_CHECKING:
@@ -28,6 +29,19 @@ ALLOCATIONS = st.builds(
     st.none() | st.integers(0, 30),
 )
 """Allocations with no event after second 80."""
+
+
+def situation_of(
+    ledger: Ledger,
+    t: int,
+    names: Iterable[str] = NAMES,
+    *,
+    estimated: Contributions | None = None,
+) -> Situation:
+    """What a rule may go by where no job waits, in no pool."""
+    states = tuple(OrganizationState(name=name, processors=0) for name in names)
+    situation = Situation(t=t, free=0, organizations=states, estimated=estimated)
+    return situation.counted_by(ledger)
 
 
 def job_record(

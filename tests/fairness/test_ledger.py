@@ -183,6 +183,21 @@ def test_what_ended_before_the_fold_needs_no_allocation_any_more(
     assert ledger.standings(then, NAMES) == expected_standings(allocations, then, horizon)
 
 
+@given(allocations=st.lists(ALLOCATIONS, max_size=8), later=st.integers(0, 60), horizon=HORIZONS)
+def test_what_was_executed_is_of_any_age_and_what_runs_is_what_has_not_ended(
+    allocations: list[Allocation], later: int, horizon: int | None
+) -> None:
+    t = LAST_EVENT + later
+    theirs = {name: [p for p in allocations if p.organization == name] for name in NAMES}
+    assert ledger_of(allocations, t, horizon).executed(t, NAMES) == {
+        name: (
+            sum(p.processors * ((t if p.end is None else p.end) - p.begin) for p in ours),
+            sum(p.processors for p in ours if p.end is None),
+        )
+        for name, ours in theirs.items()
+    }
+
+
 def test_a_ledger_folded_elsewhere_does_not_answer() -> None:
     ledger = Ledger(30, folded_to=50)
     assert ledger.standings(80, NAMES) == dict.fromkeys(NAMES, Standing(0, 0, 0))

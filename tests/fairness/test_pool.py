@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.pool import ClusterBalances, PartState, Stay, StayLedger, parts_of, pooled
-from shapleyprio.fairness.rule import Ranking
+from shapleyprio.fairness.by_shapley import ByShapley
+from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.pool import (
+    ClusterBalances,
+    PartState,
+    Stay,
+    StayLedger,
+    elsewhere,
+    parts_of,
+)
 from shapleyprio.fairness.shapley import shapley
+from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import Allocation
 from shapleyprio.fairness.trajectory import Trajectory
 from tests.fairness.examples import (
@@ -20,6 +31,7 @@ from tests.fairness.examples import (
     NAMES,
     events_between,
     expected_standings,
+    situation_of,
 )
 
 STAY = Stay(pool="all", since=100, clusters=("c1", "c2"), stale_after=600)
@@ -30,6 +42,10 @@ def found(cluster: str = "c2", *, t: int = 1000, since: int = 100) -> ClusterBal
     """Physics is owed 50 and gains 3 a second, which biology loses."""
     balances = {"physics": Trajectory(50, 3, 0), "biology": Trajectory(-50, -3, 0)}
     return ClusterBalances(cluster=cluster, since=since, t=t, weight="cpus", balances=balances)
+
+
+def balances(ledger: Ledger, t: int) -> Mapping[str, Trajectory]:
+    return DirectContr().rank(situation_of(ledger, t)).additive
 
 
 def added(*balances: ClusterBalances, t: int = 1000) -> dict[tuple[str, PartState], int]:
@@ -95,7 +111,8 @@ def test_a_cluster_counts_from_its_join_on_to_the_unit(
     ]
     for t in [joined + seconds for seconds in [*later, back]]:
         fold_to(t)
-        whole, earlier = ledger.standings(t, NAMES), ledger.earlier_balances(t, NAMES)
+        assert ledger.earlier is not None
+        whole, earlier = ledger.standings(t, NAMES), balances(ledger.earlier, t)
         assert whole == expected_standings(known, t, horizon)
         expected = expected_standings(since_join, t, horizon)
         for name in NAMES:
@@ -108,8 +125,8 @@ def test_what_ran_across_the_join_counts_only_from_then_on_and_goes_on_doing_so(
     ledger = StayLedger(None)
     ledger.add([Allocation("physics", "biology", 2, 0, None)])
     ledger.begin_stay(10)
-    whole = ledger.trajectories(12, NAMES)["biology"]
-    own = whole[0] - whole[1] - ledger.earlier_balances(12, NAMES)["biology"]
+    assert ledger.earlier is not None
+    own = balances(ledger, 12)["biology"] - balances(ledger.earlier, 12)["biology"]
     assert [own.after(seconds) for seconds in range(3)] == [2 * 3, 2 * 6, 2 * 10]
 
 
@@ -164,20 +181,27 @@ def test_a_cluster_that_counts_other_processors_adds_nothing() -> None:
 def test_organizations_are_ranked_by_the_exact_sum_and_matched_by_name(
     owed: int, first: str
 ) -> None:
-    ranking = Ranking(
-        rule="shapley",
+    estimated = Contributions(
+        t=1000,
         trajectories={
             "biology": Trajectory(-owed * 7, 0, 0, 7),
             "physics": Trajectory(owed * 7 + 1, 0, 0, 7),
         },
-        contributions={"biology": 0, "physics": 0},
-        reasons={"biology": "", "physics": ""},
     )
+    names = ("biology", "physics")
     stranger = replace(found("c3"), balances={"chemistry": Trajectory(10**9, 0, 0)})
     stay = replace(STAY, clusters=("c1", "c2", "c3"))
     parts = parts_of([found(), stranger], stay, cluster="c1", t=1000, weight="cpus")
-    sums = pooled(ranking, parts)
+    earlier = {"physics": Trajectory(2, 1, 0)}
+    situation = Situation(
+        t=1000,
+        free=0,
+        organizations=tuple(OrganizationState(name=name, processors=1) for name in names),
+        estimated=estimated,
+        elsewhere=elsewhere(parts, earlier, names),
+    )
+    sums = ByShapley().rank(situation)
     assert sums.order[0] == first
-    assert sums.trajectories["physics"] == Trajectory((owed + 50) * 7 + 1, 21, 0, 7)
+    assert sums.trajectories["physics"] == Trajectory((owed + 48) * 7 + 1, 14, 0, 7)
     assert sums.scores.keys() == {"physics", "biology"}
-    assert sums.reasons["physics"] == f"balance {owed + 50} in the pool"
+    assert sums.reasons["physics"] == f"balance {owed + 48} in the pool"

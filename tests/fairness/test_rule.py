@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from math import floor
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.by_shapley import ByShapley
 from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.rule import Contributions, Ranking, RankingRule, by_score
+from shapleyprio.fairness.rule import Ranking, RankingRule, by_score
 from shapleyprio.fairness.rules import RULES
+from shapleyprio.fairness.situation import Contributions, Situation
 from shapleyprio.fairness.tenure import Allocation
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.trajectory import NOTHING, Trajectory
 from tests.fairness.examples import (
     ALLOCATIONS,
     HORIZONS,
@@ -24,6 +26,7 @@ from tests.fairness.examples import (
     events_between,
     expected_standings,
     ledger_of,
+    situation_of,
 )
 
 TRAJECTORY = st.builds(
@@ -95,7 +98,7 @@ def test_directcontr_knows_later_balances_if_nothing_starts_or_ends(
     if horizon is not None:  # nor may anything have done so a horizon ago
         passing = events_between(allocations, t - horizon, t + seconds - horizon)
         allocations = [allocation for allocation in allocations if allocation not in passing]
-    ranking = DirectContr().rank(ledger_of(allocations, t, horizon), t, NAMES)
+    ranking = DirectContr().rank(situation_of(ledger_of(allocations, t, horizon), t))
     at_last = expected_standings(allocations, t + seconds, horizon)
     assert {name: path.after(seconds) for name, path in ranking.trajectories.items()} == {
         name: standing.balance for name, standing in at_last.items()
@@ -112,7 +115,7 @@ def test_the_shapley_rule_ranks_by_estimated_contributions_minus_exact_utilities
             "beta": Trajectory(value=99, rate=6, acceleration=0, denominator=3),
         },
     )
-    ranking = ByShapley().rank(ledger, 20, ("alpha", "beta"), estimated)
+    ranking = ByShapley().rank(situation_of(ledger, 20, ("alpha", "beta"), estimated=estimated))
     assert ranking.rule == "shapley"
     assert ranking.estimated_at == 15
     # φ: 70 + 5·2 + 15 = 95 and 33 + 10 = 43; ψ of alpha: 20 + 19 + … + 11 = 155
@@ -130,8 +133,8 @@ def test_without_estimates_of_everybody_the_shapley_rule_ranks_as_directcontr_an
     estimated: Contributions | None,
 ) -> None:
     ledger = ledger_of([Allocation("alpha", "beta", 1, 0, 10)], 20, None)
-    found = ByShapley().rank(ledger, 20, ("alpha", "beta"), estimated)
-    assert found == DirectContr().rank(ledger, 20, ("alpha", "beta"))
+    found = ByShapley().rank(situation_of(ledger, 20, ("alpha", "beta"), estimated=estimated))
+    assert found == DirectContr().rank(situation_of(ledger, 20, ("alpha", "beta")))
     assert (found.rule, found.estimated_at) == ("directcontr", None)
 
 
@@ -152,31 +155,68 @@ def test_trajectories_are_added_and_moved_exactly(
 # what every rule keeps
 
 
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    """A cluster in a pool or in none, with jobs that wait and some that run."""
+    allocations, horizon = draw(st.lists(ALLOCATIONS, max_size=8)), draw(HORIZONS)
+    situation = situation_of(ledger_of(allocations, LAST_EVENT, horizon), LAST_EVENT)
+    states = tuple(
+        replace(
+            state,
+            processors=draw(st.integers(0, 9)),
+            waiting=waiting,
+            release=draw(st.integers(0, LAST_EVENT)) if waiting else None,
+        )
+        for state in situation.organizations
+        for waiting in [draw(st.integers(0, 9))]
+    )
+    paths = st.fixed_dictionaries(dict.fromkeys(NAMES, TRAJECTORY))
+    estimates = st.builds(Contributions, t=st.integers(0, LAST_EVENT), trajectories=paths)
+    return replace(
+        situation,
+        free=draw(st.integers(0, 9)),
+        organizations=states,
+        estimated=draw(st.none() | estimates),
+        elsewhere=draw(st.none() | paths),
+    )
+
+
 @pytest.mark.parametrize("name", RULES)
-@given(allocations=st.lists(ALLOCATIONS, max_size=8), horizon=HORIZONS)
-def test_a_rule_ranks_every_organization_and_says_why(
-    name: str, allocations: list[Allocation], horizon: int | None
-) -> None:
-    rule: RankingRule = RULES[name]()
+@given(situation=situations())
+def test_a_rule_ranks_every_organization_and_says_why(name: str, situation: Situation) -> None:
+    rule: RankingRule = RULES[name]
     assert rule.name == name
+    assert rule.criterion
     assert rule.dynamics.endswith(".")
-    ranking = rule.rank(ledger_of(allocations, LAST_EVENT, horizon), LAST_EVENT, NAMES, None)
+    ranking = rule.rank(situation)
     assert list(ranking.trajectories) == list(NAMES)
+    assert ranking.contributions.keys() == set(NAMES)
     assert all(ranking.reasons[organization] for organization in NAMES)
 
 
 @pytest.mark.parametrize("name", RULES)
-@given(
-    first=st.lists(ALLOCATIONS, max_size=8),
-    second=st.lists(ALLOCATIONS, max_size=8),
-    data=st.data(),
-)
-def test_a_rule_finds_the_same_from_the_same_records_whatever_it_ranked_before(
-    name: str, first: list[Allocation], second: list[Allocation], data: st.DataObject
+@given(situation=situations(), data=st.data())
+def test_a_pool_adds_to_a_score_what_the_rule_calls_additive_and_nothing_else(
+    name: str, situation: Situation, data: st.DataObject
 ) -> None:
-    horizon = data.draw(HORIZONS)
-    used = RULES[name]()
-    used.rank(ledger_of(first, LAST_EVENT, horizon), LAST_EVENT, NAMES, None)
-    ledger = ledger_of(second, LAST_EVENT, horizon)
-    new = RULES[name]().rank(ledger, LAST_EVENT, NAMES, None)
-    assert used.rank(ledger, LAST_EVENT, NAMES, None) == new
+    rule = RULES[name]
+    alone = rule.rank(replace(situation, elsewhere=None))
+    assert alone.additive.keys() in (set(), set(NAMES))
+    elsewhere = data.draw(st.fixed_dictionaries(dict.fromkeys(NAMES, TRAJECTORY)))
+    pooled = rule.rank(replace(situation, elsewhere=elsewhere))
+    assert pooled.additive == alone.additive  # what is published holds none of the others'
+    if not alone.additive:
+        assert pooled.trajectories == alone.trajectories
+        return
+    nothing = dict.fromkeys(NAMES, NOTHING)
+    assert rule.rank(replace(situation, elsewhere=nothing)).scores == alone.scores
+
+
+@pytest.mark.parametrize("name", RULES)
+@given(first=situations(), second=situations())
+def test_a_rule_finds_the_same_in_the_same_situation_whatever_it_ranked_before(
+    name: str, first: Situation, second: Situation
+) -> None:
+    found = RULES[name].rank(second)
+    RULES[name].rank(first)
+    assert RULES[name].rank(second) == found

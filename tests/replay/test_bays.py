@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shapleyprio.fairness.situation import OrganizationState, Situation
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.policies.own import OrganizationState, ScheduleState
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.workload import Workload, jobs_of
 from tests.replay import literal
@@ -273,7 +273,7 @@ def test_a_job_leaves_processors_that_others_need_more() -> None:
     assert starts(run_policy(workload, "ref")) == [0, 1]
 
 
-def backwards(state: ScheduleState) -> list[OrganizationState]:
+def backwards(state: Situation) -> list[OrganizationState]:
     return list(reversed(state.waiting))
 
 

@@ -518,7 +518,8 @@ def test_a_waiting_job_shows_all_about_itself(harness: Harness) -> None:
 @pytest.mark.parametrize("channel", JOB_CHANNELS)
 def test_what_is_written_moves_the_priority_by_as_much(harness: Harness, channel: str) -> None:
     occupy(harness)
-    sign = CHANNELS[channel].value(0, 1)
+    field = CHANNELS[channel]
+    assert field.job_field is not None
     jobs = [waiting(harness, nice=7) for _ in range(3)]
     values = {str(jobs[0]): -300, str(jobs[1]): 20}
     before = pending(harness)
@@ -526,9 +527,9 @@ def test_what_is_written_moves_the_priority_by_as_much(harness: Harness, channel
     after = pending(harness)
     for job in jobs[:2]:
         value = values[str(job)]
-        assert getattr(after[job], channel) == value
-        difference = value - (getattr(before[job], channel) or 0)
-        assert after[job].priority - before[job].priority == sign * difference
+        assert field.shown(after[job]) == value
+        difference = value - (field.shown(before[job]) or 0)
+        assert after[job].priority - before[job].priority == field.job_field.sign * difference
     assert after[jobs[2]] == before[jobs[2]]
 
 
@@ -653,7 +654,7 @@ def test_many_values_are_written_at_once_and_each_complaint_finds_its_target(
     for channel in JOB_CHANNELS:
         assert write_for_good(harness, channel, values) == {str(NO_JOB), f"{many}_[60-61]"}
         found = {
-            task: getattr(waiting_job, channel)
+            task: CHANNELS[channel].shown(waiting_job)
             for waiting_job in pending(harness).values()
             for task in tasks_of(waiting_job)
         }

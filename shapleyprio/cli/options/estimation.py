@@ -12,7 +12,7 @@ from shapleyprio.cli.options.refusals import is_given, refuse
 from shapleyprio.cli.options.shared import choice_option, count_option, together
 from shapleyprio.cli.options.types import duration, in_units
 from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, EXACT_ORGANIZATIONS
-from shapleyprio.replay.policies import PREDICTORS, Estimation, policies_heeding
+from shapleyprio.replay.policies import PREDICTORS, Estimation, heeds, policies_heeding
 
 
 def heeding(name: str) -> str:
@@ -65,7 +65,7 @@ def estimation_parameters(options: dict[str, Any], policies: Collection[str]) ->
         useful = policies_heeding(name)
         refuse(
             (
-                is_given(name) and not set(useful) & set(policies),
+                is_given(name) and not any(heeds(policy, name) for policy in policies),
                 f"--{name} is for {heeding(name)}; add --policy {useful[-1]}",
             )
         )

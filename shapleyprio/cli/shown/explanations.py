@@ -243,15 +243,9 @@ def _on_what_stands(explanation: JobExplanation, channel: str) -> list[str]:
     written = [push for push in explanation.pushes if push.channel == channel]
     if job is None or ranked is None:
         return []
-    original = written[0].original if written else 0
-    stands = {"site_factor": job.site_factor, "nice": job.nice, "association": job.association}
-    found, due = stands.get(channel), CHANNELS[channel].value(original, ranked.points)
-    if found is None or found == due or (channel == "nice" and not written):
-        return []
-    what = {"site_factor": "site factor", "association": "association priority"}.get(
-        channel, channel
-    )
-    return [f"But in Slurm its {what} is {found} now, not {due}."]
+    original = written[0].original if written else None
+    odd = CHANNELS[channel].explained(job, original, ranked.points)
+    return [] if odd is None else [f"But in Slurm {odd}."]
 
 
 def _on_rule(rule: str | None, influence: int | None) -> list[str]:
@@ -262,7 +256,7 @@ def _on_rule(rule: str | None, influence: int | None) -> list[str]:
         else f"The order of organizations weighs {influence} points from first to last: age and "
         "the other factors of Slurm can outweigh it."
     )
-    return [order, *([RULES[rule]().dynamics] if rule in RULES else [])]
+    return [order, *([RULES[rule].dynamics] if rule in RULES else [])]
 
 
 def _on_slurm(job: PendingJob, explanation: JobExplanation) -> list[str]:

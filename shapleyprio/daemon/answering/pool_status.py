@@ -9,6 +9,7 @@ from typing import Any
 
 from shapleyprio.common.wording import clock_time, duration, duration_in_words, listed, names_shown
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay, parts_of
+from shapleyprio.fairness.rules import RULES
 from shapleyprio.store import StandingRow, View
 
 
@@ -118,7 +119,9 @@ class PoolStatus:
 
 
 def pool_status(view: View, standings: Sequence[StandingRow]) -> PoolStatus | None:
-    """Reads the pool of a cluster; None if it is in none, or has no standings.
+    """Reads the pool of a cluster.
+
+    None if it is in none or has no standings, or its rule does not rank by balances.
 
     Args:
         view: of the cluster.
@@ -126,6 +129,10 @@ def pool_status(view: View, standings: Sequence[StandingRow]) -> PoolStatus | No
     """
     stay, watermark = view.stay(), view.watermark()
     if stay is None or watermark is None or not standings:
+        return None
+    cycle = view.cycle(standings[0].cycle)
+    rule = None if cycle is None else RULES.get(cycle.rule)
+    if rule is not None and not rule.by_balance:
         return None
     t = standings[0].t
     parts = parts_of(

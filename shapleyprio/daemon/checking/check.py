@@ -100,7 +100,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
 
 
 def _packages(config: Config) -> Iterator[Finding]:
-    if RULES[config.fairness.rule]().estimates and (missing := missing_packages()):
+    if RULES[config.fairness.rule].estimates and (missing := missing_packages()):
         yield Finding(
             Severity.WARNING,
             "fairness.rule",
@@ -111,7 +111,7 @@ def _packages(config: Config) -> Iterator[Finding]:
 
 
 def _weight(config: Config) -> Iterator[Finding]:
-    if RULES[config.fairness.rule]().estimates and config.fairness.tres != "cpu":
+    if RULES[config.fairness.rule].estimates and config.fairness.tres != "cpu":
         yield Finding(
             Severity.NOTICE,
             "fairness.weight",
@@ -376,7 +376,7 @@ def _channel(config: Config, claims: Claims, layout: Layout) -> Iterator[Finding
     channel = CHANNELS[config.push.channel]
     yield from channel.demands(layout, claims)
     period = layout.settings.calc_period_seconds
-    if channel.shown_by is not None and not config.push.touch and period > SHORTEST_CALC_PERIOD:
+    if channel.follows_late and not config.push.touch and period > SHORTEST_CALC_PERIOD:
         yield Finding(
             Severity.WARNING,
             "push.touch",

@@ -115,11 +115,11 @@ def values_after(
 def _behind(
     channel: Channel, pending: Iterable[PendingJob], values: Mapping[str, int]
 ) -> list[_Behind]:
-    if channel.shown_by is None:
+    if not channel.follows_late:
         return []
     found = []
     for job in pending:
-        shown, value = getattr(job, channel.shown_by), values.get(channel.key_of(job))
+        shown, value = channel.shown(job), values.get(channel.key_of(job))
         if shown is not None and value is not None and shown != value:
             found.append(_Behind(job, shown, value))
     return found

@@ -139,7 +139,5 @@ def _changes(pushes: Iterable[NewPush]) -> Counter[int]:
 
 def _rise(push: NewPush) -> int:
     """Returns by how much a write raises the priority of its job; 0 if it is written to no job."""
-    channel = CHANNELS[push.channel]
-    if not channel.per_job:
-        return 0
-    return channel.value(0, 1) * (push.new - push.old)
+    field = CHANNELS[push.channel].job_field
+    return 0 if field is None else field.sign * (push.new - push.old)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.daemon.ranking.demand import Counted
+from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.port import Node, PendingJob
@@ -119,6 +121,56 @@ class Observation:
             for job in self.pending
             if (found := counting.get(job.job_id)) is not None
         ]
+
+    def situation(
+        self,
+        organizations: Iterable[str],
+        ledger: Ledger,
+        counting: Mapping[int, Counted],
+        estimated: Contributions | None,
+    ) -> Situation:
+        """Returns what a rule may go by.
+
+        Args:
+            organizations: in the order of the configuration.
+            ledger: that stands at t.
+            counting: job id -> what counts of it.
+            estimated: contributions, if the rule asks for them and there are any.
+        """
+        owned, waiting = self.owned_processors(), self._waiting_work(counting)
+        states = []
+        for name in organizations:
+            processors, release = waiting.get(name, (0, None))
+            states.append(
+                OrganizationState(
+                    name=name, processors=owned.get(name, 0), waiting=processors, release=release
+                )
+            )
+        return Situation(
+            t=self.t,
+            free=sum(
+                max(node.usable(self.tres) - node.allocated.get(self.tres, 0), 0)
+                for node in self.nodes
+            ),
+            organizations=tuple(states),
+            estimated=estimated,
+        ).counted_by(ledger)
+
+    def _waiting_work(self, counting: Mapping[int, Counted]) -> dict[str, tuple[int, int]]:
+        """Returns organization -> processors that its waiting jobs ask for, and since when."""
+        found: dict[str, tuple[int, int]] = {}
+        whose = {place: self._claims.of_jobs_in(*place) for place in self._waiting}
+        for job in self.pending:
+            counted = counting.get(job.job_id)
+            if counted is None or not counted.tasks:
+                continue
+            name = whose[job.account, job.partition]
+            processors, since = found.get(name, (0, counted.since))
+            found[name] = (
+                processors + counted.tasks * job.processors,
+                min(since, counted.since),
+            )
+        return found
 
     def owned_processors(self) -> Mapping[str, int]:
         """Returns organization -> processors of its nodes, be they up or down."""

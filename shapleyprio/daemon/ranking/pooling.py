@@ -1,4 +1,4 @@
-"""Ranks a cluster's organizations by their balances at all clusters of its pool."""
+"""Ranks a cluster's organizations, in its pool if it is in one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import structlog
 
 from shapleyprio.common.wording import duration
 from shapleyprio.daemon.accounting.accounting import OpenLedger
-from shapleyprio.fairness.pool import ClusterBalances, PartState, PoolPart, parts_of, pooled
-from shapleyprio.fairness.rule import Ranking
+from shapleyprio.fairness.pool import ClusterBalances, PartState, PoolPart, elsewhere, parts_of
+from shapleyprio.fairness.rule import Ranking, RankingRule
+from shapleyprio.fairness.situation import Situation
+from shapleyprio.fairness.trajectory import NOTHING
 from shapleyprio.store import ClusterStore
 
 log = structlog.get_logger(__name__)
@@ -28,38 +30,40 @@ class Pooling:
         self._stale: frozenset[str] = frozenset()
 
     def rank(
-        self, ranking: Ranking, opened: OpenLedger, t: int
+        self, rule: RankingRule, situation: Situation, opened: OpenLedger
     ) -> tuple[Ranking, Sequence[PoolPart]]:
-        """Returns the ranking in the pool, and what the other clusters add to it.
+        """Returns a rule's ranking, and what the other clusters of the pool add to it.
 
         Args:
-            ranking: by the cluster's own ledger; it stays as it is for a cluster in no pool.
-            opened: that ledger.
-            t: second at which it stands.
+            rule: that ranks.
+            situation: of the cluster alone.
+            opened: its ledger.
 
         Raises:
             StoreError: the pool cannot be read, or be written to.
         """
-        if opened.stay is None:
-            return ranking, ()
-        earlier = opened.ledger.earlier_balances(t, ranking.trajectories)
-        own = {name: path - earlier[name] for name, path in ranking.trajectories.items()}
+        stay, earlier = opened.stay, opened.ledger.earlier
+        if stay is None or earlier is None:
+            return rule.rank(situation), ()
+        before = rule.rank(replace(situation, estimated=None).counted_by(earlier)).additive
+        weight = opened.watermark.weight
+        with self._store.reading() as view:
+            found = view.pool_balances(stay.pool)
+        parts = parts_of(found, stay, cluster=self._store.cluster, t=situation.t, weight=weight)
+        names = [item.name for item in situation.organizations]
+        ranking = rule.rank(replace(situation, elsewhere=elsewhere(parts, before, names)))
         ours = ClusterBalances(
             cluster=self._store.cluster,
-            since=opened.stay.since,
-            t=t,
-            weight=opened.watermark.weight,
-            balances=own,
+            since=stay.since,
+            t=situation.t,
+            weight=weight,
+            balances={
+                name: path - before.get(name, NOTHING) for name, path in ranking.additive.items()
+            },
         )
-        with self._store.reading() as view:
-            found = view.pool_balances(opened.stay.pool)
-        pool = opened.stay.pool
-        self._store.transact(lambda transaction: transaction.save_balances(pool, ours))
-        parts = parts_of(
-            found, opened.stay, cluster=ours.cluster, t=t, weight=opened.watermark.weight
-        )
-        self._log_stale(parts, opened.stay.stale_after)
-        return pooled(replace(ranking, trajectories=own), parts), parts
+        self._store.transact(lambda transaction: transaction.save_balances(stay.pool, ours))
+        self._log_stale(parts, stay.stale_after)
+        return ranking, parts
 
     def _log_stale(self, parts: Sequence[PoolPart], stale_after: int) -> None:
         """Logs of which clusters nothing new is known, when they are not those of before."""

@@ -32,10 +32,11 @@ from shapleyprio.daemon.ranking.pooling import Pooling
 from shapleyprio.daemon.ranking.standings import explanations, standing_rows
 from shapleyprio.daemon.steering.collecting import collecting_afterwards
 from shapleyprio.fairness.pool import Stay
-from shapleyprio.fairness.rule import Contributions, Ranking
+from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.fairness.scale import scale
+from shapleyprio.fairness.situation import Contributions
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
@@ -117,7 +118,7 @@ class Cycle:
             writes=config.push.most_writes, raises_of_user=config.push.most_raises_of_user
         )
         self._pooling = Pooling(store)
-        self._rule = RULES[config.fairness.rule]()
+        self._rule = RULES[config.fairness.rule]
         self._followers = Followers()
         self._foreign = Foreign()
         self._unknown_accounts: frozenset[str] = frozenset()
@@ -208,11 +209,14 @@ class Cycle:
         self._check_enforcement(dry_run=dry_run)
         observation = self._observe(report, opened, source)
         watch.lap("observe")
-        ranking = self._rule.rank(
-            opened.ledger, report.t, names, self._contributions(observation, opened.stay)
+        situation = observation.situation(
+            names,
+            opened.ledger,
+            self._demand.counting,
+            self._contributions(observation, opened.stay),
         )
+        ranking, report.pool = self._pooling.rank(self._rule, situation, opened)
         report.rule, report.estimated_at = ranking.rule, ranking.estimated_at
-        ranking, report.pool = self._pooling.rank(ranking, opened, report.t)
         points = self._points(ranking)
         all_parts = opened.ledger.completed(report.t)
         report.standings = standing_rows(

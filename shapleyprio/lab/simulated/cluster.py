@@ -404,11 +404,9 @@ class SimulatedSlurm:
         """Reads site factors or nices of some waiting jobs."""
         self._need("slurmctld")
         self._engine.settle()
-        job_field = CHANNELS[channel].job_field
-        assert job_field is not None, f"channel {channel} writes no jobs"
         waiting = self._engine.waiting.jobs
         return {
-            job_id: getattr(waiting[job_id].pending(), job_field)
+            job_id: CHANNELS[channel].shown(waiting[job_id].pending())
             for job_id in job_ids
             if job_id in waiting
         }
@@ -419,10 +417,10 @@ class SimulatedSlurm:
         """Writes site factors, nices, or priorities of QOS or accounts."""
         if not values:
             return {}
-        job_field = CHANNELS[channel].job_field
-        if channel != "qos":
+        job_field, carrier = CHANNELS[channel].job_field, CHANNELS[channel].carrier
+        if carrier != "QOS":
             self._need("slurmctld")
-        if job_field is None:
+        if carrier != "job":
             self._need("slurmdbd")
         if missing := self.missing_privileges.get(channel):
             raise SlurmRefusedError(f"Access/permission denied: {missing}")
@@ -432,8 +430,8 @@ class SimulatedSlurm:
             check()
             self._count_write()
             if job_field is not None:
-                why = self._write_jobs(job_field, target, value)
-            elif channel == "qos":
+                why = self._write_jobs(job_field.attribute, target, value)
+            elif carrier == "QOS":
                 why = self._write_qos(target, value)
             else:
                 why = self._write_account(target, value)

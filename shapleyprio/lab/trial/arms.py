@@ -79,7 +79,7 @@ class Arm:
     @property
     def knows_users(self) -> bool:
         """Whether every user of the log has an account, below that of the organization."""
-        return RULES[self.rule]().estimates
+        return RULES[self.rule].estimates
 
 
 ARMS: Mapping[str, Arm] = {

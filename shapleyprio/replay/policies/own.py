@@ -1,6 +1,6 @@
-"""Policies of users: a Python function orders the organizations that wait.
+"""Policies in Python, which order organizations: functions of users, and the daemon's own rules.
 
-The function gets a `ScheduleState` at each moment at which a processor is free and several
+A function gets a `Situation` at each moment at which a processor is free and several
 organizations wait. It returns the organizations that wait, all of them, in the order in
 which they are served at this moment: the jobs of the first one start as long as processors are
 free, then those of the second one, and so on. Everything else is as for the other policies.
@@ -9,11 +9,16 @@ free, then those of the second one, and so on. Everything else is as for the oth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
+from shapleyprio.fairness.rule import RankingRule
+from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
+from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.replay.coalitions.estimate import Estimator
+from shapleyprio.replay.coalitions.knowledge import Knowledge
+from shapleyprio.replay.coalitions.predictors import predictor_named
 from shapleyprio.replay.engine import engine
 from shapleyprio.replay.engine.codes import RANKED
-from shapleyprio.replay.engine.keys import Block, keys_of
+from shapleyprio.replay.engine.keys import Block, Ints, keys_of
 from shapleyprio.replay.engine.limits import check_range
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import World, pieces_of
@@ -25,53 +30,7 @@ from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, tim
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.workloads.workload import Workload
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrganizationState:
-    """An organization at a moment of a schedule.
-
-    Attributes:
-        name: its name.
-        processors: how many it brings.
-        utility: ψ, the worth of what its jobs have executed, in part-seconds.
-        contribution: φ̃, the worth of what its processors have executed, in part-seconds.
-        parts: processor-seconds that its jobs have executed.
-        running: processors that work for it.
-        waiting: processors that its waiting jobs ask for; 0 if none waits.
-        release: second in which its first waiting job was released; None if none waits.
-    """
-
-    name: str
-    processors: int
-    utility: int
-    contribution: int
-    parts: int
-    running: int
-    waiting: int
-    release: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleState:
-    """A schedule at a moment, after what ends and what is released there.
-
-    Attributes:
-        t: seconds from the window's begin.
-        free: processors that are free.
-        organizations: all of them, in the order of the configuration.
-    """
-
-    t: int
-    free: int
-    organizations: tuple[OrganizationState, ...]
-
-    @property
-    def waiting(self) -> tuple[OrganizationState, ...]:
-        """The organizations of which a job waits, in the order of the configuration."""
-        return tuple(item for item in self.organizations if item.waiting > 0)
-
-
-OwnPolicy = Callable[[ScheduleState], Iterable[OrganizationState]]
+OwnPolicy = Callable[[Situation], Iterable[OrganizationState]]
 """Returns the organizations that wait in the order in which they are served."""
 
 
@@ -90,6 +49,78 @@ def own_decisions(
         PolicyError: the function fails or does not return an order of the organizations that
             wait, or numbers may get larger than can be compared exactly.
     """
+
+    def ranks(situation: Situation) -> list[int]:
+        return _ranks(policy, function, situation)
+
+    return _schedule(workload, policy, ranks, options)
+
+
+def rule_decisions(
+    workload: Workload, policy: str, rule: RankingRule, options: RunOptions
+) -> Schedule:
+    """Returns the schedule of a rule of the daemon, which ranks anew at each choice.
+
+    A rule that asks for estimates gets them as the policy `live` does.
+
+    Args:
+        workload: what is to be scheduled.
+        policy: its name.
+        rule: decides.
+        options: how it is run.
+
+    Raises:
+        PolicyError: there is no such predictor, or numbers may get larger than can be compared
+            exactly.
+    """
+
+    def ranks(situation: Situation) -> list[int]:
+        rank = {name: number for number, name in enumerate(rule.rank(situation).order)}
+        return [rank[item.name] for item in situation.organizations]
+
+    estimates = _Estimates(workload, options) if rule.estimates else None
+    return _schedule(workload, policy, ranks, options, estimates)
+
+
+class _Estimates:
+    """Contributions from what is known at each moment, computed anew every now and then."""
+
+    def __init__(self, workload: Workload, options: RunOptions) -> None:
+        estimation = options.estimation
+        self._names = workload.organizations
+        self._recompute = estimation.recompute
+        self._estimator = Estimator(
+            budget=estimation.coalitions, seed=options.seed, cores=options.cores
+        )
+        self._knowledge = Knowledge(workload, predictor_named(estimation.predictor))
+        self._found: Contributions | None = None
+
+    def known_to(self, world: World) -> World:
+        """Returns the world in which backfilling expects what is predicted."""
+        return world._replace(jobs=world.jobs._replace(estimate=self._knowledge.estimate))
+
+    def at(self, world: World, t: int) -> Contributions:
+        """Returns contributions that are good at t."""
+        if self._found is None or t >= self._found.t + self._recompute:
+            estimate = self._estimator.estimate(self._knowledge.game(world.record, t))
+            engine.expect_anew(world)
+            self._found = Contributions(
+                t=t,
+                trajectories={
+                    name: Trajectory(*numerators, estimate.denominator)
+                    for name, numerators in zip(self._names, estimate.numerators, strict=True)
+                },
+            )
+        return self._found
+
+
+def _schedule(
+    workload: Workload,
+    policy: str,
+    ranks: Callable[[Situation], list[int]],
+    options: RunOptions,
+    estimates: _Estimates | None = None,
+) -> Schedule:
     wide = check_range(workload)
     # the engine serves the least key: the organization's rank, the utility not being added
     keys = keys_of(
@@ -99,12 +130,9 @@ def own_decisions(
         lattice=False,
     )
     keys.factor[:] = 0
-    world = packed(one_world(workload, keys, options.seed, wide=wide))
-
-    def ranks(state: ScheduleState) -> list[int]:
-        return _ranks(policy, function, state)
-
-    steps = _steps(workload, world, ranks)
+    world = one_world(workload, keys, options.seed, wide=wide)
+    world = packed(world if estimates is None else estimates.known_to(world))
+    steps = _steps(workload, world, ranks, estimates)
     seconds = timed(steps, options.progress)
     return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)
 
@@ -112,25 +140,29 @@ def own_decisions(
 def _steps(
     workload: Workload,
     world: World,
-    ranks: Callable[[ScheduleState], list[int]],
+    ranks: Callable[[Situation], list[int]],
+    estimates: _Estimates | None,
 ) -> Iterator[int]:
     """Brings the schedule to the window's end; yields as `engine.run`."""
     keys = world.keys
     for until in pieces_of(workload.window.length):
         while not engine.advance_first(RANKED, world, until):  # it stopped to choose
             t = int(world.state.now[0])
-            keys.rows[:, 0] = ranks(_state(workload.organizations, world, t))
+            estimated = None if estimates is None else estimates.at(world, t)
+            keys.rows[:, 0] = ranks(_situation(workload.organizations, world, t, estimated))
             keys.begin[:2] = t, 1
             engine.advance_first(RANKED, world, t + 1)
             keys.begin[1] = 0
         yield until
 
 
-def _state(names: tuple[str, ...], world: World, t: int) -> ScheduleState:
+def _situation(
+    names: tuple[str, ...], world: World, t: int, estimated: Contributions | None
+) -> Situation:
     jobs, state, record = world.jobs, world.state, world.record
     past, organizations = state.past, []
-    utilities = exact_worths(state.utility[0], past.utility[:1].reshape(-1, past.total.shape[1]), t)
-    contributions = exact_worths(record.contribution, past.contribution, t)
+    got = _trajectories(state.utility[0], past.utility[:1].reshape(-1, past.total.shape[1]), t)
+    given = _trajectories(record.contribution, past.contribution, t)
     for u, name in enumerate(names):
         own = exact_moments(state.utility[0, u])
         waiting = int(state.demand_of[0, u])
@@ -138,30 +170,46 @@ def _state(names: tuple[str, ...], world: World, t: int) -> ScheduleState:
             OrganizationState(
                 name=name,
                 processors=int(record.owned[u]),
-                utility=utilities[u],
-                contribution=contributions[u],
+                given=given[u],
+                got=got[u],
                 parts=own.parts(t),
                 running=own.processors,
                 waiting=waiting,
                 release=int(jobs.release[state.head[0, u]]) if waiting else None,
             )
         )
-    return ScheduleState(t=t, free=int(state.free[0]), organizations=tuple(organizations))
+    return Situation(
+        t=t, free=int(state.free[0]), organizations=tuple(organizations), estimated=estimated
+    )
 
 
-def _ranks(policy: str, function: OwnPolicy, state: ScheduleState) -> list[int]:
+def _trajectories(moments: Ints, older: Ints, t: int) -> list[Trajectory]:
+    """Returns worths at t and later; the arguments are those of `exact_worths`."""
+    found = []
+    for u, worth in enumerate(exact_worths(moments, older, t)):
+        total = exact_moments(moments[u])
+        rate, acceleration = total.parts(t), total.processors
+        if len(older):
+            saturated = exact_moments(older[u])
+            rate, acceleration = rate - saturated.parts(t), acceleration - saturated.processors
+        found.append(Trajectory(worth, rate, acceleration))
+    return found
+
+
+def _ranks(policy: str, function: OwnPolicy, situation: Situation) -> list[int]:
     """Returns each organization's rank; of those without waiting jobs nobody reads it."""
     try:
-        order = list(function(state))
+        order = list(function(situation))
     except Exception as error:
         raise PolicyError(
-            f"policy {policy!r} failed at second {state.t}: {complaint(error)}"
+            f"policy {policy!r} failed at second {situation.t}: {complaint(error)}"
         ) from error
     names = [item.name for item in order if isinstance(item, OrganizationState)]
-    if len(names) != len(order) or sorted(names) != sorted(item.name for item in state.waiting):
+    if len(names) != len(order) or sorted(names) != sorted(item.name for item in situation.waiting):
         raise PolicyError(
-            f"policy {policy!r} returned at second {state.t} what is no order of state.waiting; "
-            "it must return each of these organizations once, the one to serve first first"
+            f"policy {policy!r} returned at second {situation.t} what is no order of "
+            "state.waiting; it must return each of these organizations once, the one to serve "
+            "first first"
         )
     rank = {name: number for number, name in enumerate(names)}
-    return [rank.get(item.name, len(rank)) for item in state.organizations]
+    return [rank.get(item.name, len(rank)) for item in situation.organizations]

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from shapleyprio.fairness.rules import RULES
 from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, Estimation
 from shapleyprio.replay.engine import codes
 from shapleyprio.replay.errors import PolicyError
@@ -37,6 +38,9 @@ SHAPLEY = "shapley"
 LIVE = "live"
 """The policy that a daemon could follow."""
 
+LIVE_HEEDS = ("recompute", "coalitions", "predictor")
+"""The attributes of `Estimation` that it heeds."""
+
 RECORDED = "recorded"
 """What happened, as a policy."""
 
@@ -45,6 +49,9 @@ COMPARED = ("directcontr", "fairshare")
 
 MOST_FOR_REF = 12
 """Organizations for which ref is run by default; it takes twice as long with each one more."""
+
+RULE = "rule"
+"""Prefix of policies that are the daemon's rules."""
 
 EXPERIMENT_POLICIES = (
     *(SAMPLED_REFERENCE, *COMPARED),
@@ -188,7 +195,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
                 decision="as shapley, with what is known at the time: processing times of "
                 "unfinished jobs are predicted",
                 schedule=_live,
-                heeds=("recompute", "coalitions", "predictor"),
+                heeds=LIVE_HEEDS,
             ),
             *_ONE_SCHEDULE,
             Policy(
@@ -252,13 +259,25 @@ def policies_heeding(name: str) -> list[str]:
     return [policy.name for policy in POLICIES.values() if name in policy.heeds]
 
 
+def heeds(policy: str, name: str) -> bool:
+    """Returns whether a policy, by its name, heeds an attribute of `Estimation`.
+
+    >>> heeds("rule:shapley", "predictor"), heeds("rule:directcontr", "predictor")
+    (True, False)
+    """
+    prefix, _, rest = policy.partition(":")
+    if prefix == RULE and rest in RULES:
+        return name in _by_rule(rest).heeds
+    return policy in policies_heeding(name)
+
+
 def policy_named(name: str) -> Policy:
     """Returns a policy by its name.
 
     Args:
         name: one of `POLICIES`; ``ref:UTILITY`` for one of `shapleyprio.replay.policies.utilities`;
-        or
-            ``module:function`` for a user's own (see `shapleyprio.replay.policies.own`).
+            ``rule:NAME`` for one of the daemon's `RULES`; or ``module:function`` for a user's own
+            (see `shapleyprio.replay.policies.own`).
 
     Raises:
         PolicyError: there is no such policy.
@@ -269,6 +288,8 @@ def policy_named(name: str) -> Policy:
     prefix, colon, rest = name.partition(":")
     if colon and prefix == REFERENCE:
         return _ref_for(rest)
+    if colon and prefix == RULE:
+        return _by_rule(rest)
     if colon and prefix not in POLICIES:
         return _own(name)
     near = get_close_matches(prefix, POLICIES, n=1)
@@ -305,6 +326,24 @@ def _ref_for(utility_name: str) -> Policy:
         decision=f"ref for the utility {utility_name}",
         source="SPAA 2013, Definition 3.1 and Fig. 1",
         schedule=schedule,
+    )
+
+
+def _by_rule(name: str) -> Policy:
+    rule = RULES.get(name)
+    if rule is None:
+        raise PolicyError(f"unknown rule {name!r}; take one of {', '.join(RULES)}")
+
+    def schedule(workload: Workload, options: RunOptions) -> Schedule:
+        from shapleyprio.replay.policies.own import rule_decisions
+
+        return rule_decisions(workload, f"{RULE}:{name}", rule, options)
+
+    return Policy(
+        name=f"{RULE}:{name}",
+        decision=f"the order of the daemon's rule {name}: by {rule.criterion}",
+        schedule=schedule,
+        heeds=LIVE_HEEDS if rule.estimates else (),
     )
 
 

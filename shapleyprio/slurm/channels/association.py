@@ -32,9 +32,13 @@ class AccountPriorities(Channel):
 
     name = "association"
     written = "the association priority of the accounts of each organization"
+    called = "association priority"
     carrier = "account"
+    smallest = UNSET_PRIORITY
+    largest = 2**31 - 1
+    admin_level = "Operator"
     factor = "Assoc"
-    shown_by = "association"
+    follows_late = True
     yields = True
 
     def targets(
@@ -70,6 +74,10 @@ class AccountPriorities(Channel):
     def key_of(self, job: PendingJob) -> str:
         """Returns the job's account."""
         return job.account
+
+    def shown(self, job: PendingJob) -> int | None:
+        """Returns the points that a job's priority has of its association."""
+        return job.association
 
     def is_foreign(self, value: int) -> bool:
         """Returns whether something is set: where nothing is, nobody minds."""

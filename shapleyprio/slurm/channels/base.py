@@ -1,8 +1,8 @@
 """What every channel does, and the words that channels and the service share.
 
-A channel knows what carries its priorities, what an organization's points become there, how far
-they count beside Slurm's own factors, and what `check` demands of the cluster for it. How its
-name is written in a command is the adapters' business.
+A channel knows what carries its priorities and what Slurm calls them, what an organization's
+points become there, how far they count beside Slurm's own factors, what `check` demands of the
+cluster for it, and how it is explained. Adapters ask it for all of this.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from shapleyprio.fairness.scale import Scale
 from shapleyprio.fairness.tenure import NOBODY, takes_part
@@ -86,29 +86,57 @@ class Claims:
         return self.accounts.get(account, NOBODY)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobField:
+    """A field of jobs that a channel writes, and its names.
+
+    Attributes:
+        attribute: of `PendingJob`.
+        sign: what a job's priority gains when the field rises by 1.
+        scontrol: the key in ``scontrol update``.
+        sprio: its conversion in ``sprio --format``; empty where sprio does not print it.
+        squeue: its conversion in ``squeue --format``; empty where squeue does not print it.
+        pyslurm: the attribute of ``pyslurm.JobSubmitDescription``; empty where there is none.
+    """
+
+    attribute: str
+    sign: Literal[1, -1]
+    scontrol: str
+    sprio: str = ""
+    squeue: str = ""
+    pyslurm: str = ""
+
+
 class Channel(ABC):
     """A way to write a priority into Slurm.
 
     Attributes:
         name: in the configuration, in the store and to `Slurm.write`.
         written: what it writes, in words for the configuration's reference.
-        carrier: what carries the priority, in one word.
-        job_field: the attribute of `PendingJob` that it writes; None if it writes no jobs.
+        called: what it writes, in words for a user whose job has it.
+        carrier: what carries the priority.
+        job_field: the field of jobs that it writes; None if it writes no jobs.
+        smallest, largest: the values that Slurm takes.
+        admin_level: the AdminLevel that a user needs to write it.
         needs_qos: whether every organization with accounts needs a QOS of its own.
         factor: the one of Slurm's priority factors that carries the points; None for a summand
             of its own.
-        shown_by: the attribute of `PendingJob` that shows how many points a job has by what was
-            written, where waiting jobs follow it late; None elsewhere.
+        follows_late: whether waiting jobs follow what was written only when Slurm next computes
+            their priorities.
         yields: whether a value that somebody else has set since we wrote stays.
     """
 
     name: ClassVar[str]
     written: ClassVar[str]
-    carrier: ClassVar[str]
-    job_field: ClassVar[str | None] = None
+    called: ClassVar[str]
+    carrier: ClassVar[Literal["job", "QOS", "account"]]
+    job_field: ClassVar[JobField | None] = None
+    smallest: ClassVar[int]
+    largest: ClassVar[int]
+    admin_level: ClassVar[Literal["Operator", "Administrator"]]
     needs_qos: ClassVar[bool] = False
     factor: ClassVar[str | None] = None
-    shown_by: ClassVar[str | None] = None
+    follows_late: ClassVar[bool] = False
     yields: ClassVar[bool] = False
 
     @property
@@ -149,6 +177,38 @@ class Channel(ABC):
     @abstractmethod
     def key_of(self, job: PendingJob) -> str:
         """Returns the key of the target from which a job has its points."""
+
+    def shown(self, job: PendingJob) -> int | None:  # noqa: ARG002 - others need it
+        """Returns what the queue shows at a job of what was written; None if nothing."""
+        return None
+
+    def explained(self, job: PendingJob, original: int | None, points: int) -> str | None:
+        """Says what stands at a job where that is not what its points come to; None elsewhere.
+
+        Of a job that we did not write to, what somebody has asked for is not known.
+
+        Args:
+            job: that waits.
+            original: what stood there before we wrote; None if we did not.
+            points: of its organization.
+        """
+        found, due = self.shown(job), self.value(original or 0, points)
+        is_due_known = original is not None or due == self.value(1, points)
+        if not is_due_known or found is None or found == due:
+            return None
+        return f"its {self.called} is {found} now, not {due}"
+
+    def out_of_bounds(self, values: Mapping[str, int]) -> dict[str, str]:
+        """Returns what Slurm would not take: target -> why.
+
+        Args:
+            values: target -> new value.
+        """
+        return {
+            target: f"{value} is not between {self.smallest} and {self.largest}"
+            for target, value in values.items()
+            if not self.smallest <= value <= self.largest
+        }
 
     def least_asked(self, ask_settings: Callable[[], PrioritySettings]) -> int | None:  # noqa: ARG002 - others need it
         """Returns the smallest value that somebody else's counts as; None if there is none.

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
+from shapleyprio.slurm.channels.base import Channel, Claims, JobField, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Layout, PendingJob, PrioritySettings, Slurm
 
+LARGEST_SUMMAND = 2**31 - 3
 
-class _JobChannel(Channel):
+
+class JobChannel(Channel):
     """Writes a summand of the priority of every job that waits."""
 
     carrier = "job"
-    job_field: ClassVar[str]
+    job_field: ClassVar[JobField]
+    smallest = -LARGEST_SUMMAND
+    largest = LARGEST_SUMMAND
+    admin_level = "Operator"
 
-    def _value_of(self, job: PendingJob) -> int | None:
-        value: int | None = getattr(job, self.job_field)  # None where Slurm does not show it
+    def shown(self, job: PendingJob) -> int | None:
+        """Returns the value of the field; None where Slurm does not show it."""
+        value: int | None = getattr(job, self.job_field.attribute)
         return value
 
     def targets(
@@ -37,7 +43,7 @@ class _JobChannel(Channel):
                 value=value,
             )
             for job in pending
-            if (value := self._value_of(job)) is not None
+            if (value := self.shown(job)) is not None
         ]
 
     def values(self, slurm: Slurm, keys: Collection[str]) -> Mapping[str, int | None]:
@@ -47,22 +53,29 @@ class _JobChannel(Channel):
 
     def own_priority(self, job: PendingJob, original: int | None) -> int:
         """Returns its priority without our points."""
-        value = self._value_of(job)
+        value = self.shown(job)
         if value is None or original is None:
             return job.priority
-        return job.priority - self.value(0, 1) * (value - original)
+        return job.priority - self.job_field.sign * (value - original)
 
     def key_of(self, job: PendingJob) -> str:
         """Returns the job's own key."""
         return str(job.job_id)
 
 
-class SiteFactor(_JobChannel):
+class SiteFactor(JobChannel):
     """The site factor of jobs: ours alone, and not the users' to change."""
 
     name = "site_factor"
     written = "the site factor of the waiting jobs"
-    job_field = "site_factor"
+    called = "site factor"
+    job_field = JobField(
+        attribute="site_factor",
+        sign=1,
+        scontrol="SiteFactor",
+        sprio="%S",
+        pyslurm="site_factor",
+    )
 
     def value(self, original: int, points: int) -> int:  # noqa: ARG002 - it is ours alone
         """Returns the points."""
@@ -79,12 +92,15 @@ class SiteFactor(_JobChannel):
             )
 
 
-class Nice(_JobChannel):
+class Nice(JobChannel):
     """The nice of jobs, which users may set as well: the points come off what they asked for."""
 
     name = "nice"
     written = "the nice of the waiting jobs"
-    job_field = "nice"
+    called = "nice"
+    job_field = JobField(
+        attribute="nice", sign=-1, scontrol="Nice", sprio="%N", squeue="%y", pyslurm="nice"
+    )
 
     def value(self, original: int, points: int) -> int:
         """Returns the user's nice less the points."""

@@ -18,7 +18,11 @@ class Qos(Channel):
 
     name = "qos"
     written = "the priority of one QOS for each organization"
+    called = "priority of its QOS"
     carrier = "QOS"
+    smallest = 0
+    largest = 2**31 - 1
+    admin_level = "Administrator"
     needs_qos = True
     factor = "QOS"
 

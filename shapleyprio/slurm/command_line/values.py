@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.command_line.config import ping
 from shapleyprio.slurm.port import SlurmRefusedError
 from shapleyprio.slurm.text.queue import value_line
 
 SPRIO = ("-h", "--local", "-o")
-SHOWN_BY_SPRIO: Mapping[str, str] = {"site_factor": "%i %S", "nice": "%i %N"}
-"""Channel -> the job's number and its value, as sprio prints them."""
-
 SQUEUE = ("-h", "-a", "--local", "--array", "-t", "PD", "-o")
-SHOWN_BY_SQUEUE: Mapping[str, str] = {"site_factor": "%A", "nice": "%A %y"}
-"""The same as squeue prints them, which does not know site factors."""
 
 MOST_NAMED: Mapping[str, int] = {"sprio": 1, "squeue": 100}
 """Jobs that a command is asked for by their numbers: sprio 24.11 takes no list of them, and squeue
@@ -46,11 +42,15 @@ class CommandLineValues:
         """
         if not job_ids:
             return {}
+        field = CHANNELS[channel].job_field
+        assert field is not None, f"channel {channel} writes no jobs"
         ping(self._commands)
-        found = self._asked("sprio", (*SPRIO, SHOWN_BY_SPRIO[channel]), set(job_ids))
-        missing = set(job_ids) - found.keys()
+        missing, found = set(job_ids), dict[int, int | None]()
+        if field.sprio:
+            found = self._asked("sprio", (*SPRIO, f"%i {field.sprio}"), missing)
+            missing -= found.keys()
         if missing:
-            found |= self._asked("squeue", (*SQUEUE, SHOWN_BY_SQUEUE[channel]), missing)
+            found |= self._asked("squeue", (*SQUEUE, f"%A {field.squeue}".strip()), missing)
         return found
 
     def _asked(

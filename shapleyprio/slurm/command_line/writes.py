@@ -7,10 +7,8 @@ import pwd
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Literal
 
-from shapleyprio.slurm.associations import UNSET_PRIORITY
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line.associations import CommandLineAssociations
 from shapleyprio.slurm.command_line.commands import SlurmAnswer, SlurmCommands
 from shapleyprio.slurm.command_line.complaints import cause, failure
@@ -28,54 +26,6 @@ FED_AT_ONCE = 4
 
 ORDERS_OF_ONE = 200
 """So many orders are taken by one scontrol: it takes some before it does them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What a channel writes, in the words of Slurm's commands.
-
-    Attributes:
-        entity: what carries it.
-        name: its name to ``scontrol update`` or ``sacctmgr modify``.
-        smallest, largest: the values that Slurm takes.
-        admin_level: that a user needs to write it.
-    """
-
-    entity: Literal["job", "qos", "account"]
-    name: str
-    smallest: int
-    largest: int
-    admin_level: str
-
-
-_LARGEST_SUMMAND = 2**31 - 3
-SETTINGS: Mapping[str, Setting] = {
-    "site_factor": Setting(
-        entity="job",
-        name="SiteFactor",
-        smallest=-_LARGEST_SUMMAND,
-        largest=_LARGEST_SUMMAND,
-        admin_level="Operator",
-    ),
-    "nice": Setting(
-        entity="job",
-        name="Nice",
-        smallest=-_LARGEST_SUMMAND,
-        largest=_LARGEST_SUMMAND,
-        admin_level="Operator",
-    ),
-    "qos": Setting(
-        entity="qos", name="Priority", smallest=0, largest=2**31 - 1, admin_level="Administrator"
-    ),
-    "association": Setting(
-        entity="account",
-        name="Priority",
-        smallest=UNSET_PRIORITY,
-        largest=2**31 - 1,
-        admin_level="Operator",
-    ),
-}
-"""Channel -> what it writes."""
 
 
 class _Shared(Iterator[str]):
@@ -125,12 +75,12 @@ class CommandLineWrites:
         """
         if not values:
             return {}
-        setting = SETTINGS[channel]
-        refused = out_of_bounds(channel, values)
+        carrier = CHANNELS[channel].carrier
+        refused = CHANNELS[channel].out_of_bounds(values)
         rest = {target: value for target, value in values.items() if target not in refused}
-        if setting.entity == "qos":
-            return refused | self._write_qos(setting, rest, check)
-        if setting.entity == "account":
+        if carrier == "QOS":
+            return refused | self._write_qos(rest, check)
+        if carrier == "account":
             return refused | self._associations.write(
                 rest, lambda: self.privilege(channel) or "", check
             )
@@ -144,7 +94,7 @@ class CommandLineWrites:
         A list of jobs in one order saves nothing: scontrol asks slurmctld once for each of them.
         """
         ping(self._commands)
-        name = SETTINGS[channel].name
+        name = _key(channel)
         refused = {target: "names no job" for target in values if not is_target(target)}
         left = _Shared(target for target in values if target not in refused)
         feeds = min(FED_AT_ONCE, 1 + len(values) // ORDERS_OF_ONE)
@@ -195,18 +145,16 @@ class CommandLineWrites:
         if values and all(refused.get(target, "").startswith(DENIALS) for target in values):
             why = next(iter(refused.values()))
             raise SlurmRefusedError(
-                f"Slurm lets us change no job's {SETTINGS[channel].name} ({why}):"
+                f"Slurm lets us change no job's {_key(channel)} ({why}):"
                 f" {self.privilege(channel) or 'see the log of slurmctld'}"
             )
 
-    def _write_qos(
-        self, setting: Setting, values: Mapping[str, int], check: Callable[[], float]
-    ) -> dict[str, str]:
+    def _write_qos(self, values: Mapping[str, int], check: Callable[[], float]) -> dict[str, str]:
         refused: dict[str, str] = {}
         for name, value in values.items():
             answer = self._commands.run(
                 "sacctmgr", "-i", "modify", "qos", "where", f"name={name}", "set",
-                f"{setting.name}={value}", within=check(),
+                f"Priority={value}", within=check(),
             )  # fmt: skip
             if answer.code != 0:
                 if "Nothing modified" not in answer.output + answer.complaints:
@@ -230,7 +178,7 @@ class CommandLineWrites:
         name = _user_name(number)
         shown = self._commands.read("sacctmgr", "-nP", "show", "user", name, "format=AdminLevel")
         level = shown.strip() or "None"
-        needed = SETTINGS[channel].admin_level
+        needed = CHANNELS[channel].admin_level
         if level in LEVELS and LEVELS.index(level) >= LEVELS.index(needed):
             return None
         verb = f"modify user {name} set" if shown.strip() else f"add user {name} account=root"
@@ -250,19 +198,11 @@ def _complaints(answer: SlurmAnswer, targets: Sequence[str]) -> tuple[dict[str, 
     return dict.fromkeys(targets, ended), ended
 
 
-def out_of_bounds(channel: str, values: Mapping[str, int]) -> dict[str, str]:
-    """Returns what the channel does not take: target -> why.
-
-    Args:
-        channel: to write to.
-        values: target -> new value.
-    """
-    low, high = SETTINGS[channel].smallest, SETTINGS[channel].largest
-    return {
-        target: f"{value} is not between {low} and {high}"
-        for target, value in values.items()
-        if not low <= value <= high
-    }
+def _key(channel: str) -> str:
+    """Returns what scontrol calls that which a channel writes to jobs."""
+    field = CHANNELS[channel].job_field
+    assert field is not None, f"channel {channel} writes no jobs"
+    return field.scontrol
 
 
 def _user_name(number: int) -> str:

@@ -6,15 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
-from shapleyprio.slurm.command_line.writes import OUT_OF_TIME, out_of_bounds
+from shapleyprio.slurm.command_line.writes import OUT_OF_TIME
 from shapleyprio.slurm.port import AdapterInUse, Connection, Controller, unchecked
 from shapleyprio.slurm.pyslurm.client import WORKER, PyslurmClient, PyslurmUnusableError
 
 Found = TypeVar("Found")
-
-ATTRIBUTES: Mapping[str, str] = {"site_factor": "site_factor", "nice": "nice"}
-"""Channel -> the attribute of jobs that it writes, as pyslurm calls it."""
 
 MOST_JOBS = 200
 """In one request to pyslurm; each one may take the whole time limit."""
@@ -74,17 +72,22 @@ class PyslurmSlurm(CommandLineSlurm):
         to them is not put off, for values are written in their order.
         """
         by_commands = super().write
-        if channel in ATTRIBUTES and all(map(_is_number, values)):
+        field = CHANNELS[channel].job_field
+        if field is not None and field.pyslurm and all(map(_is_number, values)):
             return self._first(
-                lambda: self._write(channel, values, check),
+                lambda: self._write(channel, field.pyslurm, values, check),
                 lambda: by_commands(channel, values, check),
             )
         return by_commands(channel, values, check)
 
     def _write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], float]
+        self,
+        channel: str,
+        attribute: str,
+        values: Mapping[str, int],
+        check: Callable[[], float],
     ) -> Mapping[str, str]:
-        refused = out_of_bounds(channel, values)
+        refused = CHANNELS[channel].out_of_bounds(values)
         rest = [item for item in values.items() if item[0] not in refused]
         until = time.monotonic() + self._timeout_seconds
         for first in range(0, len(rest), MOST_JOBS):
@@ -92,7 +95,7 @@ class PyslurmSlurm(CommandLineSlurm):
             alone_until = time.monotonic() + check()
             if time.monotonic() < until:
                 self._writes.requests += len(some)
-                refused |= self._pyslurm.write(ATTRIBUTES[channel], some, until=alone_until)
+                refused |= self._pyslurm.write(attribute, some, until=alone_until)
             else:
                 refused |= dict.fromkeys(some, OUT_OF_TIME)
         self._writes.check_privilege(channel, values, refused)

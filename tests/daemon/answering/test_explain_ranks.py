@@ -13,7 +13,14 @@ from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import NOBODY, Allocation
 from shapleyprio.store import StandingRow
-from tests.fairness.examples import ALLOCATIONS, HORIZONS, ledger_of, parts_of, worth_of_part
+from tests.fairness.examples import (
+    ALLOCATIONS,
+    HORIZONS,
+    ledger_of,
+    parts_of,
+    situation_of,
+    worth_of_part,
+)
 
 T = 100
 
@@ -49,7 +56,7 @@ def placed(allocations: list[Allocation], horizon: int | None) -> dict[str, Rank
     """Places of physics and biology after this work, as a cycle would rank them."""
     ledger = ledger_of(allocations, T, horizon)
     standings = ledger.standings(T, ["physics", "biology"])
-    order = DirectContr().rank(ledger, T, ["physics", "biology"]).order
+    order = DirectContr().rank(situation_of(ledger, T, ["physics", "biology"])).order
     points = scale(2, others=0, influence=None).points_of(order)
     rows = [
         standing(

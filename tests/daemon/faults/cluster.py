@@ -313,7 +313,7 @@ class FaultyCluster(SimulatedSlurm):
         """What stands at a target; empty where jobs, or accounting and controller, differ."""
         job_field = CHANNELS[channel].job_field
         if job_field is not None:
-            found = {getattr(job, job_field) for job in self._engine.named(target)[0]}
+            found = {getattr(job, job_field.attribute) for job in self._engine.named(target)[0]}
         elif channel == "qos":
             found = {self._priorities.qos[target]}
         else:

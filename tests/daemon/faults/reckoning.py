@@ -158,4 +158,4 @@ def check_way_back(life: Life) -> None:
             original = (
                 0 if life.channel == "site_factor" else life.world.nice[job.array_id or job.job_id]
             )
-            assert getattr(job, job_field) == original, job
+            assert getattr(job, job_field.attribute) == original, job

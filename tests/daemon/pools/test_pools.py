@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,10 @@ from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.fairness.pool import PartState
+from shapleyprio.fairness.rule import Ranking, RankingRule
+from shapleyprio.fairness.rules import RULES
+from shapleyprio.fairness.situation import Situation
+from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.slurm.findings import Severity
 from shapleyprio.store import ClusterStore, Store, StoreError, StoreUnreachableError
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, PHYSICS, Cluster, Crash, Service, config
@@ -129,6 +134,65 @@ def test_a_running_job_counts_by_its_known_course_until_the_next_cycle(
     assert extrapolated["physics"] > before["physics"]
     one.run()
     assert one.scores() == extrapolated
+
+
+class LeastUsed:
+    """Who has used the least comes first; what was used is added up over the pool."""
+
+    name = "least_used"
+    criterion = "processor time used, the least first"
+    dynamics = "An organization's rank falls as its jobs run."
+    estimates = False
+    by_balance = False
+
+    def rank(self, situation: Situation) -> Ranking:
+        own = {one.name: Trajectory(-one.parts, -one.running, 0) for one in situation.organizations}
+        used = situation.with_pool(own)
+        return Ranking(
+            rule=self.name,
+            trajectories=used,
+            contributions=dict.fromkeys(used, 0),
+            reasons={name: f"used {-path.after(0)}" for name, path in used.items()},
+            additive=own,
+        )
+
+
+class LeastUsedHere(LeastUsed):
+    """The same, but that each cluster counts for itself."""
+
+    def rank(self, situation: Situation) -> Ranking:
+        return replace(super().rank(replace(situation, elsewhere=None)), additive={})
+
+
+@pytest.mark.parametrize(
+    ("rule", "used"), [(LeastUsed(), 12 * 100), (LeastUsedHere(), 0)], ids=["added", "alone"]
+)
+def test_a_pool_adds_what_the_rule_calls_additive_and_the_reason_is_the_rules(
+    rule: RankingRule, used: int, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RULES, rule.name, rule)
+    alone, other = (Site(name, store, in_pool(rule=rule.name)) for name in ("c1", "c2"))
+    alone.slurm.submit("physics", processors=12, processing_time=50)  # before the stay
+    pass_time([alone, other], 100)
+    alone.run()
+    assert alone.scores() == {"biology": 0, "physics": -12 * 50}
+    both = [alone, other]
+    for site in both:
+        site.restart(in_pool("c1", "c2", rule=rule.name))
+        site.run()
+    lend(alone, 100)
+    pass_time(both, 150)
+    alone.run()
+    other.run()
+    assert other.scores() == {"biology": -used, "physics": 0}
+    assert other.standings()["biology"].reason == f"used {used}"
+    if used:
+        assert other.order() == ["physics", "biology"]
+        assert alone.scores() == other.scores()  # what was used before the stay does not count
+    else:
+        assert other.order() == ["biology", "physics"]
+        assert alone.scores() == {"biology": -12 * 100, "physics": -12 * 50}
+    assert read_status(other.store.cluster("c2")).pool is None  # no delays could be shown
 
 
 def test_an_outage_shows_and_gives_and_takes_nothing(sites: list[Site]) -> None:

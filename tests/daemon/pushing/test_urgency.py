@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
-from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import NewPush
 from tests.daemon.consortium import Cluster, Service, config
@@ -143,8 +142,12 @@ def queues(draw: st.DrawFn, *, channels: Sequence[str] = ("site_factor",)) -> li
     return [jobs, pushes]
 
 
+def _sign(push: NewPush) -> int:
+    return {"site_factor": 1, "nice": -1}[push.channel]
+
+
 def carried_out(jobs: Sequence[PendingJob], made: Iterable[NewPush]) -> list[PendingJob]:
-    rises = {push.key: CHANNELS[push.channel].value(0, 1) * push.new for push in made}
+    rises = {push.key: _sign(push) * push.new for push in made}
     return [replace(job, priority=job.priority + rises.get(str(job.job_id), 0)) for job in jobs]
 
 
