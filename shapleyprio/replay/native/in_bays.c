@@ -83,10 +83,16 @@ static int64_t first_waiting(const World *world, int64_t c, int64_t u) {
     return first;
 }
 
-/* Takes the first job of a queue as the one of u that is tried next, if none comes before it. */
+/* Takes the first job of a queue as the one of u that is tried next, if none comes before it.
+ *
+ * Where another one has the reservation, what does not fit changes nothing at this moment. */
 static void consider(const World *world, int64_t c, int64_t t, int64_t u, int64_t partition) {
     const int64_t *queue = queue_of(world, c, u, partition);
     int64_t *head = &row(world->state.head, c)[u], *passed = &row(world->state.passed, c)[u];
+    const int64_t *counts = partition_of(world, c, partition);
+    bool reserved = world->jobs.backfill.at[0] != 0 && counts[RESERVED] != NEVER;
+    if (reserved && queue[REST] > counts[OPEN])
+        return;
     if (queue[DEMAND] == 0 || queue[PASSED] == t || (*passed != t && *head <= queue[HEAD]))
         return;
     *head = queue[HEAD];
@@ -238,13 +244,13 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
     if (state->free.at[c] == 0 || state->waiting.at[c] == 0)
         return true;
     int64_t t = state->now.at[c], u = -1, k = organizations_of(state);
+    bool rigid = jobs->rigid.at[0] != 0, passes = jobs->backfill.at[0] != 0;
+    for (int64_t partition = 0; passes && partition < world->bays.reach.n[0]; partition++)
+        partition_of(world, c, partition)[RESERVED] = NEVER;
     int64_t candidates = find_candidates(world, c, t, 0, k);
     bool contended = candidates > 1 && (policy != KEYED || !all_fit_anyhow(world, c));
     if (by_keys(policy) && contended && lacks_keys(&world->keys, c))
         return false;
-    bool rigid = jobs->rigid.at[0] != 0, passes = jobs->backfill.at[0] != 0;
-    for (int64_t partition = 0; passes && partition < world->bays.reach.n[0]; partition++)
-        partition_of(world, c, partition)[RESERVED] = NEVER;
     while (candidates > 0) {
         if (u < 0 || row(state->passed, c)[u] == t)
             u = next_served(policy, world, c, t, contended);
@@ -260,6 +266,7 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
             others_too = true;
         } else {
             queue[PASSED] = t;
+            others_too = true;
         }
         if (others_too)
             candidates = find_candidates(world, c, t, 0, k);
