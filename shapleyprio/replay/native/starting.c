@@ -91,7 +91,7 @@ void end_jobs(const World *world, int64_t c, int64_t t) {
     }
 }
 
-/* Begins to count what will be free in each bay. */
+/* Begins to count what is missing in bays where fewer processors are left than are busy. */
 static void want_free(const World *world, int64_t c) {
     for (int64_t bay = 0; bay < world->bays.reach.n[1]; bay++) {
         int64_t *found = row_of(world->bays.bays, c, bay);
@@ -103,10 +103,13 @@ static void want_free(const World *world, int64_t c) {
  *
  * Where fewer are left in a bay than are busy, the first that end there bring none. */
 static int64_t freed_in_bay(const World *world, int64_t c, Running ended, int64_t partition) {
-    int64_t *wanted = &row_of(world->bays.bays, c, ended.bay)[WANTED], before = most(*wanted, 0);
+    if (!world->bays.reach.at[partition * world->bays.reach.n[1] + ended.bay])
+        return 0;
+    int64_t *wanted = &row_of(world->bays.bays, c, ended.bay)[WANTED];
+    if (*wanted >= 0)
+        return ended.processors;
     *wanted += ended.processors;
-    bool reached = world->bays.reach.at[partition * world->bays.reach.n[1] + ended.bay];
-    return reached ? most(*wanted, 0) - before : 0;
+    return most(*wanted, 0);
 }
 
 Reservation reservation_for(const World *world, int64_t c, int64_t t, int64_t width, int64_t free,
