@@ -39,7 +39,10 @@ FIRST = [
 ]
 """From these the log shows which nodes the partitions have: release, account, partition, seconds,
 processors, nodes."""
-CAPACITIES = {"biology": {("b",): 1}, "physics": {("a",): 2, ("a", "b"): 1}}
+CAPACITIES: dict[str, dict[tuple[str, ...], int]] = {
+    "biology": {("b",): 1},
+    "physics": {("a",): 2, ("a", "b"): 1},
+}
 
 JOBS = st.lists(
     st.tuples(
