@@ -158,6 +158,7 @@ def _correct(
             at=at,
             user=_user(),
             processors=_processors(config, layout),
+            partitions_of=layout.partitions_of_nodes(),
             organizations=[organization.name for organization in config.organizations],
             longest_age=config.estimation.longest_age,
         )

@@ -274,6 +274,14 @@ class Layout:
     kill_wait_seconds: int = 30
     daemon_hosts: tuple[str, ...] = ()
 
+    def partitions_of_nodes(self) -> dict[str, tuple[str, ...]]:
+        """Returns node -> names of the partitions that it is in, sorted; none that is in none."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name in sorted(self.partitions):
+            for node in self.partitions[name].nodes:
+                found[node] = (*found.get(node, ()), name)
+        return found
+
     def of_unknown_accounts(self, jobs: Iterable[PendingJob]) -> dict[str, int]:
         """Returns account -> how many of these jobs have it, for accounts that Slurm does not know.
 

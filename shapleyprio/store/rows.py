@@ -84,19 +84,21 @@ class CorrectionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRow:
-    """How many processors an organization brings, until its next row.
+    """How many processors an organization brings to which partitions, until its next row.
 
-    Of a node on which Slurm starts no jobs, only what its running jobs hold counts.
+    Of a node on which Slurm starts no jobs, only what its running jobs hold counts; of one in no
+    partition, nothing.
 
     Attributes:
         organization: that owns them.
         since: second from which it brings so many.
-        processors: of its nodes, in the ledger's weight; 0 once it has none any more.
+        processors: names of partitions, sorted -> those of its nodes that are in exactly these, in
+            the ledger's weight, above 0; empty once it has none any more.
     """
 
     organization: str
     since: int
-    processors: int
+    processors: Mapping[tuple[str, ...], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

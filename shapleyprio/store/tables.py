@@ -146,6 +146,29 @@ class Holdings(TypeDecorator[tuple[tuple[str, int | None], ...]]):
         return tuple((organization, since) for organization, since in json.loads(value or "[]"))
 
 
+class InPartitions(TypeDecorator[Mapping[tuple[str, ...], int]]):
+    """Numbers of processors by the partitions that they are in."""
+
+    impl = Text()
+    cache_ok = True
+
+    def process_bind_param(
+        self,
+        value: Mapping[tuple[str, ...], int] | None,
+        dialect: Dialect,  # noqa: ARG002
+    ) -> str:
+        """Writes JSON."""
+        return _to_json(sorted((value or {}).items()))
+
+    def process_result_value(
+        self,
+        value: str | None,
+        dialect: Dialect,  # noqa: ARG002
+    ) -> Mapping[tuple[str, ...], int]:
+        """Reads JSON."""
+        return {tuple(names): processors for names, processors in json.loads(value or "[]")}
+
+
 metadata = MetaData()
 
 
@@ -280,7 +303,7 @@ capacity = _table(
     "capacity",
     _key("organization", _ORGANIZATION),
     _key("since", _SECOND),
-    _required("processors", _COUNT),
+    _required("processors", InPartitions()),
 )
 
 watermark = _table(

@@ -157,7 +157,7 @@ def upgrade() -> None:
     create(
         "capacity",
         [required("organization", ORGANIZATION), required("since", INTEGER)],
-        required("processors", INTEGER),
+        required("processors", TEXT),
     )
     create(
         "watermark",

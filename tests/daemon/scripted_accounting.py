@@ -257,7 +257,8 @@ def correction_of(
         since=since,
         at=at,
         user="eve",
-        processors=more.get("processors", {}),
+        processors=(processors := more.get("processors", {})),
+        partitions_of=dict.fromkeys(processors, ("batch",)),
         organizations=NAMES,
         longest_age=more.get("longest_age", 900),
     )

@@ -184,6 +184,7 @@ def _counted(job: PendingJob, since: int, tasks: int) -> WaitingJob:
         limit=job.limit,
         tasks=tasks,
         processors=tasks * job.processors,
+        partition=job.partition,
     )
 
 

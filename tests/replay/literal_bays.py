@@ -11,6 +11,8 @@ from random import Random
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.literal import Coalition, CoalitionSchedule, Pick, Start, Task
 
+FOREVER = 2**62
+
 Processor = tuple[int, int]
 """The bay it is in, and its owner."""
 
@@ -89,7 +91,7 @@ class ConfinedSchedule(CoalitionSchedule):
                 return
             organization = pick(sorted(self.queue))
             task = self.queue[organization][0]
-            p = self.partition_of[task.job]
+            p, width = self.partition_of[task.job], task.processors
             wanted = self.would_get(task, free)
             if wanted is not None and self.delays_none(task, wanted, blocked, t):
                 self.lines[organization, p].pop(0)
@@ -99,7 +101,7 @@ class ConfinedSchedule(CoalitionSchedule):
                 closed.update(self.bays_of[p])
             else:
                 passed.add((organization, p))
-                if wanted is None:
+                if wanted is None and self.free_later(FOREVER, self.bays_of[p], t) >= width:
                     blocked.setdefault(p, task)
 
     def delays_none(

@@ -41,7 +41,7 @@ def filled(original: str) -> Iterator[str]:
             with store.cluster(cluster).transaction() as rows:
                 last = MANY if cluster == OURS else 3
                 rows.put_runs(placed_run(job, owners=("a", "ä\\'")) for job in range(1, last))
-                rows.observe_capacities({"a": 8}, BEGIN)
+                rows.observe_capacities({"a": {("batch", "short"): 8}}, BEGIN)
                 rows.keep_sampling_seed(len(cluster))
                 rows.save_watermark(watermark(horizon=None, accounted_to=BEGIN + 7))
                 rows.save_tenures({("node", "a1"): []})

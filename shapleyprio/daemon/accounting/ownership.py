@@ -7,10 +7,11 @@ what it would be if the tenures had always been so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from shapleyprio.common.wording import clock_time
 from shapleyprio.config.membership import Membership
@@ -58,6 +59,7 @@ class Correction:
         at: now, on Slurm's clock.
         user: who asks for it, for people.
         processors: node -> its processors, in the ledger's weight.
+        partitions_of: node -> names of its partitions, sorted; none that is in none.
         organizations: whose standings are shown.
         longest_age: of estimates that may be relied on, in seconds.
     """
@@ -67,6 +69,7 @@ class Correction:
     at: int
     user: str
     processors: Mapping[str, int]
+    partitions_of: Mapping[str, tuple[str, ...]]
     organizations: Sequence[str]
     longest_age: int
 
@@ -264,8 +267,8 @@ def _correct_capacities(
 ) -> None:
     """Computes anew how many processors those brought whose nodes are concerned.
 
-    Their nodes count as if they had been there all the time with the processors that they have now,
-    as they do when a ledger is opened.
+    Their nodes count as if they had been there all the time with the processors and partitions that
+    they have now, as they do when a ledger is opened.
     """
     start = max(correction.since, opened.watermark.opened)
     concerned = {
@@ -274,24 +277,28 @@ def _correct_capacities(
         for tenure in (*found.before, *found.after)
         if tenure.kind == "node"
     } - {NOBODY}
-    changes: dict[str, dict[int, int]] = {name: {start: 0} for name in sorted(concerned)}
-    for node, processors in correction.processors.items():
+    changes: dict[str, dict[int, Counter[tuple[str, ...]]]] = {
+        name: {start: Counter()} for name in sorted(concerned)
+    }
+    for node, names in correction.partitions_of.items():
+        processors = correction.processors[node]
         rows = opened.tenures.of("node", node)
         seconds = [start if row.since is None else max(start, row.since) for row in rows]
         for row, (begin, end) in zip(rows, pairwise([*seconds, None]), strict=True):
             if row.organization in changes and begin is not None and begin != end:
                 by_second = changes[row.organization]
-                by_second[begin] = by_second.get(begin, 0) + processors
+                by_second.setdefault(begin, Counter())[names] += processors
                 if end is not None:
-                    by_second[end] = by_second.get(end, 0) - processors
+                    by_second.setdefault(end, Counter())[names] -= processors
     known = {row.organization: row for row in transaction.capacities() if row.since < start}
     rows_of_all = []
     for name, by_second in changes.items():
         last = known[name].processors if name in known else None
-        seconds = sorted(by_second)
-        totals = accumulate(by_second[second] for second in seconds)
-        for second, total in zip(seconds, totals, strict=True):
-            if total != last:
-                rows_of_all.append(CapacityRow(organization=name, since=second, processors=total))
-                last = total
+        total: Counter[tuple[str, ...]] = Counter()
+        for second in sorted(by_second):
+            total.update(by_second[second])
+            found = {names: processors for names, processors in total.items() if processors}
+            if found != last:
+                rows_of_all.append(CapacityRow(organization=name, since=second, processors=found))
+                last = found
     transaction.correct_capacities(changes, rows_of_all, start)

@@ -7,19 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shapleyprio.daemon.estimation.known_capacity import NOWHERE, known_capacity
 from shapleyprio.daemon.estimation.known_runs import KnownPast, PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.replay.coalitions.game import Game, Ints
 from shapleyprio.replay.coalitions.predictors import Predictor
 from shapleyprio.replay.workloads.log import UNKNOWN
-from shapleyprio.store import CapacityRow, WaitingWork
+from shapleyprio.store import WaitingWork
 
 
 class KnownGame:
     """Makes the game of the past, and learns from it how long jobs last.
 
-    It is the game that Slurm plays: jobs are kept whole, and its backfilling lets others pass.
-    Jobs and processors of those who are not among the organizations take no part. What ran at the
+    It is the game that Slurm plays: jobs are kept whole and to their partitions, and its
+    backfilling lets others pass. Jobs and processors of those who are not among the organizations
+    take no part, nor do jobs of partitions in which these have never had any. What ran at the
     begin is released there, with the rest of its processing time. What is known of jobs that ended
     is kept for the next game.
 
@@ -34,6 +36,7 @@ class KnownGame:
         self._code = {name: u for u, name in enumerate(organizations)}
         self._new_predictor = new_predictor
         self._users: dict[str, int] = {}
+        self._partitions: dict[str, int] = {}
         self._basis: tuple[int, int] | None = None
         self._begin_anew()
 
@@ -61,21 +64,26 @@ class KnownGame:
         for job in waiting:
             if self._counts(job, t):
                 rows += [self._row_of_task(job, begin)] * job.tasks
-        columns = _columns(np.concatenate((self._table, _table(rows))))
-        since, owned = self._owned(past.capacities, begin, t)
+        capacity = known_capacity(past.capacities, tuple(self._code), begin, t)
+        table = np.concatenate((self._table, _table(rows)))
+        place = capacity.places_of(self._partitions)
+        columns = _columns(table[place[table[:, PARTITION]] != NOWHERE])
+        bays = capacity.bays_for(place[columns["partition"]])
         return Game(
             organization=columns["organization"],
             release=columns["release"],
             processing_time=self._processing_time(columns),
             processors=columns["processors"],
-            since=since,
-            owned=owned,
+            since=capacity.since,
+            owned=capacity.owned.sum(axis=1),
             until=t,
             horizon=past.watermark.horizon,
             certain=columns["executed"],
             limit=_limit_within(columns),
             wide="rigid",
             backfill="easy",
+            bays=bays,
+            owned_in=None if bays is None else capacity.owned,
         )
 
     def work_of(self, waiting: Iterable[WaitingJob], t: int) -> tuple[WaitingWork, ...]:
@@ -142,6 +150,9 @@ class KnownGame:
     def _user(self, name: str) -> int:
         return self._users.setdefault(name, len(self._users))
 
+    def _partition(self, name: str) -> int:
+        return self._partitions.setdefault(name, len(self._partitions))
+
     def _row_of_run(self, run: PastRun, begin: int, t: int) -> _Row:
         """Returns what of a run lies in the game."""
         first = max(run.begin, begin)
@@ -152,6 +163,7 @@ class KnownGame:
             organization=self._code[run.organization],
             processors=run.processors,
             user=self._user(run.user),
+            partition=self._partition(run.partition),
             limit=_limit(run.limit),
             before=first - run.begin,
             executed=max(behind - first, 0),
@@ -165,6 +177,7 @@ class KnownGame:
             organization=self._code[job.organization],
             processors=job.processors // job.tasks,
             user=self._user(user_in_account(job.user, job.account)),
+            partition=self._partition(job.partition),
             limit=_limit(job.limit),
             before=0,
             executed=0,
@@ -184,21 +197,6 @@ class KnownGame:
         seconds[unfinished] = predicted - before
         return np.maximum(seconds, 1)
 
-    def _owned(self, rows: Iterable[CapacityRow], begin: int, t: int) -> tuple[Ints, Ints]:
-        """Returns since when there are how many processors of each organization."""
-        changes = sorted(
-            (max(row.since, begin), row.since, self._code[row.organization], row.processors)
-            for row in rows
-            if row.organization in self._code and row.since <= t
-        )
-        now = np.zeros(len(self._code), dtype=np.int64)
-        levels = {begin: now.copy()}
-        for second, _, u, processors in changes:
-            now[u] = processors
-            levels[second] = now.copy()
-        since = np.array(sorted(levels), dtype=np.int64)
-        return since, np.array([levels[second] for second in since.tolist()])
-
 
 class _Row(NamedTuple):
     """A job, as a row of a table."""
@@ -208,12 +206,16 @@ class _Row(NamedTuple):
     organization: int
     processors: int
     user: int
+    partition: int
     limit: int
     before: int
     """Seconds executed before the game's begin."""
     executed: int
     """Seconds executed since."""
     ended: bool
+
+
+PARTITION = _Row._fields.index("partition")
 
 
 def _table(rows: Sequence[_Row]) -> Ints:

@@ -25,6 +25,7 @@ class PastRun:
         ended: whether there will be no more parts.
         limit: its time limit in seconds, None without one.
         processors: that it held when it began.
+        partition: where it ran; empty where that is not known.
         allocations: what it means for whom.
     """
 
@@ -37,6 +38,7 @@ class PastRun:
     ended: bool
     limit: int | None
     processors: int
+    partition: str
     allocations: tuple[Allocation, ...]
 
 
@@ -46,7 +48,8 @@ class KnownPast:
     Attributes:
         watermark: of the ledger.
         stay: of the cluster in a pool; None if it is in none.
-        capacities: how many processors each organization has brought since when.
+        capacities: how many processors each organization has brought to which partitions since
+            when.
         runs: by key.
         ended: those that have ended, in the order in which this was heard of; it only grows until
             the edition changes.
@@ -132,6 +135,7 @@ class KnownPast:
                 ended=run.end is not None,
                 limit=run.limit,
                 processors=sum(run.processors.values()),
+                partition=run.partition,
                 allocations=allocations,
             )
             if found == known:

@@ -34,6 +34,7 @@ class WaitingJob:
         limit: its time limit in seconds, None without one.
         tasks: how many may run at the same time; 1 unless it is a part of an array.
         processors: how many it asks for, all its tasks together.
+        partition: in which it waits.
     """
 
     job_id: int
@@ -44,6 +45,7 @@ class WaitingJob:
     limit: int | None
     tasks: int
     processors: int
+    partition: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,10 +29,12 @@ class Counted(NamedTuple):
     Attributes:
         since: second from which it counts.
         tasks: how many of its tasks; 1 for a plain job.
+        partition: in which it counts, of those in which it may start.
     """
 
     since: int
     tasks: int
+    partition: str
 
 
 class Rooms:
@@ -50,15 +52,23 @@ class Rooms:
             for name, partition in partitions.items()
         }
         self._rooms = _connected(partitions.values())
+        self.widest = cache(self._widest)
         self.width = cache(self._width)
         self.of = cache(self._of)
 
-    def _width(self, names: str) -> float:
-        """Returns how many CPUs the widest of these partitions has on nodes that are not closed.
+    def _widest(self, names: str) -> str:
+        """Returns which of these partitions has the most CPUs on nodes that are not closed.
 
         Of a partition that has just been added it is not known, and so no bound.
         """
-        return max(self._widths.get(name, inf) for name in names.split(","))
+        return max(names.split(","), key=self._width_of)
+
+    def _width(self, names: str) -> float:
+        """Returns how many CPUs the widest of these partitions has."""
+        return self._width_of(self.widest(names))
+
+    def _width_of(self, name: str) -> float:
+        return self._widths.get(name, inf)
 
     def _of(self, names: str) -> frozenset[str]:
         """Returns the rooms of these partitions."""
@@ -135,7 +145,11 @@ class Demand:
             news[job_id] = _anew(job_id, scene.t)
         tasks = _tasks_of_throttled(counting_jobs, scene)
         counting = {
-            job.job_id: Counted(since[job.job_id], tasks.get(job.job_id, job.tasks))
+            job.job_id: Counted(
+                since[job.job_id],
+                tasks.get(job.job_id, job.tasks),
+                scene.rooms.widest(job.partition),
+            )
             for job in counting_jobs
         }
         return Demand(pending, counting, list(news.values()))

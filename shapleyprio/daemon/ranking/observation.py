@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +21,7 @@ from shapleyprio.store import Transaction
 def note_capacities(
     transaction: Transaction, observation: Observation, organizations: Collection[str], opened: int
 ) -> None:
-    """Stores how many processors each organization brings, where that has changed.
+    """Stores how many processors each organization brings to which partitions, where it changed.
 
     Nobody knows since when a node is closed that was so at the first cycle: until then all nodes
     count as if they had been there since the opening.
@@ -33,11 +33,13 @@ def note_capacities(
         opened: second at which the ledger was opened.
     """
     if not transaction.capacities():
-        owned = observation.owned_processors()
-        transaction.observe_capacities({name: owned.get(name, 0) for name in organizations}, opened)
-    usable = observation.usable_processors()
+        owned = observation.in_partitions(lambda node: node.tres.get(observation.tres, 0))
+        transaction.observe_capacities(
+            {name: owned.get(name, {}) for name in organizations}, opened
+        )
+    usable = observation.in_partitions(lambda node: node.usable(observation.tres))
     transaction.observe_capacities(
-        {name: usable.get(name, 0) for name in organizations}, observation.t
+        {name: usable.get(name, {}) for name in organizations}, observation.t
     )
 
 
@@ -49,6 +51,7 @@ class Observation:
         pending: jobs that wait.
         running: organization -> jobs that run.
         nodes: the cluster's nodes.
+        partitions_of: node -> names of its partitions, sorted; none that is in none.
         tres: name under which a node offers its processors.
         tenures: who holds which node, account and partition.
         t: second for which all this counts.
@@ -58,6 +61,7 @@ class Observation:
     pending: Sequence[PendingJob]
     running: Mapping[str, int]
     nodes: Collection[Node]
+    partitions_of: Mapping[str, tuple[str, ...]]
     tres: str
     tenures: Tenures
     t: int
@@ -117,6 +121,7 @@ class Observation:
                 limit=job.limit,
                 tasks=found.tasks,
                 processors=found.tasks * job.processors,
+                partition=found.partition,
             )
             for job in self.pending
             if (found := counting.get(job.job_id)) is not None
@@ -174,14 +179,25 @@ class Observation:
 
     def owned_processors(self) -> Mapping[str, int]:
         """Returns organization -> processors of its nodes, be they up or down."""
-        return self._by_owner(lambda node: node.tres.get(self.tres, 0))
-
-    def usable_processors(self) -> Mapping[str, int]:
-        """Returns organization -> processors of its nodes that are there for work."""
-        return self._by_owner(lambda node: node.usable(self.tres))
-
-    def _by_owner(self, processors: Callable[[Node], int]) -> Mapping[str, int]:
         found: Counter[str] = Counter()
         for node in self.nodes:
-            found[self.tenures.holder("node", node.name, self.t)] += processors(node)
+            found[self._owner(node)] += node.tres.get(self.tres, 0)
         return found
+
+    def in_partitions(
+        self, processors: Callable[[Node], int]
+    ) -> Mapping[str, Mapping[tuple[str, ...], int]]:
+        """Returns organization -> its nodes' processors, by partitions as in `CapacityRow`.
+
+        Args:
+            processors: returns those of a node that count.
+        """
+        found: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+        for node in self.nodes:
+            count, names = processors(node), self.partitions_of.get(node.name)
+            if count and names:
+                found[self._owner(node)][names] += count
+        return {name: dict(counts) for name, counts in found.items()}
+
+    def _owner(self, node: Node) -> str:
+        return self.tenures.holder("node", node.name, self.t)

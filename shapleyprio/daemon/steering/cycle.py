@@ -346,6 +346,7 @@ class Cycle:
                 pending=queue.jobs,
                 running=opened.running_by_organization(transaction),
                 nodes=nodes.values(),
+                partitions_of=self._intake.layout.partitions_of_nodes(),
                 tres=self._config.fairness.tres,
                 tenures=opened.tenures,
                 t=report.t,

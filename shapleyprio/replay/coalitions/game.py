@@ -12,6 +12,7 @@ from shapleyprio.common.errors import ReplayError
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.choices import Backfill, Wide
+from shapleyprio.replay.workloads.partitions import MOST_PLACES
 from shapleyprio.replay.workloads.running import COUNT_BITS, LARGEST_COUNT
 from shapleyprio.replay.workloads.workload import Workload
 
@@ -23,7 +24,7 @@ LATEST_END = (NEVER >> COUNT_BITS) - 1
 
 
 class GameError(ReplayError):
-    """A game has later ends or more processors than a pass over it can hold."""
+    """A game has later ends, or more processors or bays, than coalitions of it can hold."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,12 @@ class Game:
         wide: "expand": a job of q processors is q copies that need one processor each; "rigid": it
             needs all q at once.
         backfill: what may pass a rigid job that does not fit, as in `Workload`.
-        bays: which processors each job may have; None if all, and if processors change.
+        bays: which processors each job may have; None if all.
+        owned_in: int64[changes, bays, k], the owned processors by bay; None if `bays` has them,
+            for they never change.
 
     Raises:
-        GameError: a job ends too late, or there are too many processors.
+        GameError: a job ends too late, or there are too many processors or bays.
         ValueError: releases or changes are not in order, or a job ended before what is certain.
     """
 
@@ -71,6 +74,7 @@ class Game:
     wide: Wide = "expand"
     backfill: Backfill = "none"
     bays: Bays | None = None
+    owned_in: Ints | None = None
 
     def __post_init__(self) -> None:
         begin = int(self.since[0])
@@ -80,13 +84,19 @@ class Game:
             raise ValueError("nothing can happen before the game begins")
         if self.certain is not None and (self.certain > self.processing_time).any():
             raise ValueError("no processing time is shorter than what is certain of it")
-        if len(self.since) > 1 and self.bays is not None:
-            raise ValueError("processors of partitions do not change")
+        if (self.by_bay.sum(axis=1) != self.owned).any():
+            raise ValueError("bays must have all processors")
         if self.until + int(self.processing_time.max(initial=0)) > LATEST_END:
             raise GameError(f"a job ends after second {LATEST_END}")
         most = int(self.owned.sum(axis=1).max())
         if most > LARGEST_COUNT:
             raise GameError(f"{most} processors are more than {LARGEST_COUNT}")
+        if self.bays is not None and self.by_bay[0].size > MOST_PLACES:
+            raise GameError(
+                f"partitions cut the nodes into {self.by_bay.shape[1]} bays; with "
+                f"{self.organizations} organizations a game takes "
+                f"{MOST_PLACES // self.organizations}"
+            )
 
     @property
     def is_wide(self) -> bool:
@@ -98,6 +108,13 @@ class Game:
     def organizations(self) -> int:
         """How many there are: k."""
         return int(self.owned.shape[1])
+
+    @cached_property
+    def by_bay(self) -> Ints:
+        """int64[changes, bays, k], the owned processors by bay; one has all if there are none."""
+        if self.owned_in is not None:
+            return self.owned_in
+        return self.owned[:, None] if self.bays is None else self.bays.owned[None]
 
     @cached_property
     def everybody(self) -> Bools:

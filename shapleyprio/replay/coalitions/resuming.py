@@ -114,8 +114,8 @@ def holds(before: Reached, game: Game, jobs: Jobs, block: Block, length: int) ->
 
 
 def most_of(game: Game) -> Ints:
-    """Returns the most processors that each organization ever has: int64[k]."""
-    most: Ints = game.owned.max(axis=0)
+    """Returns the most processors that each organization ever has in each bay: int64[bays, k]."""
+    most: Ints = game.by_bay.max(axis=0)
     return most
 
 
@@ -198,13 +198,13 @@ def _same_rules(old: Game, new: Game, second: int) -> bool:
         (old.wide, old.backfill) == (new.wide, new.backfill)
         and np.array_equal(most_of(old), most_of(new))
         and np.array_equal(old.since[:was], new.since[:now])
-        and np.array_equal(old.owned[:was], new.owned[:now])
+        and np.array_equal(old.by_bay[:was], new.by_bay[:now])
         and _same_bays(old.bays, new.bays)
     )
 
 
 def _same_bays(old: Bays | None, new: Bays | None) -> bool:
-    """Returns whether partitions have the same processors of the same owners."""
+    """Returns whether partitions have the same bays."""
     if old is None or new is None:
         return old is new
-    return np.array_equal(old.reach, new.reach) and np.array_equal(old.owned, new.owned)
+    return np.array_equal(old.reach, new.reach)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from shapleyprio.replay.coalitions.resuming import (
     reached,
     resumed,
 )
+from shapleyprio.replay.engine.bay_state import FREE, OPEN
 from shapleyprio.replay.engine.keys import Block, Ints, Keys
 from shapleyprio.replay.engine.state import World, coalitions_of, jobs_of, record_of, world_of
 from shapleyprio.replay.engine.values import values_at
@@ -134,9 +136,10 @@ class _Life:
         """Makes the coalitions before anything has happened."""
         workload, block = self._workload, self._block
         state = coalitions_of(self._jobs, workload.owned, self._coalitions, wide=block.wide)
-        state.processors[:] = state.free[:] = self._coalitions @ self._game.owned[0]
         record = record_of(workload, self._jobs, NOT_RECORDED, 0, wide=block.wide)
-        return world_of(workload, self._jobs, state, self._keys, record)
+        world = world_of(workload, self._jobs, state, self._keys, record)
+        _give(world, self._game.by_bay[0] - most_of(self._game))
+        return world
 
     def _resumed(self, before: Reached) -> World:
         return resumed(before, self._fresh())
@@ -198,26 +201,37 @@ def _run_blocks(
         second = int(changes[change])
         if first * seconds <= second < min(last * seconds, length):
             run(first, -(-second // seconds), second)
-            _change(world, second, game.owned[change] - game.owned[change - 1])
+            _change(world, second, game.by_bay[change] - game.by_bay[change - 1])
             first = second // seconds
     run(first, last, length)
 
 
 def _change(world: World, second: int, gained: Ints) -> None:
-    """Gives the members' new processors to coalitions that have come to this second.
+    """Gives the members' new processors to coalitions that have come to this second: [bays, k].
 
     Where processors are lost that are at work, fewer than none are free until enough jobs end.
     Whoever has no job that ends or is released now decides because of the change alone.
     """
     jobs, state = world.jobs, world.state
-    change = state.takes_part @ gained
-    state.processors[:] += change
-    state.free[:] += change
+    _give(world, gained)
     released = np.unique(jobs.arrival_of[jobs.arrival == second])
     busy = (state.next_end == second) | state.takes_part[:, released].any(axis=1)
-    deciding = (state.free > 0) & (state.waiting > 0) & ~busy
+    bays = world.bays
+    free = (bays.partitions[:, :, OPEN] > 0).any(axis=1) if len(bays.reach) else state.free > 0
+    deciding = free & (state.waiting > 0) & ~busy
     state.now[deciding] = second
     state.undecided[deciding] = 1
+
+
+def _give(world: World, gained: Ints) -> None:
+    """Gives coalitions processors of their members in each bay, or takes them: int64[bays, k]."""
+    state, bays = world.state, world.bays
+    change = state.takes_part @ gained.T
+    state.processors[:] += change.sum(axis=1)
+    state.free[:] += change.sum(axis=1)
+    if len(bays.reach):
+        bays.bays[:, :, FREE] += change
+        bays.partitions[:, :, OPEN] = np.maximum(bays.bays[:, :, FREE], 0) @ bays.reach.T
 
 
 def workload_of_game(game: Game, time: int) -> Workload:
@@ -228,10 +242,10 @@ def workload_of_game(game: Game, time: int) -> Workload:
     begin = int(game.since[0])
     count = int(np.searchsorted(game.release, time, side="right"))
     order = np.argsort(game.organization[:count], kind="stable")
-    unknown = np.full(count, UNKNOWN, dtype=np.int64)
+    unknown, most = np.full(count, UNKNOWN, dtype=np.int64), most_of(game)
     return Workload(
         organizations=tuple(map(str, range(game.organizations))),
-        owned=most_of(game),
+        owned=most.sum(axis=0),
         window=Window(start=begin, length=time - begin + 1),  # what starts at that moment counts
         job=order,
         organization=game.organization[order].astype(np.int32),
@@ -243,5 +257,5 @@ def workload_of_game(game: Game, time: int) -> Workload:
         position=order,
         wide=game.wide,
         backfill=game.backfill,
-        bays=None if game.bays is None else game.bays.of_jobs(order),
+        bays=None if game.bays is None else replace(game.bays.of_jobs(order), owned=most),
     )

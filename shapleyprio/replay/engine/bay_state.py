@@ -26,13 +26,13 @@ class BaySchedules(NamedTuple):
             first.
         jobs: [jobs, 3], PARTITION, FOLLOWING: the next job of the same queue, −1 for the last one;
             ARRIVING: not of that job, but the job that comes in its place in order of release.
-        bays: [c, x, 3], FREE: processors that work for nobody, WANTED: room for how many are
-            asked for, CLOSED: the moment at which the bay was last closed for a job that waits
-            for it, −1 at first.
-        partitions: [c, p, 5], SIZE: processors, RESERVED: until when what starts now has to end
-            for a job of the partition, SPARE: processors that will then be left
-            over, OPEN: those that a job of the partition could get now, WAITING: those that its
-            waiting jobs need.
+        bays: [c, x, 3], FREE: processors that work for nobody, fewer than none where fewer are
+            left than are busy, WANTED: room for how many are asked for or missing, CLOSED: the
+            moment at which the bay was last closed for a job that waits for it, −1 at first.
+        partitions: [c, p, 5], SIZE: the most processors there ever are, RESERVED: until when what
+            starts now has to end for a job of the partition, SPARE: processors that will then be
+            left over, OPEN: those that a job of the partition could get now, WAITING: those that
+            its waiting jobs need.
         queues: [c, q, 4], HEAD: the first job that has not started whole, the next one if none
             waits, REST: processors that its copies still need, all of them if it is rigid,
             DEMAND: processors that the waiting jobs need, PASSED: the moment at which the head was

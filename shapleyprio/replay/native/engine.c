@@ -61,6 +61,14 @@ static void start(const World *world, int64_t c, int64_t t, int64_t u, int64_t p
     }
 }
 
+/* Returns whether a rigid job fits, and delays nobody who has a reservation. */
+static bool fits(const World *world, int64_t c, int64_t t, int64_t job, Reservation reserved) {
+    int64_t width = world->jobs.width.at[job];
+    if (width > world->state.free.at[c] || reserved.until == NEVER)
+        return width <= world->state.free.at[c];
+    return t + world->jobs.estimate.at[job] <= reserved.until || width <= reserved.spare;
+}
+
 /* Returns whether a rigid job may start now (EASY).
  *
  * The first one that does not fit gets a reservation for the moment at which enough processors will
@@ -71,18 +79,29 @@ static bool may_start(const World *world, int64_t c, int64_t t, int64_t job,
                       Reservation *reserved) {
     const Jobs *jobs = &world->jobs;
     int64_t width = jobs->width.at[job], free = world->state.free.at[c];
-    if (width > free) {
-        bool later = width <= world->state.processors.at[c];
-        if (jobs->backfill.at[0] != 0 && reserved->until == NEVER && later)
-            *reserved = reservation_for(world, c, t, width, free, 0);
-        return false;
-    }
-    if (reserved->until == NEVER || t + jobs->estimate.at[job] <= reserved->until)
+    if (fits(world, c, t, job, *reserved)) {
+        if (reserved->until != NEVER && t + jobs->estimate.at[job] > reserved->until)
+            reserved->spare -= width;
         return true;
-    if (width > reserved->spare)
-        return false;
-    reserved->spare -= width;
-    return true;
+    }
+    bool later = width <= world->state.processors.at[c];
+    if (jobs->backfill.at[0] != 0 && reserved->until == NEVER && later)
+        *reserved = reservation_for(world, c, t, width, free, 0);
+    return false;
+}
+
+/* Passes over those whose jobs cannot start any more at this moment; returns how many.
+ *
+ * Once there is a reservation fewer fit with each start, and whoever does not changes nothing. */
+static int64_t pass_over(const World *world, int64_t c, int64_t t, Reservation reserved) {
+    const Coalitions *state = &world->state;
+    int64_t *passed = row(state->passed, c), found = 0;
+    for (int64_t u = 0; u < organizations_of(state); u++)
+        if (is_candidate(state, c, t, u) && !fits(world, c, t, row(state->head, c)[u], reserved)) {
+            passed[u] = t;
+            found++;
+        }
+    return found;
 }
 
 /* Starts jobs until no processor is free or none that waits may start.
@@ -101,7 +120,7 @@ static bool decide(int64_t policy, const World *world, int64_t c) {
     int64_t t = state->now.at[c], u = -1;
     Reservation reserved = {NEVER, 0};
     while (*free > 0 && waiting > 0) {
-        if (u < 0)
+        if (u < 0 || row(state->passed, c)[u] == t)
             u = next_served(policy, world, c, t, contended);
         bool starts = !rigid || may_start(world, c, t, row(state->head, c)[u], &reserved);
         if (!starts && jobs->backfill.at[0] == 0)
@@ -118,6 +137,8 @@ static bool decide(int64_t policy, const World *world, int64_t c) {
         } else if (is_fickle(policy)) {
             u = -1;
         }
+        if (reserved.until != NEVER)
+            waiting -= pass_over(world, c, t, reserved);
     }
     return true;
 }

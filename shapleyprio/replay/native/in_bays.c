@@ -52,10 +52,14 @@ void arrive_in_bays(const World *world, int64_t c, int64_t t) {
     state->arrived.at[c] = place;
 }
 
+/* Returns how many processors of a bay work for nobody: none where fewer are left than are busy. */
+static int64_t free_in(const World *world, int64_t c, int64_t bay) {
+    return most(bay_of(world, c, bay)[FREE], 0);
+}
+
 /* Returns how many processors of a bay a job could get at this moment. */
 static int64_t open_of(const World *world, int64_t c, int64_t t, int64_t bay) {
-    const int64_t *found = bay_of(world, c, bay);
-    return found[CLOSED] != t ? found[FREE] : 0;
+    return bay_of(world, c, bay)[CLOSED] != t ? free_in(world, c, bay) : 0;
 }
 
 /* Counts processors of a bay as open or no longer so; returns whether some partition has none. */
@@ -68,8 +72,9 @@ static bool count_open(const World *world, int64_t c, int64_t bay, int64_t more)
 }
 
 void free_in_bay(const World *world, int64_t c, int64_t bay, int64_t processors) {
+    int64_t before = free_in(world, c, bay);
     bay_of(world, c, bay)[FREE] += processors;
-    count_open(world, c, bay, processors);
+    count_open(world, c, bay, free_in(world, c, bay) - before);
 }
 
 /* Returns the first job of u that waits; NEVER if none does. */
@@ -83,10 +88,16 @@ static int64_t first_waiting(const World *world, int64_t c, int64_t u) {
     return first;
 }
 
-/* Takes the first job of a queue as the one of u that is tried next, if none comes before it. */
+/* Takes the first job of a queue as the one of u that is tried next, if none comes before it.
+ *
+ * Where another one has the reservation, what does not fit changes nothing at this moment. */
 static void consider(const World *world, int64_t c, int64_t t, int64_t u, int64_t partition) {
     const int64_t *queue = queue_of(world, c, u, partition);
     int64_t *head = &row(world->state.head, c)[u], *passed = &row(world->state.passed, c)[u];
+    const int64_t *counts = partition_of(world, c, partition);
+    bool reserved = world->jobs.backfill.at[0] != 0 && counts[RESERVED] != NEVER;
+    if (reserved && queue[REST] > counts[OPEN])
+        return;
     if (queue[DEMAND] == 0 || queue[PASSED] == t || (*passed != t && *head <= queue[HEAD]))
         return;
     *head = queue[HEAD];
@@ -128,7 +139,7 @@ static void close_bays(const World *world, int64_t c, int64_t t, int64_t partiti
 static void open_bays(const World *world, int64_t c, int64_t t) {
     for (int64_t bay = 0; bay < world->bays.reach.n[1]; bay++)
         if (bay_of(world, c, bay)[CLOSED] == t)
-            count_open(world, c, bay, bay_of(world, c, bay)[FREE]);
+            count_open(world, c, bay, free_in(world, c, bay));
 }
 
 /* Returns whether all that may start gets processors of the same bays in any order.
@@ -141,7 +152,7 @@ static bool all_fit_anyhow(const World *world, int64_t c) {
         int64_t demand = partition_of(world, c, partition)[WAITING], bay = 0;
         if (demand == 0 || partition_of(world, c, partition)[OPEN] == 0)
             continue;
-        while (!has(world, partition, bay) || bay_of(world, c, bay)[FREE] == 0)
+        while (!has(world, partition, bay) || free_in(world, c, bay) == 0)
             bay++;
         bay_of(world, c, bay)[WANTED] += demand;
         if (bay_of(world, c, bay)[WANTED] > bay_of(world, c, bay)[FREE])
@@ -157,7 +168,7 @@ static int64_t taken_from(const World *world, int64_t c, int64_t partition, int6
     for (int64_t bay = 0; left != 0 && bay < world->bays.reach.n[1]; bay++) {
         if (!has(world, partition, bay))
             continue;
-        int64_t count = least(left, bay_of(world, c, bay)[FREE]);
+        int64_t count = least(left, free_in(world, c, bay));
         left -= count;
         if (has(world, other, bay))
             taken += count;
@@ -194,8 +205,10 @@ static bool may_start(const World *world, int64_t c, int64_t t, int64_t job) {
         return delays_nobody(world, c, partition, width, t + jobs->estimate.at[job]);
     if (reserved[RESERVED] == NEVER) {
         Reservation found = reservation_for(world, c, t, width, free, partition);
-        reserved[RESERVED] = found.until;
-        reserved[SPARE] = found.spare;
+        if (found.spare >= 0) { /* else it waits until processors come back */
+            reserved[RESERVED] = found.until;
+            reserved[SPARE] = found.spare;
+        }
     }
     return false;
 }
@@ -232,19 +245,27 @@ static bool start(const World *world, int64_t c, int64_t t, int64_t job, int64_t
     return last;
 }
 
+/* Returns whether no job could get a processor at this moment. */
+static bool is_full(const World *world, int64_t c) {
+    int64_t partition = 0;
+    while (partition < world->bays.reach.n[0] && partition_of(world, c, partition)[OPEN] == 0)
+        partition++;
+    return partition == world->bays.reach.n[0];
+}
+
 bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
     const Jobs *jobs = &world->jobs;
     const Coalitions *state = &world->state;
-    if (state->free.at[c] == 0 || state->waiting.at[c] == 0)
+    if (state->waiting.at[c] == 0 || is_full(world, c))
         return true;
     int64_t t = state->now.at[c], u = -1, k = organizations_of(state);
+    bool rigid = jobs->rigid.at[0] != 0, passes = jobs->backfill.at[0] != 0;
+    for (int64_t partition = 0; passes && partition < world->bays.reach.n[0]; partition++)
+        partition_of(world, c, partition)[RESERVED] = NEVER;
     int64_t candidates = find_candidates(world, c, t, 0, k);
     bool contended = candidates > 1 && (policy != KEYED || !all_fit_anyhow(world, c));
     if (by_keys(policy) && contended && lacks_keys(&world->keys, c))
         return false;
-    bool rigid = jobs->rigid.at[0] != 0, passes = jobs->backfill.at[0] != 0;
-    for (int64_t partition = 0; passes && partition < world->bays.reach.n[0]; partition++)
-        partition_of(world, c, partition)[RESERVED] = NEVER;
     while (candidates > 0) {
         if (u < 0 || row(state->passed, c)[u] == t)
             u = next_served(policy, world, c, t, contended);
@@ -260,6 +281,7 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
             others_too = true;
         } else {
             queue[PASSED] = t;
+            others_too = true;
         }
         if (others_too)
             candidates = find_candidates(world, c, t, 0, k);

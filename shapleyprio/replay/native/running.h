@@ -23,10 +23,11 @@ static inline int64_t packed(const World *world, Running what) {
 static inline Running unpacked(const World *world, int64_t number) {
     Running what = {.processors = number & ((1 << COUNT_BITS) - 1)};
     if (is_confined(world)) {
-        int64_t place = number >> COUNT_BITS & ((1 << PLACE_BITS) - 1);
+        uint32_t place = number >> COUNT_BITS & ((1 << PLACE_BITS) - 1);
+        uint32_t owners = (uint32_t)world->record.owned.n[0]; /* 32 bits divide in half the time */
         what.job = number >> (COUNT_BITS + PLACE_BITS);
-        what.bay = place / world->record.owned.n[0];
-        what.owner = place % world->record.owned.n[0];
+        what.bay = place / owners;
+        what.owner = place % owners;
     } else {
         what.job = number >> (COUNT_BITS + OWNER_BITS);
         what.owner = number >> COUNT_BITS & ((1 << OWNER_BITS) - 1);
@@ -76,15 +77,25 @@ static inline int64_t *running_of(const Coalitions *state, Ints entries, int64_t
 /* Whether somebody wants to know when running jobs are expected to end. */
 static inline bool expects_ends(const Coalitions *state) { return state->expected.n[0] != 0; }
 
+/* Returns how many of a list of `size` entries are expected to end before that second. */
+static inline int64_t ending_before(const int64_t *list, int64_t size, int64_t end) {
+    int64_t first = 0;
+    while (first < size) {
+        int64_t middle = (first + size) >> 1;
+        if (list[2 * middle] < end)
+            first = middle + 1;
+        else
+            size = middle;
+    }
+    return first;
+}
+
 /* Puts something behind all that is expected to end as early, in a list that had `size` entries. */
 static inline void expect(int64_t *list, int64_t size, int64_t end, int64_t what) {
-    int64_t place = 2 * size;
-    for (; place > 0 && list[place - 2] > end; place -= 2) {
-        list[place] = list[place - 2];
-        list[place + 1] = list[place - 1];
-    }
-    list[place] = end;
-    list[place + 1] = what;
+    int64_t place = ending_before(list, size, end + 1), *entry = list + 2 * place;
+    memmove(entry + 2, entry, (size_t)(size - place) * 2 * sizeof(int64_t));
+    entry[0] = end;
+    entry[1] = what;
 }
 
 /* Puts what starts now among what runs, until its end. */
@@ -107,14 +118,17 @@ static inline void put_to_work(const World *world, int64_t c, int64_t t, Running
 static inline Running take_ended(const World *world, int64_t c) {
     const Coalitions *state = &world->state;
     int64_t *heap = running_of(state, state->ends, c), size = state->running.at[c]--;
-    int64_t number = heap[1];
+    int64_t end = heap[0], number = heap[1];
     pop(heap, size);
     state->next_end.at[c] = size > 1 ? heap[0] : NEVER;
     if (expects_ends(state)) {
-        int64_t *list = running_of(state, state->expected, c);
-        while (list[1] != number)
-            list += 2, size--;
-        memmove(list, list + 2, (size_t)(size - 1) * 2 * sizeof(int64_t));
+        int64_t *list = running_of(state, state->expected, c), job = unpacked(world, number).job;
+        end += world->jobs.estimate.at[job] - world->jobs.processing_time.at[job];
+        int64_t place = ending_before(list, size, end);
+        while (list[2 * place + 1] != number)
+            place++;
+        list += 2 * place;
+        memmove(list, list + 2, (size_t)(size - place - 1) * 2 * sizeof(int64_t));
     }
     return unpacked(world, number);
 }

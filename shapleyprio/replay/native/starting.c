@@ -91,17 +91,38 @@ void end_jobs(const World *world, int64_t c, int64_t t) {
     }
 }
 
+/* Begins to count what is missing in bays where fewer processors are left than are busy. */
+static void want_free(const World *world, int64_t c) {
+    for (int64_t bay = 0; bay < world->bays.reach.n[1]; bay++) {
+        int64_t *found = row_of(world->bays.bays, c, bay);
+        found[WANTED] = found[FREE];
+    }
+}
+
+/* Counts what ends, and returns how many more processors a partition then has to give.
+ *
+ * Where fewer are left in a bay than are busy, the first that end there bring none. */
+static int64_t freed_in_bay(const World *world, int64_t c, Running ended, int64_t partition) {
+    if (!world->bays.reach.at[partition * world->bays.reach.n[1] + ended.bay])
+        return 0;
+    int64_t *wanted = &row_of(world->bays.bays, c, ended.bay)[WANTED];
+    if (*wanted >= 0)
+        return ended.processors;
+    *wanted += ended.processors;
+    return most(*wanted, 0);
+}
+
 Reservation reservation_for(const World *world, int64_t c, int64_t t, int64_t width, int64_t free,
                             int64_t partition) {
     const Coalitions *state = &world->state;
     int64_t at = t, running = state->running.at[c];
     const int64_t *expected = running_of(state, state->expected, c);
-    const uint8_t *reach = world->bays.reach.at + partition * world->bays.reach.n[1];
+    if (is_confined(world))
+        want_free(world, c);
     for (; running-- > 0 && (free < width || most(expected[0], t + 1) == at); expected += 2) {
         Running next = unpacked(world, expected[1]);
         at = most(expected[0], t + 1);
-        if (!is_confined(world) || reach[next.bay])
-            free += next.processors;
+        free += is_confined(world) ? freed_in_bay(world, c, next, partition) : next.processors;
     }
     return (Reservation){at, free - width};
 }

@@ -1,4 +1,4 @@
-"""How many processors the organizations bring, and since when."""
+"""How many processors the organizations bring to which partitions, and since when."""
 
 from __future__ import annotations
 
@@ -23,15 +23,19 @@ class CapacitiesView(Scope):
 class Capacities(CapacitiesView):
     """Writes capacities."""
 
-    def observe_capacities(self, usable: Mapping[str, int], second: int) -> None:
-        """Stores which organizations bring another number of processors than before.
+    def observe_capacities(
+        self, usable: Mapping[str, Mapping[tuple[str, ...], int]], second: int
+    ) -> None:
+        """Stores which organizations bring other processors than before.
 
         Args:
-            usable: organization -> processors; one that is missing brings none.
+            usable: organization -> its processors, as in `CapacityRow`; one that is missing brings
+                none.
             second: from which it is so; not before what is stored.
         """
         known = {row.organization: row.processors for row in self.capacities()}
-        present = dict.fromkeys(known, 0) | dict(usable)
+        nothing: Mapping[tuple[str, ...], int] = {}
+        present = dict.fromkeys(known, nothing) | dict(usable)
         changed = [
             CapacityRow(organization=name, since=second, processors=processors)
             for name, processors in present.items()

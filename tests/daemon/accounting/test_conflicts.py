@@ -111,6 +111,7 @@ def _give_to_physics(store: ClusterStore, service: Service) -> CorrectedOwnershi
         at=service.slurm.now,
         user="eve",
         processors={"b1": 4},
+        partitions_of={"b1": ("all", "pb")},
         organizations=["physics", "biology"],
         longest_age=600,
     )

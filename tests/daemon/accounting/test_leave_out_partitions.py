@@ -45,6 +45,7 @@ def recount(service: Service, since: int) -> None:
         at=service.slurm.now,
         user="root",
         processors={},
+        partitions_of={},
         organizations=["physics", "biology"],
         longest_age=3600,
     )

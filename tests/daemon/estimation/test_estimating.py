@@ -43,7 +43,7 @@ def remember(store: Store, *runs: AllocatedRun, t: int = 300, opened: int = 0) -
         first = BEGIN + opened
         rows.save_watermark(watermark(opened=first, pruned_until=first, **seconds))
         rows.put_runs(runs)
-        rows.observe_capacities(dict.fromkeys(NAMES, 1), first)
+        rows.observe_capacities({name: {("all",): 1} for name in NAMES}, first)
 
 
 def request(
@@ -81,7 +81,7 @@ def test_a_contribution_is_what_an_organization_adds_to_others_on_average(store:
 
 def test_a_job_that_waits_would_run_where_its_own_coalition_is_free(store: Store) -> None:
     remember(store, run(1, "biology", 0, 300), run(2, "biology", 0, 300, owner="physics"))
-    waiting = WaitingJob(9, "physics", "physics", "ann", BEGIN + 100, 50, 1, 1)
+    waiting = WaitingJob(9, "physics", "physics", "ann", BEGIN + 100, 50, 1, 1, "all")
     assert estimated(store)["physics"].alone == 0
     assert estimated(store, waiting)["physics"].alone == worth(100, 150)
     assert estimated(store, waiting)["biology"].without == worth(100, 150)
@@ -106,7 +106,7 @@ def test_what_ran_at_the_begin_is_there_from_the_begin_on(store: Store) -> None:
 def test_processors_count_from_when_they_came(store: Store) -> None:
     remember(store, run(1, "physics", 0, 100), run(2, "physics", 0, 100, owner="physics"))
     with store.cluster(NAME).transaction() as rows:
-        rows.observe_capacities({"physics": 2, "biology": 1}, BEGIN + 50)
+        rows.observe_capacities({"physics": {("all",): 2}, "biology": {("all",): 1}}, BEGIN + 50)
     # the second job starts alone when the second processor comes
     assert estimated(store)["physics"].alone == worth(0, 100) + worth(50, 150)
 
@@ -117,7 +117,9 @@ def test_work_goes_on_while_a_node_drains_and_nothing_else_starts_there(store: S
     assert estimated(store)["physics"].alone == worth(0, 150)
     with store.cluster(NAME).transaction() as rows:
         for second, processors in ((50, 0), (200, 1)):
-            rows.observe_capacities({"physics": processors, "biology": 1}, BEGIN + second)
+            rows.observe_capacities(
+                {"physics": {("all",): processors}, "biology": {("all",): 1}}, BEGIN + second
+            )
     assert estimated(store)["physics"].alone == worth(0, 100) + worth(200, 250)
 
 
@@ -126,17 +128,17 @@ def test_a_node_is_missing_in_the_estimate_of_the_cycle_that_sees_it_closed(stor
     service = Service(slurm, store)
     service.run()
     slurm.wait(10)
-    slurm.submit("biology", partition="pa", processing_time=1000)
+    slurm.submit("biology", processing_time=1000)
     slurm.wait(20)
     service.run()
     assert estimated(store)["biology"].alone == worth(0, 20, t=20)
-    slurm.submit("biology", partition="pa", processors=3, processing_time=1000)
+    slurm.submit("biology", processors=3, processing_time=1000)
     slurm.drain("b1")
     slurm.wait(1)
     service.run()
     # alone it had b1 until this cycle saw it closed, and what runs there then goes on
     assert estimated(store)["biology"].alone == worth(0, 21, t=21) + 3 * worth(20, 21, t=21)
-    slurm.submit("biology", partition="pa", processors=3, processing_time=1000)
+    slurm.submit("biology", processors=3, processing_time=1000)
     slurm.wait(10)
     service.run()
     assert estimated(store)["biology"].alone == worth(0, 31, t=31) + 3 * worth(20, 31, t=31)
@@ -219,7 +221,9 @@ def test_who_estimates_often_finds_what_one_finds_who_never_did_before(
             else:
                 service.run()
                 asked = request(
-                    WaitingJob(10**6, "physics", "physics", "ann", slurm.now - 60, None, 1, 3)
+                    WaitingJob(
+                        10**6, "physics", "physics", "ann", slurm.now - 60, None, 1, 3, "all"
+                    )
                 )
                 fresh = StoreEstimator(store.cluster(NAME)).answer(asked)
                 assert often.answer(asked) == fresh
@@ -227,7 +231,7 @@ def test_who_estimates_often_finds_what_one_finds_who_never_did_before(
 
 
 def test_messages_come_through_whole() -> None:
-    asked = request(WaitingJob(9, "physics", "physics", "ann", BEGIN, None, 1, 3))
+    asked = request(WaitingJob(9, "physics", "physics", "ann", BEGIN, None, 1, 3, "pa"))
     assert EstimateRequest.from_json(asked.as_json()) == asked
     answer = EstimateAnswer(result=EstimateResult.FAILED, why="it broke")
     assert EstimateAnswer.from_json(answer.as_json()) == answer

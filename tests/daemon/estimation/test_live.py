@@ -130,6 +130,32 @@ def contend(slurm: Cluster) -> dict[str, int]:
     return jobs
 
 
+@pytest.mark.parametrize(("named", "first"), [(True, "biology"), (False, "physics")])
+def test_who_works_where_only_others_have_nodes_owes_it_to_them(
+    daemon: Daemon, named: bool, first: str
+) -> None:
+    """In partition pb are nodes of biology alone; in a partition of all nodes it owed nothing."""
+    slurm = daemon.slurm
+
+    def submit(account: str, partition: str) -> int:
+        where = partition if named else "all"
+        return slurm.submit(account, partition=where, processors=4, processing_time=5000)
+
+    for account, partition in (("physics", "pb"), ("guest", "pa")):
+        submit(account, partition)
+    slurm.wait(800)
+    submit("biology", "pa")
+    slurm.wait(100)
+    waiting = {"physics": submit("physics", "all")}
+    slurm.wait(100)
+    waiting["biology"] = submit("biology", "all")
+    slurm.wait(1)
+    report, _ = daemon.run()
+    assert report.rule == "shapley"
+    for name, job in waiting.items():
+        assert slurm.job(job).site_factor == (FIRST if name == first else LAST)
+
+
 def test_cycles_rank_by_the_estimate_and_say_so(daemon: Daemon) -> None:
     jobs = contend(daemon.slurm)
     report, lines = daemon.run()
@@ -265,7 +291,7 @@ def test_other_organizations_are_estimated_at_once(daemon: Daemon) -> None:
 
 MANY = tuple(f"o{number:02}" for number in range(EXACT_ORGANIZATIONS + 3))
 """Too many organizations to value all of their coalitions."""
-WAITING = WaitingJob(99, MANY[0], MANY[0], "ann", BEGIN + 100, 50, 1, 1)
+WAITING = WaitingJob(99, MANY[0], MANY[0], "ann", BEGIN + 100, 50, 1, 1, "all")
 
 
 def estimate_of_many(url: str, drawn: int) -> list[EstimateRow]:
@@ -286,7 +312,7 @@ def estimate_of_many(url: str, drawn: int) -> list[EstimateRow]:
                 for job, (number, name) in enumerate(product(range(12), MANY))
                 if job % 3 or name < MANY[5]
             )
-            rows.observe_capacities(dict.fromkeys(MANY, 1), BEGIN)
+            rows.observe_capacities({name: {("all",): 1} for name in MANY}, BEGIN)
         estimates = LiveEstimates(
             store.cluster(NAME),
             EstimationWorker(url, NAME, WORKER),

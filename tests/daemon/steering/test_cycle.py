@@ -508,7 +508,9 @@ def test_the_layout_is_read_anew_from_time_to_time(service: Service) -> None:
 
 def capacities_of(service: Service) -> list[tuple[str, int, int]]:
     with service.store.cluster(NAME).reading() as view:
-        return [(row.organization, row.since, row.processors) for row in view.capacities()]
+        return [
+            (row.organization, row.since, sum(row.processors.values())) for row in view.capacities()
+        ]
 
 
 def test_capacities_follow_the_owners_of_nodes_from_the_opening_on(service: Service) -> None:
@@ -621,8 +623,10 @@ def test_whose_a_new_node_is_is_asked_in_the_next_cycle(service: Service) -> Non
     slurm.layout_changes["nodes"] = {**slurm.nodes(), "b2": Node(name="b2", tres={"cpu": 16})}
     slurm.layout_changes["partitions"] = {
         name: Partition(name=name, nodes=names, allow_accounts=(), priority_job_factor=1)
-        for name, names in {"pa": ("a1", "a2"), "pb": ("b1", "b2")}.items()
-    }
+        for name, names in {
+            "pa": ("a1", "a2"), "pb": ("b1", "b2"), "all": ("a1", "a2", "b1", "b2")
+        }.items()
+    }  # fmt: skip
     service.run()
     slurm.wait(30)
     asked = service.run().t

@@ -230,7 +230,7 @@ def test_only_a_later_job_of_higher_priority_puts_one_off(
         running_tasks=lambda _: {},
     )
     found = Demand([first, later]).after([first], {}, scene)
-    assert found.counting == {1: Counted(counts_since, 1)}
+    assert found.counting == {1: Counted(counts_since, 1, "pa")}
     put_off = KeptBack(job_id=1, counts_since=500, kept_since=None)
     assert found.news == ([put_off] if counts_since == 500 else [])
 

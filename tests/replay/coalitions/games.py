@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from shapleyprio.replay.workloads.choices import Backfill, Wide
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload
 from tests.replay import literal
-from tests.replay.literal_bays import ConfinedSchedule
+from tests.replay.literal_bays import ConfinedSchedule, Processor
 
 
 @st.composite
@@ -125,45 +125,49 @@ BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
 def kept_whole(draw: st.DrawFn, drawn: st.SearchStrategy[list[Game]]) -> list[Game]:
     """The same games with jobs that need all their processors at once, or some of them, or both.
 
-    Processors stay as they are at first. Partitions and time limits follow from when a job was
-    released, so that a job has the same in all games.
+    Without bays processors stay as they are at first. Partitions and time limits follow from when a
+    job was released, and bays from when processors came, so that they are the same in all games.
     """
     games = draw(drawn)
     wide = draw(WIDE)
     backfill = draw(BACKFILLS) if wide == "rigid" else "none"
-    k = games[0].organizations
-    bays = draw(st.none() | _bays(k)) if wide == "rigid" else draw(_bays(k))
+    bays = draw(st.none() | _bays()) if wide == "rigid" else draw(_bays())
+    changing = bays is not None and draw(st.booleans())
     limits = draw(st.lists(st.sampled_from([UNKNOWN, 4, 9, 30]), min_size=5, max_size=5))
     found = []
     for game in games:
-        of_job = None
+        of_job = in_bays = None
+        since = game.since if changing else game.since[:1]
+        owned = game.owned[: len(since)]
         if bays is not None:
+            first = np.minimum(owned, (since[:, None] + np.arange(game.organizations)) % 4)
+            in_bays = np.stack((first, owned - first), axis=1)
             partition = np.array(game.release % len(bays.partitions), dtype=np.int32)
-            of_job = replace(bays, partition=partition)
+            of_job = replace(bays, owned=in_bays[0], partition=partition)
         found.append(
             replace(
                 game,
-                since=game.since[:1],
-                owned=game.owned[:1] if bays is None else bays.owned.sum(axis=0)[None],
+                since=since,
+                owned=owned,
                 limit=np.array(limits, dtype=np.int64)[game.release % 5],
                 wide=wide,
                 backfill=backfill,
                 bays=of_job,
+                owned_in=in_bays if changing else None,
             )
         )
     return found
 
 
 @st.composite
-def _bays(draw: st.DrawFn, organizations: int) -> Bays:
-    """Up to three partitions of two bays."""
+def _bays(draw: st.DrawFn) -> Bays:
+    """Up to three partitions of two bays, without processors yet."""
     partitions = draw(st.integers(1, 3))
     reach = draw(st.lists(st.sampled_from([(1, 0), (0, 1), (1, 1)]), min_size=3, max_size=3))
-    row = st.lists(st.integers(0, 3), min_size=organizations, max_size=organizations)
     return Bays(
         partitions=tuple("abc"[:partitions]),
         reach=np.array(reach[:partitions], dtype=np.bool_),
-        owned=np.array([draw(row), draw(row)], dtype=np.int64),
+        owned=np.zeros((2, 0), dtype=np.int64),
         partition=np.zeros(0, dtype=np.int32),
     )
 
@@ -208,6 +212,36 @@ class ChangingSchedule(literal.CoalitionSchedule):
         return max(brought - sum(start.task.processors for start in self.running(t)), 0)
 
 
+class ChangingConfinedSchedule(ConfinedSchedule):
+    """The same where jobs are kept to bays, whose processors come and go each for itself."""
+
+    def __init__(self, game: Game, workload: Workload, coalition: literal.Coalition) -> None:
+        super().__init__(workload, coalition)
+        self.changes = (game.since - game.since[0]).tolist()
+        self.brought = game.by_bay[:, :, sorted(coalition)].sum(axis=2).tolist()
+
+    def events(self) -> Iterator[int]:
+        yield from super().events()
+        yield from self.changes
+
+    def free_in(self, bay: int, later: int, t: int) -> int:
+        """Processors of a bay that will be free later, as far as it is known at t."""
+        brought: int = self.brought[bisect_right(self.changes, t) - 1][bay]
+        held = sum(
+            [x for x, _ in processors].count(bay)
+            for start, processors in zip(self.starts, self.held, strict=True)
+            if start.end > t and start.estimated_end > later
+        )
+        return max(brought - held, 0)
+
+    def free_now(self, t: int, without: Iterable[int] = ()) -> list[Processor]:
+        bays = [bay for bay in range(len(self.brought[0])) if bay not in without]
+        return [(bay, 0) for bay in bays for _ in range(self.free_in(bay, t, t))]
+
+    def free_later(self, later: int, bays: list[int], t: int) -> int:
+        return sum(self.free_in(bay, later, t) for bay in bays)
+
+
 def literal_decided_values(game: Game) -> list[list[int]]:
     """The same of all coalitions by bit mask, when each decides as under Ref (Fig. 1 and 3)."""
     schedules = literal.ref_schedules(_workload(game), make=partial(_schedule, game))
@@ -228,17 +262,17 @@ def _schedule(
     game: Game, workload: Workload, coalition: literal.Coalition
 ) -> literal.CoalitionSchedule:
     if game.bays is not None:
-        return ConfinedSchedule(workload, coalition)
+        return ChangingConfinedSchedule(game, workload, coalition)
     return ChangingSchedule(game, workload, coalition)
 
 
 def _workload(game: Game) -> Workload:
     begin = int(game.since[0])
     order = np.argsort(game.organization, kind="stable")
-    unknown = np.full(len(order), UNKNOWN)
+    unknown, most = np.full(len(order), UNKNOWN), game.by_bay.max(axis=0)
     return Workload(
         organizations=tuple("abcdefgh"[: game.organizations]),
-        owned=game.owned.max(axis=0),
+        owned=most.sum(axis=0),
         window=Window(start=0, length=game.until - begin + 1),
         job=order,
         organization=game.organization[order].astype(np.int32),
@@ -250,7 +284,7 @@ def _workload(game: Game) -> Workload:
         position=order,
         wide=game.wide,
         backfill=game.backfill,
-        bays=None if game.bays is None else game.bays.of_jobs(order),
+        bays=None if game.bays is None else replace(game.bays.of_jobs(order), owned=most),
     )
 
 

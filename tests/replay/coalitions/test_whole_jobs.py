@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import assume, given
 
 from shapleyprio.fairness.shapley import members
 from shapleyprio.replay.coalitions.exact import all_coalitions
@@ -27,6 +30,39 @@ def test_values_do_not_depend_on_what_was_valued_before(grown: list[Game]) -> No
         expected = WholeJobs().values(game, coalitions)
         for _ in range(2):
             assert (kept.values(game, coalitions) == expected).all()
+
+
+@given(
+    kept_whole(games(organizations=3, jobs=8).map(lambda game: [game])),
+)
+def test_what_partitions_without_common_nodes_are_worth_adds_up(drawn: list[Game]) -> None:
+    (game,) = drawn
+    assume(game.bays is not None)
+    assert game.bays is not None
+    apart = replace(
+        game.bays,
+        partitions=("a", "b"),
+        reach=np.eye(2, dtype=np.bool_),
+        partition=game.bays.partition % 2,
+    )
+    game, coalitions = replace(game, bays=apart), all_coalitions(game.organizations)
+    parts = [WholeJobs().values(_alone(game, place), coalitions) for place in range(2)]
+    assert (WholeJobs().values(game, coalitions) == sum(parts)).all()
+
+
+def _alone(game: Game, place: int) -> Game:
+    """The jobs and processors of a partition that has one bay."""
+    assert game.bays is not None
+    jobs = game.bays.partition == place
+    columns = ("organization", "release", "processing_time", "processors", "limit")
+    return replace(
+        game,
+        bays=None,
+        owned_in=None,
+        owned=np.broadcast_to(game.by_bay[:, place], game.owned.shape),
+        certain=None,
+        **{name: getattr(game, name)[jobs] for name in columns},
+    )
 
 
 @given(games(organizations=3))
