@@ -261,7 +261,7 @@ def while_idle(attackers: Attackers) -> dict[str, Gains]:
     attackers.submit("beyond the limit of its QOS", "--qos=narrow")
     attackers.submit("without a license", "--licenses=seats:2")
     attackers.submit("in a reservation", "--reservation=later")
-    attackers.submit("on more nodes than there are", "--nodes=2")
+    attackers.try_to_submit("on more nodes than there are", "--nodes=2")
     attackers.submit("on a node that is drained", "--partition=spare", "--time=5")
     attackers.submit("longer than its partition lets", "--partition=spare")
     attackers.cycle()
