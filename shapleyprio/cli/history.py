@@ -49,7 +49,11 @@ Shown = tuple[list[dict[str, Any]], FittingTable]
 @click.option("--cycles", is_flag=True, help="Show cycles instead of standings.")
 @click.option("--pushes", is_flag=True, help="Show writes instead of standings.")
 @click.option("--drift", is_flag=True, help="Show how far from fair it was instead.")
-@click.option("--after-end", is_flag=True, help="Show whose jobs went on after their ends instead.")
+@click.option(
+    "--after-end",
+    is_flag=True,
+    help="Show the users of jobs that continued after their end instead.",
+)
 @click.option("--job", "job_id", type=click.IntRange(min=1), help="Writes to this job only.")
 @click.option("--target", metavar="NAME", help="Writes to this account or QOS only.")
 def command(

@@ -83,19 +83,19 @@ class CommandOfPolicies(click.Command):
 @click.option(
     "--epsilon",
     type=click.FloatRange(min=0, min_open=True),
-    help="So far rand may be from ref, as a part of all utility, and ...",
+    help="Largest error of rand against ref, as a fraction of all utility, ...",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="... with what probability: sets the orderings as Theorem 5.6 has it.",
+    help="... with this probability. Both set the number of orderings (Theorem 5.6).",
 )
 @estimation_options
 @choice_option(
     "--placement",
     choices=PLACEMENTS,
-    help="Whose free processors a job gets: any, those of who has the most free, or those that it "
-    "really got, as far as they are free.",
+    help="Free processors that a job gets: any, those of the organization with the most, or those "
+    "that it really got, where they are free.",
 )
 @click.option(
     "--horizon",

@@ -30,9 +30,9 @@ class Watermark:
         horizon: age in seconds from which a part gains nothing more, None for never.
         folded_to: the fold of the stored ledger.
         pruned_until: runs that ended up to then are no longer stored.
-        shown: what the controller's clock showed at the last look; 0 before the first.
-        boot: of the machine whose own clock was looked at then, which nobody sets.
-        ran: what that one showed.
+        controller_time: the controller's clock at the last look; 0 before the first.
+        boot: identifies the boot to which monotonic_time belongs.
+        monotonic_time: this machine's clock at the last look, which cannot be set.
         again_from: second from which accounting is to be read once more, for late records; None
             where that is not needed.
         again_at: when, by the machine's own clock.
@@ -46,9 +46,9 @@ class Watermark:
     horizon: int | None
     folded_to: int = 0
     pruned_until: int
-    shown: int = 0
+    controller_time: int = 0
     boot: str = ""
-    ran: int = 0
+    monotonic_time: int = 0
     again_from: int | None = None
     again_at: int = 0
 

@@ -317,7 +317,8 @@ watermark = _table(
     _required("pruned_until", _SECOND),
     Column("sure_until", _SECOND, nullable=False, server_default="0"),
     Column("boot", String(64), nullable=False, server_default=""),
-    *(Column(name, _SECOND, nullable=False, server_default="0") for name in ("ran", "shown")),
+    Column("monotonic_time", _SECOND, nullable=False, server_default="0"),
+    Column("controller_time", _SECOND, nullable=False, server_default="0"),
     Column("again_at", _SECOND, nullable=False, server_default="0"),
     _optional("again_from", _SECOND),
 )
@@ -455,8 +456,8 @@ work_after_end = _table(
     Index("work_after_end_by_end", "cluster", "end"),
 )
 
-asked_for_work_after_end = _table(
-    "asked_for_work_after_end",
+work_after_end_progress = _table(
+    "work_after_end_progress",
     _required("until", _SECOND),
 )
 

@@ -171,8 +171,8 @@ def upgrade() -> None:
         required("pruned_until", INTEGER),
         defaulting("sure_until", INTEGER, "0"),
         defaulting("boot", sa.String(64), ""),
-        defaulting("ran", INTEGER, "0"),
-        defaulting("shown", INTEGER, "0"),
+        defaulting("monotonic_time", INTEGER, "0"),
+        defaulting("controller_time", INTEGER, "0"),
         defaulting("again_at", INTEGER, "0"),
         optional("again_from", INTEGER),
     )
@@ -294,7 +294,7 @@ def upgrade() -> None:
     )
     op.create_index("work_after_end_by_end", "work_after_end", ["cluster", "end"])
     create(
-        "asked_for_work_after_end",
+        "work_after_end_progress",
         [],
         required("until", INTEGER),
     )

@@ -303,7 +303,7 @@ def _stop_and_roll_back(site: Users) -> None:
     for url in (site.socket, site.address):
         line = one_line(site.ask(OWNER, *explain, url=url), 3)
         assert "does not answer" in line
-        assert "if it is stopped, nobody steers" in line
+        assert "if it is stopped, no daemon steers" in line
     assert "Nobody steers since" in site.on_the_head_node("status").stdout
     assert "3 priorities put back" in succeeds(site.on_the_head_node("rollback"))
     done = site.on_the_head_node(*explain)

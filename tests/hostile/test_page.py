@@ -231,7 +231,7 @@ def test_read_the_page_by_giving_ones_own_name_this_address(opened: Served, path
     for host in ("evil.example", "evil.example:9817", "127.0.0.1.evil.example", "localhost.evil"):
         answer = opened.ask(path, headers={"Host": host})
         assert answer.status == 421, host
-        assert "no name of this host" in answer.text
+        assert "does not name this host" in answer.text
     own = (HOST, f"{HOST}:{opened.port}", "[::1]:1", "LOCALHOST:9817", f"{socket.gethostname()}.")
     for host in own:
         assert opened.ask(path, headers={"Host": host}).status in {200, 404, 503}, host

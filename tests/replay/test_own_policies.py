@@ -90,7 +90,10 @@ def test_the_daemons_own_shapley_starts_what_live_starts_as_long_as_no_scores_ti
     rule = rule_decisions(workload, "rule:shapley", Noting(), RunOptions(seed=seed))
     assume(not any(ties))  # scores are rounded down, the engine compares fractions
     # `live` is not asked where all can start, so within a second the order may be another
-    starts = [sorted(zip(one.start, one.job, strict=True)) for one in (live, rule)]
+    starts = [
+        sorted(zip(one.start.repeat(one.copies), one.job.repeat(one.copies), strict=True))
+        for one in (live, rule)
+    ]
     assert starts[0] == starts[1]
 
 

@@ -18,10 +18,10 @@ def test_what_users_executed_after_the_ends_of_their_runs_is_summed(store: Store
         replace(ROW, job_id=4, organization="", processor_seconds=7),
     ]
     with store.cluster("c").transaction() as changes:
-        assert changes.asked_for_work_after_end() is None
+        assert changes.work_after_end_until() is None
         changes.save_work_after_end(rows[:2], asked_until=BEGIN + 20)
         changes.save_work_after_end(rows[1:], asked_until=BEGIN + 30)
-        assert changes.asked_for_work_after_end() == BEGIN + 30
+        assert changes.work_after_end_until() == BEGIN + 30
         eve = UserAfterEnd(
             user="eve",
             organization="physics",

@@ -53,7 +53,7 @@ def count_work_after_end(
     """
     until = t - kill_wait - KNOWN_AFTER_SECONDS
     with store.reading() as view:
-        asked = view.asked_for_work_after_end()
+        asked = view.work_after_end_until()
         after = until - FIRST_LOOK_BACK_SECONDS if asked is None else asked
         runs, asked_until = _whole_seconds(view, after, until)
     if not runs:

@@ -61,13 +61,19 @@ def after_look(watermark: Watermark, controller: Controller, overlap: int) -> Wa
         overlap: seconds by which records may be late.
     """
     now, moment = controller.time, controller.seen
-    if not watermark.shown:  # for the first time, so it is believed
-        return replace(watermark, boot=moment.boot, ran=moment.seconds, shown=now, sure_until=now)
-    shown, observed_until = watermark.shown, watermark.observed_until
+    if not watermark.controller_time:  # for the first time, so it is believed
+        return replace(
+            watermark,
+            boot=moment.boot,
+            monotonic_time=moment.seconds,
+            controller_time=now,
+            sure_until=now,
+        )
+    shown, observed_until = watermark.controller_time, watermark.observed_until
     again_from, again_at = watermark.again_from, watermark.again_at
     ahead = max(0, shown - watermark.sure_until)
     if moment.boot == watermark.boot:
-        passed = moment.seconds - watermark.ran
+        passed = moment.seconds - watermark.monotonic_time
         step, tolerance = now - shown - passed, JITTER_SECONDS
         if step < -tolerance:
             observed_until = min(observed_until, now - passed - 1)
@@ -76,7 +82,7 @@ def after_look(watermark: Watermark, controller: Controller, overlap: int) -> Wa
         if again_from is not None and moment.seconds >= again_at:
             observed_until, again_from = min(observed_until, again_from), None
     else:
-        # Nobody knows for how long it was not looked at: all of that may be a step. An overlap
+        # For an unknown time there was no look: the whole difference may be a step. An overlap
         # covers one that is half as long, and what is late by as much.
         step, tolerance = now - shown, overlap // 2
         observed_until = min(observed_until, watermark.sure_until)
@@ -91,8 +97,8 @@ def after_look(watermark: Watermark, controller: Controller, overlap: int) -> Wa
     return replace(
         watermark,
         boot=moment.boot,
-        ran=moment.seconds,
-        shown=now,
+        monotonic_time=moment.seconds,
+        controller_time=now,
         observed_until=max(observed_until, watermark.opened),
         sure_until=now - min(max(0, ahead), LONGEST_STEP_SECONDS),
         again_from=again_from,

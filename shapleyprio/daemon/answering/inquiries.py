@@ -59,12 +59,12 @@ class Inquiry:
         """
         command = path.removeprefix(FOLDER)
         if command not in COMMANDS:
-            raise ValueError(f"there is {', '.join(FOLDER + name for name in COMMANDS)}")
+            raise ValueError(f"known paths: {', '.join(FOLDER + name for name in COMMANDS)}")
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=2)
         pools = [value for key, value in pairs if key == "pool" and command == "status"]
         rest = [pair for pair in pairs if pair[0] in COMMANDS[command] and pair[1]]
         if len(rest) != 1 or len(pools) > 1 or len(rest) + len(pools) != len(pairs):
-            raise ValueError(f"one of {', '.join(COMMANDS[command])} is wanted")
+            raise ValueError(f"one parameter expected: {', '.join(COMMANDS[command])}")
         ((key, value),) = rest
         for name, said in (*rest, *(("pool", pool) for pool in pools)):
             if len(said) > LONGEST_VALUE:

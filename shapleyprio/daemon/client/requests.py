@@ -60,8 +60,8 @@ def ask(settings: ClientSettings, inquiry: Inquiry) -> InquiryAnswer:
         body = connection.getresponse().read(LARGEST_ANSWER)
     except (OSError, http.client.HTTPException) as error:
         raise DaemonError(
-            f"the daemon at {settings.url} does not answer ({_why(error)}): if it is stopped, "
-            "nobody steers; an administrator sees why by `systemctl status shapleyprio` on its host"
+            f"the daemon at {settings.url} does not answer ({_why(error)}): if it is stopped, no "
+            "daemon steers; an administrator sees why by `systemctl status shapleyprio` on its host"
         ) from None
     finally:
         connection.close()
@@ -77,7 +77,7 @@ def _answer(settings: ClientSettings, body: bytes) -> InquiryAnswer:
         return InquiryAnswer(read["value"], lines, int(read["exit_code"]))
     except (ValueError, TypeError, KeyError, RecursionError):
         raise DaemonError(
-            f"what answers at {settings.url} is no daemon of shapleyprio that can be asked, or one "
+            f"the server at {settings.url} is not a daemon of shapleyprio, or one "
             "of another release"
         ) from None
 

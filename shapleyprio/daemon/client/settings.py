@@ -55,7 +55,7 @@ def load_settings(path: Path) -> ClientSettings:
         raise ConfigError([f"{path}: not valid TOML ({error})"]) from None
     for key, value in read.items():
         if key not in KEYS:
-            raise ConfigError([f"{path}: {key}: unknown key; there is {', '.join(KEYS)}"])
+            raise ConfigError([f"{path}: {key}: unknown key; known keys: {', '.join(KEYS)}"])
         if not isinstance(value, str) or not value or not value.isprintable():
             raise ConfigError([f'{path}: {key}: is no text; write for instance "{KEYS[key]}"'])
     if "url" not in read:

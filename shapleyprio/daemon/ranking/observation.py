@@ -23,8 +23,8 @@ def note_capacities(
 ) -> None:
     """Stores how many processors each organization brings to which partitions, where it changed.
 
-    Nobody knows since when a node is closed that was so at the first cycle: until then all nodes
-    count as if they had been there since the opening.
+    The first cycle cannot know since when a closed node has been closed: until then all nodes count
+    as open since the opening.
 
     Args:
         transaction: of the store.

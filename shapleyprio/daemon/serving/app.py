@@ -133,17 +133,19 @@ class App:
     def _answer(self, environ: WSGIEnvironment) -> Answer:
         path = environ["PATH_INFO"]
         if not environ[LOOPBACK]:
-            why = "other hosts may ask questions alone; this is for a proxy on the daemon's host"
+            why = (
+                "other hosts may only ask questions; read this through a proxy on the daemon's host"
+            )
             return refusal(path, HTTPStatus.FORBIDDEN, why)
         if not is_ours(environ.get("HTTP_HOST", ""), self._name):
-            why = "Host is no name of this host; a proxy has to send 127.0.0.1"
+            why = "Host does not name this host; a proxy must send 127.0.0.1"
             return refusal(path, HTTPStatus.MISDIRECTED_REQUEST, why)
         route = self._routes.get(path)
         if route is None:
             known = ", ".join(self._routes)
-            return refusal(path, HTTPStatus.NOT_FOUND, f"there is {known}")
+            return refusal(path, HTTPStatus.NOT_FOUND, f"known paths: {known}")
         if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
-            why, allowed = "this is to be read only", ("Allow", "GET, HEAD")
+            why, allowed = "this address is read-only", ("Allow", "GET, HEAD")
             return refusal(path, HTTPStatus.METHOD_NOT_ALLOWED, why, allowed)
         return route(environ)
 

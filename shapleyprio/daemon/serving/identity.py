@@ -37,7 +37,7 @@ Known = TypeVar("Known")
 
 
 class UnprovenError(Exception):
-    """Nobody has proven who asks; the message says what is wanted."""
+    """The asker is not proven; the message says what is missing."""
 
 
 class Askers:
@@ -77,13 +77,13 @@ class Askers:
         try:
             name = pwd.getpwuid(number).pw_name
         except KeyError:
-            raise UnprovenError(f"this host knows no user with the number {number}") from None
+            raise UnprovenError(f"this host has no user with the UID {number}") from None
         return Asker(name, lambda: self._rights_of(number, name))
 
     def _by_credential(self, environ: WSGIEnvironment, target: str) -> int:
         scheme, _, credential = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.casefold() != SCHEME.casefold():
-            raise UnprovenError("a credential of munge is wanted")
+            raise UnprovenError("a munge credential is required")
         socket = self._authentication().munge_socket
         try:
             number, said = self._munge(socket).decode(credential.strip())

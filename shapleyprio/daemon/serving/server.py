@@ -185,7 +185,7 @@ class _Connections(HTTPServer):
         threads = self._scrapes if request.path == METRICS else self._others
         others = [one for one in self._open.values() if one.client == connection.client]
         if sum(one.worked_on is threads for one in others) >= threads.at_once:
-            why = "too many requests of yours are worked on; ask again in a moment"
+            why = "too many concurrent requests from this client; retry in a moment"
             busy = HTTPStatus.SERVICE_UNAVAILABLE
             _send(request, refusal(request.path, busy, why, ("Retry-After", "1")))
             return
@@ -200,7 +200,7 @@ class _Connections(HTTPServer):
         try:
             environ = self._wsgi.environ(request) | connection.facts
         except ValueError:  # it reads the port in Host
-            answer = refusal(request.path, HTTPStatus.BAD_REQUEST, "Host is no host")
+            answer = refusal(request.path, HTTPStatus.BAD_REQUEST, "Host is malformed")
         else:
             loop = asyncio.get_running_loop()
             answer = await loop.run_in_executor(threads, answer_of, self._app, environ)
@@ -338,7 +338,7 @@ def _send(request: HTTPServerRequest, answer: Answer) -> None:
 
 
 class _Quiet(logging.Handler):
-    """Passes on what tornado notes: who sends what is no HTTP fills no log."""
+    """Logs what tornado reports at the level debug: malformed HTTP must not fill the log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Notes it; what the library has failed in is our concern."""

@@ -21,8 +21,8 @@ from shapleyprio.replay.workloads.workload import Workload
 Held = Mapping[RunKey, Mapping[str, int]]
 """A run on several nodes -> node -> processors that it held there."""
 
-WELL = UNFINISHED_STATES | {"COMPLETED"}
-"""States of jobs that went as they should."""
+EXPECTED_STATES = UNFINISHED_STATES | {"COMPLETED"}
+"""States of jobs that did not fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +116,10 @@ class ExecutedWorkload:
 
     def faults(self) -> list[str]:
         """Returns what makes the numbers doubtful, in words."""
-        unwell = [f"{n} jobs are {s}" for s, n in self.states.items() if s not in WELL]
+        failed = [f"{n} jobs are {s}" for s, n in self.states.items() if s not in EXPECTED_STATES]
         missing = [f"{self.missing} jobs have no record"] if self.missing else []
         requeued = [f"{self.requeued} jobs ran more than once"] if self.requeued else []
-        return [*missing, *requeued, *unwell]
+        return [*missing, *requeued, *failed]
 
 
 def executed_workload(

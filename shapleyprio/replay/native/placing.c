@@ -38,7 +38,7 @@ static int64_t give_recorded(const Record *record, const int64_t *free_of, int64
     return taken;
 }
 
-/* Takes one more processor after the other of whoever has the most free. */
+/* Takes processors one by one from the organization with the most free. */
 static void give_least_loaded(const Record *record, const int64_t *free_of, int64_t *given,
                               int64_t wanted) {
     while (wanted-- > 0) {

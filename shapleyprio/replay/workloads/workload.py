@@ -94,7 +94,7 @@ class Workload:
             everything waits for it; "easy": heads of other organizations may start that do not
             delay it. Without meaning when wide is "expand".
         placement: whose free processors a job gets: "random": each as likely as any other, as in
-            the papers; "least-loaded": those of whoever has the most free, ties to whoever is
+            the papers; "least-loaded": those of the one with the most free, ties to the one
             listed first, as Slurm's CR_LLN has it with one node for each organization; "recorded":
             those it really got (`placed`) as far as they are free, else as with "least-loaded".
         left_out: reason -> how many jobs of the log are missing because of it.

@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, select
 
 from shapleyprio.store.rows import UserAfterEnd, WorkAfterEnd
 from shapleyprio.store.scope import Scope, values_of
-from shapleyprio.store.tables import asked_for_work_after_end, work_after_end
+from shapleyprio.store.tables import work_after_end, work_after_end_progress
 
 
 class AfterEndView(Scope):
@@ -38,11 +38,11 @@ class AfterEndView(Scope):
             for user, organization, jobs, seconds, last in rows
         ]
 
-    def asked_for_work_after_end(self) -> int | None:
+    def work_after_end_until(self) -> int | None:
         """Returns up to which end of runs Slurm was asked; None before the first time."""
-        query = select(asked_for_work_after_end.c.until)
+        query = select(work_after_end_progress.c.until)
         return self._connection.execute(
-            query.where(self._here(asked_for_work_after_end))
+            query.where(self._here(work_after_end_progress))
         ).scalar_one_or_none()
 
 
@@ -53,9 +53,9 @@ class AfterEnd(AfterEndView):
         """Stores what was found of all runs that ended by then and after the time before."""
         self._replace(work_after_end, [values_of(row) for row in rows])
         self._connection.execute(
-            delete(asked_for_work_after_end).where(self._here(asked_for_work_after_end))
+            delete(work_after_end_progress).where(self._here(work_after_end_progress))
         )
-        self._insert(asked_for_work_after_end, [{"until": asked_until}])
+        self._insert(work_after_end_progress, [{"until": asked_until}])
 
     def _prune_work_after_end(self, before: int) -> int:
         """Deletes that of runs which ended before; returns how many rows."""

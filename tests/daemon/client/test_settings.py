@@ -42,7 +42,7 @@ def test_the_file_that_ships_can_be_read_and_so_can_what_it_mentions(tmp_path: P
     ("text", "why"),
     [
         ("", 'url: is missing; add for instance url = "unix:/run'),
-        ('uri = "x"', "uri: unknown key; there is url, munge_socket"),
+        ('uri = "x"', "uri: unknown key; known keys: url, munge_socket"),
         ("url = 7", "url: is no text"),
         ("url = ", "not valid TOML"),
         ('url = "head:9817"', "is not http://HOST:PORT or unix:/PATH"),
@@ -72,7 +72,7 @@ def refusal(settings: ClientSettings) -> tuple[int, str]:
 
 def test_a_daemon_that_is_away_is_reported_with_what_that_means(tmp_path: Path) -> None:
     code, line = refusal(settings_of(f"unix:{tmp_path}/socket"))
-    assert (code, "No such file" in line, "nobody steers" in line) == (3, True, True)
+    assert (code, "No such file" in line, "no daemon steers" in line) == (3, True, True)
     assert "\n" not in line
 
 

@@ -359,7 +359,7 @@ def test_a_credential_serves_once(asked: Asked) -> None:
 def test_a_number_without_a_name_is_nobody(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PlayedMunge, "decode", lambda *_: (2**31 - 7, _payload(asked)))
     code, line = asked.refusal(OWNER, "2")
-    assert (code, line) == (3, f"this host knows no user with the number {2**31 - 7}")
+    assert (code, line) == (3, f"this host has no user with the UID {2**31 - 7}")
 
 
 def _payload(asked: Asked) -> str:
@@ -372,13 +372,13 @@ def _payload(asked: Asked) -> str:
 @pytest.mark.parametrize(
     ("target", "why"),
     [
-        ("/ask/", "there is /ask/explain, /ask/status"),
-        ("/ask/rollback?job=2", "there is /ask/explain"),
-        ("/ask/explain", "one of job, user, account is wanted"),
+        ("/ask/", "known paths: /ask/explain, /ask/status"),
+        ("/ask/rollback?job=2", "known paths: /ask/explain"),
+        ("/ask/explain", "one parameter expected: job, user, account"),
         ("/ask/explain?columns=80", "one of job, user, account"),
         ("/ask/explain?job=" + "9" * 256, "longer than 255 characters"),
-        ("/ask/explain?job=2&pool=gpu", "one of job, user, account is wanted"),
-        ("/ask/status?pool=gpu", "one of columns is wanted"),
+        ("/ask/explain?job=2&pool=gpu", "one parameter expected: job, user, account"),
+        ("/ask/status?pool=gpu", "one parameter expected: columns"),
         ("/ask/status?columns=80&pool=" + "g" * 256, "pool is longer than 255 characters"),
         ("/ask/status?columns=0", "a number from 1 to 10000"),
         ("/ask/status?columns=10000000", "a number from 1 to 10000"),

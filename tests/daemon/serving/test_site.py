@@ -129,7 +129,8 @@ def test_the_head_of_an_answer_comes_without_its_body(
 
 def test_what_there_is_not_is_not_found(opened: Served) -> None:
     answer = opened.ask("/graph")
-    assert (answer.status, answer.text) == (404, "Not Found: there is /, /metrics, /api/status\n")
+    assert answer.status == 404
+    assert answer.text == "Not Found: known paths: /, /metrics, /api/status\n"
 
 
 # -- nobody waits for a reader
