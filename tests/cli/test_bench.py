@@ -35,8 +35,12 @@ from shapleyprio.lab.bench.measure import Machine, Measurement, Ran, of_runs, ru
 from shapleyprio.lab.bench.replay import exports, peers, recompute, replay, replay_workloads, spread
 from shapleyprio.lab.bench.replay.replay import LARGE, Case
 from shapleyprio.lab.cli.bench import ON_LOGS, render
+from shapleyprio.replay.coalitions.estimate import estimate
+from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.logs import reading
-from shapleyprio.replay.policies import COMPARED, ONE_SCHEDULE, PREDICTORS
+from shapleyprio.replay.policies import COMPARED, ONE_SCHEDULE, PREDICTORS, run_policy
+from shapleyprio.replay.workloads.choices import WIDE
+from shapleyprio.replay.workloads.workload import Window, jobs_of
 from shapleyprio.slurm.text.accounting import accounting_line
 from shapleyprio.slurm.text.values import SEPARATOR
 
@@ -247,6 +251,7 @@ def contended_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(contended, "LENGTH", 100)
     monkeypatch.setattr(contended, "WHOLE_LENGTH", 100)
     monkeypatch.setattr(contended, "CONTENDED", 1)
+    monkeypatch.setattr(manipulations, "IDLE", 5)
     for module in (manipulations, predictors, splitting):
         monkeypatch.setattr(module, "ORGANIZATIONS", 2)
         monkeypatch.setattr(module, "WINDOWS", 2)
@@ -258,7 +263,9 @@ def test_manipulations_are_tried_on_contended_windows(contended_logs: Path) -> N
     found = {(row["what"], row["name"]): row["value"] for row in measured}
     assert {name for _, name in found} == {"directcontr", "fairshare", "live", "live by limits"}
     assert found["HPC2N, padded by 20 %: mean gain", "live"] < 0
-    assert found["HPC2N, in single copies: mean gain", "fairshare"] == 0
+    assert found["HPC2N, in single copies: mean gain", "fairshare"] != 0  # whole jobs were wide
+    assert found["HPC2N, with phantoms twice as wide: mean gain", "live"] == 0
+    assert found["HPC2N, with phantoms as wide as all: mean gain", "live"] < 0
     assert ("HPC2N, twice the limits: organizations that gain", "live by limits") in found
     assert ("HPC2N, twice the limits: mean gain", "directcontr") not in found
     assert all(1 <= row["runs"] <= 4 for row in measured)
@@ -297,12 +304,22 @@ def test_shapley_values_are_computed_from_scratch_and_again_in_processes_of_thei
     ran: list[list[str]] = []
 
     def run(command: list[str]) -> Ran:
-        ran.append(command[-3:])
+        ran.append(command[-4:])
         return Ran(seconds=99.0, megabytes=300.0, last_line="1.5 0.5")
 
     monkeypatch.setattr(recompute, "run_apart", run)
-    scratch, hour, memory, *_ = measure("recompute")
-    assert ran[:: recompute.RUNS][:2] == [["8", "1.0", "0"], ["8", "1.0", "7"]]
+    measured = measure("recompute")
+    assert ran[:: recompute.RUNS][4:8] == [
+        ["8", "1.0", days, wide] for wide in ("rigid", "expand") for days in ("0", "7")
+    ]
+    whole, *_, scratch, hour, memory = measured[13:21]
+    assert (whole["what"], whole["value"], whole["below"], whole["met"]) == (
+        "whole jobs, 8 organizations, no horizon: an hour was added",
+        0.5,
+        0.6,
+        True,
+    )
+    assert scratch["what"] == "cut jobs, 8 organizations, no horizon: from scratch"
     assert (scratch["value"], scratch["below"], scratch["met"]) == (1.5, 2.0, True)
     assert (hour["value"], hour["below"], hour["met"]) == (0.5, 0.3, False)
     assert (memory["value"], memory["below"]) == (300.0, 1000.0)
@@ -311,27 +328,42 @@ def test_shapley_values_are_computed_from_scratch_and_again_in_processes_of_thei
 def test_a_month_is_as_the_targets_want_it_and_computed_twice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    workload = recompute.month(8, 1.0)
+    workload = recompute.month(8, 1.0, "rigid")
     assert abs(len(workload.job) - recompute.JOBS) < 1000
+    assert (workload.processing_time < workload.limit).all()
     released = int((workload.processing_time * workload.processors).sum())
     assert released / (int(workload.owned.sum()) * workload.window.length) == pytest.approx(1, 0.01)
     monkeypatch.setattr(recompute, "JOBS", 300)
     monkeypatch.setattr(recompute, "PROCESSORS", 20)
-    recompute.main(3, 1.0, 7)
-    assert len(capsys.readouterr().out.split()) == 2
+    for wide in WIDE:
+        recompute.main(3, 1.0, 7, wide)
+        assert len(capsys.readouterr().out.split()) == 2
 
 
-def test_many_organizations_are_held_against_many_coalitions(
+def test_estimates_are_held_against_ref_and_with_many_organizations_against_many_coalitions(
     contended_logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(organizations, "ORGANIZATIONS", 2)
+    monkeypatch.setattr(organizations, "ORGANIZATIONS", (2,))
     monkeypatch.setattr(organizations, "WINDOWS", 2)
-    measured = measure("organizations", "--logs", str(contended_logs))
-    found = {row["name"]: row["value"] for row in measured}
-    assert list(found) == [*COMPARED, "shapley", "live"]
-    assert found["shapley"] == 0  # with two organizations any budget values all coalitions
-    assert max(found[name] for name in COMPARED) >= contended.CONTENDED
-    assert all(row["runs"] == 2 for row in measured)
+    few = measure("organizations", "--logs", str(contended_logs))
+    estimates = ["directcontr", organizations.FIRST_COME, organizations.SAMPLED]
+    assert [(row["what"], row["name"]) for row in few] == [
+        ("HPC2N, 2 organizations: mean Σ|φ̂ − φ|", name) for name in estimates
+    ]
+    assert all(row["runs"] == 2 and 0 <= row["value"] <= row["worst"] for row in few)
+    assert few[0]["value"] > few[1]["value"]
+    monkeypatch.setattr(organizations, "EXACT_ORGANIZATIONS", 1)
+    many = measure("organizations", "--logs", str(contended_logs))
+    assert [row["name"] for row in many] == [estimates[0], estimates[2]]
+
+
+def test_with_few_organizations_what_counts_as_true_is_what_ref_has() -> None:
+    workload = replace(recompute.month(3, 1.0, "rigid"), window=Window(start=0, length=20_000))
+    workload = jobs_of(workload, np.flatnonzero(workload.release < 20_000))
+    assert (
+        estimate(game_of(workload), budget=1).contribution
+        == run_policy(workload, "ref").contribution
+    )
 
 
 LITERAL = """

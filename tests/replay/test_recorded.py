@@ -13,6 +13,7 @@ from shapleyprio.replay.logs.reading import read_log
 from tests.replay.test_long_logs import assert_same
 
 FOLDER = Path(__file__).parent / "recorded"
+PARTITIONS_LIMIT = 75_600  # its longest limit, 20 h 10 min, in whole hours
 
 
 @pytest.mark.parametrize("release", ["22.05", "24.11", "26.05"])
@@ -27,7 +28,7 @@ def test_json_of_each_release_says_what_its_text_says(release: str) -> None:
     # suspended for a while, requeued, without a limit, and never started
     assert len(of_json.job) == 7
     assert len(set(of_json.job.tolist())) == 6
-    assert (of_json.limit == -1).sum() == 1
+    assert (of_json.limit == PARTITIONS_LIMIT).sum() == 1
     assert of_json.left_out["zero_processing_time"] == 1
     third = of_json.job.tolist().index(3)
     whole = (of_json.start + of_json.processing_time)[[third, of_json.job.tolist().index(5)]]

@@ -44,6 +44,8 @@ USUAL = {
 }
 SUBMIT = int(datetime(2017, 1, 1, 10, tzinfo=UTC).timestamp())
 MINUTE, HOUR = 60, 3600
+PARTITIONS_LIMIT = HOUR
+"""As long as the usual job, which is alone there."""
 
 
 def read(*jobs: dict[str, str], without: str = "", strict: bool = False) -> Log:
@@ -105,7 +107,7 @@ def test_columns_may_come_in_any_order_in_any_case_and_with_strange_ones_between
         "2017-01-01T10:05:00|what a job|90|42|2017-01-01T10:00:00|2|",
     )
     assert (log.job.tolist(), log.processing_time.tolist()) == ([42], [90])
-    assert (log.processors.tolist(), log.limit.tolist()) == ([2], [UNKNOWN])
+    assert (log.processors.tolist(), log.limit.tolist()) == ([2], [HOUR])
     assert not log.labels
 
 
@@ -304,10 +306,10 @@ def test_a_job_that_ran_on_nobody_knows_what_is_left_out(cpus: str) -> None:
         ("00:30:00", 30 * MINUTE),
         ("30:10", 30 * MINUTE + 10),
         ("90", 90 * MINUTE),
-        ("0", UNKNOWN),
-        ("UNLIMITED", UNKNOWN),
-        ("Partition_Limit", UNKNOWN),
-        ("", UNKNOWN),
+        ("0", PARTITIONS_LIMIT),
+        ("UNLIMITED", PARTITIONS_LIMIT),
+        ("Partition_Limit", PARTITIONS_LIMIT),
+        ("", PARTITIONS_LIMIT),
     ],
 )
 def test_limits_are_read_as_slurm_writes_them(written: str, seconds: int) -> None:

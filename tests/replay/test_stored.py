@@ -58,7 +58,7 @@ def test_a_finished_run_is_a_job(url: str, store: Store) -> None:
     assert log.start.tolist() == [BEGIN]
     assert log.processing_time.tolist() == [100]
     assert log.processors.tolist() == [32]
-    assert log.limit.tolist() == [UNKNOWN]
+    assert log.limit.tolist() == [3600]
     assert names(log.labels["account"]) == ["phys"]
     assert names(log.labels["user"]) == ["ann"]
     assert names(log.labels["organization"]) == ["physics"]

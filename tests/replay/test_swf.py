@@ -53,8 +53,8 @@ def test_the_requested_processors_count_where_the_allocated_are_unknown(allocate
     assert read(job(allocated_processors=allocated)).processors.tolist() == [8]
 
 
-@pytest.mark.parametrize(("requested", "limit"), [(3600, 3600), (0, UNKNOWN), (-1, UNKNOWN)])
-def test_the_limit_is_the_requested_time(requested: int, limit: int) -> None:
+@pytest.mark.parametrize(("requested", "limit"), [(7200, 7200), (0, 3600), (-1, 3600)])
+def test_the_limit_is_the_requested_time_or_the_partitions(requested: int, limit: int) -> None:
     assert read(job(requested_time=requested)).limit.tolist() == [limit]
 
 

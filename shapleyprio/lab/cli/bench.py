@@ -116,19 +116,20 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             beside random orderings and those of shapiq if it is installed; some minutes
     predictors  how fair live is with each predictor, on contended windows of --logs
     manipulations  what an organization of --logs gains by splitting, merging, delaying or
-            padding its jobs, and by wrong time limits; some minutes
+            padding its jobs, by wrong time limits, and by jobs that nobody needs; some minutes
     splitting  how long jobs wait if an organization of --logs becomes two members, one of
             which brings nothing and has its urgent jobs; some minutes
     peers   the first jobs of two of --logs by the replay, AccaSim and Lapis, which pip
             installs for that: jobs in a second, memory, and whether they start at the same seconds
-    recompute  Shapley values of a month of 100,000 jobs, from scratch and again when an
-            hour was added; seconds of one core, some minutes
+    recompute  Shapley values of a month of 100,000 jobs, whole ones and cut ones, from
+            scratch and again when an hour was added; seconds of one core, some minutes
     dask    ref of 14 and 16 organizations on one core and by two workers of a Dask cluster
             on this machine; needs the packages of shapleyprio[cluster], some minutes
     exports  reading 10,000,000 lines of sacct, plain and compressed by xz and by zstd; some
             minutes, and 3 GB of disk in TMPDIR
-    organizations  how fair policies are among 20 organizations, on contended windows of
-            --logs, against shapley with many more coalitions; some minutes
+    organizations  how exact estimated contributions of whole jobs are among 5 to 50
+            organizations, on contended windows of --logs, against ref or against many more
+            coalitions; some minutes
     slurm   what the daemon costs a private real Slurm, which is booted for that: its
             calls, how long it takes to read the queue (with an array of 100,000 tasks,
             too), how soon squeue -j is answered meanwhile, how soon new jobs have

@@ -21,11 +21,6 @@ class Knowledge:
         workload: what is scheduled.
         predictor: of processing times, without any knowledge yet; None for an observer who knows
             the processing time of every job that was released.
-
-    Attributes:
-        estimate: int64[jobs], processing times that backfilling may expect: a job's limit, or if
-            it has none what was predicted when the last game was made; at first, when the window
-            began.
     """
 
     def __init__(self, workload: Workload, predictor: Predictor | None) -> None:
@@ -41,13 +36,6 @@ class Knowledge:
             past = workload.history
             self._user = past.user
             _teach(predictor, past.past_user, past.past_limit, past.past_processing_time)
-        self.estimate = self._at_the_begin(predictor)
-
-    def _at_the_begin(self, predictor: Predictor | None) -> Ints:
-        limit, seconds = self._workload.limit, self._workload.processing_time
-        if predictor is not None:
-            seconds = predictor.predict(self._user, limit, np.zeros_like(limit))
-        return np.where(limit == UNKNOWN, seconds, limit)
 
     def game(self, record: Record, t: int) -> Game:
         """Returns the game up to a moment.
@@ -74,12 +62,10 @@ class Knowledge:
         unfinished = ~ended
         jobs = released[unfinished]
         certain = np.where(ended, seconds, np.where(has_begun, t - begun, 0))
-        elapsed = certain[unfinished]
-        limit = self._workload.limit[jobs]
-        predicted = self._predictor.predict(self._user[jobs], limit, elapsed)
-        self.estimate[jobs] = np.where(limit == UNKNOWN, predicted, limit)
         known: Ints = seconds.copy()
-        known[unfinished] = predicted
+        known[unfinished] = self._predictor.predict(
+            self._user[jobs], self._workload.limit[jobs], certain[unfinished]
+        )
         return known, certain
 
     def _note_starts(self, record: Record) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from shapleyprio.replay.coalitions.estimate import Estimate
 from shapleyprio.replay.coalitions.game import Game
 from shapleyprio.replay.engine.codes import KEYED
-from shapleyprio.replay.engine.engine import advance_first, expect_anew
+from shapleyprio.replay.engine.engine import advance_first
 from shapleyprio.replay.engine.keys import Keys
 from shapleyprio.replay.engine.state import Record, World, pieces_of
 from shapleyprio.replay.native import packed
@@ -53,9 +53,7 @@ def run(
                 reached = int(state.now[0])
                 keys.begin[0] = reached
                 valid_until = reached + keys.rows.shape[1]
-                found = contributions(game(record, reached))
-                expect_anew(world)
-                _write(keys, found)
+                _write(keys, contributions(game(record, reached)))
         yield until
 
 

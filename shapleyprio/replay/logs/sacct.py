@@ -22,6 +22,7 @@ from shapleyprio.replay.logs.columns import split, surely_hosts
 from shapleyprio.replay.logs.filtering import MALFORMED, MALFORMED_KEPT, STEPS, check_lines, taken
 from shapleyprio.replay.logs.joining import Joiner
 from shapleyprio.replay.logs.line_ends import line_ends
+from shapleyprio.replay.logs.partition_limits import with_partition_limits
 from shapleyprio.replay.logs.sacct_lines import Lines, Mask, Numbers, Rows
 from shapleyprio.replay.logs.side_by_side import in_order
 from shapleyprio.replay.workloads.log import UNKNOWN, Log, MalformedLine
@@ -197,7 +198,8 @@ class SacctReader:
 
     def log(self) -> Log:
         """Returns all that was read."""
-        return self._joiner.joined(self._source, tuple(self._malformed[:MALFORMED_KEPT]))
+        malformed = tuple(self._malformed[:MALFORMED_KEPT])
+        return with_partition_limits(self._joiner.joined(self._source, malformed))
 
     def _parsed(self, file: str, separator: str, headed: Headed) -> PieceRecords:
         """Reads a piece; several threads do so side by side."""

@@ -19,6 +19,7 @@ from shapleyprio.replay.logs.filtering import (
     counted,
     released_in,
 )
+from shapleyprio.replay.logs.partition_limits import with_partition_limits
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
 from shapleyprio.store import AllocatedRun, ClusterStore, Store, StoreError, UserAfterEnd
@@ -199,7 +200,7 @@ def _of_rows(
     numbers = np.array([row[:-1] for row in rows], dtype=np.int64).reshape(-1, numbered).T
     columns = dict(zip(_Row._fields, numbers, strict=False))
     parts = [part for row in rows for part in row.parts]
-    return Log(
+    log = Log(
         source=source,
         format="store",
         epoch=0,
@@ -220,3 +221,4 @@ def _of_rows(
         ),
         left_out=left_out,
     )
+    return with_partition_limits(log)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.logs.filtering import MALFORMED, MALFORMED_KEPT, check_lines, usable
+from shapleyprio.replay.logs.partition_limits import with_partition_limits
 from shapleyprio.replay.native import native
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, MalformedLine
 from shapleyprio.replay.workloads.running import LARGEST_COUNT
@@ -79,25 +80,22 @@ def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
     columns = dict(zip(LOWEST, values[:, :rows], strict=True))
     submit, wait = columns["submit time"], columns["wait time"]
     allocated, limit = columns["allocated processors"], columns["requested time"]
-    return usable(
-        Log(
-            source=source,
-            format="swf",
-            job=columns["job"],
-            release=submit,
-            start=np.where(wait == UNKNOWN, UNKNOWN, submit + wait),
-            processing_time=columns["run time"],
-            processors=np.where(allocated > 0, allocated, columns["requested processors"]),
-            limit=np.where(limit > 0, limit, UNKNOWN),
-            labels={
-                name: _numbered(columns[name]) for name in ("user", "group", "queue", "partition")
-            },
-            system_processors=_in_header(text, _MAX_PROCS),
-            epoch=_in_header(text, _UNIX_START),
-            left_out={MALFORMED: faulty},
-            malformed=malformed,
-        )
+    log = Log(
+        source=source,
+        format="swf",
+        job=columns["job"],
+        release=submit,
+        start=np.where(wait == UNKNOWN, UNKNOWN, submit + wait),
+        processing_time=columns["run time"],
+        processors=np.where(allocated > 0, allocated, columns["requested processors"]),
+        limit=np.where(limit > 0, limit, UNKNOWN),
+        labels={name: _numbered(columns[name]) for name in ("user", "group", "queue", "partition")},
+        system_processors=_in_header(text, _MAX_PROCS),
+        epoch=_in_header(text, _UNIX_START),
+        left_out={MALFORMED: faulty},
+        malformed=malformed,
     )
+    return with_partition_limits(usable(log))
 
 
 class _Format(NamedTuple):

@@ -95,15 +95,10 @@ class _Estimates:
         self._knowledge = Knowledge(workload, predictor_named(estimation.predictor))
         self._found: Contributions | None = None
 
-    def known_to(self, world: World) -> World:
-        """Returns the world in which backfilling expects what is predicted."""
-        return world._replace(jobs=world.jobs._replace(estimate=self._knowledge.estimate))
-
     def at(self, world: World, t: int) -> Contributions:
         """Returns contributions that are good at t."""
         if self._found is None or t >= self._found.t + self._recompute:
             estimate = self._estimator.estimate(self._knowledge.game(world.record, t))
-            engine.expect_anew(world)
             self._found = Contributions(
                 t=t,
                 trajectories={
@@ -131,7 +126,7 @@ def _schedule(
     )
     keys.factor[:] = 0
     world = one_world(workload, keys, options.seed, wide=wide)
-    world = packed(world if estimates is None else estimates.known_to(world))
+    world = packed(world)
     steps = _steps(workload, world, ranks, estimates)
     seconds = timed(steps, options.progress)
     return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)

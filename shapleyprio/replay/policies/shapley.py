@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from shapleyprio.replay.coalitions import live as kernel
 from shapleyprio.replay.coalitions.estimate import Estimator, denominator_of
 from shapleyprio.replay.coalitions.game import game_of
@@ -18,6 +20,7 @@ from shapleyprio.replay.engine.limits import estimated_block
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
+from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
 
 
@@ -34,8 +37,7 @@ def live(workload: Workload, options: RunOptions) -> Schedule:
     """Returns the schedule by contributions from what is known at each moment.
 
     A workload without history has users of whom nothing is known, neither when its window begins
-    nor later: every job is then expected to last as long as its limit, or an hour. Easy
-    backfilling, too, expects of jobs without a limit what the predictor does.
+    nor later: every job is then expected to last as long as its limit, or an hour.
 
     Raises:
         PolicyError: there is no such predictor, or numbers may get larger than can be compared
@@ -58,8 +60,9 @@ def _schedule(
         cores=options.cores,
     )
     knowledge = Knowledge(workload, predictor)
-    if predictor is not None:
-        world = world._replace(jobs=world.jobs._replace(estimate=knowledge.estimate))
+    if predictor is not None:  # nobody knows beforehand which jobs outlast their limits
+        limit = np.where(workload.limit == UNKNOWN, workload.processing_time, workload.limit)
+        world = world._replace(jobs=world.jobs._replace(estimate=limit))
     steps = kernel.run(
         world,
         game=knowledge.game,

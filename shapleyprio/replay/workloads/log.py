@@ -71,7 +71,8 @@ class Log:
         start: int64, when it really started; UNKNOWN if the log does not say.
         processing_time: int64, above 0.
         processors: int64, above 0.
-        limit: int64, the requested processing time; UNKNOWN if the log does not say.
+        limit: int64, the requested processing time, or that of the partition where the log does not
+            say (`with_partition_limits`); UNKNOWN while the log is being read.
         labels: "user", "group", "queue", "partition", "account", "nodes" (the host list as
             written), or "organization" -> that column, as far as the format has it.
         placed: whose processors were used, where the log itself knows (the daemon's store).

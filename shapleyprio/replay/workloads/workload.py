@@ -84,7 +84,8 @@ class Workload:
         organization: int32, index into organizations.
         release: int64, from 0 on and before window.length.
         processing_time, processors: int64, above 0.
-        limit: int64, requested processing time, UNKNOWN where the log does not say.
+        limit: int64, requested processing time, by which backfilling expects ends; UNKNOWN in a
+            workload not of a log, where it expects those that come.
         start: int64, when it really started, rebased; UNKNOWN where the log does not say.
         position: int64, its place in the log.
         placed: whose processors each job really got; None where the log does not say.

@@ -232,34 +232,27 @@ def test_with_limits_that_are_true_it_decides_as_if_it_knew_all(
     assert by_limits == starts_of(workload, recompute=recompute)
 
 
-def rigid(past: int) -> Workload:
+@pytest.fixture
+def rigid() -> Workload:
     """The first organization's second job needs all processors; the other's could pass it.
 
-    No job has a limit. The first user's jobs took 3 s before, the other's so long.
+    The first one outlasts its limit, so that there is more time for that than the limit says.
     """
-    jobs = [Job(0, 0, 10, 2), Job(0, 1, 5, 3), Job(1, 1, 5)]
-    drawn = workload_of_jobs([3, 0], jobs, length=60, wide="rigid", backfill="easy")
-    history = UserHistory(
-        user=np.array([7, 7, 9]),
-        past_user=np.array([7, 9]),
-        past_limit=np.array([-1, -1]),
-        past_processing_time=np.array([3, past]),
-    )
-    return replace(drawn, history=history)
+    jobs = [Job(0, 0, 10, 2, limit=3), Job(0, 1, 5, 3, limit=5), Job(1, 1, 5, limit=5)]
+    return workload_of_jobs([3, 0], jobs, length=60, wide="rigid", backfill="easy")
 
 
-@pytest.mark.parametrize(("past", "start"), [(2, 1), (1000, 15)])
-def test_backfilling_expects_of_jobs_without_a_limit_what_is_predicted(
-    past: int, start: int
+@pytest.mark.parametrize(("policy", "start"), [("shapley", 1), ("live", 15)])
+def test_backfilling_does_not_foresee_which_jobs_outlast_their_limits(
+    rigid: Workload, policy: str, start: int
 ) -> None:
-    schedule = run_policy(rigid(past), "live")
+    schedule = run_policy(rigid, policy)
     assert schedule.start[schedule.job == 2].tolist() == [start]
 
 
-def test_without_a_history_only_limits_are_known() -> None:
-    workload = replace(rigid(2), history=None)
-    by_limits = run_policy(workload, "live", estimation=Estimation(predictor="limit"))
-    assert run_policy(workload, "live").start.tolist() == by_limits.start.tolist()
+def test_without_a_history_only_limits_are_known(rigid: Workload) -> None:
+    by_limits = run_policy(rigid, "live", estimation=Estimation(predictor="limit"))
+    assert run_policy(rigid, "live").start.tolist() == by_limits.start.tolist()
 
 
 @pytest.mark.parametrize("policy", ["directcontr", "fairshare", "shapley", "live"])

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from shapleyprio.lab.bench.measure import Measurement, mean_of
 from shapleyprio.lab.experiment.windows import window_at_random
-from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.measures.measures import Measures, measure, unfairness
@@ -72,22 +71,6 @@ def real_logs(logs: Path, names: Collection[str]) -> Iterator[tuple[LogFile, Log
             yield log_file, read_log(str(logs / log_file.file))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fair:
-    """What counts as fair.
-
-    Attributes:
-        policy: its name.
-        estimation: of contributions, if the policy estimates them.
-    """
-
-    policy: str = REFERENCE
-    estimation: Estimation = DEFAULT_ESTIMATION
-
-
-BY_REF = Fair()
-
-
 @dataclass(frozen=True, slots=True)
 class ContendedWindow:
     """A window in which policies differ.
@@ -114,7 +97,7 @@ def contended_windows(
     *,
     organizations: int,
     windows: int,
-    fair: Fair = BY_REF,
+    fair: str = REFERENCE,
     whole: bool = False,
 ) -> Iterator[ContendedWindow]:
     """Draws windows of a log until so many are contended, each with its own deal of users.
@@ -124,7 +107,7 @@ def contended_windows(
         log_file: the log's file.
         organizations: to deal users and processors out to.
         windows: how many are wanted.
-        fair: what counts as fair.
+        fair: the policy that counts as fair.
         whole: whether jobs are kept whole, with easy backfilling and as many processors for each
             organization; else they are cut, and processors are dealt out by Zipf's law.
     """
@@ -145,10 +128,10 @@ def contended_windows(
             yield replace(drawn, workload=with_history(drawn.workload, log))
 
 
-def _contended(workload: Workload, fair: Fair) -> ContendedWindow | None:
+def _contended(workload: Workload, fair: str) -> ContendedWindow | None:
     try:
         schedules = {policy: run_policy(workload, policy) for policy in COMPARED}
-        fairest = run_policy(workload, fair.policy, estimation=fair.estimation)
+        fairest = run_policy(workload, fair)
     except PolicyError:
         return None
     against = measure(workload, fairest)
@@ -187,11 +170,14 @@ def collected_by_log(
     *,
     organizations: int,
     windows: int,
+    whole: bool = False,
     bar: Callable[[str, int], Callable[[int], None]],
 ) -> Iterator[tuple[LogFile, dict[Key, list[float]]]]:
     """Yields what is found in windows of each of these logs, as `collected` does."""
     for log_file, log in real_logs(logs, names):
-        drawn = contended_windows(log, log_file, organizations=organizations, windows=windows)
+        drawn = contended_windows(
+            log, log_file, organizations=organizations, windows=windows, whole=whole
+        )
         yield log_file, collected(drawn, found_in, show=bar(log_file.name, windows))
 
 

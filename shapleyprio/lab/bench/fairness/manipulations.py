@@ -33,6 +33,12 @@ WINDOWS = 4
 MERGED_WITHIN = 3600
 """Seconds within which jobs are released that one would merge."""
 
+IDLE = 960
+"""Seconds without a job of one's own after which a phantom is released."""
+
+PHANTOM_LIMIT = 864_000
+"""Seconds that it asks for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Presented:
@@ -137,6 +143,40 @@ def padded(percent: int) -> Presentation:
     return present
 
 
+def with_phantoms(times: int) -> Presentation:
+    """Returns what adds jobs that nobody needs and that are cancelled when they start.
+
+    They need so many times all processors and ask for ten days. Each time that the organization
+    has submitted nothing for some minutes, one that was held is released, of a user without past.
+    """
+
+    def present(workload: Workload, organization: int) -> Presented:
+        ours = np.flatnonzero(workload.organization == organization)
+        release = workload.release[ours]
+        idle = np.diff(release, append=workload.window.length) > IDLE
+        before, count = ours[idle], int(idle.sum())
+
+        def added(column: Ints, value: Ints | int) -> Ints:
+            return np.concatenate((column, np.broadcast_to(value, count)))
+
+        presented = _presented(
+            workload,
+            added(np.arange(len(workload.job)), before),
+            release=added(workload.release, release[idle] + IDLE),
+            processing_time=added(workload.processing_time, 1),
+            processors=added(workload.processors, times * workload.system_processors),
+            limit=added(workload.limit, PHANTOM_LIMIT),
+            useful=added(workload.processing_time, 0),
+        )
+        history = presented.workload.history
+        if history is not None:
+            user = np.where(presented.useful > 0, history.user, UNKNOWN)
+            history = replace(history, user=user)
+        return replace(presented, workload=replace(presented.workload, history=history))
+
+    return present
+
+
 def with_limits(times: int) -> Presentation:
     """Returns what asks for so many times the limit; 0: for what the job will really take."""
 
@@ -186,6 +226,8 @@ OF_WORK: Mapping[str, Presentation] = {
     "in merged pairs": merged,
     "10 minutes later": delayed(600),
     "padded by 20 %": padded(20),
+    "with phantoms as wide as all": with_phantoms(1),
+    "with phantoms twice as wide": with_phantoms(2),
 }
 OF_LIMITS: Mapping[str, Presentation] = {
     "twice the limits": with_limits(2),
@@ -232,6 +274,8 @@ def measure_manipulations(
 ) -> Iterator[Measurement]:
     """Measures what organizations gain by presenting their work otherwise, one at a time.
 
+    Jobs are kept whole, with easy backfilling.
+
     Args:
         logs: directory with the logs.
         bar: makes a progress bar.
@@ -241,7 +285,13 @@ def measure_manipulations(
         own work, and how many of a hundred gain.
     """
     by_log = collected_by_log(
-        logs, MEASURED_LOGS, _gains_in, organizations=ORGANIZATIONS, windows=WINDOWS, bar=bar
+        logs,
+        MEASURED_LOGS,
+        _gains_in,
+        organizations=ORGANIZATIONS,
+        windows=WINDOWS,
+        whole=True,
+        bar=bar,
     )
     for log_file, gains in by_log:
         for (presentation, name), found in gains.items():

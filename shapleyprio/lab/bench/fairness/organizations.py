@@ -1,59 +1,82 @@
-"""How fair policies are among many organizations, where Ref is out of reach.
+"""How exact estimated contributions of whole jobs are, among few and many organizations.
 
-What counts as fair is then the policy `shapley` with many times the coalitions that `live` values.
+Up to ten organizations coalitions decide, and contributions are those of Ref. With more they are
+estimated from few coalitions that start jobs first come, first served. That is held against Ref's
+where there are some, and else against the same from many more coalitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 from shapleyprio.lab.bench.fairness.contended import (
     ContendedWindow,
-    Fair,
+    collected,
     contended_windows,
-    mean_unfairness,
     real_logs,
 )
-from shapleyprio.lab.bench.measure import Measurement
-from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION
-from shapleyprio.replay.policies import LIVE, SHAPLEY
+from shapleyprio.lab.bench.measure import Measurement, mean_of
+from shapleyprio.replay.coalitions.estimate import estimate
+from shapleyprio.replay.coalitions.game import game_of
+from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, EXACT_ORGANIZATIONS
+from shapleyprio.replay.policies import COMPARED, REFERENCE, run_policy
 
-ORGANIZATIONS = 20
+ORGANIZATIONS = (5, 8, 10, 20, 50)
 WINDOWS = 4
-MEASURED_LOGS = ("LPC", "HPC2N", "RICC", "METACENTRUM")
+MEASURED_LOGS = ("HPC2N", "LPC", "METACENTRUM", "Curie")
 
-FAIR = Fair(policy=SHAPLEY, estimation=replace(DEFAULT_ESTIMATION, coalitions=4_000))
+MANY_COALITIONS = 4_000
+
+DIRECTCONTR, FAIRSHARE = COMPARED
+
+FIRST_COME = "all coalitions, first come"
+SAMPLED = "few coalitions"
 
 
 def measure_organizations(
     logs: Path, bar: Callable[[str, int], Callable[[int], None]]
 ) -> Iterator[Measurement]:
-    """Measures policies against `FAIR` on the same contended windows.
+    """Measures contributions at the ends of contended windows of whole jobs.
+
+    Windows with too many organizations for Ref are contended where directcontr is away from
+    fairshare.
 
     Args:
         logs: directory with the logs.
         bar: makes a progress bar.
 
     Yields:
-        Δψ/p_tot in the mean over the windows, by log and policy.
+        Σ|φ̂ − φ| for each part of all work, in the mean over the windows, by log, number of
+        organizations and estimate.
     """
     for log_file, log in real_logs(logs, MEASURED_LOGS):
-        yield from mean_unfairness(
-            contended_windows(
-                log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS, fair=FAIR
-            ),
-            _unfairness,
-            what=f"{log_file.name}, {ORGANIZATIONS} organizations",
-            show=bar(log_file.name, WINDOWS),
-        )
+        for k in ORGANIZATIONS:
+            fair = REFERENCE if k <= EXACT_ORGANIZATIONS else FAIRSHARE
+            what = f"{log_file.name}, {k} organizations"
+            drawn = contended_windows(
+                log, log_file, organizations=k, windows=WINDOWS, fair=fair, whole=True
+            )
+            found = collected(drawn, _errors, show=bar(what, WINDOWS))
+            for name, values in found.items():
+                yield mean_of(name, f"{what}: mean Σ|φ̂ − φ|", values, unit="s per part")
 
 
-def _unfairness(window: ContendedWindow) -> dict[str, float]:
-    """Returns Δψ/p_tot of every policy, in seconds."""
-    estimated = {
-        policy: window.unfairness_of(policy, estimation=DEFAULT_ESTIMATION)
-        for policy in (SHAPLEY, LIVE)
-    }
-    return {**window.unfairness, **estimated}
+def _errors(window: ContendedWindow) -> Iterator[tuple[str, float]]:
+    """Yields how far estimates are from what counts as true, in seconds per part."""
+    game, parts = game_of(window.workload), window.fair.p_tot
+    true = estimate(game, budget=MANY_COALITIONS).contribution
+    by_owner = run_policy(window.workload, DIRECTCONTR).contribution
+    assert by_owner is not None  # a replay knows whose processors it uses
+    yield DIRECTCONTR, _away(by_owner, true, parts)
+    if game.organizations <= EXACT_ORGANIZATIONS:
+        all_of_them = estimate(game, budget=MANY_COALITIONS, most_starts=0).contribution
+        yield FIRST_COME, _away(all_of_them, true, parts)
+    few = min(DEFAULT_ESTIMATION.coalitions, 2**game.organizations // 2)
+    sampled = estimate(game, budget=few, exact_organizations=0).contribution
+    yield SAMPLED, _away(sampled, true, parts)
+
+
+def _away(found: Sequence[Fraction], true: Sequence[Fraction], parts: int) -> float:
+    return float(sum(abs(a - b) for a, b in zip(found, true, strict=True)) / parts)

@@ -1,23 +1,24 @@
 """Shapley values of a month, from scratch and again when an hour was added.
 
-``python -m shapleyprio.lab.bench.replay.recompute K LOAD DAYS`` computes both for K organizations
-with a horizon of so many days, 0 for none, and prints the seconds of one core that they took. It
-has a process of its own, so that its memory can be measured.
+``python -m shapleyprio.lab.bench.replay.recompute K LOAD DAYS WIDE`` computes both for K
+organizations with a horizon of so many days, 0 for none, and prints the seconds of one core that
+they took. It has a process of its own, so that its memory can be measured.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import process_time
 
 import numpy as np
 
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, run_apart
 from shapleyprio.replay.coalitions.estimate import Estimator
-from shapleyprio.replay.coalitions.game import Game, Ints
+from shapleyprio.replay.coalitions.game import Game, Ints, game_with
 from shapleyprio.replay.policies import run_policy
+from shapleyprio.replay.workloads.choices import WIDE, Wide
 from shapleyprio.replay.workloads.dealing import processor_shares
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload
@@ -52,22 +53,35 @@ class RecomputeCase:
     Attributes:
         organizations: how many.
         load: so much work is released as all processors could do in so many months.
+        wide: what becomes of wide jobs.
         what: is special about it.
         scratch_below, hour_below: targets for the seconds, None for none.
     """
 
     organizations: int
     load: float
+    wide: Wide
     what: str = ""
-    scratch_below: float
+    scratch_below: float | None = None
     hour_below: float | None = None
 
 
 CASES = (
-    RecomputeCase(organizations=8, load=1.0, scratch_below=2.0, hour_below=0.3),
-    RecomputeCase(organizations=50, load=0.97, scratch_below=10.0, hour_below=2.0),
-    RecomputeCase(organizations=50, load=0.98, what=", jobs wait for 17 days", scratch_below=10.0),
+    RecomputeCase(organizations=5, load=1.0, wide="rigid", hour_below=0.6),
+    RecomputeCase(organizations=5, load=1.0, wide="expand", hour_below=0.3),
+    RecomputeCase(organizations=8, load=1.0, wide="rigid", hour_below=0.6),
+    RecomputeCase(organizations=8, load=1.0, wide="expand", scratch_below=2.0, hour_below=0.3),
+    RecomputeCase(organizations=50, load=0.97, wide="rigid", hour_below=4.0),
+    RecomputeCase(organizations=50, load=0.97, wide="expand", scratch_below=10.0, hour_below=2.0),
+    RecomputeCase(
+        organizations=50,
+        load=0.98,
+        wide="expand",
+        what=", jobs wait for 17 days",
+        scratch_below=10.0,
+    ),
 )
+"""An hour may cost twice as much with whole jobs, which start with easy backfilling."""
 
 
 def measure_recompute(bar: MakeBar) -> Iterator[Measurement]:
@@ -82,10 +96,11 @@ def measure_recompute(bar: MakeBar) -> Iterator[Measurement]:
     for case in CASES:
         for days in HORIZON_DAYS:
             horizon = f"horizon of {days} days" if days else "no horizon"
-            what = f"{case.organizations} organizations, {horizon}{case.what}"
+            jobs = "whole jobs" if case.wide == "rigid" else "cut jobs"
+            what = f"{jobs}, {case.organizations} organizations, {horizon}{case.what}"
             show = bar(what, RUNS)
             program = [*ONE_CORE, sys.executable, "-m", "shapleyprio.lab.bench.replay.recompute"]
-            program += [str(number) for number in (case.organizations, case.load, days)]
+            program += [str(case.organizations), str(case.load), str(days), case.wide]
             ran = []
             for run in range(RUNS):
                 ran.append(run_apart(program))
@@ -107,12 +122,15 @@ def measure_recompute(bar: MakeBar) -> Iterator[Measurement]:
             )
 
 
-def month(organizations: int, load: float) -> Workload:
+def month(organizations: int, load: float, wide: Wide) -> Workload:
     """Makes up a month and an hour: users submit batches of similar jobs, more of them by day.
+
+    They ask for twice the time that their jobs will need, in whole hours.
 
     Args:
         organizations: how many; they submit as much as they own, by Zipf's law.
         load: so much work is released as all processors could do in so many months.
+        wide: what becomes of wide jobs; others pass them by easy backfilling.
     """
     random = np.random.default_rng((SEED, organizations))
     length = DAYS * DAY + HOUR
@@ -132,7 +150,7 @@ def month(organizations: int, load: float) -> Workload:
     seconds = np.minimum(seconds / np.median(seconds), LONGEST)
     seconds *= load * PROCESSORS * length / (seconds * processors).sum()
     order = np.lexsort((release, organization))
-    unknown = np.full(len(batch), UNKNOWN, dtype=np.int64)
+    processing_time = np.maximum(seconds[order].astype(np.int64), 1)
     return Workload(
         organizations=tuple(f"organization{number + 1}" for number in range(organizations)),
         owned=owned.astype(np.int64),
@@ -140,16 +158,20 @@ def month(organizations: int, load: float) -> Workload:
         job=order + 1,
         organization=organization[order].astype(np.int32),
         release=release[order],
-        processing_time=np.maximum(seconds[order].astype(np.int64), 1),
+        processing_time=processing_time,
         processors=processors[order],
-        limit=unknown,
-        start=unknown,
+        limit=-(-2 * processing_time // HOUR) * HOUR,
+        start=np.full(len(batch), UNKNOWN, dtype=np.int64),
         position=order,
+        wide=wide,
+        backfill="easy",
     )
 
 
 def known_at(workload: Workload, start: Ints, t: int, horizon: int | None) -> Game:
     """Returns what is known at a moment; unfinished jobs are expected to last as long again.
+
+    None is expected to exceed its limit.
 
     Args:
         workload: jobs and processors.
@@ -161,23 +183,20 @@ def known_at(workload: Workload, start: Ints, t: int, horizon: int | None) -> Ga
     order = order[workload.release[order] <= t]
     elapsed = np.maximum(t - start[order], 0)
     seconds = workload.processing_time[order]
-    return Game(
-        organization=workload.organization[order].astype(np.int64),
-        release=workload.release[order],
-        processing_time=np.where(elapsed >= seconds, seconds, 2 * elapsed + HOUR),
-        processors=workload.processors[order],
-        since=np.zeros(1, dtype=np.int64),
-        owned=workload.owned[None, :],
+    expected = np.minimum(2 * elapsed + HOUR, workload.limit[order])
+    return game_with(
+        replace(workload, horizon=horizon),
+        order,
+        np.where(elapsed >= seconds, seconds, expected),
         until=t,
-        horizon=horizon,
         certain=np.minimum(elapsed, seconds),
     )
 
 
-def main(organizations: int, load: float, days: int) -> None:
+def main(organizations: int, load: float, days: int, wide: Wide) -> None:
     """Estimates twice, and prints how many seconds of one core that took."""
     horizon = days * DAY or None
-    workload = month(organizations, load)
+    workload = month(organizations, load, wide)
     schedule = run_policy(workload, "fairshare")
     start = np.full(len(workload.job), 2**62)
     np.minimum.at(start, schedule.job, schedule.start)
@@ -198,4 +217,9 @@ def _seconds(games: Iterable[Game]) -> list[float]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))
+    main(
+        int(sys.argv[1]),
+        float(sys.argv[2]),
+        int(sys.argv[3]),
+        WIDE[WIDE.index(sys.argv[4])],
+    )
