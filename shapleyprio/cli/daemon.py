@@ -76,8 +76,8 @@ def command(
 ) -> None:
     """Observe Slurm, rank the organizations and push their priorities, until stopped.
 
-    SIGTERM finishes the running cycle and stops; SIGHUP reads the configuration anew and keeps
-    the old one if the new one is not good.
+    SIGTERM finishes the running cycle and stops; SIGHUP reloads the configuration, and keeps
+    the old one if the new one is invalid.
 
     One daemon steers a cluster at a time. Where another one does already, a second one ends with
     exit code 6, or with --standby waits for its turn.

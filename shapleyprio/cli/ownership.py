@@ -95,16 +95,16 @@ def command(
 @command.command("set")
 @click.argument("name", metavar="NODE|ACCOUNT")
 @click.argument("organization")
-@click.option("--kind", type=click.Choice(KINDS), help="What is meant, where both have that name.")
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of the name, if both have it.")
 @correction_options
 def set_(
     name: str, organization: str, kind: Kind | None, config_path: Path, **options: Any
 ) -> None:
-    """Make NODE or ACCOUNT the ORGANIZATION's since a date, whatever has counted so far.
+    """Give NODE or ACCOUNT to ORGANIZATION from a date on.
 
-    NODE may be a host list such as n[1-16]; ORGANIZATION may be nobody. The past is counted anew:
-    the ledger is then what it would be if it had always been so. It is only shown unless --yes is
-    given, and then kept on record. Stop the daemon before.
+    NODE may be a host list such as n[1-16]; ORGANIZATION may be nobody. The past is recounted: the
+    ledger becomes what it would be if the node or account had belonged to it since. Without --yes
+    this is a preview; with it the correction is kept on record. Stop the daemon before.
     """
 
     def choose(config: Config, _members: Membership, tenures: Tenures) -> Holders:

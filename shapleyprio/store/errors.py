@@ -21,7 +21,7 @@ class StoreBusyError(StoreError):
 
 
 class StoreConflictError(StoreBusyError):
-    """The database undid a transaction for the sake of another one: it can be done anew."""
+    """The database rolled a transaction back because of another one; it can be retried."""
 
 
 class StoreFullError(StoreError):

@@ -110,7 +110,7 @@ def test_status_shows_a_row_for_every_organization(steered: CommandLine) -> None
     assert ["physics", "66.7%", "66.7%", "0.0%", *late, str(FIRST), "1", "0"] in rows
     assert ["biology", "33.3%", "33.3%", "100.0%", *ahead, str(LAST), "0", "1"] in rows
     assert re.search(
-        r"Nobody steers since [-0-9: ]+ \([0-9]+ s ago\): no daemon runs\.\n"
+        r"No daemon has run since [-0-9: ]+ \([0-9]+ s ago\)\.\n"
         r"last cycle 1: ok, [0-9]+ s ago, 1 records read, 1 priorities written\n",
         result.stdout,
     )

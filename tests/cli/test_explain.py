@@ -199,8 +199,8 @@ def test_after_a_rollback_it_says_so_and_what_stands_in_slurm(queue: CommandLine
     result = queue.run("explain", "2")
     assert result.exit_code == 1
     first, second, *_ = result.stdout.splitlines()
-    assert re.fullmatch(r"Nobody steers since [-0-9: ]+ \([0-9]+ s ago\): no daemon runs\.", first)
-    assert second.startswith("Priorities were put back as they were found at ")
+    assert re.fullmatch(r"No daemon has run since [-0-9: ]+ \([0-9]+ s ago\)\.", first)
+    assert second.startswith("Priorities were rolled back at ")
     assert f"But in Slurm its site factor is 0 now, not {FIRST}.\n" in result.stdout
     found = json.loads(queue.run("explain", "2", "--json").stdout)
     assert (found["stale"], found["rolled_back_at"]) == (True, queue.slurm.now)
@@ -218,7 +218,7 @@ def test_an_old_cycle_is_called_old(queue: CommandLine, monkeypatch: pytest.Monk
     for words in ("status", "explain 2", "explain --user ann"):
         result = queue.run(*words.split())
         assert result.exit_code == 1
-        assert re.search(r"Nobody steers since .* ago\): no daemon runs\.\n", result.stdout)
+        assert re.search(r"No daemon has run since .* ago\)\.\n", result.stdout)
     with queue.store() as store, store.cluster(NAME).transaction() as transaction:
         take_away(transaction)
     assert "No cycle has succeeded since " in queue.run("explain", "2").stdout

@@ -304,12 +304,12 @@ def _stop_and_roll_back(site: Users) -> None:
         line = one_line(site.ask(OWNER, *explain, url=url), 3)
         assert "does not answer" in line
         assert "if it is stopped, no daemon steers" in line
-    assert "Nobody steers since" in site.on_the_head_node("status").stdout
+    assert "No daemon has run since" in site.on_the_head_node("status").stdout
     assert "3 priorities put back" in succeeds(site.on_the_head_node("rollback"))
     done = site.on_the_head_node(*explain)
     assert done.returncode == 1, done.stderr
-    assert "Nobody steers since" in done.stdout
-    assert "Priorities were put back as they were found at" in done.stdout
+    assert "No daemon has run since" in done.stdout
+    assert "Priorities were rolled back at" in done.stdout
     assert re.search(r"But in Slurm its site factor is 0 now, not [0-9]+\.", done.stdout)
     assert site.on_the_head_node("status").returncode == 1
 

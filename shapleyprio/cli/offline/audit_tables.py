@@ -103,7 +103,7 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]
 def _after_end(users: Sequence[UserAfterEnd]) -> Iterator[tuple[str, FittingTable, str]]:
     if users:
         yield (
-            "Whose jobs went on after their ends",
+            "Users of jobs that continued after their end",
             after_end_table(users),
             "until Slurm's KillWait was over; that counts for nobody",
         )

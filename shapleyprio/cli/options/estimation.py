@@ -27,8 +27,8 @@ estimation_options = together(
             type=duration("30s or 5m"),
             default=in_units(DEFAULT_ESTIMATION.recompute),
             show_default=True,
-            help=f"So long contributions of {heeding('recompute')} are used while organizations "
-            "compete, before they are computed anew.",
+            help=f"How long {heeding('recompute')} use contributions while organizations compete, "
+            "before they are recomputed.",
         ),
         count_option(
             "--coalitions",
@@ -40,9 +40,9 @@ estimation_options = together(
         choice_option(
             "--predictor",
             choices=PREDICTORS,
-            help=f"What {heeding('predictor')} expects of jobs that have not ended: the mean of "
-            "those of the user's past jobs that lasted longer, that of the user's last two, the "
-            "limit, or the first of these of which enough is known.",
+            help=f"How {heeding('predictor')} predicts the end of unfinished jobs: by the mean of "
+            "the user's past jobs that lasted longer, the mean of the user's last two, the time "
+            "limit, or the first of these with enough data.",
         ),
     )
 )

@@ -28,9 +28,8 @@ def json_option(command: AnyCommand) -> AnyCommand:
         is_flag=False,
         flag_value=str(STDOUT),
         type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-        help="Write the results as JSON: into FILE, else to standard output in place of what is "
-        "shown. Where LOG or another argument may follow, FILE ends in .json, or is written "
-        "--json=FILE.",
+        help="Write the results as JSON: to FILE, or to standard output in place of the text. If "
+        "an argument may follow, FILE must end in .json or be given as --json=FILE.",
     )(command)
 
 

@@ -71,7 +71,7 @@ workload_options = together(
             metavar="[CLUSTER=]FILE",
             callback=files_of_clusters,
             help="File with [[organization]] tables, such as the daemon's; in a pool one for each "
-            "cluster whose tables are its own.",
+            "cluster with its own tables.",
         ),
         deal_users_option,
         processor_shares_option(),
@@ -100,7 +100,7 @@ workload_options = together(
             "clusters",
             multiple=True,
             metavar="NAME",
-            help="Which cluster of a log that holds several; give those of a pool.",
+            help="Cluster to take from a log of several; repeat it for those of a pool.",
         ),
         *(
             click.option(

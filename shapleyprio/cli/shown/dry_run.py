@@ -100,6 +100,6 @@ def _writes(forecast: Forecast) -> str:
     if not count:
         return "nothing to write"
     put_back = forecast.writes.get(NOBODY, 0)
-    rest = f", {put_back} of them to put back what nobody claims" if put_back else ""
+    rest = f", {put_back} of them to restore original values" if put_back else ""
     later = f", {forecast.postponed} more left to the next cycle" if forecast.postponed else ""
     return f"{count} write{'s' * (count != 1)}{rest}{later}; --verbose lists them"

@@ -316,7 +316,7 @@ def plan_table(
 
 
 def sentences_on_steering(steering: Steering, *, of_status: bool = False) -> list[str]:
-    """Says since when nobody steers, and that what follows is out of date; nothing if it is not.
+    """Says since when no daemon steers and that the rest is out of date; empty if it is not.
 
     Args:
         steering: the facts.
@@ -327,14 +327,14 @@ def sentences_on_steering(steering: Steering, *, of_status: bool = False) -> lis
     since = f"since {clock_time(steering.cycle_ended)} ({duration(steering.age)} ago)"
     sentences = []
     if steering.nobody_since is not None and (steering.is_stale or of_status):
-        sentences.append(f"Nobody steers {since}: no daemon runs.")
+        sentences.append(f"No daemon has run {since}.")
     elif steering.is_stale and steering.rolled_back_at is None:
         sentences.append(f"No cycle has succeeded {since}, though a daemon runs.")
     if steering.rolled_back_at is not None:
         at = clock_time(steering.rolled_back_at)
-        sentences.append(f"Priorities were put back as they were found at {at}.")
+        sentences.append(f"Priorities were rolled back at {at}.")
     if steering.is_stale:
-        sentences.append("What the last cycle found and wrote may not hold any more.")
+        sentences.append("What follows may be out of date.")
     return sentences
 
 

@@ -231,7 +231,7 @@ def _nodes(members: Membership) -> Iterator[Finding]:
         yield Finding(
             Severity.WARNING,
             f"nodes {host_list_of(orphans)}",
-            "owned by nobody: work done there is counted as contribution of no organization",
+            "have no owner: work done there is the contribution of no organization",
             "add them to the `nodes` or `partitions` of their owner",
         )
 
@@ -260,8 +260,8 @@ def _left_out_partitions(config: Config) -> Iterator[Finding]:
         yield Finding(
             Severity.NOTICE,
             "fairness.leave_out_partitions",
-            f"nobody earns or gets anything by their jobs, but these have the points of their "
-            f"{channel.carrier} all the same, for push.channel is {channel.name!r}",
+            f"their jobs do not count, but still have the points of their {channel.carrier}, "
+            f"since push.channel is {channel.name!r}",
             'unless this is meant, set push.channel = "site_factor", or give them accounts of '
             "their own and add these to fairness.leave_out_accounts",
         )
@@ -425,7 +425,7 @@ def _unknown_accounts(layout: Layout, queue: PendingQueue) -> Iterator[Finding]:
             Severity.WARNING,
             f"accounts {names_shown(found)}",
             f"accounting does not know them; {count(sum(found.values()), 'waiting job')} of theirs "
-            "count for nobody",
-            "add the accounts with sacctmgr, or cancel the jobs (`squeue -o '%i %u'` says whose "
-            "they are)",
+            "do not count",
+            "add the accounts with sacctmgr, or cancel the jobs (`squeue -o '%i %u'` shows their "
+            "users)",
         )

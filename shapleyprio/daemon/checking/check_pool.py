@@ -155,7 +155,7 @@ def _partitions(split: Sequence[Segment], layout: Layout) -> Iterator[Finding]:
         yield Finding(
             Severity.WARNING,
             f"partitions {listed(nowhere)}",
-            "are in no pool: their jobs get no priority, and nobody earns or gets anything by them",
+            "are in no pool: their jobs get no priority and do not count",
             "add them to the `partitions` of a pool, or add a [[pool]] of this cluster without "
             "`partitions`, which has all that are left",
         )

@@ -89,7 +89,7 @@ def _found(layout: Layout) -> Iterator[str]:
         yield ""
     held = {node for name in given for node in layout.partitions[name].nodes}
     if orphans := [node for node in layout.nodes if node not in held]:
-        yield _comment(f"Nodes that nobody owns so far: {host_list_of(orphans)}")
+        yield _comment(f"Nodes without an owner so far: {host_list_of(orphans)}")
 
 
 def _top(account: str, parents: Mapping[str, str | None]) -> str:

@@ -462,7 +462,7 @@ class Cycle:
             return
         self._foreign = foreign
         if foreign == Foreign():
-            log.info("nobody else sets priorities any more", channel=self._channel.name)
+            log.info("no foreign priorities any more", channel=self._channel.name)
             return
         log.warning(
             "somebody else has set priorities; they are left as they are",

@@ -462,7 +462,7 @@ class Daemon:
             self._replace(cycles)
             self._lease.seconds = config.service.lease
             self._change_schedule(lambda: self._follow(before))
-            log.info("configuration read anew")
+            log.info("configuration reloaded")
         self._notifier.notify("READY=1")
 
     def _replace(self, cycles: Sequence[Cycle]) -> None:

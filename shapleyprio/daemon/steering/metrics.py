@@ -169,13 +169,13 @@ class _Counters:
         )
         self.after_end = Counter(
             "shapleyprio_work_after_end_processor_seconds",
-            "Processor-seconds that its jobs went on after their ends; they do not count.",
+            "Processor-seconds of its jobs after their end; they do not count.",
             ["cluster", "organization"],
             registry=registry,
         )
         self.conflicts = Counter(
             "shapleyprio_store_conflicts",
-            "Transactions of cycles that the database undid for the sake of others, done anew.",
+            "Transactions that the database rolled back because of others and the daemon retried.",
             ["cluster"],
             registry=registry,
         )

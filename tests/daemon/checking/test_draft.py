@@ -75,7 +75,7 @@ def test_what_could_not_be_decided_stands_in_comments() -> None:
     text = draft(layout(partition("all", "a1 a2 b1"), partition("gone", "c1", "unheard")))
     assert "#   all: a[1-2],b1\n" in text
     assert "#   gone: c1 (only for unheard)\n" in text
-    assert "# Nodes that nobody owns so far: a[1-2],b1,c1\n" in text
+    assert "# Nodes without an owner so far: a[1-2],b1,c1\n" in text
 
 
 def test_every_key_is_explained() -> None:

@@ -372,7 +372,7 @@ def test_a_good_configuration_is_taken_over_as_a_whole(stage: Stage) -> None:
     assert stage.slurm.job(2).site_factor == FIRST
     stage.file = config(BIOLOGY, PHYSICS, service={"poll_interval": "7s"})
     (line,) = logged(stage, "_reload")
-    assert line["event"] == "configuration read anew"
+    assert line["event"] == "configuration reloaded"
     assert stage.interval() == timedelta(seconds=7)
     stage.daemon._cycle_or_log()
     assert stage.slurm.job(2).site_factor == LAST
@@ -413,7 +413,7 @@ def test_what_takes_effect_at_the_next_start_only_is_said(stage: Stage) -> None:
     assert [line["key"] for line in warnings] == [
         *("store.url", "metrics.address", "service.log_level", "service.log_format")
     ]
-    assert last["event"] == "configuration read anew"
+    assert last["event"] == "configuration reloaded"
 
 
 def test_a_cycle_that_fails_for_its_store_goes_on_by_the_journal(

@@ -34,7 +34,7 @@ class Reloaded:
         self.file.write_text(self.begun + pools)
         self.process.send_signal(signal.SIGHUP)
         self.daemons.until(
-            lambda: "new configuration" in self.log()[said:] or "read anew" in self.log()[said:],
+            lambda: "new configuration" in self.log()[said:] or "reloaded" in self.log()[said:],
             what="answer to SIGHUP",
         )
         return self.log()[said:]
@@ -78,10 +78,10 @@ def reloaded(tmp_path: Path, store: Store) -> Iterator[Reloaded]:
 def test_pools_join_and_leave_at_sighup_and_a_bad_file_changes_nothing(reloaded: Reloaded) -> None:
     reloaded.assert_serves("c1")
 
-    assert "configuration read anew" in reloaded.read(PA + REST)
+    assert "configuration reloaded" in reloaded.read(PA + REST)
     reloaded.assert_serves("c1/a", "c1/rest")
 
-    assert "configuration read anew" in reloaded.read(PA + PB + REST)
+    assert "configuration reloaded" in reloaded.read(PA + PB + REST)
     reloaded.assert_serves("c1/a", "c1/b", "c1/rest")
 
     said = reloaded.read(PA + PA)
@@ -89,10 +89,10 @@ def test_pools_join_and_leave_at_sighup_and_a_bad_file_changes_nothing(reloaded:
     assert "pool[2].name: 'a' is taken by pool[1] already" in said
     reloaded.assert_serves("c1/a", "c1/b", "c1/rest")
 
-    assert "configuration read anew" in reloaded.read(PB + REST)
+    assert "configuration reloaded" in reloaded.read(PB + REST)
     reloaded.assert_serves("c1/b", "c1/rest")
 
-    assert "configuration read anew" in reloaded.read("")
+    assert "configuration reloaded" in reloaded.read("")
     reloaded.assert_serves("c1")
     reloaded.process.terminate()
     assert reloaded.process.wait(PATIENCE_SECONDS) == 0

@@ -151,7 +151,7 @@ def test_the_manuals_commands_run_two_head_nodes(heads: Heads) -> None:
         heads.await_leader(other)
         heads.run(RELOAD)
         wait_until(
-            lambda: heads.logs().count("configuration read anew") == 2,
+            lambda: heads.logs().count("configuration reloaded") == 2,
             real_seconds=PATIENCE_SECONDS,
             what="both to read their configuration",
         )
