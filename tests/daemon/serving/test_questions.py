@@ -375,7 +375,7 @@ def _payload(asked: Asked) -> str:
         ("/ask/", "known paths: /ask/explain, /ask/status"),
         ("/ask/rollback?job=2", "known paths: /ask/explain"),
         ("/ask/explain", "one parameter expected: job, user, account"),
-        ("/ask/explain?columns=80", "one of job, user, account"),
+        ("/ask/explain?columns=80", "one parameter expected: job, user, account"),
         ("/ask/explain?job=" + "9" * 256, "longer than 255 characters"),
         ("/ask/explain?job=2&pool=gpu", "one parameter expected: job, user, account"),
         ("/ask/status?pool=gpu", "one parameter expected: columns"),
