@@ -274,7 +274,7 @@ def test_the_daemons_store_can_be_audited() -> None:
     begin = output.index(["jobs", "of", "physics", "biology", "together"])
     assert output[begin + 1] == ["physics", "16.0", "16.0", "32.0"]
     assert "Stable: no organization or group of them would have had more alone." in result.stdout
-    begin = output.index(["Whose", "jobs", "went", "on", "after", "their", "ends"])
+    begin = output.index(["Users", "of", "jobs", "that", "continued", "after", "their", "end"])
     assert output[begin + 2][:4] == ["eve", "physics", "1", "480"]
     assert "ada" not in result.stdout
     result = audit(url, "--organizations", "organizations.toml", "--window", "0:9000", "--json")
