@@ -77,7 +77,7 @@ def test_the_cost_on_a_real_slurm_is_reported(
     measured = {row["what"]: row for row in json.loads(result.stdout)["measurements"]}
     assert all(row["name"] == "slurm" and row["met"] is None for row in measured.values())
     calls = [what for what in measured if "calls to slurmctld" in what]
-    channels = ["site_factor", "qos", "association"]
+    channels = ["site_factor", "association", "qos"]  # the default, then by name
     assert [what.split(",")[0] for what in calls] == [name for name in channels for _ in range(2)]
     writes = [re.findall(r"(\d+) REQUEST_UPDATE_JOB\b", what) for what in calls]
     assert writes == [[], [str(AT_ONCE)], [], [], [], [str(PENDING)]]
