@@ -80,7 +80,7 @@ def test_the_cost_on_a_real_slurm_is_reported(
     channels = ["site_factor", "association", "qos"]  # the default, then by name
     assert [what.split(",")[0] for what in calls] == [name for name in channels for _ in range(2)]
     writes = [re.findall(r"(\d+) REQUEST_UPDATE_JOB\b", what) for what in calls]
-    assert writes == [[], [str(AT_ONCE)], [], [], [], [str(PENDING)]]
+    assert writes == [[], [str(AT_ONCE)], [], [str(PENDING)], [], []]
     (first,) = (row for what, row in measured.items() if "until all jobs are served" in what)
     assert first["what"].startswith("site_factor")
     assert first["value"] > 0
