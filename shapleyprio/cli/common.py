@@ -1,4 +1,4 @@
-"""Functions that commands share: opening things, exit codes, signals."""
+"""What commands share: exit codes, signals, groups of commands, and which daemon is asked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from shapleyprio.daemon.client import (
     DEFAULT_FILE,
     ClientSettings,
     DaemonError,
-    ask,
     load_settings,
     settings_of,
 )
@@ -104,8 +103,6 @@ class GroupOfCommands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
-
-__all__ = ["ask", "daemon_to_ask", "url_option"]
 
 URL_VARIABLE = "SHAPLEYPRIO_URL"
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from shapleyprio.cli.answers import explained
-from shapleyprio.cli.common import ask, daemon_to_ask, load, url_option
+from shapleyprio.cli.common import daemon_to_ask, load, url_option
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option
 from shapleyprio.common.wording import visible
 from shapleyprio.config import connect
 from shapleyprio.daemon.answering.inquiries import Inquiry, RecentQueue
+from shapleyprio.daemon.client import ask
 from shapleyprio.daemon.ledgers import stored_ledgers
 from shapleyprio.store import Store
 

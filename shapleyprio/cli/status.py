@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from shapleyprio.cli.common import alone, ask, daemon_to_ask, load, url_option
+from shapleyprio.cli.common import alone, daemon_to_ask, load, url_option
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option, pool_option
 from shapleyprio.cli.shown.tables import (
@@ -25,6 +25,7 @@ from shapleyprio.config import Config
 from shapleyprio.daemon.answering.freshness import Steering, read_steering
 from shapleyprio.daemon.answering.inquiries import MOST_COLUMNS, Inquiry
 from shapleyprio.daemon.answering.status import NoStandingsError, Status, read_status
+from shapleyprio.daemon.client import ask
 from shapleyprio.daemon.ledgers import stored_ledgers
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rules import RULES

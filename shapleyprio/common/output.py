@@ -147,6 +147,3 @@ def _whole(
     finally:
         with suppress(OSError):
             partial.unlink()
-
-
-__all__ = ["KeptResults", "read_json", "whole_binary_file", "whole_file", "write_json"]

@@ -125,8 +125,7 @@ def _schedule(
         lattice=False,
     )
     keys.factor[:] = 0
-    world = one_world(workload, keys, options.seed, wide=wide)
-    world = packed(world)
+    world = packed(one_world(workload, keys, options.seed, wide=wide))
     steps = _steps(workload, world, ranks, estimates)
     seconds = timed(steps, options.progress)
     return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)
