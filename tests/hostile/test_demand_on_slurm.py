@@ -341,35 +341,30 @@ def _assert_nothing_gained(found: Gains) -> None:
     assert found.by_submission >= MUCH_MINUTES, found
 
 
+ROOMLESS = (
+    *("phantom", "phantom that is not held"),
+    *("on a node that is drained", "longer than its partition lets"),
+)
+"""What no coalition could ever run in its partition is worth nothing, even if it counts."""
+
+
 @pytest.mark.parametrize(
     "attack",
     [
         *("held", "dependent", "not yet due"),
         *("beyond the limit of its account", "beyond the limit of its QOS"),
         *("without a license", "in a reservation", "on more nodes than there are"),
+        *ROOMLESS,
     ],
 )
 def test_be_owed_for_work_that_could_not_start(while_idle: dict[str, Gains], attack: str) -> None:
     if attack not in while_idle:
         pytest.skip("this release of Slurm refuses the job")
-    _assert_nothing_gained(while_idle[attack])
-
-
-@pytest.mark.parametrize(
-    "attack",
-    [
-        *("phantom", "phantom that is not held"),
-        *("on a node that is drained", "longer than its partition lets"),
-    ],
-)
-def test_be_owed_for_work_that_has_no_room_in_its_partition(
-    while_idle: dict[str, Gains], attack: str
-) -> None:
-    """No coalition could ever run it, so it is worth nothing even if it counts as waiting."""
-    if attack not in while_idle:
-        pytest.skip("this release of Slurm refuses the job")
-    found = while_idle[attack]
-    assert max(found.now, found.by_submission) <= found.honest + NOTHING_MINUTES, found
+    if attack in ROOMLESS:
+        found = while_idle[attack]
+        assert max(found.now, found.by_submission) <= found.honest + NOTHING_MINUTES, found
+    else:
+        _assert_nothing_gained(while_idle[attack])
 
 
 def test_be_owed_for_more_tasks_than_may_run_at_once(while_busy: dict[str, Gains]) -> None:
