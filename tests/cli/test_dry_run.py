@@ -231,7 +231,11 @@ def test_a_dry_run_goes_on_beside_the_daemon_until_it_is_stopped(
 def test_a_dry_run_that_is_killed_in_its_cycle_deletes_its_copy(
     shell: CommandLine, temporary: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stuck = "slurm.pending = lambda: [print('stuck', flush=True), __import__('time').sleep(99)]"
+    # naps, as a signal that comes just before a sleep does not cut it short
+    stuck = (
+        "import time; slurm.pending = lambda: "
+        "[print('stuck', flush=True), *(time.sleep(0.1) for _ in range(990))]"
+    )
     monkeypatch.setitem(globals(), "PROGRAM", PROGRAM.replace("main()", f"{stuck}\nmain()"))
     Store.open(shell.url, create=True).close()
     dry = start(shell, "--once", "--dry-run")
