@@ -926,21 +926,6 @@ def test_without_the_controller_the_records_are_still_there(harness: Harness) ->
     assert (answer.site_factor, answer.nice) == (0, 0)
 
 
-def test_writing_stops_when_the_controller_goes_away_midway(harness: Harness) -> None:
-    occupy(harness)
-    array = waiting(harness, array=1000)
-    values = {f"{array}_{task}": 1 + task for task in range(1000)}
-    harness.take_down_midway()
-    began = time.monotonic()
-    with pytest.raises(SlurmUnavailableError):
-        harness.slurm.write("site_factor", values)
-    assert time.monotonic() - began < 20  # each order after the first complaint would take 9 s
-    harness.bring_up("slurmctld")
-    found = {job.target: job.site_factor for job in pending(harness).values()}
-    assert any(target not in found or found[target] == 0 for target in values)
-    assert all(found.get(target) in {None, 0, value} for target, value in values.items())
-
-
 def test_without_accounting_jobs_still_wait_and_records_come_later(harness: Harness) -> None:
     occupy(harness)
     since = harness.now()
@@ -1002,3 +987,22 @@ def test_a_frozen_controller_freezes_no_thread_beside_that_of_pyslurm(
     assert 2 <= took < 5
     assert beats > 10
     assert slurm.controller().time > before.time
+
+
+def test_writing_stops_when_the_controller_goes_away_midway(harness: Harness) -> None:
+    """After it the controller gives later jobs numbers that accounting knows from tasks it forgot.
+
+    So it comes after all that look for their jobs' records.
+    """
+    occupy(harness)
+    array = waiting(harness, array=1000)
+    values = {f"{array}_{task}": 1 + task for task in range(1000)}
+    harness.take_down_midway()
+    began = time.monotonic()
+    with pytest.raises(SlurmUnavailableError):
+        harness.slurm.write("site_factor", values)
+    assert time.monotonic() - began < 20  # each order after the first complaint would take 9 s
+    harness.bring_up("slurmctld")
+    found = {job.target: job.site_factor for job in pending(harness).values()}
+    assert any(target not in found or found[target] == 0 for target in values)
+    assert all(found.get(target) in {None, 0, value} for target, value in values.items())
