@@ -417,7 +417,8 @@ class OpenLedger:
 
         A record may be corrected to a later end. What began before others were pruned has been
         read while these were stored; if it is not stored now, only its start was corrected while
-        another run of the job is.
+        another run of the job is. A run that was never read while its start was corrected to
+        before the pruning looks like one that was pruned: it is late, and is not counted.
         """
         opened, pruned = self.watermark.opened, self.watermark.pruned_until
         if end <= pruned:

@@ -206,7 +206,10 @@ class Life(RuleBasedStateMachine):
         assert run.start is not None
         latest = self.cluster.now if run.paused_at is None else run.paused_at
         latest -= run.suspended
-        start = data.draw(st.integers(min(run.submit, run.start), max(run.start, latest)))
+        earliest = min(run.submit, run.start)
+        if row not in self.seen:  # unread, it would be taken for one that was pruned
+            earliest = max(earliest, min(run.start, self.pruned_until))
+        start = data.draw(st.integers(earliest, max(run.start, latest)))
         if (run.job_id, run.submit, start) not in self.keys:
             self.keys.add((run.job_id, run.submit, start))
             self.seen.discard(row)  # its start distinguishes a run from others: this is a new one
