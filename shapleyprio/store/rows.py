@@ -151,6 +151,23 @@ class CycleRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SteeringRow:
+    """What gave jobs their priorities, until the next row.
+
+    Attributes:
+        since: second of its first cycle, or of the rollback.
+        rule: that ranked the organizations; empty where nothing did, after a rollback.
+        chosen: the rule that was configured; `rule` differs while there is no estimate to rely on.
+        channel: that carried the priorities.
+    """
+
+    since: int
+    rule: str
+    chosen: str
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StandingRow:
     """An organization's standing after a cycle.
 

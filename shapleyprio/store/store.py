@@ -49,6 +49,7 @@ from shapleyprio.store.repositories.pools import Pools, PoolsView
 from shapleyprio.store.repositories.pushes import Pushes, PushesView
 from shapleyprio.store.repositories.quarantine import Quarantine, QuarantineView
 from shapleyprio.store.repositories.runs import KeptBackJobs, KeptBackView, Runs, RunsView
+from shapleyprio.store.repositories.steering import SteeringHistory, SteeringHistoryView
 from shapleyprio.store.rows import Revision
 
 MOST_TRIES = 5
@@ -74,6 +75,7 @@ class View(
     CorrectionsView,
     QuarantineView,
     HistoryView,
+    SteeringHistoryView,
     DriftsView,
     EstimatesView,
     KeptBackView,
@@ -93,6 +95,7 @@ class Transaction(
     Corrections,
     Quarantine,
     History,
+    SteeringHistory,
     Drifts,
     Estimates,
     KeptBackJobs,
@@ -110,12 +113,13 @@ class Transaction(
         known to roll back is in the managed values, which stay.
 
         Args:
-            before: second, for cycles, standings, drifts, estimates, quarantined lines and work
-                after the end of runs.
+            before: second, for cycles, standings, what steered, drifts, estimates, quarantined
+                lines and work after the end of runs.
             pushes_before: second, for pushes.
         """
         return (
             self._prune_cycles(before)
+            + self._prune_steering(before)
             + self._prune_drifts(before)
             + self._prune_estimates(before)
             + self._prune_pushes(pushes_before)

@@ -347,6 +347,14 @@ cycle = _table(
     Index("cycle_by_started", "cluster", "started"),
 )
 
+steering = _table(
+    "steering",
+    _key("since", _SECOND),
+    _required("rule", Words(32)),
+    _required("chosen", Words(32)),
+    _required("channel", _CHANNEL),
+)
+
 standing = _table(
     "standing",
     _key("cycle", BigInteger()),

@@ -200,6 +200,13 @@ def upgrade() -> None:
     )
     op.create_index("cycle_by_started", "cycle", ["cluster", "started"])
     create(
+        "steering",
+        [required("since", INTEGER)],
+        required("rule", WORD),
+        required("chosen", WORD),
+        required("channel", WORD),
+    )
+    create(
         "standing",
         [required("cycle", INTEGER), required("organization", ORGANIZATION)],
         required("t", INTEGER),

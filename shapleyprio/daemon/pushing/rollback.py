@@ -13,7 +13,14 @@ from shapleyprio.fairness.tenure import NOBODY, Tenures
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims
 from shapleyprio.slurm.points_table import CHANNEL
 from shapleyprio.slurm.port import Malformed, PendingQueue, Slurm, SlurmUnavailableError, StartedJob
-from shapleyprio.store import ClusterStore, ManagedValue, NewPush, PublishedPoints, PushState
+from shapleyprio.store import (
+    ClusterStore,
+    ManagedValue,
+    NewPush,
+    PublishedPoints,
+    PushState,
+    Transaction,
+)
 
 REASON = "put back as it was found"
 UNREADABLE = ", or its line could not be read"
@@ -114,7 +121,12 @@ def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
         keys = [(each.channel, each.key) for each in plan]
         fates |= dict(zip(keys, states, strict=True))
     until = slurm.controller().time
-    store.transact(lambda transaction: transaction.is_withdrawn(until))
+
+    def end(transaction: Transaction) -> None:
+        transaction.is_withdrawn(until)
+        transaction.nothing_steers(until)
+
+    store.transact(end)
     return push.counts(fates.values())
 
 

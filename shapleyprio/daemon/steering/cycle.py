@@ -49,7 +49,14 @@ from shapleyprio.slurm.port import (
 )
 from shapleyprio.slurm.priority import others_can_add
 from shapleyprio.slurm.shared_reading import SharedReading, Source
-from shapleyprio.store import ClusterStore, CycleRow, Journal, StoreError, Transaction
+from shapleyprio.store import (
+    ClusterStore,
+    CycleRow,
+    Journal,
+    SteeringRow,
+    StoreError,
+    Transaction,
+)
 
 
 class UnenforcedAccountsError(SlurmRefusedError):
@@ -66,6 +73,9 @@ FAILURES: dict[type[Exception], str] = {
     AccountingError: "records_refused",
 }
 """What can fail in a cycle -> the outcome it is recorded under; the first that fits counts."""
+
+STEERED = "ok"
+"""The outcome of a cycle that succeeded."""
 
 NOT_ENFORCED = (
     "AccountingStorageEnforce lacks associations, so any user can submit jobs to any account; set "
@@ -167,7 +177,7 @@ class Cycle:
             self._managed.forget()
             self._record(report, started, outcome_of(failure), str(failure) or repr(failure))
             raise
-        self._record(report, started, "dry_run" if dry_run else "ok")
+        self._record(report, started, "dry_run" if dry_run else STEERED)
         report.conflicts = self._store.conflicts - conflicts
         return report
 
@@ -517,6 +527,15 @@ class Cycle:
             transaction.save_cycle(row)
             if not message:
                 transaction.save_standings(report.standings)
+            if outcome == STEERED:
+                transaction.note_steering(
+                    SteeringRow(
+                        since=report.t,
+                        rule=report.rule,
+                        chosen=self._rule.name,
+                        channel=self._channel.name,
+                    )
+                )
 
         try:
             self._store.transact(save)

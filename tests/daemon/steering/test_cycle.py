@@ -212,6 +212,27 @@ def test_a_good_cycle_is_on_record(service: Service) -> None:
     assert set(row.seconds) == {"account", "observe", "rank", "push"}
 
 
+def test_what_steers_since_when_is_on_record(store: Store) -> None:
+    slurm = Cluster()
+    service = Service(slurm, store)
+    service.run(dry_run=True)
+    for rule, channel in (("directcontr", "nice"), ("shapley", "nice"), ("shapley", "qos")):
+        slurm.wait(60)
+        service.restart(config(fairness={"rule": rule}, push={"channel": channel}))
+        service.run()
+        service.run()
+    slurm.wait(60)
+    service.roll_back()
+    with store.cluster(NAME).reading() as view:
+        found = [(row.since - NOW, row.rule, row.chosen, row.channel) for row in view.steering()]
+    assert found == [
+        (60, "directcontr", "directcontr", "nice"),
+        (120, "directcontr", "shapley", "nice"),  # there is no estimate yet
+        (180, "directcontr", "shapley", "qos"),
+        (240, "", "", ""),
+    ]
+
+
 def test_a_failed_cycle_is_on_record(service: Service) -> None:
     service.run()
     service.slurm.take_down("slurmdbd")
