@@ -18,6 +18,7 @@ from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.logs.filtering import counted, taken
 from shapleyprio.replay.logs.joining import Joiner
 from shapleyprio.replay.workloads.choices import ALL_CLUSTERS
+from shapleyprio.replay.workloads.layout import LogLayout
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
 from shapleyprio.replay.workloads.organizations import (
     consortium_by,
@@ -82,7 +83,9 @@ def pool_of_logs(source: str, logs: Sequence[Log]) -> Log:
         shared = {name: log.labels[name] for name in SHARED if name in log.labels}
         joiner.add(replace(log, labels=shared, placed=None), np.zeros((0, 0), dtype=np.int64))
     apart = tuple(replace(log, source=f"{source}, {log.cluster}") for log in logs)
-    return replace(joiner.joined(source, ()), cluster="", owned={}, clusters=apart)
+    return replace(
+        joiner.joined(source, ()), cluster="", owned={}, layout=LogLayout(), clusters=apart
+    )
 
 
 def consortium_of_files(files: Mapping[str, Path], log: Log) -> Consortium:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.workloads.choices import Format
+from shapleyprio.replay.workloads.layout import LogLayout
 
 UNKNOWN = -1
 """What stands in a column of numbers where the log does not say."""
@@ -78,14 +79,15 @@ class Log:
         placed: whose processors were used, where the log itself knows (the daemon's store).
         system_processors: how many processors the system had, where the log says.
         owned: organization -> processors that it brought when last seen, where the log knows.
+        layout: nodes and accounts of its cluster, as far as they are known beside the jobs.
         epoch: seconds since 1970 of the log's second 0; None where the log does not say, so that
             its times have no dates.
         left_out: reason -> how many jobs or lines are missing here because of it.
         malformed: the first lines that could not be read; left_out["malformed"] counts all.
         cluster: whose jobs they are, where the log says.
         clusters: the logs of the clusters of a pool, whose jobs stand here one log after the other;
-            names of partitions and nodes, `placed` and `owned` are there alone. Empty for a log of
-            one cluster.
+            names of partitions and nodes, `placed`, `owned` and `layout` are there alone. Empty for
+            a log of one cluster.
     """
 
     source: str
@@ -100,6 +102,7 @@ class Log:
     placed: RecordedProcessors | None = None
     system_processors: int | None = None
     owned: Mapping[str, int] = field(default_factory=dict)
+    layout: LogLayout = field(default_factory=LogLayout)
     epoch: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     malformed: tuple[MalformedLine, ...] = ()
