@@ -30,3 +30,20 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         for module in free:
             del waiting[module]
     assert not sorted(waiting)
+
+
+def test_every_child_in_python_is_started_isolated() -> None:
+    """Or it would import what lies in the current directory, or where PYTHONPATH says."""
+    package = ROOT / "shapleyprio"
+    code = {str(file.relative_to(package)): file.read_text() for file in package.rglob("*.py")}
+
+    def naming(pattern: str) -> set[str]:
+        return {name for name, text in code.items() if re.search(pattern, text)}
+
+    for_dask = "replay/policies/dask_cluster.py"  # the Python of jobs that a user submits
+    assert naming(r"sys\.executable") == {"__main__.py", "common/workers.py", for_dask}
+    assert all(
+        'sys.executable, "-I"' in code[name] for name in ("__main__.py", "common/workers.py")
+    )
+    assert naming(r"\bget_context\b|\bset_start_method\b") == naming("PYTHONSAFEPATH")
+    assert not naming(r"[\"'/]python3?[\"'],")

@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +18,10 @@ from dataclasses import asdict, dataclass
 from signal import SIGKILL
 from tempfile import TemporaryFile
 from typing import IO
+
+PYTHON = (sys.executable, "-I")
+"""Starts every child in Python: it imports nothing from the current directory, PYTHONPATH or a
+home directory, where somebody else may have put it."""
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Turns off numpy's pools of threads: unused, they would take address space."""

@@ -27,8 +27,7 @@ def head_node(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "shapleyprio", *arguments],
-        cwd=folder,
+        [sys.executable, "-P", "-c", "from shapleyprio.cli import main; main()", *arguments],
         env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "100"},
         check=False,
         capture_output=True,

@@ -14,7 +14,9 @@ from tests.matrix.roots import ROOT, MatrixError, Roots, Step
 BUILD = "packaging/build-pyslurm"
 RECIPES = ROOT / "packaging" / "pyslurm"
 NEEDED = ("gcc", "libc6-dev", "libslurm-dev", "patch", "python3-dev", "python3-venv")
-FOLDER = "/opt/pyslurm"
+FOLDER = "/usr/lib/shapleyprio/lib/$(basename $(realpath /usr/bin/python3))/site-packages"
+"""The libraries of the Debian package, as a shell names them."""
+
 KEPT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shapleyprio" / "pyslurm"
 """Folders with one wheel each, named after all that it was made of."""
 
@@ -31,11 +33,11 @@ def layer(roots: Roots) -> Path | None:
         return None
     (wheel,) = kept.glob("*.whl")
     step = Step(
-        command=("python3", "-m", "zipfile", "-e", f"/wheel/{wheel.name}", FOLDER),
+        command=("sh", "-euc", f"python3 -m zipfile -e /wheel/{wheel.name} {FOLDER}"),
         log=roots.log("pyslurm-install"),
         binds={kept: "/wheel"},
     )
-    return roots.layer("pyslurm", [roots.base()], step, [kept.name])
+    return roots.layer("pyslurm", [roots.base()], step, [kept.name, FOLDER])
 
 
 def build(roots: Roots) -> Path:

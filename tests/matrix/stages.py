@@ -199,7 +199,7 @@ def _pytest(
             log=roots.log(name),
             binds={source: "/source"},
             environment={
-                "PYTHONPATH": f"{TEST_LIBRARIES}:{pyslurm.FOLDER}",
+                "PYTHONPATH": TEST_LIBRARIES,
                 "CI": "true",
                 "HYPOTHESIS_PROFILE": "few",  # `./run test` tries many
             },

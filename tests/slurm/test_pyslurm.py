@@ -12,12 +12,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 
 import shapleyprio
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.slurm.adapters import ADAPTERS, connect
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
 from shapleyprio.slurm.command_line.writes import OUT_OF_TIME
@@ -36,6 +38,9 @@ ROOT = Path(shapleyprio.__file__).parents[1]
 DEADLINE = 1.5
 LONG = 30.0
 CONTROLLER = Controller(time=1_780_000_000, accounting_backlog=3, submitted=41, changed=5)
+
+
+START = "from shapleyprio.slurm.pyslurm.__main__ import main; main()"
 
 
 class StandIn:
@@ -57,15 +62,15 @@ class StandIn:
         partial.rename(self.library / "does.json")
 
     def connection(self, timeout_seconds: float = LONG) -> Connection:
-        path = os.pathsep.join([str(self.library), *sys.path])
-        return Connection(
-            timeout_seconds=timeout_seconds,
-            bin_directory=self.programs.directory,
-            environment={"PYTHONPATH": path},
-        )
+        return Connection(timeout_seconds=timeout_seconds, bin_directory=self.programs.directory)
+
+    def worker(self) -> Sequence[str]:
+        return (*PYTHON, "-c", f"import sys; sys.path.insert(0, {str(self.library)!r}); {START}")
 
     def slurm(self, timeout_seconds: float = LONG, *, falls_back: bool = False) -> PyslurmSlurm:
-        return PyslurmSlurm(self.connection(timeout_seconds), falls_back=falls_back)
+        return PyslurmSlurm(
+            self.connection(timeout_seconds), falls_back=falls_back, worker=self.worker()
+        )
 
     def calls(self) -> list[str]:
         log = self.library / "log"
@@ -295,7 +300,7 @@ def test_a_worker_does_not_outlive_a_killed_daemon(stand_in: StandIn) -> None:
         "import sys, time\n"
         "from shapleyprio.slurm.port import Connection\n"
         "from shapleyprio.slurm.pyslurm.adapter import PyslurmSlurm\n"
-        f"slurm = PyslurmSlurm(Connection(environment={stand_in.connection().environment!r}))\n"
+        f"slurm = PyslurmSlurm(Connection(), worker={stand_in.worker()!r})\n"
         "slurm.controller()\n"
         "print(slurm._pyslurm._worker._process.pid, flush=True)\n"
         "time.sleep(600)\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
@@ -12,7 +11,7 @@ from typing import Protocol
 
 import structlog
 
-from shapleyprio.common.workers import last_words, lifeline, start_worker, starved
+from shapleyprio.common.workers import PYTHON, last_words, lifeline, start_worker, starved
 from shapleyprio.config import Config
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.drift.figures import unfairness_of
@@ -46,7 +45,7 @@ class DriftPublisher(Protocol):
         """
 
 
-WORKER = (sys.executable, "-m", "shapleyprio.daemon.drift")
+WORKER = (*PYTHON, "-m", "shapleyprio.daemon.drift")
 
 log = structlog.get_logger(__name__)
 

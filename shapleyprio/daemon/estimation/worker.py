@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from shapleyprio.common.workers import LONGEST_COMPLAINT, LastingWorker, last_words, starved
+from shapleyprio.common.workers import LONGEST_COMPLAINT, PYTHON, LastingWorker, last_words, starved
 from shapleyprio.daemon.estimation.messages import EstimateAnswer, EstimateRequest, EstimateResult
 
 STORE = "SHAPLEYPRIO_STORE_URL"
 """Variable with the store's URL for the worker: arguments, every user of the host can read."""
 
-WORKER = (sys.executable, "-m", "shapleyprio.daemon.estimation")
+WORKER = (*PYTHON, "-m", "shapleyprio.daemon.estimation")
 
 
 class EstimationWorker:

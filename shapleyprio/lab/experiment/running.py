@@ -83,6 +83,7 @@ def _here(cells: Sequence[Cell]) -> Finished:
 
 def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
     not_ours = set(active_children())
+    os.environ["PYTHONSAFEPATH"] = "1"  # or they would import from the current directory first
     # the threads of progress bars make a plain fork unsafe
     spawn = get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=spawn, initializer=_end_when_parent_ends)

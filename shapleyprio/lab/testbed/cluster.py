@@ -6,12 +6,12 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from contextlib import ExitStack, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.testbed import machine
 from shapleyprio.lab.testbed.configuration import EVERYTHING, ClusterPaths, ClusterSpec
 from shapleyprio.lab.testbed.database import Database
@@ -249,11 +249,10 @@ class PrivateSlurm:
             arguments: of the command.
             log: file for what it prints; Ctrl-C in our terminal does not reach it.
         """
-        imports = os.pathsep.join(path for path in sys.path if path)
-        marked = {MARKER: str(self.directory), "PYTHONPATH": imports}
+        marked = {MARKER: str(self.directory)}
         log.write_bytes(b"")
         return start_detached(
-            [sys.executable, "-m", "shapleyprio.lab.testbed.accelerated", module, *arguments],
+            [*PYTHON, "-m", "shapleyprio.lab.testbed.accelerated", module, *arguments],
             environment={**self.environment, **marked},
             log=log,
             directory=self.directory,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.testbed.errors import SlurmUnavailableHere, TestbedError
 from shapleyprio.lab.testbed.packages import faketime_library, program
 
@@ -36,7 +35,7 @@ class Guard:
     def __init__(
         self, directory: Path, base: Mapping[str, str], *, speed: int, epoch: int | None
     ) -> None:
-        argv = [sys.executable, "-m", "shapleyprio.lab.testbed.guard", str(directory)]
+        argv = [*PYTHON, "-m", "shapleyprio.lab.testbed.guard", str(directory)]
         self.clock: dict[str, str] = {}
         if speed > 1:
             library = faketime_library()
@@ -46,8 +45,7 @@ class Guard:
             self.clock = {"LD_PRELOAD": str(library), "FAKETIME": begin, "FAKETIME_DONT_RESET": "1"}
             # the wrapper owns the shared memory, env is the first to read the clock
             argv = [program("faketime"), "-m", "-f", begin, "env", "-u", "LD_PRELOAD", *argv]
-        imports = os.pathsep.join(path for path in sys.path if path)
-        self._start(argv, {**base, "FAKETIME_DONT_RESET": "1", "PYTHONPATH": imports}, directory)
+        self._start(argv, {**base, "FAKETIME_DONT_RESET": "1"}, directory)
         if self.clock:
             self.clock["FAKETIME_SHARED"] = self._shared
 

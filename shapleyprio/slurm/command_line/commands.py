@@ -8,13 +8,13 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.slurm.command_line import alarmed
 from shapleyprio.slurm.command_line.complaints import daemon_away, daemon_of, failure, no_answer
 from shapleyprio.slurm.command_line.orders import Orders
@@ -39,7 +39,7 @@ FEEDING_REST_SECONDS = 0.005
 """A command that is fed prints some bytes for each order; to read them one by one would cost more
 than all the rest of feeding it."""
 
-ALARMED: Sequence[str] = (sys.executable, "-I", "-S", alarmed.__file__)
+ALARMED: Sequence[str] = (*PYTHON, "-S", alarmed.__file__)
 """Stands before the second of the monotonic clock by which a command is to end, and the command."""
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
 
-from shapleyprio.common.workers import LastingWorker, Reply, last_words
+from shapleyprio.common.workers import PYTHON, LastingWorker, Reply, last_words
 from shapleyprio.slurm.command_line.complaints import daemon_away, failure, no_answer
 from shapleyprio.slurm.port import Connection, Controller, SlurmRefusedError, SlurmUnavailableError
 from shapleyprio.slurm.pyslurm.messages import Outcome, PyslurmAnswer, PyslurmRequest, Question
 
-WORKER = (sys.executable, "-m", "shapleyprio.slurm.pyslurm")
+WORKER = (*PYTHON, "-m", "shapleyprio.slurm.pyslurm")
 
 
 class PyslurmUnusableError(SlurmRefusedError):

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.lab.bench.cycle.workloads import (
     CLUSTER,
@@ -46,7 +47,7 @@ def ingest(url: str, records: int, progress: Callable[[int], None]) -> list[Meas
         records: how many.
         progress: called with how many are done.
     """
-    command = [sys.executable, "-m", "shapleyprio.lab.bench.cycle.ingest", url, str(records)]
+    command = [*PYTHON, "-m", "shapleyprio.lab.bench.cycle.ingest", url, str(records)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         last = "{}"

@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.slurm.text.accounting import FIELDS
 from shapleyprio.slurm.text.squeue import TASK_FIELDS
 from shapleyprio.slurm.text.values import SEPARATOR
@@ -77,7 +77,7 @@ def make_commands(folder: Path) -> Path:
     reader.write_text(_READER, encoding="utf-8")
     for name in COMMANDS:
         # a first line that names Python cannot name one in a path with a blank
-        words = shlex.join([sys.executable, "-ISE", str(reader), str(folder), name])
+        words = shlex.join([*PYTHON, "-S", str(reader), str(folder), name])
         (commands / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
         (commands / name).chmod(0o755)
     return commands

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import process_time
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import Config
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.bench.cycle.printed_slurm import CLUSTER, OPENED, PrintedCluster, make_commands
@@ -58,7 +59,7 @@ def scale(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
         nodes=NODES,
         kept_seconds=3600,
     )
-    command = [sys.executable, "-m", "shapleyprio.lab.bench.cycle.scale", str(folder)]
+    command = [*PYTHON, "-m", "shapleyprio.lab.bench.cycle.scale", str(folder)]
     config = {
         "organization": [
             {"name": name, "accounts": [name], "partitions": [name]}

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, run_apart, seconds_of
 from shapleyprio.replay.logs.reading import read_log
 
@@ -49,7 +50,7 @@ def measure_exports(folder: Path, bar: MakeBar) -> Iterator[Measurement]:
         bar: makes a progress bar.
     """
     plain = folder / "export.sacct"
-    program = [sys.executable, "-m", "shapleyprio.lab.bench.replay.exports"]
+    program = [*PYTHON, "-m", "shapleyprio.lab.bench.replay.exports"]
     write_export(plain, LINES, bar("writing an export", LINES))
     for what, file in _compressed(plain):
         ran = run_apart([*program, str(file)], bar(f"reading, {what}", 1_000))

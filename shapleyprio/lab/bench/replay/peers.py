@@ -16,6 +16,7 @@ from pathlib import Path
 
 import shapleyprio
 from shapleyprio.common.errors import ReplayError
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.bench import peak
 from shapleyprio.lab.bench.fairness.contended import LOGS, LogFile
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, Ran, of_runs, run_apart
@@ -115,7 +116,7 @@ def _install(peer: Peer, place: Path) -> Path:
     """Makes an environment with another simulator, and returns its Python."""
     venv.create(place, with_pip=True)
     python = place / "bin" / "python"
-    command = [str(python), "-m", "pip", "install", "--quiet", *peer.packages]
+    command = [str(python), "-I", "-m", "pip", "install", "--quiet", *peer.packages]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["nothing"])[-1]
@@ -127,7 +128,7 @@ def _first_jobs(logs: Path, log: LogFile, folder: Path) -> Path:
     """Returns a file with the first jobs of a log."""
     file = folder / f"{log.name}.swf"
     words = [str(logs / log.file), str(JOBS), str(OF_LOGS[log.name]), str(file)]
-    run_apart([sys.executable, "-m", "shapleyprio.lab.bench.replay.peers", *words])
+    run_apart([*PYTHON, "-m", "shapleyprio.lab.bench.replay.peers", *words])
     return file
 
 
@@ -137,10 +138,10 @@ def _commands(case: PeerCase, pythons: Mapping[str, Path], folder: Path) -> Mapp
     ours = [str(PROGRAM), "replay", str(case.file), "--deal-users", "1"]
     ours += ["--processors", processors, "--policy", "fcfs", "--wide", "rigid"]
     ours += ["--backfill", BACKFILL[case.rule], "--schedule", str(folder / "schedule.csv")]
-    commands = {"replay": [sys.executable, "-P", peak.__file__, *ours]}
+    commands = {"replay": [*PYTHON, peak.__file__, *ours]}
     for peer in _with(case.rule):
         words = [str(peer.driver), str(case.file), processors, case.rule, str(folder / peer.name)]
-        commands[peer.name] = [str(pythons[peer.name]), "-P", peak.__file__, *words]
+        commands[peer.name] = [str(pythons[peer.name]), "-I", peak.__file__, *words]
     return commands
 
 

@@ -14,6 +14,7 @@ from time import process_time
 
 import numpy as np
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, run_apart
 from shapleyprio.replay.coalitions.estimate import Estimator
 from shapleyprio.replay.coalitions.game import Game, Ints, game_with
@@ -99,7 +100,7 @@ def measure_recompute(bar: MakeBar) -> Iterator[Measurement]:
             jobs = "whole jobs" if case.wide == "rigid" else "cut jobs"
             what = f"{jobs}, {case.organizations} organizations, {horizon}{case.what}"
             show = bar(what, RUNS)
-            program = [*ONE_CORE, sys.executable, "-m", "shapleyprio.lab.bench.replay.recompute"]
+            program = [*ONE_CORE, *PYTHON, "-m", "shapleyprio.lab.bench.replay.recompute"]
             program += [str(case.organizations), str(case.load), str(days), case.wide]
             ran = []
             for run in range(RUNS):

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.bench.measure import (
     MakeBar,
     Measurement,
@@ -205,7 +206,7 @@ def _in_turn(case: Case, bar: MakeBar) -> Iterator[tuple[int, Ran]]:
     numbers = (1, 2) if most == 2 and case.one_core_too else (most,)
     turns = case.runs * len(numbers)
     progress = bar(f"ref, k = {case.organizations}", turns * workloads.SECONDS)
-    program = [sys.executable, "-m", "shapleyprio.lab.bench.replay.replay", str(case.organizations)]
+    program = [*PYTHON, "-m", "shapleyprio.lab.bench.replay.replay", str(case.organizations)]
     for turn, cores in enumerate(numbers * case.runs):
         yield cores, run_apart([*program, str(cores)], _from(progress, turn * workloads.SECONDS))
 
@@ -215,7 +216,7 @@ def _from(progress: Callable[[int], None], begin: int) -> Callable[[int], None]:
 
 
 def _whole_process(file: Path, bar: MakeBar) -> Iterator[Measurement]:
-    command = [sys.executable, "-m", "shapleyprio", "replay", str(file), "--policy", RICC_POLICY]
+    command = [*PYTHON, "-m", "shapleyprio", "replay", str(file), "--policy", RICC_POLICY]
     command += ["--deal-users", str(RICC_ORGANIZATIONS), "--processors", str(RICC_PROCESSORS)]
     command += ["--seed", str(workloads.SEED)]
     progress = bar("replaying RICC", RICC_RUNS)
@@ -241,7 +242,7 @@ def _rand_by_ref(log: Log, bar: MakeBar) -> Measurement:
 
 
 def _start_up(bar: MakeBar) -> Measurement:
-    command = [sys.executable, "-m", "shapleyprio", "--help"]
+    command = [*PYTHON, "-m", "shapleyprio", "--help"]
     ran = _repeatedly(lambda: run_apart(command), RUNS, bar("starting", RUNS))
     seconds = [run.seconds for run in ran]
     return of_runs("replay", "shapleyprio --help", seconds, unit="s", below=HELP_SECONDS_BELOW)
@@ -253,7 +254,7 @@ def _first_replay(folder: Path, bar: MakeBar) -> Measurement:
     workloads.write_swf(workloads.made_up(FIRST_ORGANIZATIONS), log)
     home = folder / "home"
     home.mkdir()
-    command = ["env", "--unset=XDG_CACHE_HOME", f"HOME={home}", sys.executable, "-m", "shapleyprio"]
+    command = ["env", "--unset=XDG_CACHE_HOME", f"HOME={home}", *PYTHON, "-m", "shapleyprio"]
     command += ["replay", str(log), "--deal-users", str(FIRST_ORGANIZATIONS)]
     command += [word for policy in FIRST_POLICIES for word in ("--policy", policy)]
     ran = _repeatedly(lambda: run_apart(command), RUNS, bar("a first replay", RUNS))
