@@ -78,21 +78,24 @@ class Commands(InterruptibleGroup):
         command: click.Command = module.command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Finds a command, and which word is the file of its --json."""
+        from shapleyprio.cli.options.suggestions import suggest
+
+        suggest(self, ctx, args)
         name, command, words = super().resolve_command(ctx, args)
         if command is not None and name is not None:
             from shapleyprio.cli.options.json_output import with_json_file_marked
 
             words = with_json_file_marked(ctx, command, words)
         return name, command, words
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program, whatever standard output is."""

@@ -116,7 +116,7 @@ def _explained(
     else:
         explain = explain_user if inquiry.key == "user" else explain_account
         facts = explain(store, slurm, inquiry.value, asker)
-        sentences = sentences_on_jobs(facts, influence)
+        sentences = sentences_on_jobs(facts, influence, config.push.channel)
     sentences = [*sentences_on_steering(steering), *sentences]
     value = {
         **facts.as_json(),

@@ -29,9 +29,14 @@ EXIT_CODES = {Severity.ERROR: 3, Severity.WARNING: 1, Severity.NOTICE: 0}
 
 @click.command
 @config_option
+@click.option(
+    "--cluster-independent", is_flag=True, help="Ask no Slurm; only read the configuration."
+)
 @json_option
 @click.pass_context
-def command(context: click.Context, config_path: Path, *, json_file: Path | None) -> None:
+def command(
+    context: click.Context, config_path: Path, *, cluster_independent: bool, json_file: Path | None
+) -> None:
     """Hold the configuration against the live cluster and this host.
 
     Run it as the daemon's user: it also finds out whether that user can keep the store where the
@@ -42,15 +47,19 @@ def command(context: click.Context, config_path: Path, *, json_file: Path | None
     itself cannot be used; 3 errors.
     """
     config = load(config_path)
-    slurm = connect(config)
-    found = [
-        *check(config, slurm, int(time.time())),
-        *check_host(config),
-        *check_clients(config),
-    ]
+    slurm = None if cluster_independent else connect(config)
+    found = (
+        []
+        if slurm is None
+        else [
+            *check(config, slurm, int(time.time())),
+            *check_host(config),
+            *check_clients(config),
+        ]
+    )
     findings = sorted(found, key=lambda one: list(Severity).index(one.severity))
     counts = Counter(finding.severity for finding in findings)
-    version = _version(slurm)
+    version = None if slurm is None else _version(slurm)
     numbers = {f"{severity}s": counts[severity] for severity in Severity}
     rows = [asdict(finding) for finding in findings]
     if write_json(json_file, {"slurm_version": version, "findings": rows} | numbers):

@@ -15,6 +15,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from shapleyprio.cli.options.suggestions import suggest
 from shapleyprio.common.errors import OutputError, ReplayError
 from shapleyprio.config import Config, ConfigError, load_config
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError
@@ -91,6 +92,13 @@ WHOLE = 1000
 
 class GroupOfCommands(click.Group):
     """Commands of a command, such as those of `shapleyprio db`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds a command."""
+        suggest(self, ctx, args)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands, each with its first sentence."""

@@ -189,15 +189,27 @@ def _set_up_logging(config: Config) -> None:
     if config.service.log_format == "json":
         renderer = structlog.processors.JSONRenderer()
     level: int = logging.getLevelNamesMapping()[config.service.log_level.upper()]
-    logging.basicConfig(level=logging.WARNING)
+    first: list[structlog.types.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    last: list[structlog.types.Processor] = [
+        structlog.processors.format_exc_info,
+        _visible,
+        renderer,
+    ]
+    libraries = logging.StreamHandler(sys.stderr)
+    remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    libraries.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=first, processors=[remove_meta, *last]
+        )
+    )
+    logging.basicConfig(level=logging.WARNING, handlers=[libraries])
+    # it warns of each cycle that is put off because the one before still runs
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
     structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            _visible,
-            renderer,
-        ],
+        processors=[*first, *last],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=PrintLoggerFactory(sys.stderr),
     )

@@ -137,11 +137,12 @@ def _no_writes(channel: Channel, job_id: int | None) -> str:
 
 def _cycles(view: View, limit: int) -> Shown:
     cycles = view.cycles(limit=limit)
+    times = [clock_time(row.t or row.started) for row in cycles]
     counted = {"seen": 2, "kept": 1, "quarantined": 4, "refused": 5, "written": 6, "postponed": 3}
     table = FittingTable(
         [
             FittingColumn(heading="cycle", cells=[str(row.number) for row in cycles], leaves=7),
-            FittingColumn(heading="time", cells=[clock_time(row.t) for row in cycles]),
+            FittingColumn(heading="time", cells=times),
             FittingColumn(
                 heading="outcome", cells=[row.outcome for row in cycles], kind=Cells.NAME
             ),
@@ -157,7 +158,8 @@ def _cycles(view: View, limit: int) -> Shown:
         ],
         empty="no cycles on record",
     )
-    return [asdict(row) for row in cycles], table
+    # one that failed may not have got so far as to know its second
+    return [asdict(row) | {"t": row.t or None} for row in cycles], table
 
 
 def _drifts(view: View, organization: str | None, limit: int) -> Shown:

@@ -6,6 +6,8 @@ import os
 from contextlib import suppress
 from grp import getgrnam
 from pathlib import Path
+from pwd import getpwnam
+from shlex import quote
 
 import click
 
@@ -18,7 +20,7 @@ from shapleyprio.daemon.checking.draft import draft
 from shapleyprio.slurm.port import Layout, SlurmError
 
 DAEMON = "shapleyprio"
-"""The daemon's group, where its packages or systemd have made it."""
+"""The daemon's user and group, where its packages or systemd have made them."""
 
 
 @click.command
@@ -66,7 +68,16 @@ def command(
     with whole_file(target) as file:
         _keep_private(file.fileno())
         file.write(text)
-    click.echo(f"{target}: written; look through it, then run `shapleyprio check`", err=True)
+    check = f"shapleyprio check{'' if target == config_path else f' --config {quote(str(target))}'}"
+    if os.geteuid() == 0 and _is_user(DAEMON):  # whose rights and store it also looks at
+        check = f"runuser -u {DAEMON} -- {check}"
+    click.echo(f"{target}: written; look through it, then run `{check}`", err=True)
+
+
+def _is_user(name: str) -> bool:
+    with suppress(KeyError):
+        return bool(getpwnam(name))
+    return False
 
 
 def _keep_private(file: int) -> None:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from signal import SIGKILL
 from tempfile import TemporaryFile
 from typing import IO
@@ -27,7 +28,9 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_
 """Turns off numpy's pools of threads: unused, they would take address space."""
 
 OUT_OF_MEMORY = ("MemoryError", "bad_alloc")
-"""Last words of Python and C++; the kernel gives no warning and kills."""
+"""Last words of Python and C++; the kernel gives no warning, kills, and counts in ..."""
+
+VMSTAT = Path("/proc/vmstat")
 
 LONGEST_COMPLAINT = 300
 """Characters of the worker's standard error that a message quotes."""
@@ -97,12 +100,14 @@ class Reply:
         late: whether it was killed because its time was up.
         code: its exit code; 0 while it lives.
         complaints: its standard error; empty while it lives.
+        starved: whether it ended for want of memory.
     """
 
     line: str
     late: bool = False
     code: int = 0
     complaints: str = ""
+    starved: bool = False
 
 
 class LastingWorker:
@@ -145,6 +150,7 @@ class LastingWorker:
             self._kill()
 
         timer = threading.Timer(time_limit, give_up)
+        killed = killed_for_memory()
         timer.daemon = True  # nobody waits for a timer of whoever has ended meanwhile
         timer.start()
         try:
@@ -158,7 +164,13 @@ class LastingWorker:
             self._errors.truncate(0)
             return Reply(line=line)
         code, complaints = self.end(dying=True)
-        return Reply(line="", late=late, code=code, complaints=complaints)
+        return Reply(
+            line="",
+            late=late,
+            code=code,
+            complaints=complaints,
+            starved=starved(code, complaints, killed),
+        )
 
     def stop(self) -> None:
         """Ends the worker, whatever it is doing, and starts no other."""
@@ -228,9 +240,27 @@ def last_words(code: int, complaints: str) -> str:
     return f"the worker ended with {ended}: {last}"
 
 
-def starved(code: int, complaints: str) -> bool:
-    """Returns whether a worker ended for want of memory."""
-    return code == -SIGKILL or any(word in complaints for word in OUT_OF_MEMORY)
+def killed_for_memory() -> int:
+    """Counts the processes that the kernel has killed for want of memory since it started."""
+    with suppress(OSError):
+        for line in VMSTAT.read_text(encoding="ascii").splitlines():
+            name, _, number = line.partition(" ")
+            if name == "oom_kill":
+                return int(number)
+    return 0
+
+
+def starved(code: int, complaints: str, killed: int) -> bool:
+    """Returns whether a worker ended for want of memory, not because somebody killed it.
+
+    Args:
+        code: its exit code.
+        complaints: its standard error.
+        killed: what `killed_for_memory` returned while it lived.
+    """
+    if any(word in complaints for word in OUT_OF_MEMORY):
+        return True
+    return code == -SIGKILL and killed_for_memory() > killed
 
 
 def be_worker(lifeline: int, memory_limit: int) -> None:

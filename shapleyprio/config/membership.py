@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Literal
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -29,6 +30,15 @@ class Unknown:
     organization: str
     kind: Literal["account", "partition", "node"]
     name: str
+
+    def nearest(self, layout: Layout) -> str | None:
+        """Returns what was most likely meant; None if nothing of the cluster resembles it."""
+        known: Mapping[str, Collection[str]] = {
+            "account": layout.accounts,
+            "partition": layout.partitions,
+            "node": layout.nodes,
+        }
+        return next(iter(get_close_matches(self.name, known[self.kind], n=1)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,12 +113,12 @@ class Tenures:
         found = self._found(kind, name, second)
         return NOBODY if found == LEFT_OUT else found
 
-    def left_out_partitions(self, second: int) -> frozenset[str]:
-        """Returns the partitions that are left out at that second."""
+    def left_out(self, kind: Kind, second: int) -> frozenset[str]:
+        """Returns the accounts or partitions that are left out at that second."""
         return frozenset(
             name
-            for kind, name in self._rows
-            if kind == "partition" and self._found(kind, name, second) == LEFT_OUT
+            for one, name in self._rows
+            if one == kind and self._found(kind, name, second) == LEFT_OUT
         )
 
     def _found(self, kind: Kind, name: str, second: int) -> str:

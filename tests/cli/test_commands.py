@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import COMMANDS, main
+from shapleyprio.common.wording import clock_time
 from shapleyprio.store import Store, migrations
 from tests.daemon.consortium import FIRST, LAST, NAME, NOW
 from tests.leases import nobody_steers
@@ -69,6 +70,7 @@ def test_one_cycle(shell: CommandLine) -> None:
     result = shell.run("daemon", "--once")
     assert result.exit_code == 0
     assert "written=1" in result.stderr
+    assert re.search("records_read=[0-9]+ runs_new_or_changed=[0-9]+ ", result.stderr)
     assert shell.slurm.job(2).site_factor == FIRST
     with shell.store() as store:
         assert nobody_steers(store.cluster(NAME))
@@ -82,6 +84,35 @@ def test_one_cycle_logs_json_if_so_configured(shell: CommandLine) -> None:
     assert events == ["a new ledger is open", "Slurm", "pruned"]
     assert (line["event"], line["number"], line["written"]) == ("cycle", 1, 1)
     assert line["timestamp"].endswith("Z")
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_what_libraries_log_is_written_as_the_daemons_own_lines(
+    shell: CommandLine, log_format: str
+) -> None:
+    shell.configure(service={"log_format": log_format})
+    program = (
+        "import logging, sys, time\n"
+        "from apscheduler.schedulers.background import BackgroundScheduler\n"
+        "from shapleyprio.cli.daemon import _set_up_logging\n"
+        "from shapleyprio.config import load_config\n"
+        "from pathlib import Path\n"
+        "_set_up_logging(load_config(Path(sys.argv[1])))\n"
+        "scheduler = BackgroundScheduler()\n"
+        "scheduler.start()\n"
+        "scheduler.add_job(lambda: time.sleep(0.5), 'interval', seconds=0.1, max_instances=1)\n"
+        "time.sleep(0.5)\n"
+        "scheduler.shutdown()\n"
+        "logging.getLogger('urllib3').warning('slow %s', 'answer\\x1b')\n"
+    )
+    words = [sys.executable, "-c", program, str(shell.file)]
+    (line,) = subprocess.run(words, check=True, capture_output=True, text=True).stderr.splitlines()
+    if log_format == "json":
+        entry = json.loads(line)
+        assert (entry["event"], entry["level"]) == ("slow answer\\x1b", "warning")
+        assert entry["timestamp"].endswith("Z")
+    else:
+        assert re.fullmatch(r"\S+Z \[warning *\] slow answer\\x1b *", line)
 
 
 def test_the_first_cycle_says_once_what_counts_from_when_and_who_holds_what(
@@ -191,6 +222,16 @@ def test_history_of_cycles(steered: CommandLine) -> None:
     (row,) = as_json(steered, "history", "--cycles")
     assert (row["number"], row["outcome"], row["written"]) == (1, "ok", 1)
     assert " ok " in steered.run("history", "--cycles").stdout
+
+
+def test_a_failed_cycle_did_not_happen_in_1970(steered: CommandLine) -> None:
+    steered.slurm.skew = -1000
+    assert steered.run("daemon", "--once").exit_code == 5
+    row, _ = as_json(steered, "history", "--cycles")
+    assert (row["outcome"], row["t"]) == ("clock_backwards", None)
+    shown = steered.run("history", "--cycles").stdout
+    assert clock_time(row["started"]) in shown
+    assert "1970" not in shown
 
 
 def test_history_of_work_after_the_end_of_jobs(steered: CommandLine) -> None:

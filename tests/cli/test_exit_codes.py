@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import CommandLine
 
 STORED = ["status", "history", "explain 2"]
+UNIT = Path(__file__).parents[2] / "systemd" / "shapleyprio.service"
 LOGGED = re.compile(r" \[(info|error) *\] ")
 CONFIGURED = ["daemon --once", *STORED, "rollback", "db upgrade", "db status", "check"]
 
@@ -41,6 +43,23 @@ def test_2_no_configuration(shell: CommandLine, command: str) -> None:
 def test_2_a_bad_configuration(shell: CommandLine, command: str) -> None:
     shell.configure(push={"channel": "telepathy"})
     fails(shell.run(*command.split()), 2, "push.channel: 'telepathy' is not")
+
+
+def test_2_a_reload_of_a_bad_file(shell: CommandLine) -> None:
+    reloads = [
+        line.partition("=")[2]
+        for line in UNIT.read_text(encoding="utf-8").splitlines()
+        if line.startswith("ExecReload=")
+    ]
+    hang_up, check = reloads
+    assert hang_up == "/bin/kill -HUP $MAINPID", "the daemon itself says what it refuses"
+    program, *words = check.split()
+    assert program == "shapleyprio"
+    words[words.index("/etc/shapleyprio/shapleyprio.toml")] = str(shell.file)
+    shell.slurm.take_down("slurmctld")
+    assert shell.run(*words).exit_code == 0
+    shell.configure(push={"channel": "telepathy"})
+    fails(shell.run(*words), 2, "push.channel: 'telepathy' is not")
 
 
 def test_2_another_cluster_is_configured(shell: CommandLine) -> None:
@@ -69,6 +88,17 @@ def test_2_bad_usage(arguments: list[str]) -> None:
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 2
     assert "Usage:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [("stauts", "status"), ("ownership sett", "set"), ("db updgrade", "upgrade")],
+)
+def test_2_a_misspelt_command_names_the_one_that_was_meant(arguments: str, meant: str) -> None:
+    result = CliRunner().invoke(main, arguments.split())
+    assert result.exit_code == 2
+    name = arguments.split()[-1]
+    assert f"No such command {name!r}; did you mean {meant!r}?" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["daemon --once", "explain 99", "rollback"])
@@ -142,7 +172,9 @@ def test_5_the_clock_goes_back(steered: CommandLine) -> None:
 def test_6_another_process_steers_the_cluster(steered: CommandLine, command: str) -> None:
     steered.slurm.writes.clear()
     with steered.store() as store, another_steers(store.cluster(NAME)):
-        fails(steered.run(*command.split()), 6, "steers cluster c1; stop it first, or run `shapl")
+        result = steered.run(*command.split())
+    fails(result, 6, "steers cluster c1; stop it first")
+    assert ("--standby" in result.stderr) == command.startswith("daemon")
     assert steered.slurm.writes == []
 
 

@@ -102,12 +102,36 @@ def test_the_horizon_is_reported(shell: CommandLine, horizon: str, age: str, usa
 
 def test_nobodys_user_reads_that_there_are_no_points(queue: CommandLine) -> None:
     output = text(queue, "5")
-    assert (
-        "No organization claims account guest, or the account or the partition is left out"
-        in output
-    )
+    assert "No organization claims account guest, so such jobs get no points from us. " in output
+    assert facts(queue, "5")["outside"] == "account_unclaimed"
     assert "strict" not in output
     assert "In all 3 jobs have a higher priority" in output
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "outside", "said"),
+    [
+        ("leave_out_accounts", "biology", "account_left_out", "Account biology is left out"),
+        ("leave_out_partitions", "pa", "partition_left_out", "The partition is left out"),
+    ],
+)
+def test_a_user_outside_reads_which_of_the_reasons_holds_and_what_follows(
+    queue: CommandLine, key: str, name: str, outside: str, said: str
+) -> None:
+    physics = {"name": "physics", "accounts": ["physics"], "nodes": ["a[1-2]"]}
+    queue.write(queue.file, physics, fairness={key: [name]})
+    job = queue.slurm.submit("biology", partition="pa", processing_time=9)
+    queue.slurm.wait(10)
+    queue.run("daemon", "--once")
+    for words in ([str(job)], ["--user", queue.slurm.job(job).user]):
+        output = text(queue, *words)
+        assert f"{said} (fairness.{key}): " in output
+        assert "neither for nor against an organization, and get no points from us. " in output
+        assert "or the partition" not in output
+    assert facts(queue, str(job))["outside"] == outside
+    queue.write(queue.file, physics, fairness={key: [name]}, push={"channel": "association"})
+    if outside == "partition_left_out":
+        assert "and keep the points of their account." in text(queue, str(job))
 
 
 def test_a_held_job(queue: CommandLine) -> None:

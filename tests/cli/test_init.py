@@ -32,6 +32,20 @@ def written(target: Path) -> os.stat_result:
     return target.stat()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize(("user", "first"), [("nobody", "runuser -u nobody -- "), ("no one", "")])
+def test_the_last_advice_is_a_check_as_the_daemons_user_of_the_file_that_was_written(
+    user: str, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(init, "DAEMON", user)
+    target = tmp_path / "a file.toml"
+    for words, more in (("--output", f" --config '{target}'"), ("--config", "")):
+        done = CliRunner().invoke(
+            main, ["init", "--cluster-independent", words, str(target), "--force"]
+        )
+        assert f"then run `{first}shapleyprio check{more}`\n" in done.stderr
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to a group")
 @pytest.mark.parametrize("there", [False, True])
 def test_only_root_and_the_daemons_group_read_what_root_writes(

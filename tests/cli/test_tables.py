@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 from fcntl import ioctl
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,7 @@ from rich.console import Console
 from shapleyprio.cli import check, main
 from shapleyprio.cli.shown.tables import WIDEST_TABLE, Cells, FittingColumn, FittingTable
 from shapleyprio.daemon.answering.status import read_status
+from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import DriftRow
 from tests.daemon.consortium import NAME, NOW
 
@@ -147,6 +149,22 @@ def test_the_remedy_of_a_failed_cycle_is_whole_on_every_terminal(lived: CommandL
         (heading,) = (line for line in lines if line.split()[-1:] == ["message"])
         column = heading.index("message")
         assert REMEDY in " ".join(" ".join(line[column:] for line in lines).split())
+
+
+def test_no_key_of_the_configuration_is_broken_at_80_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    keys = ["fairness.leave_out_partitions", "slurm.allow_unenforced_accounts", "push.channel"]
+    text = "the jobs of this partition have the points of their QOS, since that is what it is for"
+    findings = [Finding(Severity.NOTICE, key, text, f"leave out {key} there") for key in keys]
+    for width in (60, 80, 100, 120):
+        console = Console(width=width, force_terminal=True, file=StringIO(), color_system=None)
+        check.render(console, findings)
+        assert isinstance(console.file, StringIO)
+        shown = console.file.getvalue()
+        assert all(shown.count(key) == 2 for key in keys), shown
+        assert max(map(len, shown.splitlines())) <= width
 
 
 def test_a_terminal_too_narrow_for_a_table_has_a_line_for_each_cell(lived: CommandLine) -> None:

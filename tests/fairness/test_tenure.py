@@ -279,7 +279,7 @@ def test_from_when_its_account_or_partition_is_left_out_a_run_means_nothing_for_
     if kind == "account":
         assert tenures.holder("account", run.account, at) == NOBODY
     else:
-        assert tenures.left_out_partitions(at) == {"batch"}
+        assert tenures.left_out("partition", at) == {"batch"}
 
 
 def test_a_run_whose_partition_is_not_known_counts() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapleyprio.common.errors import Remedy, ReplayError
+from shapleyprio.daemon.pushing.lease import LeaseHeldError
 
 WORKLOAD_REMEDIES: Mapping[Remedy, str] = {
     Remedy.SHORTER_WINDOW: "choose a shorter --window",
@@ -73,6 +74,8 @@ def message_of(error: Exception, command: str | None) -> str:
     """
     if isinstance(error, ReplayError):
         return error.worded(remedies_of(command))
+    if isinstance(error, LeaseHeldError) and error.may_end and command == "daemon":
+        return f"{error}, or run `shapleyprio daemon --standby`, which takes over when it ends"
     if isinstance(error, MemoryError):
         return "that takes more memory than there is; take a smaller log or a shorter window"
     return str(error)

@@ -21,6 +21,7 @@ from shapleyprio.daemon.answering.explain_facts import (
     JobExplanation,
     JobsExplanation,
     OrganizationJobs,
+    Outside,
 )
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization
 from shapleyprio.daemon.answering.pool_status import PoolStatus
@@ -48,11 +49,12 @@ def sentences_on_job(explanation: JobExplanation, influence: int | None, channel
         _on_last_write(explanation.label, explanation.pushes[0]) if job is None else _on_state(job)
     )
     accounts = () if job is None else (job.account,)
+    outside = _on_outside(explanation.outside, accounts, channel)
     return [
         *_on_basis(explanation.basis),
         *state,
         *_on_submission(job, explanation.given),
-        *_on_rank(explanation.ranked, explanation.basis, accounts, influence),
+        *_on_rank(explanation.ranked, explanation.basis, outside, influence),
         *_on_waiting_work(explanation.ranked, "user", "" if job is None else job.user),
         *_on_what_stands(explanation, channel),
         *_on_own(explanation.ranked, explanation.own_ahead),
@@ -61,18 +63,26 @@ def sentences_on_job(explanation: JobExplanation, influence: int | None, channel
     ]
 
 
-def sentences_on_jobs(explanation: JobsExplanation, influence: int | None) -> list[str]:
+def sentences_on_jobs(
+    explanation: JobsExplanation, influence: int | None, channel: str
+) -> list[str]:
     """Says why a user's or an account's jobs wait where they wait.
 
     Args:
         explanation: the facts.
         influence: as for one job.
+        channel: so as well.
     """
     sentences = _on_basis(explanation.basis)
     for jobs in explanation.organizations:
         sentences += [
             *_on_count(explanation, jobs),
-            *_on_rank(jobs.ranked, explanation.basis, jobs.accounts, influence),
+            *_on_rank(
+                jobs.ranked,
+                explanation.basis,
+                _on_outside(jobs.outside, jobs.accounts, channel),
+                influence,
+            ),
             *_on_waiting_work(jobs.ranked, explanation.whose, explanation.name),
             *_on_own(jobs.ranked, jobs.own_ahead),
         ]
@@ -137,16 +147,12 @@ def _on_count(explanation: JobsExplanation, jobs: OrganizationJobs) -> list[str]
 
 
 def _on_rank(
-    ranked: RankedOrganization | None, basis: Basis, accounts: Sequence[str], influence: int | None
+    ranked: RankedOrganization | None, basis: Basis, outside: list[str], influence: int | None
 ) -> list[str]:
     if basis.t is None:
         return ["No cycle has succeeded yet, so ranks are not known."]
     if ranked is None:
-        which = f"account {' and '.join(accounts)}" if accounts else "its account"
-        return [
-            f"No organization claims {which}, or the account or the partition is left out, so it "
-            "gets no points from us."
-        ]
+        return outside
     before = sum(ranked.before.values())
     stand = "wait" if influence else "are ahead"
     if before == 1:
@@ -157,6 +163,34 @@ def _on_rank(
         f"{_by_name(ranked.before)}.",
         _on_fair_share(ranked, basis.horizon),
     ]
+
+
+def _on_outside(outside: Outside | None, accounts: Sequence[str], channel: str) -> list[str]:
+    """Says why jobs count for no organization, and what follows."""
+    several = len(accounts) > 1
+    which = f"{'Accounts' if several else 'Account'} {' and '.join(accounts)}"
+    own = "Slurm's other factors alone order them, behind jobs with points."
+    if outside is Outside.PARTITION:
+        kept = CHANNELS[channel]
+        points = "get no points from us. " + own
+        if not kept.per_job:
+            points = f"keep the points of their {kept.carrier}."
+        return [
+            "The partition is left out (fairness.leave_out_partitions): jobs in it count neither "
+            f"for nor against an organization, and {points}"
+        ]
+    if outside is Outside.ACCOUNT:
+        return [
+            f"{which} {'are' if several else 'is'} left out (fairness.leave_out_accounts): such "
+            "jobs count neither for nor against an organization, and get no points from us. "
+            f"{own}"
+        ]
+    if outside is Outside.UNCLAIMED:
+        return [
+            f"No organization claims {which[0].lower()}{which[1:]}, so such jobs get no points "
+            f"from us. {own} Who runs the daemon can add to the `accounts` of one."
+        ]
+    return ["It counts for no organization, so it gets no points from us."]
 
 
 def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:

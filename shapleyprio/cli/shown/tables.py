@@ -42,13 +42,16 @@ class Cells(Enum):
     Attributes:
         NUMBER: never cut, to the right; times, too.
         NAME: shortened if it must be.
-        TEXT: goes on in the next line.
+        TEXT: goes on in the next line, where a word ends.
     """
 
     NUMBER = "number"
     NAME = "name"
     TEXT = "text"
 
+
+LONGEST_WORD = 36
+"""Cells of a word that is not broken, such as a key of the configuration; a path may be longer."""
 
 NARROWEST = {Cells.NAME: 12, Cells.TEXT: 20}
 """Cells that a column keeps where there is little room."""
@@ -81,7 +84,20 @@ class FittingColumn:
     def least(self) -> int:
         """Width that it needs."""
         most = self.most
-        narrowest = min(most, max(NARROWEST.get(self.kind, most), cell_len(self.heading)))
+        words = (
+            [word for text in self.cells for word in visible(text).split()]
+            if self.kind is Cells.TEXT
+            else []
+        )
+        longest = max((cell_len(word) for word in words), default=0)
+        narrowest = min(
+            most,
+            max(
+                NARROWEST.get(self.kind, most),
+                cell_len(self.heading),
+                min(longest, LONGEST_WORD),
+            ),
+        )
         if self.kind is not Cells.NAME or narrowest == most:
             return narrowest
         names = {visible(text) for text in self.cells}

@@ -14,11 +14,11 @@ import structlog
 
 from shapleyprio.common.wording import clock_time
 from shapleyprio.config import Config
-from shapleyprio.config.membership import configured_membership
+from shapleyprio.config.membership import Unknown, configured_membership
 from shapleyprio.config.segments import Segment
 from shapleyprio.daemon.accounting.accounting import CHUNK, OpenLedger
 from shapleyprio.daemon.accounting.cluster_clock import after_look, check_clock
-from shapleyprio.daemon.accounting.moves import holds_nothing, sentences
+from shapleyprio.daemon.accounting.moves import called, holds_nothing, sentences
 from shapleyprio.daemon.accounting.ownership import Holders, holders_in
 from shapleyprio.daemon.accounting.remembered import Remembered
 from shapleyprio.daemon.cycle_report import CycleReport, Opening
@@ -101,6 +101,7 @@ class Intake:
         self._sizes: Mapping[str, int] = {}
         self._asked_to_count: set[RunKey] = set()
         self._without_any: list[str] = []
+        self._unknown: Collection[Unknown] = ()
         self._stay: Stay | None = None
         self._remembered: Remembered | None = None
 
@@ -384,9 +385,22 @@ class Intake:
         self._layout_read = now
         tres = self._config.fairness.tres
         self._sizes = {name: node.tres.get(tres, 0) for name, node in self._layout.nodes.items()}
+        self._log_unknown(layout)
 
     def _holders(self) -> Holders:
         return holders_in(configured_membership(self._config, self.layout))
+
+    def _log_unknown(self, layout: Layout) -> None:
+        """Logs once, and when it is new, what the configuration names and the cluster lacks."""
+        found = configured_membership(self._config, layout).unknown
+        for unknown in found:
+            if unknown not in self._unknown:
+                log.warning(
+                    f"Slurm knows no {unknown.kind} {unknown.name}",
+                    configured_for=called(unknown.organization),
+                    did_you_mean=unknown.nearest(layout),
+                )
+        self._unknown = found
 
     def _log_stay(self, stay: Stay | None) -> None:
         """Logs once, and when it changes, in which pool the cluster is."""

@@ -15,6 +15,7 @@ from shapleyprio.daemon.answering.explain_facts import (
     JobExplanation,
     JobsExplanation,
     OrganizationJobs,
+    Outside,
 )
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, rank_organizations
 from shapleyprio.daemon.answering.inquiries import Asker
@@ -33,6 +34,10 @@ PUSHES_SHOWN = 10
 
 PUSHES_SEARCHED = 10_000
 """So many of the last writes are looked through for a job's name, or for its first points."""
+
+
+_Place = tuple[str, Outside | None]
+"""An organization or NOBODY, and why jobs count for none."""
 
 
 class NothingToExplainError(LookupError):
@@ -105,6 +110,7 @@ def explain_job(
         label=label,
         job=job,
         ranked=scene.ranked_seen(organization),
+        outside=None if job is None else scene.outside(job),
         ahead=ahead,
         tied_ahead=tied_ahead,
         own_ahead=own_ahead,
@@ -237,7 +243,7 @@ class _Scene:
         watermark = view.watermark()
         self._second = watermark.accounted_to if watermark else 0
         self.tenures = view.tenures()
-        self._left_out = self.tenures.left_out_partitions(self._second)
+        self._left_out = self.tenures.left_out("partition", self._second)
         cycle = view.cycle(standings[0].cycle) if standings else None
         estimated = estimate_behind(view, cycle) if cycle else None
         self.basis = Basis(
@@ -264,6 +270,17 @@ class _Scene:
         """Returns the organization for which a job counts."""
         return self._holder(job.account) if takes_part(job.partition, self._left_out) else NOBODY
 
+    def outside(self, job: PendingJob | Run) -> Outside | None:
+        """Returns why a job counts for no organization; None if it does for one."""
+        if not takes_part(job.partition, self._left_out):
+            return Outside.PARTITION
+        return self._outside(job.account)
+
+    def _outside(self, account: str) -> Outside | None:
+        if account in self.tenures.left_out("account", self._second):
+            return Outside.ACCOUNT
+        return Outside.UNCLAIMED if self._holder(account) == NOBODY else None
+
     def _holder(self, account: str) -> str:
         return self.tenures.holder("account", account, self._second)
 
@@ -286,30 +303,31 @@ class _Scene:
         *accounts: str,
     ) -> tuple[OrganizationJobs, ...]:
         """Returns the chosen jobs, and these accounts with or without jobs, by organization."""
-        found: defaultdict[str, _Chosen] = defaultdict(_Chosen)
+        found: defaultdict[_Place, _Chosen] = defaultdict(_Chosen)
         for account in accounts:
-            found[self._holder(account)].accounts.add(account)
+            found[self._holder(account), self._outside(account)].accounts.add(account)
         for job in filter(chosen, self._queue.jobs):
-            ours = found[self.organization_of(job)]
+            ours = found[self.organization_of(job), self.outside(job)]
             ours.accounts.add(job.account)
             ours.waiting.append(job)
         for run in filter(chosen, unfinished):
-            ours = found[self.organization_of(run)]
+            ours = found[self.organization_of(run), self.outside(run)]
             ours.accounts.add(run.account)
             ours.running += 1
         return tuple(
-            self._organization_jobs(organization, ours)
-            for organization, ours in sorted(found.items(), key=self._in_order)
+            self._organization_jobs(place, ours)
+            for place, ours in sorted(found.items(), key=self._in_order)
         )
 
-    def _organization_jobs(self, organization: str, ours: _Chosen) -> OrganizationJobs:
+    def _organization_jobs(self, place: _Place, ours: _Chosen) -> OrganizationJobs:
         jobs = ours.waiting
         ready = [job for job in jobs if job.priority > 0]
         next_job = min(ready, key=_in_slurm, default=None)
         ahead, tied_ahead, own_ahead = self.ahead_of(next_job)
         known = self._queue.failure is None
         return OrganizationJobs(
-            ranked=self.ranked_seen(organization),
+            ranked=self.ranked_seen(place[0]),
+            outside=place[1],
             accounts=tuple(sorted(ours.accounts)),
             waiting=len(jobs) if known else None,
             held=len(jobs) - len(ready) if known else None,
@@ -326,9 +344,10 @@ class _Scene:
             return {row.organization: row.pending for row in standings}
         return Counter(self.organization_of(job) for job in self._queue.jobs if job.priority > 0)
 
-    def _in_order(self, entry: tuple[str, object]) -> tuple[int, str]:
-        ranked = self._ranked.get(entry[0])
-        return ranked.rank if ranked else len(self._ranked) + 1, entry[0]
+    def _in_order(self, entry: tuple[_Place, object]) -> tuple[int, str]:
+        (organization, outside), _ = entry
+        ranked = self._ranked.get(organization)
+        return ranked.rank if ranked else len(self._ranked) + 1, outside or organization
 
 
 def _rule(cycle: CycleRow | None) -> str:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Literal
 
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, RankJson
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import Push
+
+
+class Outside(StrEnum):
+    """Why a job counts for no organization."""
+
+    PARTITION = "partition_left_out"
+    ACCOUNT = "account_left_out"
+    UNCLAIMED = "account_unclaimed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +66,8 @@ class JobExplanation:
         basis: what they rest on.
         label: as it was asked for.
         job: as Slurm shows it now; None while it is away.
-        ranked: its organization; None if no organization claims its account, or before the
-            first cycle.
+        ranked: its organization; None if it counts for none, or before the first cycle.
+        outside: why it counts for none; None if it does, or while Slurm is away.
         ahead: waiting jobs that are ahead in Slurm's order; None while it is away.
         tied_ahead: those of them that have the same priority.
         own_ahead: those of them that are its own organization's.
@@ -71,6 +80,7 @@ class JobExplanation:
     label: str
     job: PendingJob | None
     ranked: RankedOrganization | None
+    outside: Outside | None
     ahead: int | None
     tied_ahead: int | None
     own_ahead: int | None
@@ -82,6 +92,7 @@ class JobExplanation:
         return {
             "job": _job_as_json(self.job),
             **_rank_as_json(self.ranked),
+            "outside": self.outside,
             "ahead": self.ahead,
             "tied_ahead": self.tied_ahead,
             "own_ahead": self.own_ahead,
@@ -108,6 +119,7 @@ class OrganizationJobs:
 
     Attributes:
         ranked: the organization; None as for a job.
+        outside: as for a job.
         accounts: their accounts.
         waiting: how many wait, an array's waiting part as one; None while Slurm is away.
         held: how many of them are held.
@@ -118,6 +130,7 @@ class OrganizationJobs:
     """
 
     ranked: RankedOrganization | None
+    outside: Outside | None
     accounts: tuple[str, ...]
     waiting: int | None
     held: int | None
@@ -132,6 +145,7 @@ class OrganizationJobs:
         """Returns a value for json.dumps."""
         return {
             **_rank_as_json(self.ranked),
+            "outside": self.outside,
             "accounts": list(self.accounts),
             "waiting": self.waiting,
             "held": self.held,

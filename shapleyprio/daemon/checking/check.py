@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from difflib import get_close_matches
 from typing import TypeVar
 
 from shapleyprio.common.wording import count, listed, names_shown
@@ -237,8 +236,7 @@ def _nodes(members: Membership) -> Iterator[Finding]:
 
 
 def _not_in_slurm(unknown: Unknown, layout: Layout) -> Finding:
-    known = {"account": layout.accounts, "partition": layout.partitions, "node": layout.nodes}
-    near = get_close_matches(unknown.name, known[unknown.kind], n=1)
+    near = unknown.nearest(layout)
     listing = {
         "account": "`sacctmgr show account`",
         "partition": "`scontrol show partition`",
@@ -250,7 +248,7 @@ def _not_in_slurm(unknown: Unknown, layout: Layout) -> Finding:
         if unknown.organization == LEFT_OUT
         else f"organization {unknown.organization}",
         f"Slurm knows no {unknown.kind} {unknown.name}",
-        f"did you mean {near[0]!r}?" if near else f"correct the name; {listing} lists them",
+        f"did you mean {near!r}?" if near else f"correct the name; {listing} lists them",
     )
 
 

@@ -11,7 +11,14 @@ from typing import Protocol
 
 import structlog
 
-from shapleyprio.common.workers import PYTHON, last_words, lifeline, start_worker, starved
+from shapleyprio.common.workers import (
+    PYTHON,
+    killed_for_memory,
+    last_words,
+    lifeline,
+    start_worker,
+    starved,
+)
 from shapleyprio.config import Config
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.drift.figures import unfairness_of
@@ -126,6 +133,7 @@ class LiveDrift:
 
     def _ask(self, config: Config, ledger: str) -> DriftAnswer:
         limit = config.drift.time_limit
+        killed = killed_for_memory()
         with lifeline() as line:
             process = self._start(line)
             if process is None:
@@ -142,7 +150,7 @@ class LiveDrift:
                     )
                 finally:
                     process.kill()
-        return _answer(process.returncode, output, complaints)
+        return _answer(process.returncode, output, complaints, killed)
 
     def _start(self, line: int) -> subprocess.Popen[str] | None:
         with self._lock:
@@ -163,13 +171,13 @@ class LiveDrift:
         )
 
 
-def _answer(code: int, output: str, complaints: str) -> DriftAnswer:
+def _answer(code: int, output: str, complaints: str, killed: int) -> DriftAnswer:
     lines = output.splitlines()
     if code == 0 and lines:
         with suppress(ValueError, TypeError, KeyError):
             return DriftAnswer.from_json(lines[-1])
     why = last_words(code, complaints)
-    if starved(code, complaints):
+    if starved(code, complaints, killed):
         return DriftAnswer(
             result=DriftResult.TOO_LARGE, why=f"{why}; raise drift.memory_limit, {SMALLER}"
         )

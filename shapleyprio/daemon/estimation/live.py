@@ -120,7 +120,7 @@ class LiveEstimates:
         if self._running is None and self._may_be_due(config, t):
             self._ask_if_due(config, waiting(), t)
         if self._running is not None:
-            wait([self._running], self._patience)
+            self._await(self._running)
             self._take()
         return self._reliable(config, t)
 
@@ -131,6 +131,14 @@ class LiveEstimates:
         self._thread.shutdown(wait=True)
         self._worker.close()
         self._publisher.withdraw()
+
+    def _await(self, running: Future[tuple[EstimateAnswer, float]]) -> None:
+        """Waits for as long as a cycle may, and says so where that is long."""
+        short = min(PATIENCE_SECONDS, self._patience)
+        wait([running], short)
+        if not running.done() and self._patience > short:
+            log.info("waiting for an estimate of contributions", at_most_seconds=self._patience)
+            wait([running], self._patience - short)
 
     def _may_be_due(self, config: Config, t: int) -> bool:
         """Returns whether to ask, if several organizations wait."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from shapleyprio.common.workers import LONGEST_COMPLAINT, PYTHON, LastingWorker, last_words, starved
+from shapleyprio.common.workers import LONGEST_COMPLAINT, PYTHON, LastingWorker, last_words
 from shapleyprio.daemon.estimation.messages import EstimateAnswer, EstimateRequest, EstimateResult
 
 STORE = "SHAPLEYPRIO_STORE_URL"
@@ -58,7 +58,7 @@ class EstimationWorker:
                 "estimation.coalitions",
             )
         why = last_words(reply.code, reply.complaints)
-        if starved(reply.code, reply.complaints):
+        if reply.starved:
             return EstimateAnswer(
                 result=EstimateResult.TOO_LARGE, why=f"{why}; raise estimation.memory_limit"
             )

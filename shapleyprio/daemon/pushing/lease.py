@@ -17,7 +17,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Event, Lock, Thread
 
 import structlog
@@ -42,7 +42,16 @@ log = structlog.get_logger(__name__)
 
 
 class LeaseHeldError(StoreError):
-    """Another process steers this cluster, or this one does no more; the message says which."""
+    """Another process steers this cluster, or this one does no more; the message says which.
+
+    Args:
+        message: one line.
+        may_end: whether the other one gives the lease back when it ends.
+    """
+
+    def __init__(self, message: str, *, may_end: bool = False) -> None:
+        super().__init__(message)
+        self.may_end = may_end
 
 
 class Lease:
@@ -217,18 +226,26 @@ class Lease:
         )
         self._beating.start()
 
-    def release(self) -> None:
-        """Gives the lease back, if the store can be used, and gives no more signs of life."""
+    def release(self) -> bool:
+        """Gives the lease back, if the store can be used, and gives no more signs of life.
+
+        Returns:
+            whether it is given back, or was not ours.
+        """
         self._ended.set()
         if self._beating is not None:
             self._beating.join(self.seconds)
             if self._beating.is_alive():
-                return  # the store does not answer, nor would it now
+                return False  # the store does not answer, nor would it now
         token, self._token = self._token, None
         if token is None:
-            return
-        with suppress(StoreError), self._plain.transaction() as transaction:
-            transaction.release_lease(self._holder, token)
+            return True
+        try:
+            with self._plain.transaction() as transaction:
+                transaction.release_lease(self._holder, token)
+        except StoreError:
+            return False
+        return True
 
     # -- details
 
@@ -304,8 +321,8 @@ class Lease:
         if other is None or not other.is_held or other.holder == self._holder:
             return LeaseHeldError(f"this process does not steer cluster {cluster}")
         return LeaseHeldError(
-            f"process {other.pid} on {other.host} steers cluster {cluster}; stop it first, or run"
-            " `shapleyprio daemon --standby`, which takes over when it ends"
+            f"process {other.pid} on {other.host} steers cluster {cluster}; stop it first",
+            may_end=True,
         )
 
     def _kept(self, other: LeaseRow) -> LeaseHeldError:

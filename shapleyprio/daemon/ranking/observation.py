@@ -70,7 +70,7 @@ class Observation:
     @cached_property
     def left_out(self) -> frozenset[str]:
         """Partitions whose jobs count for nobody."""
-        return self.tenures.left_out_partitions(self.t)
+        return self.tenures.left_out("partition", self.t)
 
     def organization_of(self, job: PendingJob) -> str:
         """Returns for whom a waiting job counts, NOBODY among them."""

@@ -119,7 +119,7 @@ class Daemon:
         A daemon that loses its lease waits until it is free again.
 
         Returns:
-            whether all threads have ended; if not, the store keeps one of them waiting.
+            whether the store has answered until the end; if not, a thread may still wait for it.
 
         Raises:
             LeaseHeldError: another process steers the cluster.
@@ -157,7 +157,9 @@ class Daemon:
             log.error("the store does not answer; the running cycle is not waited for")
             return False
         self._site.close()
-        self._lease.release()
+        if not self._lease.release():
+            log.error("the store does not answer; the lease is not given back")
+            return False
         return True
 
     def _end_schedule(self) -> bool:
@@ -326,8 +328,8 @@ class Daemon:
             **self._naming(cycle.ledger),
             number=report.number,
             t=report.t,
-            seen=report.tally.seen,
-            kept=report.tally.kept,
+            records_read=report.tally.seen,
+            runs_new_or_changed=report.tally.kept,
             quarantined=report.tally.quarantined,
             planned=len(report.planned),
             written=report.pushed.applied,
@@ -378,6 +380,7 @@ class Daemon:
         self._scheduler.reschedule_job(
             "cycle", trigger="interval", seconds=self._config.service.poll_interval
         )
+        self._bring_forward(datetime.now(UTC))
 
     def _look_first(self) -> None:
         """Notes before the first cycle what the polls compare with.

@@ -18,6 +18,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
+from shapleyprio.daemon.estimation import live
 from shapleyprio.daemon.estimation.estimating import StoreEstimator
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.messages import EstimateRequest, WaitingJob
@@ -93,7 +94,11 @@ class Daemon:
         """One cycle, and what was logged."""
         with capture_logs() as lines:
             report = self.cycle.run()
-        return report, [line for line in lines if line["log_level"] != "debug"]
+        return report, [
+            line
+            for line in lines
+            if line["log_level"] != "debug" and not line["event"].startswith("waiting for")
+        ]
 
     def count(self, result: str) -> float | None:
         """How many estimates came to that."""
@@ -379,7 +384,7 @@ def failure(url: str, text: str, **estimation: str) -> tuple[str, str]:
     [
         ("raise SystemExit('it broke')", "failed", "the worker ended with exit code 1: it broke"),
         ("print('what?', flush=True); input()", "failed", "the worker gave no answer, but 'what?'"),
-        ("import os; os.kill(os.getpid(), 9)", "too_large", "raise estimation.memory_limit"),
+        ("import os; os.kill(os.getpid(), 9)", "failed", "the worker ended with signal 9"),
         (
             WORKER_WITH + "e.StoreEstimator.answer = lambda *_: 1 / 0\nworker.main()",
             "failed",
@@ -406,6 +411,17 @@ def test_a_worker_that_fails_is_counted_and_logged(
     found, reason = failure(url, text)
     assert found == result
     assert why in reason
+
+
+def test_who_waits_for_long_says_what_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "PATIENCE_SECONDS", 0.1)
+    waiting = {"event": "waiting for an estimate of contributions", "log_level": "info"}
+    for patience, said in ((PATIENCE_SECONDS, True), (0.1, False)):
+        with Store.open(url) as store, capture_logs() as lines:
+            daemon = Daemon(store, url, patience=patience)
+            daemon.cycle.run()
+            daemon.estimates.stop()
+        assert ({**waiting, "at_most_seconds": patience} in lines) == said
 
 
 def test_an_estimate_that_takes_too_long_is_given_up(url: str) -> None:

@@ -170,6 +170,22 @@ def test_jobs_of_accounts_that_accounting_does_not_know_are_nobodys_and_counted(
     assert [(entry["jobs"], entry["accounts"]) for entry in named] == [(2, "guest")]
 
 
+def test_what_the_configuration_names_and_slurm_lacks_is_said_once(store: Store) -> None:
+    misspelt = PHYSICS | {"accounts": ["phsyics"], "nodes": ["a[1-2]", "q9"]}
+    service = Service(Cluster(), store, config(misspelt, BIOLOGY))
+    with capture_logs() as logs:
+        service.run()
+        service.slurm.wait(3600)
+        service.run()
+    named = [entry for entry in logs if "Slurm knows no" in entry["event"]]
+    assert [
+        (entry["event"], entry["configured_for"], entry["did_you_mean"]) for entry in named
+    ] == [
+        ("Slurm knows no account phsyics", "physics", "physics"),
+        ("Slurm knows no node q9", "physics", None),
+    ]
+
+
 def test_a_new_account_is_known_one_cycle_after_its_first_job(service: Service) -> None:
     slurm = service.slurm
     slurm.layout_changes["accounts"] = {"biology": None}

@@ -144,6 +144,7 @@ def test_the_next_cycle_comes_when_the_order_turns(
     monkeypatch.setattr(stage.daemon, "_run_cycle", lambda *_: report)
     stage.file = config(service={"poll_interval": "1h"})
     stage.daemon._reload()
+    stage.daemon._scheduler.reschedule_job("cycle", trigger="interval", hours=1)
     now = stage.next_cycle() - timedelta(hours=1)
     for reorder, seconds in ((None, 3600), (9000, 3600), (1440, 1441), (2400, 1441), (1, 360)):
         report.seconds_until_reorder = reorder
@@ -374,6 +375,7 @@ def test_a_good_configuration_is_taken_over_as_a_whole(stage: Stage) -> None:
     (line,) = logged(stage, "_reload")
     assert line["event"] == "configuration reloaded"
     assert stage.interval() == timedelta(seconds=7)
+    assert stage.next_cycle() <= datetime.now(UTC), "explain would mix old and new until then"
     stage.daemon._cycle_or_log()
     assert stage.slurm.job(2).site_factor == LAST
 

@@ -211,6 +211,19 @@ def test_who_is_cut_off_from_the_database_writes_nothing_and_stops_when_asked_to
 
 
 @led(SERVERS[0])
+def test_who_is_stopped_as_soon_as_the_database_is_cut_off_does_not_say_that_all_went_well(
+    daemons: Daemons,
+) -> None:
+    with wired(daemons) as (wire, through):
+        daemon = daemons.start(url=through)
+        daemons.until_written_by(1)
+        wire.cut()
+        daemon.terminate()  # between cycles, before a sign of life is due
+        assert daemon.wait(PATIENCE_SECONDS) == 4
+        assert "the store does not answer" in daemons.log(daemon)
+
+
+@led(SERVERS[0])
 def test_nobody_takes_over_from_who_is_cut_off_with_a_journal(daemons: Daemons) -> None:
     journal = str(daemons.folder / "journal")
     with wired(daemons) as (wire, through):
