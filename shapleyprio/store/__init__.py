@@ -10,6 +10,7 @@ from shapleyprio.store.errors import (
 )
 from shapleyprio.store.journal import Journal
 from shapleyprio.store.rows import (
+    AccountRow,
     AllocatedRun,
     CapacityRow,
     CorrectionRow,
@@ -20,6 +21,7 @@ from shapleyprio.store.rows import (
     LeaseRow,
     ManagedValue,
     NewPush,
+    NodeRow,
     PublishedPoints,
     Push,
     PushState,
@@ -36,6 +38,7 @@ from shapleyprio.store.scope import batches
 from shapleyprio.store.store import ClusterStore, Store, Transaction, View
 
 __all__ = [
+    "AccountRow",
     "AllocatedRun",
     "CapacityRow",
     "ClusterStore",
@@ -48,6 +51,7 @@ __all__ = [
     "LeaseRow",
     "ManagedValue",
     "NewPush",
+    "NodeRow",
     "PublishedPoints",
     "Push",
     "PushState",

@@ -83,6 +83,38 @@ class CorrectionRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRow:
+    """A node as Slurm has it configured, until its next row.
+
+    Attributes:
+        name: its name.
+        since: second from which it is so.
+        processors: how many it has, up or down, in the ledger's weight; 0 once it is gone.
+        partitions: names of those that it is in, sorted.
+    """
+
+    name: str
+    since: int
+    processors: int
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRow:
+    """Where an account is in the tree of accounts, until its next row; it stays when it is gone.
+
+    Attributes:
+        name: its name.
+        since: second from which it is so.
+        parent: the account above it; None right below the root.
+    """
+
+    name: str
+    since: int
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRow:
     """How many processors an organization brings to which partitions, until its next row.
 

@@ -38,6 +38,7 @@ from shapleyprio.store.repositories.capacities import Capacities, CapacitiesView
 from shapleyprio.store.repositories.estimates import Estimates, EstimatesView
 from shapleyprio.store.repositories.given_points import Publishing, PublishingView
 from shapleyprio.store.repositories.history import Drifts, DriftsView, History, HistoryView
+from shapleyprio.store.repositories.layouts import Layouts, LayoutsView
 from shapleyprio.store.repositories.leases import Leases, LeaseView
 from shapleyprio.store.repositories.ledgers import (
     Corrections,
@@ -72,6 +73,7 @@ class View(
     LedgersView,
     PoolsView,
     CapacitiesView,
+    LayoutsView,
     CorrectionsView,
     QuarantineView,
     HistoryView,
@@ -92,6 +94,7 @@ class Transaction(
     Ledgers,
     Pools,
     Capacities,
+    Layouts,
     Corrections,
     Quarantine,
     History,

@@ -299,6 +299,21 @@ correction = _table(
     _required("after", Holdings()),
 )
 
+node = _table(
+    "node",
+    _key("name", _NAME),
+    _key("since", _SECOND),
+    _required("processors", _COUNT),
+    _required("partitions", TextList()),
+)
+
+account = _table(
+    "account",
+    _key("name", _NAME),
+    _key("since", _SECOND),
+    _optional("parent", _NAME),
+)
+
 capacity = _table(
     "capacity",
     _key("organization", _ORGANIZATION),

@@ -155,6 +155,17 @@ def upgrade() -> None:
         required("after", TEXT),
     )
     create(
+        "node",
+        [required("name", NAME), required("since", INTEGER)],
+        required("processors", INTEGER),
+        required("partitions", TEXT),
+    )
+    create(
+        "account",
+        [required("name", NAME), required("since", INTEGER)],
+        optional("parent", NAME),
+    )
+    create(
         "capacity",
         [required("organization", ORGANIZATION), required("since", INTEGER)],
         required("processors", TEXT),

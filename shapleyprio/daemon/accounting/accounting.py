@@ -348,6 +348,7 @@ class OpenLedger:
             self.watermark, pruned_until=max(before, self.watermark.pruned_until)
         )
         self._transaction.prune_capacities(self.watermark.pruned_until)
+        self._transaction.prune_layout(self.watermark.pruned_until)
         self._transaction.save_watermark(self.watermark)
         return pruned
 

@@ -14,7 +14,7 @@ from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import Claims
-from shapleyprio.slurm.port import Node, PendingJob
+from shapleyprio.slurm.port import Layout, Node, PendingJob
 from shapleyprio.store import Transaction
 
 
@@ -41,6 +41,26 @@ def note_capacities(
     transaction.observe_capacities(
         {name: usable.get(name, {}) for name in organizations}, observation.t
     )
+
+
+def note_layout(
+    transaction: Transaction, layout: Layout, tres: str, second: int, opened: int
+) -> None:
+    """Stores which nodes and accounts are other than before.
+
+    Args:
+        transaction: of the store.
+        layout: of the cluster, as Slurm has it.
+        tres: name under which a node offers its processors.
+        second: from which it is so.
+        opened: second at which the ledger was opened.
+    """
+    partitions_of = layout.partitions_of_nodes()
+    nodes = {
+        name: (node.tres.get(tres, 0), partitions_of.get(name, ()))
+        for name, node in layout.nodes.items()
+    }
+    transaction.observe_layout(nodes, layout.accounts, second, opened=opened)
 
 
 @dataclass(frozen=True, kw_only=True)

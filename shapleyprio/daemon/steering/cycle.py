@@ -27,7 +27,7 @@ from shapleyprio.daemon.pushing.rollback import plan_rollback
 from shapleyprio.daemon.pushing.settled import PlanBasis, SettledJobs
 from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
 from shapleyprio.daemon.ranking.demand import Demand, Rooms, Scene
-from shapleyprio.daemon.ranking.observation import Observation, note_capacities
+from shapleyprio.daemon.ranking.observation import Observation, note_capacities, note_layout
 from shapleyprio.daemon.ranking.pooling import Pooling
 from shapleyprio.daemon.ranking.standings import explanations, standing_rows
 from shapleyprio.daemon.steering.collecting import collecting_afterwards
@@ -40,6 +40,7 @@ from shapleyprio.fairness.situation import Contributions
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import (
+    Layout,
     Malformed,
     PendingJob,
     Slurm,
@@ -136,6 +137,7 @@ class Cycle:
         self._managed = KnownValues(self._channel.name)
         self._settled = SettledJobs()
         self._demand = Demand()
+        self._noted: Layout | None = None
         self._cut_off = (
             CutOff(self._channel, slurm, self._segment, self._limits, journal)
             if journal is not None and self._channel.per_job
@@ -345,7 +347,8 @@ class Cycle:
         queue = self._segment.queue(in_slurm)
         in_cluster = source.nodes()
         self._intake.note_nodes(in_cluster.keys())  # the next cycle finds out whose new ones are
-        nodes = self._segment.nodes(in_cluster, self._intake.layout)
+        layout = self._intake.layout
+        nodes = self._segment.nodes(in_cluster, layout)
         self._count_unknown_accounts(report, queue.jobs)
         report.tally.quarantined += len(queue.malformed) + queue.more_malformed
         names = [item.name for item in self._config.organizations]
@@ -356,13 +359,16 @@ class Cycle:
                 pending=queue.jobs,
                 running=opened.running_by_organization(transaction),
                 nodes=nodes.values(),
-                partitions_of=self._intake.layout.partitions_of_nodes(),
+                partitions_of=layout.partitions_of_nodes(),
                 tres=self._config.fairness.tres,
                 tenures=opened.tenures,
                 t=report.t,
                 stranded=self._segment.stranded(in_slurm),
             )
             note_capacities(transaction, observation, names, opened.watermark.opened)
+            if layout is not self._noted:  # as long as it is not read anew, it is the same
+                tres, since = self._config.fairness.tres, opened.watermark.opened
+                note_layout(transaction, layout, tres, report.t, since)
             managed = self._managed.read(transaction)
 
             def own_priority(job: PendingJob) -> int:
@@ -371,7 +377,7 @@ class Cycle:
 
             scene = Scene(
                 t=report.t,
-                rooms=Rooms(self._intake.layout.partitions, nodes),
+                rooms=Rooms(layout.partitions, nodes),
                 organization_of=observation.organization_of,
                 own_priority=own_priority,
                 started=report.started,
@@ -382,6 +388,7 @@ class Cycle:
             return observation, demand
 
         observation, self._demand = self._store.transact(note)
+        self._noted = layout
         return observation
 
     def _count_unknown_accounts(self, report: CycleReport, pending: Sequence[PendingJob]) -> None:

@@ -575,6 +575,28 @@ def test_capacities_follow_the_owners_of_nodes_from_the_opening_on(service: Serv
     assert capacities()[4:] == [("biology", left, 0)]
 
 
+def test_the_layout_is_kept_as_it_was_when_it_was_read(service: Service) -> None:
+    slurm = service.slurm
+    service.run()
+    opened, first = watermark(service).opened, slurm.layout()
+    changed = {**first.partitions, "pb": replace(first.partitions["pb"], nodes=("b1", "a2"))}
+    slurm.layout_changes["partitions"] = changed
+    slurm.layout_changes["accounts"] = {**first.accounts, "lab": "physics"}
+    slurm.wait(LAYOUT_SECONDS)
+    later = service.run().t
+    with service.store.cluster(NAME).reading() as view:
+        nodes = [(row.name, row.since, row.processors, row.partitions) for row in view.node_rows()]
+        accounts = [(row.name, row.since, row.parent) for row in view.account_rows()]
+    assert nodes == [
+        ("a1", opened, 4, ("all", "pa")),
+        ("a2", opened, 4, ("all", "pa")),
+        ("a2", later, 4, ("all", "pa", "pb")),
+        ("b1", opened, 4, ("all", "pb")),
+    ]
+    assert ("lab", later, "physics") in accounts
+    assert ("physics", opened, None) in accounts
+
+
 def test_a_closed_node_brings_what_its_jobs_hold_from_the_cycle_that_sees_it(
     service: Service,
 ) -> None:
