@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.options.json_output import json_option
 from shapleyprio.cli.options.parameters import AuditParameters
 from shapleyprio.cli.options.refusals import (
@@ -74,4 +75,5 @@ def command(**options: Any) -> None:
     with packages_needed("audit", "replay"):
         from shapleyprio.cli.offline.auditing import audit_log
     check_report_packages(parameters.report)
-    audit_log(parameters)
+    with termination_unwinds():
+        audit_log(parameters)

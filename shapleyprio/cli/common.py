@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -47,10 +48,16 @@ EXIT_CODES: dict[type[Exception], int] = {
 """Errors that end a command with one line -> exit code; the first that fits counts."""
 
 
+OF_A_FILE = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
+"""What may be wrong with a file that was named, before anything is read of it."""
+
+
 def exit_code_of(error: Exception) -> int | None:
     """Returns the exit code of a known error, None for a defect."""
     if isinstance(error, DaemonError):
         return error.code
+    if isinstance(error, OSError) and error.filename is not None and error.errno in OF_A_FILE:
+        return 2
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), None)
 
 
@@ -64,9 +71,17 @@ def load(config_path: Path) -> Config:
     return load_config(config_path)
 
 
+UNWINDING_SECONDS = 5
+"""For so long a process may close what it opened after a signal."""
+
+
 @contextmanager
 def termination_unwinds() -> Iterator[None]:
-    """Lets SIGTERM and SIGHUP end the process as an error would: everything opened is closed."""
+    """Lets SIGTERM and SIGHUP end the process as an error would: everything opened is closed.
+
+    Where that hangs, in a library or at a file that gives nothing, the process is ended some
+    seconds later; so after Ctrl-C.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -80,10 +95,42 @@ def termination_unwinds() -> Iterator[None]:
         if before[number] is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, leave)
     try:
-        yield
+        with _ended_in_time((*signals, signal.SIGINT)):
+            yield
     finally:
         for number in signals:
             signal.signal(number, before[number])
+
+
+@contextmanager
+def _ended_in_time(signals: tuple[signal.Signals, ...]) -> Iterator[None]:
+    """Ends the process that goes on some seconds after a signal was to end it.
+
+    Python runs handlers in the main thread only, and only between two of its own instructions; it
+    writes the signals' numbers into the pipe whatever that thread does.
+    """
+    come, noticed = os.pipe()
+    os.set_blocking(noticed, False)
+    survived = threading.Event()
+
+    def watch() -> None:
+        while number := os.read(come, 1):
+            if number[0] in signals and not survived.wait(UNWINDING_SECONDS):
+                os.write(2, b"shapleyprio: something hangs; ended without cleaning up\n")
+                os._exit(128 + number[0])
+        os.close(come)
+
+    before = signal.set_wakeup_fd(noticed, warn_on_full_buffer=False)
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+        survived.set()
+    except Exception:
+        survived.set()
+        raise
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(noticed)
 
 
 WHOLE = 1000

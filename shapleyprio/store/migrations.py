@@ -11,12 +11,13 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import ColumnElement, Connection, column, exists, inspect, table
+from sqlalchemy import ColumnElement, Connection, column, exists, func, inspect, select, table
 
 from shapleyprio.common.shipped import find
 from shapleyprio.store.tables import metadata
 
 _version = table("alembic_version", column("version_num"))
+_schema = table("sqlite_master", *map(column, ("type", "name", "tbl_name", "rootpage")))
 
 _UPGRADING = Lock()
 """Alembic keeps what it works on in variables of its modules, one upgrade's at a time."""
@@ -65,6 +66,26 @@ def misfit(connection: Connection) -> str | None:
         if {column["name"] for column in found.get((None, name), ())} != set(expected.c.keys()):
             return name
     return None
+
+
+def disguised(connection: Connection) -> str | None:
+    """Returns what a SQLite file has where a table of ours is expected, such as "the view run".
+
+    A view or virtual table is a program of whoever made the file, and may have no end; a trigger
+    is one that runs when a row is written. None if all are tables. A server's are its admin's.
+    """
+    if connection.dialect.name != "sqlite":
+        return None
+    query = (
+        select(_schema.c.type, _schema.c.name)
+        .where(func.lower(_schema.c.tbl_name).in_([*metadata.tables, _version.name]))
+        .where(_schema.c.type.in_(("view", "trigger")) | (_schema.c.rootpage == 0))
+        .order_by(_schema.c.type, _schema.c.name)
+    )
+    found = connection.execute(query).first()
+    if found is None:
+        return None
+    return f"the {'virtual table' if found.type == 'table' else found.type} {found.name}"
 
 
 @cache

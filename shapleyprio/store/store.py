@@ -427,6 +427,11 @@ class Store:
             )
 
     def _check_origin(self, connection: Connection) -> None:
+        if disguised := migrations.disguised(connection):
+            raise StoreSchemaError(
+                f"store {self._name}: it has {disguised} where shapleyprio has plain tables alone;"
+                " do not trust this file, or drop that if it is yours"
+            )
         revision = migrations.current(connection)
         if revision is None:
             names = set(inspect(connection).get_table_names()) - {"alembic_version"}

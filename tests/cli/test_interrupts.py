@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 from shapleyprio.cli import COMMANDS
+from shapleyprio.cli.common import UNWINDING_SECONDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROGRAM = """
 import sys
@@ -55,3 +63,24 @@ def test_the_matrix_ends_in_the_same_way() -> None:
         [sys.executable, "-c", program], check=False, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "matrix: interrupted\n")
+
+
+@pytest.mark.parametrize("command", ["replay", "audit"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_command_that_hangs_at_a_file_ends_by_signals_all_the_same(
+    command: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    silent = tmp_path / "log"
+    os.mkfifo(silent)
+    words = [sys.executable, "-m", "shapleyprio", command, str(silent), "--deal-users", "2"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        writing = os.open(silent, os.O_WRONLY)  # waits until the command reads
+        try:
+            process.send_signal(number)
+            began = time.monotonic()
+            assert process.wait(timeout=60) == 128 + number
+            assert time.monotonic() - began < UNWINDING_SECONDS + 10
+        finally:
+            os.close(writing)
+        assert process.stderr is not None
+        assert "something hangs; ended without cleaning up" in process.stderr.read()

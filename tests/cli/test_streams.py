@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +14,11 @@ from click.testing import CliRunner
 from shapleyprio.cli import main
 from shapleyprio.config import Config, connect
 from shapleyprio.slurm.port import SlurmError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOBODY = 65534
 
 
 def run(
@@ -61,3 +67,61 @@ def test_a_wrong_slurm_conf_is_named_at_once(
         connect(config)
     (tmp_path / "slurm.conf").touch()
     connect(config)
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a log, a configuration and a list, which we may not enter."""
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "log").write_text("; MaxProcs: 3\n1 0 0 9 1 0 0 1 9 0 1 5 6 1 2 3 -1 0\n")
+    (closed / "config.toml").write_text('[[organization]]\nname = "physics"\nprocessors = 3\n')
+    (closed / "store.db").touch()
+    for words in ("init --cluster-independent --output -", "experiment missing --deal-users 2"):
+        CliRunner().invoke(main, words.split())  # imports what others may perhaps not read
+    closed.chmod(0)
+    as_root = os.geteuid() == 0
+    if as_root:
+        os.seteuid(NOBODY)
+    yield closed
+    if as_root:
+        os.seteuid(0)
+    closed.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "replay FOLDER/log --deal-users 2",
+        "replay FOLDER/*.log --deal-users 2",
+        "replay FOLDER/none/log --deal-users 2",
+        "audit FOLDER/log --deal-users 2",
+        "trial FOLDER/log --deal-users 2",
+        "experiment FOLDER/log --deal-users 2 --cores 1",
+        "replay log --organizations FOLDER/config.toml",
+        "replay sqlite:///FOLDER/store.db --deal-users 2",
+        "check --config FOLDER/config.toml",
+        "status --config FOLDER/config.toml",
+        "daemon --once --config FOLDER/config.toml",
+        "db status --config FOLDER/config.toml",
+        "report --config FOLDER/config.toml --output reports",
+        "trials FOLDER/config.toml --keep FOLDER/kept",
+        "init --cluster-independent --output FOLDER/new.toml",
+        "files --copy FOLDER/files",
+    ],
+)
+def test_a_file_that_may_not_be_used_is_one_line(
+    closed: Path, words: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = CliRunner().invoke(main, words.replace("FOLDER", str(closed)).split())
+    assert result.exit_code == 2, result.exception
+    last = result.stderr.splitlines()[-1]
+    assert str(closed) in last
+    assert "ermission" in last or "does not exist" in last
+    assert "Traceback" not in result.stderr + capfd.readouterr().err
+
+
+def test_a_name_longer_than_names_of_files_is_one_line() -> None:
+    result = CliRunner().invoke(main, ["replay", "7" * 300, "--deal-users", "2"])
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.exception
+    assert "File name too long" in result.stderr

@@ -30,12 +30,18 @@ def in_two_members(text: bytes) -> bytes:
     return gzip.compress(text[:10]) + gzip.compress(text[10:])
 
 
+def in_streams_far_apart(text: bytes) -> bytes:
+    return lzma.compress(text[:10]) + bytes(3 << 20) + lzma.compress(text[10:]) + bytes(2 << 20)
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-@pytest.mark.parametrize("packed", [plain, gzip.compress, lzma.compress, in_two_members])
+@pytest.mark.parametrize(
+    "packed", [plain, gzip.compress, lzma.compress, in_two_members, in_streams_far_apart]
+)
 def test_files_are_read_plain_or_compressed_whatever_their_names(
     file: Path, packed: Callable[[bytes], bytes]
 ) -> None:

@@ -152,6 +152,42 @@ def test_a_store_whose_tables_are_not_those_of_its_revision_is_refused(
                 use()
 
 
+@pytest.mark.parametrize(
+    ("made", "named"),
+    [
+        ("DROP TABLE run; CREATE VIEW Run AS {endless}", "the view Run"),
+        (
+            "DROP TABLE alembic_version; CREATE VIEW alembic_version AS {endless}",
+            "the view alembic_version",
+        ),
+        ("DROP TABLE run; CREATE VIRTUAL TABLE run USING fts5(x)", "the virtual table run"),
+        (
+            "CREATE TRIGGER slow AFTER INSERT ON lease BEGIN SELECT 1; END",
+            "the trigger slow",
+        ),
+    ],
+)
+def test_a_store_with_a_program_in_the_place_of_a_table_is_refused(
+    store: Store, url: str, file: Path, made: str, named: str
+) -> None:
+    endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r"
+    with sqlite3.connect(file) as connection:
+        connection.executescript(made.format(endless=endless))
+    connection.close()
+    for open_store in (Store.open, Store.open_existing):
+        with pytest.raises(StoreSchemaError, match=f"it has {named} where .* tables alone"):
+            open_store(url)
+
+
+def test_an_admins_own_view_of_a_store_is_not_in_the_way(
+    store: Store, url: str, file: Path
+) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE VIEW mine AS SELECT * FROM run")
+    connection.close()
+    Store.open(url).close()
+
+
 def test_a_database_of_something_else_is_left_alone(url: str, file: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("CREATE TABLE precious (x)")

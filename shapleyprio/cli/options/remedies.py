@@ -78,4 +78,9 @@ def message_of(error: Exception, command: str | None) -> str:
         return f"{error}, or run `shapleyprio daemon --standby`, which takes over when it ends"
     if isinstance(error, MemoryError):
         return "that takes more memory than there is; take a smaller log or a shorter window"
+    if isinstance(error, OSError) and error.filename is not None:
+        return (
+            f"{error.filename}: {error.strerror}; check the name, and whether you may read the "
+            "file and enter its directories"
+        )
     return str(error)

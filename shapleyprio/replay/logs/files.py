@@ -76,7 +76,7 @@ def files_of(sources: Sequence[str]) -> list[str]:
 
 
 def blocks_of(source: str, progress: ProgressCallback) -> Iterator[bytes]:
-    """Yields the text of a file, decompressed; the first block is not blank.
+    """Yields the text of a file, decompressed; the first block has a line that is not blank.
 
     Args:
         source: the file.
@@ -88,6 +88,7 @@ def blocks_of(source: str, progress: ProgressCallback) -> Iterator[bytes]:
     """
     shown = without_password(source)  # of what is taken for a file, too
     first: list[bytes] | None = []
+    begun = 0
     with closing(_ahead(_blocks(shown, source))) as blocks:
         for number, (position, block) in enumerate(blocks):
             if number % _AHEAD == _AHEAD - 1:
@@ -101,12 +102,16 @@ def blocks_of(source: str, progress: ProgressCallback) -> Iterator[bytes]:
                         f"{shown}: is not text; give a log in SWF or of sacct in UTF-8, plain or "
                         "compressed by gzip, xz or zstd, or a store as sqlite:////its/path"
                     )
-                if not first[-1].isspace():
-                    yield b"".join(first)
-                    first = None
+                if begun or not first[-1].isspace():
+                    begun += len(block)
+                    if begun >= BLOCK or b"\n" in block.lstrip():
+                        yield b"".join(first)
+                        first = None
             progress(position)
     if first is not None:
-        raise LogError(f"{shown}: is empty")
+        if not begun:
+            raise LogError(f"{shown}: is empty")
+        yield b"".join(first)
 
 
 def _ahead(blocks: Iterator[tuple[int, bytes]]) -> Generator[tuple[int, bytes]]:
@@ -182,7 +187,11 @@ def _of_xz(file: io.BufferedReader) -> Iterator[bytes]:
             rest = b""
             if block:
                 yield block
-        rest = (stream.unused_data or file.read(_READ)).lstrip(b"\0")  # streams may be padded
+        rest = stream.unused_data
+        while not (rest := rest.lstrip(b"\0")):  # streams may be padded, by any length
+            rest = file.read(_READ)
+            if not rest:
+                return
 
 
 def _of_zstd(file: io.BufferedReader) -> Iterator[bytes]:
