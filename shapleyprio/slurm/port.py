@@ -84,7 +84,7 @@ class PendingJob:
         submit: seconds since the epoch.
         eligible: second from which Slurm calls it eligible, the end of its last hold for example;
             it may lie ahead. None while it is held or waits for another job, and for a moment
-            after its submission or release.
+            after its submission or release, and where it lies beyond 2106.
         limit: seconds it may execute; None where unlimited or not known.
         tasks: how many tasks of an array it stands for; 1 for a plain job.
         at_once: how many tasks of its array may run at the same time (``%4``); None where all may,
@@ -95,7 +95,7 @@ class PendingJob:
             that its scheduler has looked at and that may start (not held, not dependent).
         association: points that its priority has of its association, as of when Slurm last
             computed it; None where `site_factor` is.
-        processors: how many CPUs it asks for.
+        processors: how many CPUs it asks for; 0 where not known.
     """
 
     job_id: int

@@ -189,6 +189,22 @@ def test_ask_for_less_than_no_nice(consortium: Consortium) -> None:
     assert _try(consortium, "sbatch", "--nice=-1", "-Agamma", "--wrap=true").returncode
 
 
+def test_keep_the_points_by_a_limit_that_slurm_cannot_show(consortium: Consortium) -> None:
+    """squeue shows a limit of more than 365 days as INVALID."""
+    job = submit(consortium, "beta", "--time=UNLIMITED", user=BIN)
+    found = consortium.waiting()[job].priority
+    consortium.once()
+    given = factor(consortium, job)
+    assert given == consortium.points()["beta"] > 0
+    act(consortium, "scontrol", "update", f"JobId={job}", "TimeLimit=525601", user=BIN)
+    consortium.configure(organizations=("alpha", "gamma", "beta"))
+    consortium.once()
+    assert factor(consortium, job) == consortium.points()["beta"] < given
+    assert json.loads(consortium.succeed("status", "--json"))["quarantined"] == 0
+    consortium.succeed("rollback")
+    assert consortium.waiting()[job].priority == found
+
+
 def test_end_every_cycle_by_an_account_with_a_line_end_in_its_name(consortium: Consortium) -> None:
     listed = (
         "beta|root|5|9\n1|beta||3",

@@ -15,6 +15,7 @@ from shapleyprio.slurm.text.values import (
     duration,
     fields_of,
     hosts,
+    if_readable,
     known_moment,
     malformed_line,
     moment,
@@ -32,7 +33,6 @@ FIELDS = (
 STEP_FIELDS = ("JobIDRaw", "Submit", "Start", "End")
 """Fields that sacct prints of jobs and their steps."""
 
-NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit", ""})
 MINUTE = 60  # seconds
 NO_NODES = frozenset({"None assigned", ""})
 LONGEST = 2**32  # seconds
@@ -127,10 +127,10 @@ def _record(fields: list[str], weight: str, weight_of: Mapping[str, str]) -> Job
         user=_name("User", user),
         partition=_name("Partition", partition),
         submit=submitted,
-        eligible=submitted if eligible == submit else moment("Eligible", eligible),
+        eligible=submitted if eligible == submit else if_readable(moment, "Eligible", eligible),
         start=start,
         end=end,
-        limit=_limit(limit),
+        limit=if_readable(_limit, "TimelimitRaw", limit),
         elapsed=elapsed,
         suspended=duration("Suspended", suspended),
         state=state,
@@ -154,6 +154,6 @@ def _name(field: str, text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _limit(text: str) -> int | None:
+def _limit(field: str, text: str) -> int:
     """Reads a time limit in minutes; a job without one of its own has its partition's."""
-    return None if text in NO_LIMIT else MINUTE * whole("TimelimitRaw", text, 0, LONGEST)
+    return MINUTE * whole(field, text, 0, LONGEST)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import compress, count, repeat
 from operator import attrgetter, ne
 from sys import intern
@@ -34,6 +35,7 @@ from shapleyprio.slurm.text.values import (
     UnreadableError,
     amount,
     duration,
+    if_readable,
     known_moment,
     malformed_line,
     moment,
@@ -56,8 +58,6 @@ STARTED_FIELDS = ("JobID", "ArrayJobID", "JobArrayID", "SubmitTime", "Account")
 
 NOT_SHOWN = (None, None)
 """Factors of a job of which sprio shows none."""
-
-NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET"})
 
 MOST_ASIDE = 1000
 """Lines that cannot be read and are quarantined; more are counted. An account that any user may
@@ -315,21 +315,26 @@ class _Record:
             qos=intern(qos),
             reason=intern(reason),
             submit=known_moment("submit time", submit),
-            eligible=moment("eligible time", eligible),
-            limit=None if limit in NO_LIMIT else duration("time limit", limit),
+            eligible=if_readable(moment, "eligible time", eligible),
+            limit=_limit(limit),
             tasks=max(len(self.tasks), 1),
             at_once=self.at_once,
             priority=whole("priority", priority, 0, LARGEST_ID),
             nice=whole("nice", nice, -LARGEST_FACTOR, LARGEST_FACTOR),
             site_factor=site_factor,
             association=association,
-            processors=amount("CPUs", cpus),
+            processors=if_readable(amount, "CPUs", cpus) or 0,
         )
 
     def lines(self) -> Iterator[str]:
         """Yields some of the record's lines as they came: the first, and those that do not fit."""
         for label, same in ((self._label, self._same), *self._strange):
             yield self.between.join((self.number, label, same))
+
+
+@lru_cache(maxsize=4096)
+def _limit(text: str) -> int | None:
+    return if_readable(duration, "time limit", text)
 
 
 def _torn(line: str, delimiter: str, fields: tuple[str, ...]) -> Malformed:

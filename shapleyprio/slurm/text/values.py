@@ -7,15 +7,18 @@ the readers of whole lines (`accounting`, `queue`, `config`) turn into `Malforme
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import prod
 from secrets import token_urlsafe
 from sys import intern
+from typing import TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from shapleyprio.slurm.port import Malformed
+
+Value = TypeVar("Value")
 
 SEPARATOR = "\x1f"
 """Stands between the fields of a quarantined line in the place of its delimiter."""
@@ -115,6 +118,18 @@ def moment(field: str, text: str) -> int | None:
     if text in NO_TIME:
         return None
     return whole(field, text, 1, LAST_TIME)
+
+
+def if_readable(read: Callable[[str, str], Value | None], field: str, text: str) -> Value | None:
+    """Reads what only estimates need; None if it is not known, or not to be read.
+
+    Users can set what Slurm cannot print: it shows a time limit of more than 365 days as
+    ``INVALID``, and a begin after 2106 as it is. Their jobs count and are written all the same.
+    """
+    try:
+        return read(field, text)
+    except UnreadableError:
+        return None
 
 
 def known_moment(field: str, text: str) -> int:
