@@ -26,7 +26,7 @@ from shapleyprio.lab.cli.trials import command as trials
 from shapleyprio.lab.cli.trials import trials_in
 from shapleyprio.lab.trial.arms import ARMS
 from shapleyprio.replay import POLICIES, OrganizationState, Situation, load_organizations
-from shapleyprio.replay.logs.sacct import ASK
+from shapleyprio.replay.logs.column_names import ASK
 from shapleyprio.replay.policies import RunOptions
 from shapleyprio.replay.policies.own import own_decisions
 from shapleyprio.replay.policies.utilities import UTILITIES

@@ -17,7 +17,7 @@ from typing import Any
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
-from shapleyprio.replay.logs.sacct import ASK
+from shapleyprio.replay.logs.column_names import ASK
 from shapleyprio.slurm.command_line.commands import FIXED
 from shapleyprio.slurm.releases import Release
 from tests.slurm.record import ACCOUNTING_SECONDS, ACCOUNTS, LONG, Scenario

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,16 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.logs.column_names import ASK, XDMOD_FIELDS
 from shapleyprio.replay.logs.reading import read_log
-from shapleyprio.replay.logs.sacct import ASK, XDMOD_FIELDS, Piece, SacctReader
+from shapleyprio.replay.logs.sacct import SacctReader
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log
 from tests.replay.traces import trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def read_sacct(source: str, text: bytes, **options: Any) -> Log:
     """Reads one file in one piece."""
     reader = SacctReader(source, **options)
-    reader.read(source, [Piece(text)])
+    reader.read(source, [text])
     return reader.log()
 
 
@@ -147,7 +151,7 @@ def test_the_last_column_may_hold_separators_if_it_is_the_jobs_name() -> None:
         ("JobIDRaw", r"the job's number \(jobidraw or jobid\)"),
         ("Submit Eligible", r"when it was submitted \(submit or eligible\)"),
         ("Start", r"when it started \(start\)"),
-        ("AllocCPUS", r"its processors \(alloccpus or ncpus or alloctres\)"),
+        ("AllocCPUS", r"its processors \(alloccpus or ncpus or alloctres or reqcpus\)"),
         ("Elapsed End", r"how long it ran \(elapsedraw or elapsed or end\)"),
         ("Start Elapsed End", r"when it started \(start\), nor how long it ran"),
     ],
@@ -291,6 +295,14 @@ def test_processors_may_be_given_among_other_resources() -> None:
     assert log.left_out == {"unknown_processors": 2}
 
 
+def test_what_was_asked_for_will_do_where_nothing_else_is_known() -> None:
+    job = {"ReqCPUS": "3", "TimelimitRaw": "90", "ElapsedRaw": "60"}
+    log = read(job, without="AllocCPUS Timelimit Elapsed Eligible NodeList State")
+    assert (log.processors.tolist(), log.limit.tolist()) == ([3], [90 * MINUTE])
+    both = read({"ReqCPUS": "3", "TimelimitRaw": "90"})
+    assert (both.processors.tolist(), both.limit.tolist()) == ([4], [2 * HOUR])
+
+
 @pytest.mark.parametrize("cpus", ["0", ""])
 def test_a_job_that_ran_on_nobody_knows_what_is_left_out(cpus: str) -> None:
     assert read({}, {"AllocCPUS": cpus}).left_out == {"unknown_processors": 1}
@@ -337,6 +349,17 @@ def test_local_times_are_those_of_the_clock_on_the_wall(times: list[str], zone: 
     shown = [datetime.fromisoformat(time).replace(tzinfo=ZoneInfo(zone)) for time in times]
     expected = [int(time.timestamp()) for time in shown]
     assert lines(header, *rows, zone=zone).start.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("2017-01-01 10:00:00", "2017-01-01 10:00:00.5", "2017-01-01T10:00:00Z"),
+        *("2017-01-01 12:00:00+02:00", "2017-01-01T05:00:00-0500"),
+    ],
+)
+def test_times_may_be_written_as_data_sets_have_them(written: str) -> None:
+    assert read({"Submit": written, "Eligible": "0"}).release.tolist() == [SUBMIT]
 
 
 @given(second=st.integers(31_536_000, 2**32 - 3))
@@ -451,3 +474,69 @@ def test_elapsed_and_end_agree_where_nothing_was_suspended() -> None:
     answer, computed = read_sacct("a", text), read_sacct("b", text, fields=without)
     assert without[place] == ""
     assert answer.processing_time.tolist() == computed.processing_time.tolist()
+
+
+# CSV
+
+TABLE_OF_SLURMDBD = (
+    "id_job,id_user,account,partition,timelimit,cpus_req,nodelist,state,tres_alloc,"
+    "time_submit,time_eligible,time_start,time_end\n"
+    f'42,1001,physics,batch,120,3,"n[1,3]",3,"1=4,2=100,4=1",{SUBMIT},{SUBMIT},'
+    f"{SUBMIT + 300},{SUBMIT + 900}\n"
+    f'43,1001,physics,batch,120,3,"",0,"",{SUBMIT},0,0,0\n'
+)
+
+
+def csv_file(file: Path, text: str) -> str:
+    file.write_text(text)
+    return str(file)
+
+
+def test_a_table_of_slurmdbd_in_csv_is_read_with_its_names_and_quotes(tmp_path: Path) -> None:
+    log = read_log(csv_file(tmp_path / "slurm-log.csv", TABLE_OF_SLURMDBD))
+    assert (log.job.tolist(), log.processors.tolist()) == ([42], [4])
+    assert (log.release.tolist(), log.start.tolist()) == ([SUBMIT], [SUBMIT + 300])
+    assert (log.processing_time.tolist(), log.limit.tolist()) == ([600], [2 * HOUR])
+    assert log.labels["nodes"].names == ("n[1,3]",)
+    assert log.labels["user"].names == ("1001",)
+    assert log.left_out == {"unknown_processing_time": 1}
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_data_set_in_csv_is_read_whatever_its_separator(tmp_path: Path, separator: str) -> None:
+    rows = (
+        ("", "job_id", "user_id", "submit_time", "start_time", "end_time", "num_cores_alloc"),
+        ("0", "42", "ann", "2017-01-01 10:00:00+00:00", *[f"2017-01-01 1{h}:00:00" for h in "12"]),
+    )
+    text = "\n".join(separator.join(row) for row in (rows[0], (*rows[1], "8"), (*rows[1], "x")))
+    log = read_log(csv_file(tmp_path / "jobs.csv", text))
+    assert (log.release.tolist(), log.processing_time.tolist()) == ([SUBMIT], [HOUR])
+    assert (log.processors.tolist(), log.labels["user"].names) == ([8], ("ann",))
+    assert [line.number for line in log.malformed] == [3]
+
+
+def test_a_field_in_quotes_may_be_on_several_lines(tmp_path: Path) -> None:
+    begin, line = TABLE_OF_SLURMDBD.split("\n")[:2]
+    text = f'{begin},job_name\n{line},"a\nb"\n{line.replace("42", "x")},c\n'
+    log = read_log(csv_file(tmp_path / "jobs.csv", text))
+    assert log.job.tolist() == [42]
+    assert [line.number for line in log.malformed] == [4]
+
+
+def test_a_quote_without_an_end_is_one_line(tmp_path: Path) -> None:
+    text = f'{TABLE_OF_SLURMDBD}7,"{"x" * 200_000}\n'
+    with pytest.raises(LogError, match=r"jobs.csv:\d: is no CSV .*quote"):
+        read_log(csv_file(tmp_path / "jobs.csv", text))
+
+
+def test_a_file_may_hold_no_job_at_all(tmp_path: Path) -> None:
+    for text in (TABLE_OF_SLURMDBD.partition("\n")[0], '{"jobs": []}'):
+        assert len(read_log(csv_file(tmp_path / "jobs", text)).job) == 0
+
+
+def test_the_whole_of_a_university_that_asked_for_few_columns() -> None:
+    log = read_log(str(trace("usc-jobs.sacct.xz")))
+    assert len(log.job) == 12_962 - 236
+    assert (log.limit > 0).all()
+    assert len(log.labels["account"].names) == 58
+    assert log.left_out == {"zero_processing_time": 236}

@@ -11,9 +11,9 @@ from shapleyprio.cli.options.parameters import WorkloadParameters
 from shapleyprio.cli.shown.progress import ProgressBar
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.logs.clusters import consortium_of_files, dealt_to_clusters
+from shapleyprio.replay.logs.column_names import XDMOD_FIELDS
 from shapleyprio.replay.logs.files import files_of
 from shapleyprio.replay.logs.reading import read_log
-from shapleyprio.replay.logs.sacct import XDMOD_FIELDS
 from shapleyprio.replay.workloads.choices import (
     DEFAULT_BACKFILL,
     DEFAULT_PLACEMENT,

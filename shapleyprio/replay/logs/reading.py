@@ -12,13 +12,15 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.logs.cells import cells_of_csv
 from shapleyprio.replay.logs.clusters import in_clusters
+from shapleyprio.replay.logs.column_names import FIRST_LINE, SEPARATOR, XDMOD_FIELDS, header_of
 from shapleyprio.replay.logs.files import blocks_of, files_of
 from shapleyprio.replay.logs.filtering import released_in
 from shapleyprio.replay.logs.line_ends import lines_of
 from shapleyprio.replay.logs.memory import refuse_to_swap
-from shapleyprio.replay.logs.sacct import FIRST_LINE, XDMOD_FIELDS, Piece, SacctReader
-from shapleyprio.replay.logs.sacct_json import BEGINS, JSON_SEPARATOR, text_of
+from shapleyprio.replay.logs.sacct import SacctReader
+from shapleyprio.replay.logs.sacct_json import BEGINS, cells_of_json
 from shapleyprio.replay.logs.stored import read_stored
 from shapleyprio.replay.logs.swf import FIELD_COUNT, read_swf
 from shapleyprio.replay.progress import ProgressCallback
@@ -93,9 +95,11 @@ def read_log(
                 raise LogError(f"{file}: is in SWF; several files make a log if all are sacct's")
             return released_in(read_swf(file, _whole(file, blocks), strict=strict), *span)
         if BEGINS.match(first):
-            reader.read(file, text_of(file, blocks), separator=JSON_SEPARATOR)
+            reader.read_cells(file, cells_of_json(file, blocks))
+        elif (header := header_of(first)) is not None and header.separator != SEPARATOR:
+            reader.read_cells(file, cells_of_csv(file, header, lines_of(file, blocks)))
         else:
-            reader.read(file, map(Piece, lines_of(file, blocks)))
+            reader.read(file, lines_of(file, blocks))
         behind += Path(file).stat().st_size
     return in_clusters(reader.log(), clusters)
 
@@ -133,7 +137,9 @@ def _zone(name: str) -> tzinfo:
 
 def _format(name: str, text: bytes) -> Format:
     found = FIRST_LINE.match(text)
-    first = found.group(1) if found else b""
+    first = found.group(1).strip() if found else b""
     numbers = [_NUMBER.fullmatch(field) for field in first.split()]
     of_numbers = len(numbers) >= FIELD_COUNT and all(numbers)
-    return "swf" if ".swf" in name.casefold() or first[:1] == b";" or of_numbers else "sacct"
+    if ".swf" in name.casefold() or of_numbers:
+        return "swf"
+    return "swf" if first[:1] == b";" and header_of(text) is None else "sacct"

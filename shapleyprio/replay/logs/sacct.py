@@ -17,7 +17,18 @@ from zlib import crc32
 import numpy as np
 
 from shapleyprio.fairness.runs import UNFINISHED_STATES
-from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.logs.cells import JobCells, rows_of
+from shapleyprio.replay.logs.column_names import (
+    LABELS,
+    LIMITS,
+    REQUIRED,
+    SEPARATOR,
+    XDMOD_FIELDS,
+    canonical,
+    check_names,
+    columns_to_read,
+    header_of,
+)
 from shapleyprio.replay.logs.columns import split, surely_hosts
 from shapleyprio.replay.logs.filtering import MALFORMED, MALFORMED_KEPT, STEPS, check_lines, taken
 from shapleyprio.replay.logs.joining import Joiner
@@ -36,44 +47,19 @@ from shapleyprio.slurm.text.values import (
     amount,
     duration,
     hosts,
-    tres_of,
+    tres,
     whole,
 )
 
-XDMOD_FIELDS = (
-    *("jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user"),
-    *("uid", "submit", "eligible", "start", "end", "elapsed", "exitcode", "state", "nnodes"),
-    *("ncpus", "reqcpus", "reqmem", "reqtres", "alloctres", "timelimit", "nodelist", "jobname"),
-)
-"""The order of fields, without a header line, that Open XDMoD prescribes."""
+_CPU_IN_TABLES = "1"
+"""By which slurmdbd's tables know a CPU among other resources."""
 
-REQUIRED = {
-    "the job's number": ("jobidraw", "jobid"),
-    "when it was submitted": ("submit", "eligible"),
-    "when it started": ("start",),
-    "its processors": ("alloccpus", "ncpus", "alloctres"),
-    "how long it ran": ("elapsedraw", "elapsed", "end"),
-}
-"""What a replay needs -> the fields that have it, the best first."""
-
-LABELS = {
-    **{name: name for name in ("account", "user", "group", "partition", "qos", "cluster")},
-    "nodes": "nodelist",
-}
-ASK = (
-    "sacct --allusers --allocations --duplicates --parsable2 --format=JobIDRaw,Account,User,Group,"
-    "Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocCPUS,State,Timelimit,NodeList,Cluster"
-)
-SEPARATOR = "|"
 MOST_DIGITS = 18
 MOST_REMEMBERED, LONGEST_REMEMBERED = 1 << 17, 500
 """Texts of which it is kept what they mean: the same ones come in every piece of a file."""
 
-_USED = frozenset({*sum(REQUIRED.values(), ()), *LABELS.values(), "state", "timelimit"})
-_KNOWN = frozenset({*XDMOD_FIELDS, *_USED})
 _NOTHING = NO_TIME | {""}
 _NO_LIMIT = _NOTHING | {"UNLIMITED", "Partition_Limit", "INVALID"}
-FIRST_LINE = re.compile(rb"\s*([^\n]*)")
 _LIMIT_IN_MINUTES = re.compile(r"[0-9]{1,9}")
 _LIMIT_IN_DAYS = re.compile(r"[0-9]+-[0-9]{1,2}(:[0-9]{2})?")
 
@@ -83,32 +69,17 @@ def _remembered(read: Callable[[str], int]) -> Callable[[str], int]:
     return lambda text: (remembered if len(text) <= LONGEST_REMEMBERED else read)(text)
 
 
-class Piece(NamedTuple):
-    """Whole lines of an export.
-
-    Attributes:
-        text: the lines; those of the first piece of a file are not all blank.
-        numbers: the line of the file where each of them comes from; None if they are the file's
-            own.
-        malformed: what the file has among these lines that cannot be written as such.
-    """
-
-    text: bytes
-    numbers: Sequence[int] | None = None
-    malformed: tuple[MalformedLine, ...] = ()
-
-
 class Headed(NamedTuple):
-    """A piece, and what its columns are.
+    """Whole lines of an export, and what their columns are.
 
     Attributes:
-        piece: it.
-        begin: where its first line of data begins.
+        text: the lines.
+        begin: where the first line of data begins.
         names: of the columns.
         has_header: whether the file names them itself.
     """
 
-    piece: Piece
+    text: bytes
     begin: int
     names: Sequence[str]
     has_header: bool
@@ -118,16 +89,18 @@ class PieceRecords(NamedTuple):
     """What a piece holds.
 
     Attributes:
-        piece: it.
+        lines: how many it has; 0 where malformed ones are numbered from the file's first one on.
         records: of its well-formed lines.
         keys: of the records, as `Joiner.add` takes them.
+        unread: how much of it has no fields to be read.
         malformed: the first malformed lines, counted from 1 in this piece, and the reasons.
     """
 
-    piece: Piece
+    lines: int
     records: Log
     keys: Numbers
-    malformed: list[tuple[int, str]]
+    unread: int
+    malformed: Sequence[MalformedLine]
 
 
 class SacctReader:
@@ -164,57 +137,69 @@ class SacctReader:
         self._joiner = Joiner(several=several)
         self._malformed: list[MalformedLine] = []
 
-    def read(self, file: str, pieces: Iterable[Piece], *, separator: str = SEPARATOR) -> None:
+    def read(self, file: str, texts: Iterable[bytes]) -> None:
         """Reads one more file.
 
         Args:
             file: its name.
-            pieces: its text.
-            separator: what stands between its fields.
+            texts: whole lines of it; the first ones are not all blank.
 
         Raises:
             LogError: a column is missing, a line is malformed if `strict`, or no line can be read.
         """
-        passed, well_formed = 0, 0
-        malformed: list[MalformedLine] = []
-        parse = partial(self._parsed, file, separator)
-        with closing(in_order(parse, _headed(file, pieces, self._fields, separator))) as parsed:
-            for piece, records, keys, found in parsed:
-                numbers = piece.numbers
-                well_formed += len(records.job) + records.left_out[STEPS]
-                lines = [
-                    MalformedLine(passed + row if numbers is None else numbers[row - 1], reason)
-                    for row, reason in found
-                ]
-                malformed += sorted((*piece.malformed, *lines))
-                del malformed[MALFORMED_KEPT:]
-                self._joiner.add(records, keys)
-                self._joiner.leave_out(MALFORMED, len(piece.malformed))
-                passed += line_ends(piece.text)
-        check_lines(file, well_formed, tuple(malformed), strict=self._strict)
-        self._malformed += (
-            [replace(line, file=file) for line in malformed] if self._several else malformed
-        )
+        parse = partial(self._of_text, file)
+        with closing(in_order(parse, _headed(file, texts, self._fields))) as found:
+            self._add(file, found)
+
+    def read_cells(self, file: str, pieces: Iterable[JobCells]) -> None:
+        """Reads one more file whose fields were found already; it raises what `read` does."""
+        with closing(in_order(partial(self._of_cells, file), pieces)) as found:
+            self._add(file, found)
 
     def log(self) -> Log:
         """Returns all that was read."""
         malformed = tuple(self._malformed[:MALFORMED_KEPT])
         return with_partition_limits(self._joiner.joined(self._source, malformed))
 
-    def _parsed(self, file: str, separator: str, headed: Headed) -> PieceRecords:
-        """Reads a piece; several threads do so side by side."""
-        text, names = headed.piece.text, headed.names
-        rows = self._rows(text, headed.begin, names, separator)
-        records, keys, bad = _records(file, rows, names, self._zone, has_header=headed.has_header)
-        return PieceRecords(headed.piece, records, keys, _explained(text, rows.starts, bad))
+    def _add(self, file: str, pieces: Iterable[PieceRecords]) -> None:
+        passed, well_formed = 0, 0
+        malformed: list[MalformedLine] = []
+        for piece in pieces:
+            well_formed += len(piece.records.job) + piece.records.left_out[STEPS]
+            malformed += [replace(line, number=passed + line.number) for line in piece.malformed]
+            del malformed[MALFORMED_KEPT:]
+            self._joiner.add(piece.records, piece.keys)
+            self._joiner.leave_out(MALFORMED, piece.unread)
+            passed += piece.lines
+        check_lines(file, well_formed, tuple(malformed), strict=self._strict)
+        self._malformed += (
+            [replace(line, file=file) for line in malformed] if self._several else malformed
+        )
 
-    def _rows(self, text: bytes, begin: int, names: Sequence[str], separator: str) -> Rows:
-        """Returns the lines of a piece that are wanted."""
-        used = [
-            name if name in _USED and name not in names[:place] else ""
-            for place, name in enumerate(names)
+    def _of_text(self, file: str, piece: Headed) -> PieceRecords:
+        """Reads a piece; several threads do so side by side."""
+        used = columns_to_read(piece.names)
+        rest = piece.names[-1] == "jobname"
+        rows = Rows(*split(piece.text, piece.begin, SEPARATOR, used, rest=rest))
+        rows = self._wanted(rows)
+        found = _records(file, rows, piece.names, self._zone, has_header=piece.has_header)
+        malformed = _explained(piece.text, rows.starts, found.lines)
+        return PieceRecords(line_ends(piece.text), found.records, found.keys, 0, malformed)
+
+    def _of_cells(self, file: str, piece: JobCells) -> PieceRecords:
+        """Reads a piece; several threads do so side by side."""
+        check_names(file, piece.names)
+        rows = self._wanted(rows_of(piece))
+        found = _records(file, rows, piece.names, self._zone, has_header=True)
+        malformed = [
+            MalformedLine(piece.numbers[rows.starts[row]], found.lines.reason(row))
+            for row in np.flatnonzero(found.lines.malformed())[:MALFORMED_KEPT].tolist()
         ]
-        rows = Rows(*split(text, begin, separator, used, rest=names[-1] == "jobname"))
+        every = sorted((*piece.malformed, *malformed))
+        return PieceRecords(0, found.records, found.keys, len(piece.malformed), every)
+
+    def _wanted(self, rows: Rows) -> Rows:
+        """Returns the lines of a piece that are wanted."""
         if self._since is None and self._until is None:
             return rows
         submit, eligible, start = (
@@ -231,25 +216,31 @@ class SacctReader:
         return rows.taken(np.flatnonzero(~outside | (release < 0)))
 
 
-def _headed(
-    file: str, pieces: Iterable[Piece], fields: Sequence[str], separator: str
-) -> Iterator[Headed]:
+def _headed(file: str, texts: Iterable[bytes], fields: Sequence[str]) -> Iterator[Headed]:
     """Finds out at the first piece of a file what its columns are."""
-    names: list[str] = []
+    names: Sequence[str] = ()
     has_header = False
-    for piece in pieces:
+    for text in texts:
         begin = 0
         if not names:
-            names, begin = _names(piece.text, fields, separator)
-            _check_names(file, names)
-            has_header = begin > 0
-        yield Headed(piece, begin, names, has_header)
+            header = header_of(text)
+            has_header = header is not None
+            names, _, begin = header or (canonical(fields), SEPARATOR, 0)
+            check_names(file, names)
+        yield Headed(text, begin, names, has_header)
+
+
+class _Found(NamedTuple):
+    """The records of well-formed lines, their keys, and what is wrong with the others."""
+
+    records: Log
+    keys: Numbers
+    lines: Lines
 
 
 def _records(
     file: str, rows: Rows, names: Sequence[str], zone: tzinfo, *, has_header: bool
-) -> tuple[Log, Numbers, Lines]:
-    """Returns the records of well-formed lines, their keys, and what is wrong with the others."""
+) -> _Found:
     lines = Lines(rows)
     lines.fault(
         rows.counts != len(names),
@@ -271,11 +262,11 @@ def _records(
         start=start,
         processing_time=_processing_time(lines, start, end),
         processors=_processors(lines),
-        limit=lines.numbers("timelimit", _limit),
+        limit=lines.numbers(lines.first_of(LIMITS) or "", _limit),
         labels={
             label: lines.column(name).labels(NO_NODES)
-            for label, name in LABELS.items()
-            if name in rows.columns
+            for label, names_of_it in LABELS.items()
+            if (name := lines.first_of(names_of_it))
         },
     )
     lines.leave_out(steps)
@@ -284,41 +275,13 @@ def _records(
     keys = np.column_stack(
         (job, part, np.where(submit == UNKNOWN, eligible, submit), _numbering(lines, job))
     )
-    return replace(taken(log, kept), left_out=left_out), keys[kept], lines
+    return _Found(replace(taken(log, kept), left_out=left_out), keys[kept], lines)
 
 
 def _release(submit: Numbers, eligible: Numbers, start: Numbers) -> Numbers:
     """Returns when jobs could have started at the earliest, which is not after they did."""
     release: Numbers = np.maximum(submit, eligible)
     return np.where(start == UNKNOWN, release, np.minimum(release, start))
-
-
-def _names(text: bytes, fields: Sequence[str], separator: str) -> tuple[list[str], int]:
-    """Returns the columns' names in small letters, and where the data begin.
-
-    A header names at least two known columns, and none of its cells begins with a digit, as the
-    job's number in a line of data does.
-    """
-    first = FIRST_LINE.match(text)
-    begin, end = first.span(1) if first else (0, 0)
-    cells = _small(text[begin:end].decode(errors="replace").split(separator))
-    is_header = len(_KNOWN.intersection(cells)) >= 2 and not any(c[:1].isdigit() for c in cells)
-    return (cells, end) if is_header else (_small(fields), 0)
-
-
-def _small(names: Sequence[str]) -> list[str]:
-    """Returns names as they are compared: in small letters, without sacct's ``%width``."""
-    return [name.partition("%")[0].strip().casefold() for name in names]
-
-
-def _check_names(source: str, names: Sequence[str]) -> None:
-    missing = [
-        f"{what} ({' or '.join(alternatives)})"
-        for what, alternatives in REQUIRED.items()
-        if not set(alternatives).intersection(names)
-    ]
-    if missing:
-        raise LogError(f"{source}: no column has {', nor '.join(missing)}; ask for it: {ASK}")
 
 
 def _wrong_count(count: int, names: Sequence[str], *, has_header: bool) -> str:
@@ -385,13 +348,13 @@ def _processors(lines: Lines) -> Numbers:
     return lines.numbers(name, read, plain=LARGEST_COUNT if name != "alloctres" else -1)
 
 
-def _explained(text: bytes, starts: Numbers, lines: Lines) -> list[tuple[int, str]]:
-    """Returns the numbers of the first malformed lines of a text, and the reasons."""
+def _explained(text: bytes, starts: Numbers, lines: Lines) -> list[MalformedLine]:
+    """Returns the first malformed lines of a text, counted from 1, and the reasons."""
     found, number, behind = [], 1, 0
     for row in np.flatnonzero(lines.malformed())[:MALFORMED_KEPT].tolist():
         start = int(starts[row])
         number, behind = number + text.count(b"\n", behind, start), start
-        found.append((number, lines.reason(row)))
+        found.append(MalformedLine(number, lines.reason(row)))
     return found
 
 
@@ -411,7 +374,8 @@ def _cpus(name: str, text: str) -> int:
 
 
 def _cpus_of_tres(text: str) -> int:
-    cpus = tres_of("alloctres", text, "cpu")
+    found = tres("alloctres", text)
+    cpus = found.get("cpu", found.get(_CPU_IN_TABLES))
     return UNKNOWN if cpus is None else _believable("alloctres", text, cpus)
 
 

@@ -1,4 +1,4 @@
-"""Reads what ``sacct --json`` prints, as the text that ``sacct --parsable2`` prints of these jobs.
+"""Reads what ``sacct --json`` prints, with the fields as ``sacct --parsable2`` prints them.
 
 The plugins that write it changed with Slurm: a time limit is a number in 22.05 and says in later
 releases whether it is set at all, and a state is a word that became a list of words. A job of
@@ -11,21 +11,18 @@ import json
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from shapleyprio.common.databases import without_password
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.logs.sacct import Piece
+from shapleyprio.replay.logs.cells import AT_ONCE, JobCells
 from shapleyprio.replay.workloads.log import MalformedLine
 
 FIELDS = (
-    *("JobIDRaw", "Account", "User", "Group", "Partition", "QOS", "Submit", "Eligible", "Start"),
-    *("End", "ElapsedRaw", "AllocCPUS", "State", "Timelimit", "NodeList", "Cluster"),
+    *("jobidraw", "account", "user", "group", "partition", "qos", "submit", "eligible", "start"),
+    *("end", "elapsedraw", "alloccpus", "state", "timelimit", "nodelist", "cluster"),
 )
-JSON_SEPARATOR = "\x1f"
-"""A control character, and those are taken out of names."""
-
 LONGEST_JOB = 1 << 28
 """Letters of a job with its steps."""
 
@@ -34,7 +31,6 @@ _JOBS = re.compile(r'"jobs"\s*:\s*\[')
 _LONGEST_BEFORE = 1 << 12
 _BETWEEN = re.compile(r"[\s,]*")
 _CONTROL = re.compile(r"[\0-\x1f\x7f]")
-_JOBS_OF_A_PIECE = 10_000
 _LONGEST_TOKEN = len("-Infinity")
 _SHOWN = 80
 
@@ -43,8 +39,8 @@ class _OddError(Exception):
     """A job is not as sacct prints it; the message says what is odd."""
 
 
-def text_of(source: str, blocks: Iterable[bytes]) -> Iterator[Piece]:
-    """Yields the jobs as text with a header line, a line for each in their order.
+def cells_of_json(source: str, blocks: Iterable[bytes]) -> Iterator[JobCells]:
+    """Yields the jobs in their order.
 
     Args:
         source: the file, for messages.
@@ -53,22 +49,17 @@ def text_of(source: str, blocks: Iterable[bytes]) -> Iterator[Piece]:
     Raises:
         LogError: it is not what sacct prints, or is cut short.
     """
-    lines, numbers, malformed = [JSON_SEPARATOR.join(FIELDS)], [1], []
-    for number, job in _jobs(without_password(source), blocks):
-        try:
-            lines.append(JSON_SEPARATOR.join(_cells(job)))
-            numbers.append(number)
-        except _OddError as error:
-            malformed.append(MalformedLine(number, str(error)))
-        if len(lines) + len(malformed) >= _JOBS_OF_A_PIECE:
-            yield _piece(lines, numbers, malformed)
-            lines, numbers, malformed = [], [], []
-    yield _piece(lines, numbers, malformed)
-
-
-def _piece(lines: list[str], numbers: list[int], malformed: list[MalformedLine]) -> Piece:
-    text = "".join(f"{line}\n" for line in lines)
-    return Piece(text.encode(errors="replace"), numbers, tuple(malformed))
+    found = _jobs(without_password(source), blocks)
+    while jobs := list(islice(found, AT_ONCE)):
+        cells, numbers, malformed = [], [], []
+        for number, job in jobs:
+            try:
+                cells.append(tuple(_cells(job)))
+                numbers.append(number)
+            except _OddError as error:
+                malformed.append(MalformedLine(number, str(error)))
+        yield JobCells(FIELDS, cells, numbers, tuple(malformed))
+    yield JobCells(FIELDS, (), ())  # there need be no job
 
 
 def _jobs(source: str, blocks: Iterable[bytes]) -> Iterator[tuple[int, Any]]:

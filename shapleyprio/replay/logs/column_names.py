@@ -1,0 +1,133 @@
+"""What columns of logs are called: by sacct, in the tables of slurmdbd, and in public data sets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from shapleyprio.replay.errors import LogError
+
+XDMOD_FIELDS = (
+    *("jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user"),
+    *("uid", "submit", "eligible", "start", "end", "elapsed", "exitcode", "state", "nnodes"),
+    *("ncpus", "reqcpus", "reqmem", "reqtres", "alloctres", "timelimit", "nodelist", "jobname"),
+)
+"""The order of fields, without a header line, that Open XDMoD prescribes."""
+
+REQUIRED = {
+    "the job's number": ("jobidraw", "jobid"),
+    "when it was submitted": ("submit", "eligible"),
+    "when it started": ("start",),
+    "its processors": ("alloccpus", "ncpus", "alloctres", "reqcpus"),
+    "how long it ran": ("elapsedraw", "elapsed", "end"),
+}
+"""What a replay needs -> the fields that have it, the best first."""
+
+LABELS = {
+    "account": ("account",),
+    "user": ("user", "uid"),
+    "group": ("group", "gid"),
+    "partition": ("partition",),
+    "qos": ("qos",),
+    "cluster": ("cluster",),
+    "nodes": ("nodelist",),
+}
+"""Label of a log -> the fields that have it, the best first."""
+
+LIMITS = ("timelimit", "timelimitraw")
+
+ASK = (
+    "sacct --allusers --allocations --duplicates --parsable2 --format=JobIDRaw,Account,User,Group,"
+    "Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocCPUS,State,Timelimit,NodeList,Cluster"
+)
+
+USED = frozenset({*sum(REQUIRED.values(), ()), *sum(LABELS.values(), ()), *LIMITS, "state"})
+
+_OTHER_NAMES = {
+    "idjob": "jobidraw",
+    "iduser": "uid",
+    "userid": "uid",
+    "idgroup": "gid",
+    "groupid": "gid",
+    **{f"time{what}": what for what in ("submit", "eligible", "start", "end")},
+    **{f"{what}time": what for what in ("submit", "eligible", "start", "end")},
+    "tresalloc": "alloctres",
+    "numcoresalloc": "alloccpus",
+    "cpusreq": "reqcpus",
+    "processorsreq": "reqcpus",
+    "numcoresreq": "reqcpus",
+}
+"""Names in other tables, without lines below, -> what sacct calls the same."""
+
+_KNOWN = frozenset({*XDMOD_FIELDS, *USED})
+
+SEPARATOR = "|"
+_SEPARATORS = (SEPARATOR, ",", ";", "\t")
+
+FIRST_LINE = re.compile(rb"(?:[^\S\n]*\n)*([^\n]*)")
+"""Finds the first line that is not blank."""
+
+
+class Header(NamedTuple):
+    """The line that names the columns.
+
+    Attributes:
+        names: of the columns, as sacct has them in small letters.
+        separator: what stands between them.
+        end: where the line ends in the text.
+    """
+
+    names: Sequence[str]
+    separator: str
+    end: int
+
+
+def header_of(text: bytes) -> Header | None:
+    """Returns what the first line of a text names; None if that is a line of data.
+
+    A header names at least two known columns, and none of its cells begins with a digit, as the
+    job's number in a line of data does.
+    """
+    first = FIRST_LINE.match(text)
+    begin, end = first.span(1) if first else (0, 0)
+    line = text[begin:end].decode(errors="replace")
+    for separator in _SEPARATORS:
+        cells = canonical([cell.strip().strip('"') for cell in line.split(separator)])
+        known = _KNOWN.intersection(cells)
+        if len(known) >= 2 and not any(cell[:1].isdigit() for cell in cells):
+            return Header(cells, separator, end)
+    return None
+
+
+def canonical(names: Sequence[str]) -> list[str]:
+    """Returns names as sacct has them: in small letters, without its ``%width``.
+
+    >>> canonical(["JobID%20", "time_submit", "AllocCPUS"])
+    ['jobid', 'submit', 'alloccpus']
+    """
+    plain = [name.partition("%")[0].strip().casefold().replace("_", "") for name in names]
+    return [_OTHER_NAMES.get(name, name) for name in plain]
+
+
+def check_names(source: str, names: Sequence[str]) -> None:
+    """Checks that a log has all that a replay needs.
+
+    Raises:
+        LogError: it lacks a column.
+    """
+    missing = [
+        f"{what} ({' or '.join(alternatives)})"
+        for what, alternatives in REQUIRED.items()
+        if not set(alternatives).intersection(names)
+    ]
+    if missing:
+        raise LogError(f"{source}: no column has {', nor '.join(missing)}; ask for it: {ASK}")
+
+
+def columns_to_read(names: Sequence[str]) -> list[str]:
+    """Returns the names, "" for columns that nobody needs or that are there before."""
+    return [
+        name if name in USED and name not in names[:place] else ""
+        for place, name in enumerate(names)
+    ]
