@@ -34,6 +34,10 @@ SCHEDULES = (
     "recorded is what happened, directcontr and fairshare what that rule and Slurm's fair "
     "share would have made of the same jobs."
 )
+WAITED = (
+    "Of the jobs that started in the day before, from when they could have started; estimated "
+    "from how many waited up to 10 s, 1 min, 5 min and so on."
+)
 SIGN = "Above zero: its jobs came later than in the fair schedule Ref; below: sooner."
 TO_DETAIL = DashboardLink("Show ${__field.labels.organization} in detail").url(
     "/d/shapleyprio-organization?${datasource:queryparam}&${cluster:queryparam}"
@@ -60,6 +64,17 @@ def late(wanted: str = SOME) -> str:
 def each(metric: str, wanted: str = SOME) -> str:
     """One series for each organization, with no label besides."""
     return f"sum by (organization) ({BY_ORGANIZATION}{metric}{{{wanted}}})"
+
+
+def waited(part: str, by: str, wanted: str = SOME) -> str:
+    """Within what time that part of the jobs started that did so in a day."""
+    buckets = f"rate({BY_ORGANIZATION}wait_seconds_bucket{{{wanted}}}[1d])"
+    return f"histogram_quantile({part}, sum by ({by}, le) ({buckets}))"
+
+
+def oldest(by: str, wanted: str = SOME) -> str:
+    """For how long the oldest pending job has waited that could start."""
+    return f"max by ({by}) ({BY_ORGANIZATION}oldest_pending_seconds{{{wanted}}})"
 
 
 def dashboard(

@@ -10,11 +10,14 @@ from grafana.dashboard import (
     RECORDED,
     SCHEDULES,
     SIGN,
+    WAITED,
     dashboard,
     each,
     late,
+    oldest,
     per_part,
     share_of,
+    waited,
 )
 from grafana.panels import Query
 
@@ -119,6 +122,23 @@ def organization() -> Dashboard:
                     panels.NEUTRAL,
                     Query(_its("pending_jobs"), "waiting"),
                     Query(_its("running_jobs"), "running"),
+                ),
+            ],
+            "Waits": [
+                panels.graph(
+                    "Waits by partition",
+                    f"Within what time half of its jobs, and nine in ten, started. {WAITED}",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(waited("0.5", "partition", ONE), "{{partition}}, half"),
+                    Query(waited("0.9", "partition", ONE), "{{partition}}, 90 %"),
+                ),
+                panels.graph(
+                    "Oldest pending job by partition",
+                    "For how long the job has waited that could start and has waited longest.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(oldest("partition", ONE), "{{partition}}"),
                 ),
             ],
             "Against the fair schedule, and alone": [

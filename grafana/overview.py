@@ -13,10 +13,13 @@ from grafana.dashboard import (
     SIGN,
     SOME,
     TO_DETAIL,
+    WAITED,
     dashboard,
     each,
     late,
+    oldest,
     share_of,
+    waited,
 )
 from grafana.panels import Query
 
@@ -104,6 +107,32 @@ def overview() -> Dashboard:
                     panels.SECONDS,
                     panels.OWED,
                     Query(each("balance_per_part_seconds"), "{{organization}}"),
+                ).data_links([TO_DETAIL]),
+            ],
+            "Waits": [
+                panels.graph(
+                    "Median wait",
+                    f"Within what time half of the jobs started. {WAITED}",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(waited("0.5", "organization"), "{{organization}}"),
+                    width=8,
+                ).data_links([TO_DETAIL]),
+                panels.graph(
+                    "Nine in ten started within",
+                    WAITED,
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(waited("0.9", "organization"), "{{organization}}"),
+                    width=8,
+                ).data_links([TO_DETAIL]),
+                panels.graph(
+                    "Oldest pending job",
+                    "For how long the job has waited that could start and has waited longest.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(oldest("organization"), "{{organization}}"),
+                    width=8,
                 ).data_links([TO_DETAIL]),
             ],
             "How far from fair": [

@@ -128,7 +128,7 @@ def _explained(
 
 
 def status_of(
-    config: Config, ledgers: Sequence[ClusterStore], columns: int, asker: Asker
+    config: Config, ledgers: Sequence[ClusterStore], inquiry: Inquiry, asker: Asker
 ) -> InquiryAnswer:
     """Answers `status` for somebody who cannot read the store.
 
@@ -139,7 +139,7 @@ def status_of(
     Args:
         config: in force.
         ledgers: of the cluster.
-        columns: width of the asker's terminal.
+        inquiry: how wide the asker's terminal is, and what is to be shown.
         asker: who asks.
 
     Raises:
@@ -155,13 +155,13 @@ def status_of(
 
     sees = seen_by(replace(asker, rights=rights))
     printed = io.StringIO()
-    console = Console(file=printed, width=columns)
+    console = Console(file=printed, width=int(inquiry.value))
     found = read_each(config, ledgers)
     known = [(status.seen_by(sees), steering) for status, steering in found.known]
     if any(status.quarantined for status, _ in known) and not rights().operator:
         known = [(replace(status, quarantined=()), steering) for status, steering in known]
     found = replace(found, known=known)
-    found.render(console, config)
+    found.render(console, config, waits=inquiry.key == "waits")
     return InquiryAnswer(found.as_json(), tuple(printed.getvalue().splitlines()), found.code)
 
 
@@ -195,7 +195,7 @@ class Answers:
         config = self._current()
         if inquiry.command == "status":
             ledgers = self._ledgers(config, inquiry.pool)
-            return status_of(config, ledgers, int(inquiry.value), asker)
+            return status_of(config, ledgers, inquiry, asker)
         if self._queue is None or self._queue[0] is not config:
             self._queue = config, RecentQueue(self._connect(config))
         return explained(config, self._ledgers(config), self._queue[1], inquiry, asker)

@@ -20,6 +20,7 @@ from shapleyprio.cli.shown.tables import (
     standings_table,
 )
 from shapleyprio.cli.shown.waiting_work import in_words, users_table
+from shapleyprio.cli.shown.waits import waits_table
 from shapleyprio.common.wording import MISSING, clock_time, count, duration, visible
 from shapleyprio.config import Config
 from shapleyprio.daemon.answering.freshness import Steering, read_steering
@@ -39,6 +40,7 @@ STALE = 1
 @config_option
 @url_option
 @pool_option
+@click.option("--waits", is_flag=True, help="Show how long jobs wait, too.")
 @json_option
 @click.pass_context
 def command(
@@ -47,6 +49,7 @@ def command(
     url: str | None,
     pool: str | None,
     *,
+    waits: bool,
     json_file: Path | None,
 ) -> None:
     """Show every organization's standing after the last cycle.
@@ -60,6 +63,9 @@ def command(
     most of it, as far as they may be seen. The exact numbers are in --json. Where pools split the
     cluster, all of them are shown, or the one that --pool names.
 
+    With --waits: by organization and partition, how long the jobs waited that started in the last
+    day, how many wait that could start, and how long the first of them has waited.
+
     Exit code 1 means that this does not hold any more: no cycle has succeeded for three times
     service.poll_interval and at least a minute, or none yet in one of the pools, or priorities have
     been put back since.
@@ -71,7 +77,8 @@ def command(
     daemon = daemon_to_ask(context, config_path, url)
     if daemon is not None:
         columns = min(max(console.width, 1), MOST_COLUMNS)
-        answer = ask(daemon, Inquiry("status", "columns", str(columns), pool))
+        key = "waits" if waits else "columns"
+        answer = ask(daemon, Inquiry("status", key, str(columns), pool))
         if write_json(json_file, answer.value):
             for line in answer.lines:
                 click.echo(visible(line))
@@ -80,7 +87,7 @@ def command(
     with Store.open(config.store.url) as store:
         found = read_each(config, stored_ledgers(config, store, pool))
     if write_json(json_file, found.as_json()):
-        found.render(console, config)
+        found.render(console, config, waits=waits)
     context.exit(found.code)
 
 
@@ -109,10 +116,12 @@ class StatusOfEach:
         shown: dict[str, Any] = alone([*known, *unknown])
         return shown
 
-    def render(self, console: Console, config: Config) -> None:
-        """Prints all."""
+    def render(self, console: Console, config: Config, *, waits: bool) -> None:
+        """Prints all, with how long jobs wait if that is wanted."""
         for status, steering in self.known:
             render(console, status, steering, config.fairness.rule, config.slurm.adapter)
+            if waits:
+                console.print(waits_table(status.waits))
         for why in self.unknown.values():
             console.print(visible(why), highlight=False, markup=False, soft_wrap=True)
 

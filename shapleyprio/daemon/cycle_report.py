@@ -14,7 +14,7 @@ from shapleyprio.fairness.pool import PoolPart
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.port import AdapterInUse
-from shapleyprio.store import NewPush, StandingRow, UserAfterEnd
+from shapleyprio.store import NewPush, PendingJobs, StandingRow, UserAfterEnd, Wait
 
 
 @dataclass(slots=True)
@@ -74,6 +74,8 @@ class CycleReport:
         t: second at which the ledger stands.
         tally: what became of the accounting records.
         started: runs that were not known before.
+        waits: how long those waited that count for an organization.
+        pending_jobs: the jobs that could start and wait.
         standings: one row for each organization, in the order of the configuration.
         planned: the writes that were made, or in a dry run would be, the most urgent first.
         postponed: how many more are left to the next cycle.
@@ -104,6 +106,8 @@ class CycleReport:
     t: int = 0
     tally: Tally = field(default_factory=Tally)
     started: list[Run] = field(default_factory=list)
+    waits: Sequence[Wait] = ()
+    pending_jobs: Sequence[PendingJobs] = ()
     standings: Sequence[StandingRow] = ()
     planned: Sequence[NewPush] = ()
     postponed: int = 0

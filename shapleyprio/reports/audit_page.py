@@ -11,7 +11,7 @@ from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import period_in_words
 from shapleyprio.reports import audit_sections, replay_sections
 from shapleyprio.reports.front import about, nothing_before, reading
-from shapleyprio.reports.html.page import Front, Page, Section
+from shapleyprio.reports.html.page import Cell, Front, Page, Section
 from shapleyprio.reports.html.provenance import versions
 from shapleyprio.reports.replay_page import choice_of, parameters_of
 from shapleyprio.reports.replayed import Replayed
@@ -29,6 +29,7 @@ def audit_page(
     continued: bool = False,
     lacks: str = "",
     after_end: Sequence[UserAfterEnd] = (),
+    waits: Sequence[Sequence[Cell]] = (),
 ) -> Page:
     """Makes the report of an audit.
 
@@ -42,6 +43,8 @@ def audit_page(
         continued: whether what ran and waited when the period began is part of all schedules.
         lacks: what of the period is missing, in words.
         after_end: whose jobs went on after their ends, who did so most first.
+        waits: organization, partition, how many jobs of it started there, and how long half of
+            them, nine in ten, and all had waited at most, in seconds.
 
     Raises:
         ReplayError: the log cannot be read any more.
@@ -64,6 +67,7 @@ def audit_page(
             *([] if drift is None else [drift]),
             *([] if owed is None else [owed]),
             replay_sections.waits(replayed),
+            *([audit_sections.waits_by_partition(waits)] if waits else []),
             replay_sections.utilization(replayed),
         ),
         parameters={

@@ -138,6 +138,19 @@ def exchange(replayed: Replayed, audit: Audit) -> Section:
     )
 
 
+def waits_by_partition(rows: Sequence[Sequence[Cell]]) -> Section:
+    """Shows how long jobs waited that started, as `audit_page` has it."""
+    return Section(
+        title="Waits by organization and partition",
+        note="What happened: from when a job could have started to when it did.",
+        chart=None,
+        table=Table(
+            headings=("organization", "partition", "jobs", "median, s", "90 %, s", "longest, s"),
+            rows=list(rows),
+        ),
+    )
+
+
 def stability(audit: Audit) -> Section:
     """Shows who would have had more alone."""
     sampled = "" if audit.orderings is None else "sampled "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from typing import NamedTuple
 
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import Allocation, Kind
@@ -197,6 +198,37 @@ class SteeringRow:
     rule: str
     chosen: str
     channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingJobs:
+    """The jobs of an organization that could start in a partition and wait, at the last cycle.
+
+    Attributes:
+        organization: whose jobs they are.
+        partition: where they may start; a job that names several counts in each.
+        jobs: how many.
+        since: second from which the first of them could start.
+    """
+
+    organization: str
+    partition: str
+    jobs: int
+    since: int
+
+
+class Wait(NamedTuple):
+    """How long a job waited before it started.
+
+    Attributes:
+        organization: whose job it was.
+        partition: where it started.
+        seconds: from its release to its start.
+    """
+
+    organization: str
+    partition: str
+    seconds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

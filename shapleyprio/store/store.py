@@ -51,6 +51,7 @@ from shapleyprio.store.repositories.pushes import Pushes, PushesView
 from shapleyprio.store.repositories.quarantine import Quarantine, QuarantineView
 from shapleyprio.store.repositories.runs import KeptBackJobs, KeptBackView, Runs, RunsView
 from shapleyprio.store.repositories.steering import SteeringHistory, SteeringHistoryView
+from shapleyprio.store.repositories.waits import WaitRecords, WaitRecordsView
 from shapleyprio.store.rows import Revision
 
 MOST_TRIES = 5
@@ -80,6 +81,7 @@ class View(
     SteeringHistoryView,
     DriftsView,
     EstimatesView,
+    WaitRecordsView,
     KeptBackView,
     PushesView,
     PublishingView,
@@ -101,6 +103,7 @@ class Transaction(
     SteeringHistory,
     Drifts,
     Estimates,
+    WaitRecords,
     KeptBackJobs,
     Pushes,
     Publishing,

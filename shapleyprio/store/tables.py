@@ -437,6 +437,15 @@ waiting_work = _table(
 )
 
 
+pending_jobs = _table(
+    "pending_jobs",
+    _key("organization", _ORGANIZATION),
+    _key("partition_name", Words(255)),
+    _required("jobs", _COUNT),
+    _required("since", _SECOND),
+)
+
+
 kept_back = _table(
     "kept_back",
     _key("job_id", BigInteger()),

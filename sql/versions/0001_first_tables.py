@@ -276,6 +276,12 @@ def upgrade() -> None:
         required("processor_seconds", EXACT),
     )
     create(
+        "pending_jobs",
+        [required("organization", ORGANIZATION), required("partition_name", NAME)],
+        required("jobs", INTEGER),
+        required("since", INTEGER),
+    )
+    create(
         "kept_back",
         [required("job_id", INTEGER)],
         optional("counts_since", INTEGER),

@@ -97,6 +97,13 @@ def test_a_month_is_reported_with_the_month_before(shell: CommandLine) -> None:
         str(directory / f"{NAME}-{MONTH}.{ending}") for ending in ("html", "json")
     ]
     exact = json.loads((directory / f"{NAME}-{MONTH}.json").read_text())
+    places = {(row["organization"], row["partition"]): row for row in exact["waits"]}
+    (place,) = {place for place in places if place[0] == "physics"}
+    started = places[place]["started"]
+    assert started > 0
+    assert f"<td>physics</td><td>{place[1]}</td><td>{started}</td>" in page.replace(
+        ' class="n"', ""
+    )
     periods = exact["periods"]
     assert sum(each["organizations"][1]["used"] for each in periods) == 2 * DAY
     assert len(periods) == 30

@@ -34,6 +34,7 @@ WIDTHS = (60, 80, 120, 200)
 CORRECTION = "ownership set a1 biology --since always"
 COMMANDS = (
     "status",
+    "status --waits",
     "history",
     "history --cycles",
     "history --pushes",
@@ -110,6 +111,7 @@ def test_on_a_terminal_no_number_is_cut_and_no_line_too_long(lived: CommandLine)
             without_sentences = {
                 "check": lines[1:],
                 "status": lines[:4],
+                "status --waits": lines[-3:],
                 CORRECTION: lines[1:4],
             }
             table = without_sentences.get(command, lines)

@@ -9,7 +9,14 @@ from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.fairness.pool import PartState, PoolPart
-from shapleyprio.store import DriftRow, EstimateRow, StandingRow, UserAfterEnd
+from shapleyprio.store import (
+    DriftRow,
+    EstimateRow,
+    PendingJobs,
+    StandingRow,
+    UserAfterEnd,
+    Wait,
+)
 
 SUFFIXES = {"counter": "_total", "info": "_info"}
 
@@ -38,6 +45,8 @@ def everything() -> str:
         CycleReport(
             number=1,
             standings=[standing],
+            waits=[Wait("a", "p", 1)],
+            pending_jobs=[PendingJobs(organization="a", partition="p", jobs=1, since=0)],
             users_after_end=[
                 UserAfterEnd(user="u", organization="a", jobs=1, processor_seconds=1, last=1)
             ],

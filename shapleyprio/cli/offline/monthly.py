@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from shapleyprio.common.errors import OutputError, ReplayError
 from shapleyprio.common.output import write_json
 from shapleyprio.common.wording import dates, listed
 from shapleyprio.config import Config
+from shapleyprio.daemon.answering.waits import WaitsInPartition, by_place
 from shapleyprio.daemon.ledgers import stored_ledgers
 from shapleyprio.replay.audit.auditing import Audit, audit
 from shapleyprio.replay.audit.findings import verdict
@@ -24,7 +26,7 @@ from shapleyprio.replay.logs.stored import users_after_end
 from shapleyprio.replay.logs.window import KnownSpan, Past, known_span, past_between
 from shapleyprio.reports import Page, ReportError, find_browser, write_page, write_pdf
 from shapleyprio.reports.audit_page import audit_page
-from shapleyprio.store import Store, UserAfterEnd
+from shapleyprio.store import ClusterStore, Store, UserAfterEnd, Wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,7 @@ class StoredMonth:
         before: the same of the month before; None where the store does not hold all of it.
         lacks: what of the month is missing, in words; empty if nothing is.
         after_end: whose jobs went on after their ends in it most.
+        waits: how long the jobs had waited that started in it.
     """
 
     whose: str
@@ -44,6 +47,7 @@ class StoredMonth:
     before: Past | None
     lacks: str
     after_end: list[UserAfterEnd]
+    waits: Sequence[WaitsInPartition]
 
 
 def write_reports(
@@ -95,6 +99,17 @@ def _write_report(
         continued=True,
         lacks=stored.lacks,
         after_end=stored.after_end,
+        waits=[
+            (
+                one.organization,
+                one.partition,
+                one.started,
+                one.median,
+                one.ninth_decile,
+                one.longest,
+            )
+            for one in stored.waits
+        ],
     )
     files = write_files(page, stored, found, directory, f"{stored.whose.replace('/', '-')}-{month}")
     click.echo(verdict(found))
@@ -132,7 +147,19 @@ def read_month(store: Store, month: Month, ledger: str) -> StoredMonth:
         before=before,
         lacks=_lacks(known, month, begin),
         after_end=users_after_end(ledgers, begin, end, MOST_USERS),
+        waits=_waits(ledgers, begin, end),
     )
+
+
+def _waits(ledgers: Sequence[ClusterStore], begin: int, end: int) -> Sequence[WaitsInPartition]:
+    """Reads how long the jobs had waited that started then; several ledgers are named."""
+    found: list[Wait] = []
+    for ledger in ledgers:
+        with ledger.reading() as view:
+            waits = view.waits(begin, end)
+        of = f"{ledger.cluster}: " if len(ledgers) > 1 else ""
+        found += [wait._replace(partition=of + wait.partition) for wait in waits]
+    return by_place(found, (), end)
 
 
 def _lacks(known: KnownSpan, month: Month, begin: int) -> str:
@@ -185,7 +212,9 @@ def write_files(
         ) from None
     files = [directory / f"{stem}.html", directory / f"{stem}.json"]
     write_page(page, files[0])
-    write_json(files[1], audit_as_json(stored.past.log, found, stored.after_end))
+    waits = [one.as_json() for one in stored.waits]
+    figures = audit_as_json(stored.past.log, found, stored.after_end)
+    write_json(files[1], figures | {"waits": waits})
     try:
         find_browser()
     except ReportError:

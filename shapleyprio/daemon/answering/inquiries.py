@@ -18,9 +18,10 @@ FOLDER = "/ask/"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "explain": ("job", "user", "account"),
-    "status": ("columns",),
+    "status": ("columns", "waits"),
 }
-"""Command that can be asked -> the keys of its question, one of which it needs."""
+"""Command that can be asked -> the keys of its question, one of which it needs. Those of `status`
+have the width of a terminal; ``waits`` asks for how long jobs wait, too."""
 
 LONGEST_VALUE = 255
 MOST_COLUMNS = 10_000
@@ -69,8 +70,8 @@ class Inquiry:
         for name, said in (*rest, *(("pool", pool) for pool in pools)):
             if len(said) > LONGEST_VALUE:
                 raise ValueError(f"{name} is longer than {LONGEST_VALUE} characters")
-        if key == "columns" and not (value.isdecimal() and 0 < int(value) <= MOST_COLUMNS):
-            raise ValueError(f"columns is a number from 1 to {MOST_COLUMNS}")
+        if command == "status" and not (value.isdecimal() and 0 < int(value) <= MOST_COLUMNS):
+            raise ValueError(f"{key} is a number from 1 to {MOST_COLUMNS}")
         return cls(command, key, value, *pools)
 
 

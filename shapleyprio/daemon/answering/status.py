@@ -8,6 +8,7 @@ from typing import Any, Self
 from shapleyprio.daemon.answering.mutual_gain import Estimated, estimate_behind
 from shapleyprio.daemon.answering.pool_status import PoolStatus, pool_status
 from shapleyprio.daemon.answering.waiting_work import Sees
+from shapleyprio.daemon.answering.waits import WaitsInPartition, read_waits
 from shapleyprio.store import (
     ClusterStore,
     CycleRow,
@@ -70,6 +71,7 @@ class Status:
         quarantined: lines of Slurm's that could not be read, the newest first.
         quarantined_count: how many there are.
         pool: of the cluster; None if it is in none.
+        waits: how long jobs wait, by organization and partition.
     """
 
     cluster: str
@@ -83,6 +85,7 @@ class Status:
     quarantined: tuple[QuarantinedLine, ...]
     quarantined_count: int
     pool: PoolStatus | None = None
+    waits: tuple[WaitsInPartition, ...] = ()
 
     @property
     def error_per_part(self) -> float | None:
@@ -131,6 +134,7 @@ class Status:
             and {"path": self.table.path, "since": self.table.since, "missed": self.missed},
             "quarantined": self.quarantined_count,
             "pool": self.pool and self.pool.as_json(),
+            "waits": [row.as_json() for row in self.waits],
         }
 
     def _from_estimate(self, organization: str) -> dict[str, Any]:
@@ -163,6 +167,7 @@ def read_status(store: ClusterStore) -> Status:
         quarantined = tuple(view.quarantined(limit=5))
         quarantined_count = view.quarantined_count()
         pool = pool_status(view, standings)
+        waits = read_waits(view, cycle.t) if cycle else ()
     if cycle is None:
         why = f": {last.message}" if last is not None and last.message else ""
         raise NoStandingsError(f"no cycle on cluster {store.cluster} has succeeded yet{why}")
@@ -179,6 +184,7 @@ def read_status(store: ClusterStore) -> Status:
         quarantined=quarantined,
         quarantined_count=quarantined_count,
         pool=pool,
+        waits=waits,
     )
 
 

@@ -96,6 +96,10 @@ class Observation:
         """Returns for whom a waiting job counts, NOBODY among them."""
         return self._claims.of(job)
 
+    def organization_of_jobs_in(self, account: str, partitions: str) -> str:
+        """Returns for whom an account's waiting jobs count that may start in these partitions."""
+        return self._claims.of_jobs_in(account, partitions)
+
     def holders(self, *others: str) -> dict[str, str]:
         """Returns the accounts of the jobs that wait -> organization, NOBODY among them.
 

@@ -30,6 +30,7 @@ from shapleyprio.daemon.ranking.demand import Demand, Rooms, Scene
 from shapleyprio.daemon.ranking.observation import Observation, note_capacities, note_layout
 from shapleyprio.daemon.ranking.pooling import Pooling
 from shapleyprio.daemon.ranking.standings import explanations, standing_rows
+from shapleyprio.daemon.ranking.waits import pending_jobs_of, waits_of
 from shapleyprio.daemon.steering.collecting import collecting_afterwards
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.rule import Ranking
@@ -220,6 +221,8 @@ class Cycle:
         report.adapter = self._slurm.adapter()
         self._check_enforcement(dry_run=dry_run)
         observation = self._observe(report, opened, source)
+        report.waits = waits_of(report.started, opened.tenures)
+        report.pending_jobs = pending_jobs_of(observation, self._demand.counting)
         watch.lap("observe")
         situation = observation.situation(
             names,
@@ -534,6 +537,7 @@ class Cycle:
             transaction.save_cycle(row)
             if not message:
                 transaction.save_standings(report.standings)
+                transaction.save_pending_jobs(report.pending_jobs)
             if outcome == STEERED:
                 transaction.note_steering(
                     SteeringRow(

@@ -19,6 +19,8 @@ from shapleyprio.store import DriftRow, StandingRow
 
 RECORDS = ("seen", "kept", "unstarted", "quarantined", "late", "withdrawn")
 PUSHES = ("applied", "refused", "unconfirmed")
+WAITS = (10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, *(days * 86_400 for days in (1, 2, 4, 7)))
+"""Seconds up to which waits are counted."""
 WITHOUT_STORE = "without_store"
 """State of writes of which the journal alone knows."""
 SUBMISSIONS = ("given", "missed")
@@ -81,6 +83,11 @@ OF_CYCLE: Described = {
         "Processor-seconds that the jobs of a user which ended within a day went on after their "
         "ends; of the users who have most.",
         ("organization", "user"),
+    ),
+    "organization_oldest_pending_seconds": (
+        "How long the job has waited that could start and has waited longest; absent where none "
+        "waits.",
+        ("organization", "partition"),
     ),
     **{f"organization_{name}": (text, ("organization",)) for name, text in BY_ORGANIZATION.items()},
 }
@@ -147,6 +154,13 @@ class _Counters:
             "shapleyprio_cycle_phase_duration_seconds",
             "How long the phases of a cycle took.",
             ["cluster", "phase"],
+            registry=registry,
+        )
+        self.waits = Histogram(
+            "shapleyprio_organization_wait_seconds",
+            "How long its jobs that started had waited since they could have started.",
+            ["cluster", "organization", "partition"],
+            buckets=WAITS,
             registry=registry,
         )
         self.success = Gauge(
@@ -265,6 +279,9 @@ class Metrics(Collector):
         for row in report.standings:
             found = report.after_end.get(row.organization, 0)
             self.counters.after_end.labels(self._cluster, row.organization).inc(found)
+        for wait in report.waits:
+            labels = (self._cluster, wait.organization, wait.partition)
+            self.counters.waits.labels(*labels).observe(wait.seconds)
         for phase, seconds in report.seconds.items():
             self.counters.seconds.labels(self._cluster, phase).observe(seconds)
         self.counters.success.labels(self._cluster).set(report.t)
@@ -340,6 +357,9 @@ class Metrics(Collector):
             "foreign_priorities": [
                 (("accounts",), len(last.foreign.targets)),
                 (("jobs",), len(last.foreign.jobs)),
+            ],
+            "organization_oldest_pending_seconds": [
+                ((one.organization, one.partition), last.t - one.since) for one in last.pending_jobs
             ],
             "completed_parts": [((), parts) for parts in {row.all_parts for row in last.standings}],
             "user_work_after_end_processor_seconds": [

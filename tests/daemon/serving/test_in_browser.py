@@ -10,7 +10,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.store import CycleRow, DriftRow, StandingRow, Store
+from shapleyprio.store import CycleRow, DriftRow, PendingJobs, StandingRow, Store
 from tests.daemon.consortium import NAME, NOW
 from tests.daemon.serving.sites import HOST, Served, free_port
 from tests.reports.browsing import DESKTOP, PHONE, browser
@@ -80,6 +80,10 @@ def fill(store: Store) -> None:
             )
             for place, (name, balance) in enumerate(BALANCES.items())
         )  # fmt: skip
+        transaction.save_pending_jobs(
+            PendingJobs(organization=name, partition="gpu_long", jobs=17, since=NOW - 90_000)
+            for name in BALANCES
+        )
         transaction.save_drifts(
             DriftRow(
                 t=NOW - 3600 * age, organization=name, schedule="recorded",

@@ -7,10 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-from shapleyprio.common.wording import delay
+from shapleyprio.common.wording import MISSING, delay
 from shapleyprio.daemon.answering.mutual_gain import Estimated, MutualGain
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.answering.status import read_status
+from shapleyprio.daemon.answering.waits import WaitsInPartition
 from shapleyprio.daemon.serving import page
 from shapleyprio.daemon.serving.checks import Checked
 from shapleyprio.daemon.serving.drift import DAY_SECONDS, Drift, drift_of_last_day
@@ -76,6 +77,28 @@ def test_a_pool_and_what_is_stale_in_it_is_shown(overview: Overview) -> None:
     assert "Pool all of North: ranks are by the sum of balances here since" in text
     assert "c&lt;2&gt; is stale: its last cycle was at" in text
     assert "<h3>Pool</h3>" not in page.render(overview)
+
+
+def test_how_long_jobs_wait_is_shown(overview: Overview) -> None:
+    assert overview.status is not None
+    row = WaitsInPartition(
+        organization="a<b>", partition="gpu", started=5, median=90, ninth_decile=7200,
+        longest=9000, pending=1, oldest=None,
+    )  # fmt: skip
+    text = page.render(replace(overview, status=replace(overview.status, waits=(row,))))
+    shown = text.split("<h2>Waits</h2>")[1]
+    for cell in (
+        "a&lt;b&gt;<small>gpu</small>",
+        ">5<",
+        ">1.5 min<",
+        ">2 h<",
+        ">1<",
+        f">{MISSING}<",
+    ):
+        assert cell in shown
+    assert "<h2>Waits</h2>" not in page.render(
+        replace(overview, status=replace(overview.status, waits=()))
+    )
 
 
 def test_why_nothing_was_replayed_is_said(overview: Overview) -> None:

@@ -208,6 +208,10 @@ def test_status_is_everybodys_but_lines_of_slurm_are_the_operators(asked: Asked)
         assert answer.value["organizations"][0]["organization"] == "physics"
         return "\n".join(answer.lines)
 
+    PlayedMunge.user = OWNER
+    waits = ask(asked.settings("network"), Inquiry("status", "waits", "200"))
+    assert "median wait" in "\n".join(waits.lines)
+    assert "median wait" not in lines(OWNER)
     asked.service.slurm.unreadable.add(3)
     asked.service.run()
     assert "physics" in lines(OWNER)

@@ -41,6 +41,8 @@ NAMES = {
     "shapleyprio_drift_runs": "counter",
     "shapleyprio_drift_timestamp_seconds": "gauge",
     "shapleyprio_build_info": "gauge",
+    "shapleyprio_organization_wait_seconds": "histogram",
+    "shapleyprio_organization_oldest_pending_seconds": "gauge",
     **{f"shapleyprio_organization_{name}": "gauge" for name in BY_ORGANIZATION},
 }
 
@@ -103,6 +105,31 @@ def test_a_good_cycle_shows_every_organizations_standing(
     assert value(metrics, "completed_parts") == 120
     assert value(metrics, "last_success_timestamp_seconds") == NOW + 10
     assert value(metrics, "ledger_lag_seconds") == 0
+
+
+def test_waits_are_counted_once_by_organization_and_partition(
+    metrics: Metrics, service: Service
+) -> None:
+    service.slurm.fill("biology", 100)
+    service.slurm.submit("physics", partition="pa", processing_time=500)
+    service.slurm.submit("guest", partition="pa", processing_time=500)
+    service.slurm.wait(70)
+    metrics.publish(service.run())
+    place = {"organization": "physics", "partition": "pa"}
+    assert value(metrics, "organization_oldest_pending_seconds", **place) == 70
+    service.slurm.wait(60)
+    for _ in range(2):
+        service.slurm.wait(10)
+        metrics.publish(service.run())
+    assert value(metrics, "organization_oldest_pending_seconds", **place) is None
+    buckets = {
+        le: value(metrics, "organization_wait_seconds_bucket", le=le, **place)
+        for le in ("60.0", "300.0", "+Inf")
+    }
+    assert buckets == {"60.0": 0, "300.0": 1, "+Inf": 1}
+    assert value(metrics, "organization_wait_seconds_sum", **place) == 100
+    waited = [dict(labels) for name, labels in exposed(metrics) if "wait_seconds" in name]
+    assert {labels["organization"] for labels in waited} == {"physics", "biology"}
 
 
 def test_what_a_failed_cycle_would_have_reported_is_absent(
