@@ -32,6 +32,10 @@ class StoreSchemaError(StoreError):
     """The tables are not those that this release works with."""
 
 
+class StoreHalfMadeError(StoreSchemaError):
+    """Some tables are there, and the others may follow."""
+
+
 class StoreUnreachableError(StoreError):
     """The file cannot be opened or written, or the server is away."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -12,12 +14,19 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import ColumnElement, Connection, column, exists, func, inspect, select, table
+from sqlalchemy.exc import SQLAlchemyError
 
 from shapleyprio.common.shipped import find
 from shapleyprio.store.tables import metadata
 
 _version = table("alembic_version", column("version_num"))
 _schema = table("sqlite_master", *map(column, ("type", "name", "tbl_name", "rootpage")))
+
+ALONE_SECONDS = 20
+"""Less than a server gives a statement. To make all tables takes a second or two."""
+
+_KEY = 7_427_533
+"""Names the lock on a server; any number would do."""
 
 _UPGRADING = Lock()
 """Alembic keeps what it works on in variables of its modules, one upgrade's at a time."""
@@ -92,6 +101,42 @@ def disguised(connection: Connection) -> str | None:
 def _directory() -> ScriptDirectory:
     """Reads the migrations once: they are those of the release that runs."""
     return ScriptDirectory(str(scripts()))
+
+
+@contextmanager
+def alone(connection: Connection) -> Iterator[None]:
+    """Keeps other processes from migrating the same database until the end.
+
+    In SQLite a transaction that writes does so. A server's tables may be made by two at once, and
+    MariaDB commits after each of them.
+
+    Args:
+        connection: in a transaction; what others have committed before is seen from here on.
+
+    Raises:
+        TimeoutError: others take too long.
+    """
+    kind = connection.dialect.name
+    if kind == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{ALONE_SECONDS}s'")
+        connection.execute(select(func.pg_advisory_xact_lock(_KEY)))
+    if kind in {"postgresql", "sqlite"}:
+        yield
+        return
+    name = func.concat(f"shapleyprio {_KEY} ", func.md5(func.database()))
+    if connection.execute(select(func.get_lock(name, ALONE_SECONDS))).scalar() != 1:
+        raise TimeoutError
+    try:
+        yield
+        connection.exec_driver_sql("COMMIT")  # who comes next must see which revision this is
+    finally:
+        with suppress(SQLAlchemyError):  # with its connection, the server forgets the lock
+            connection.execute(select(func.release_lock(name)))
+
+
+def is_half_made(connection: Connection) -> bool:
+    """Returns whether tables are being made, or would be if nobody had interrupted that."""
+    return current(connection) is None and inspect(connection).has_table(_version.name)
 
 
 def upgrade(connection: Connection) -> None:

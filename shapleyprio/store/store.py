@@ -32,7 +32,13 @@ from shapleyprio.store.engine import (
     make_engine,
     name_of,
 )
-from shapleyprio.store.errors import StoreConflictError, StoreSchemaError, store_errors
+from shapleyprio.store.errors import (
+    StoreBusyError,
+    StoreConflictError,
+    StoreHalfMadeError,
+    StoreSchemaError,
+    store_errors,
+)
 from shapleyprio.store.repositories.after_end import AfterEnd, AfterEndView
 from shapleyprio.store.repositories.capacities import Capacities, CapacitiesView
 from shapleyprio.store.repositories.estimates import Estimates, EstimatesView
@@ -113,7 +119,7 @@ class Transaction(
     """One cluster's rows, to read and to change: all changes are committed together or none."""
 
     def prune_history(self, before: int, *, pushes_before: int) -> int:
-        """Deletes what is older, and returns how many rows.
+        """Deletes what is older, `PRUNED_AT_ONCE` of each kind; returns how many rows.
 
         The newest cycle of each outcome stays, and so do pushes still planned. What must be
         known to roll back is in the managed values, which stay.
@@ -347,7 +353,7 @@ class Store:
             StoreSchemaError: a newer release or a test version wrote the store, or it is not ours.
         """
         self._check_place(create=True)
-        with self._begin() as connection:
+        with self._begin() as connection, self._alone(connection):
             self._check_origin(connection)
             migrations.upgrade(connection)
 
@@ -392,6 +398,16 @@ class Store:
             with connection.begin():
                 yield connection
 
+    @contextmanager
+    def _alone(self, connection: Connection) -> Iterator[None]:
+        try:
+            with migrations.alone(connection):
+                yield
+        except TimeoutError:
+            raise StoreBusyError(
+                f"store {self._name}: another process is upgrading its tables; try again"
+            ) from None
+
     def _check_place(self, *, create: bool) -> None:
         file = file_of(self._engine)
         if file is not None:
@@ -410,7 +426,12 @@ class Store:
 
     def _check(self, *, create: bool) -> None:
         self._check_place(create=create)
-        revision = self._origin()
+        try:
+            revision = self._origin()
+        except StoreHalfMadeError:
+            if not create:
+                raise
+            revision = None
         if revision is None and create:
             self.upgrade()
         else:
@@ -438,6 +459,11 @@ class Store:
         revision = migrations.current(connection)
         if revision is None:
             names = set(inspect(connection).get_table_names()) - {"alembic_version"}
+            if names and migrations.is_half_made(connection):
+                raise StoreHalfMadeError(
+                    f"store {self._name}: its tables are not all there: another process is making"
+                    " them, so try again; if one was interrupted, give the store an empty database"
+                )
             if names:
                 raise StoreSchemaError(
                     f"store {self._name}: it has tables of something else"
