@@ -15,6 +15,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     insert,
+    select,
 )
 
 from shapleyprio.fairness.pool import cluster_behind
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 KEYS_AT_ONCE = 500  # well below any database's limit of variables
 ROWS_AT_ONCE = 5000
+PRUNED_AT_ONCE = 10_000
+"""Rows of one kind that a transaction prunes: a server needs some seconds for them."""
 
 OF_CLUSTERS = frozenset((tables.lease, tables.push, tables.managed_value, tables.published_points))
 """Tables with one set of rows for all ledgers of a cluster: who may write into its Slurm, and what
@@ -88,6 +91,29 @@ class Scope:
             self._connection.execute(
                 statement, [{f"key_{name}": value for name, value in key.items()} for key in keys]
             )
+
+    def _delete_some(
+        self, table: Table, condition: ColumnElement[bool], by: ColumnElement[Any]
+    ) -> int:
+        """Deletes `PRUNED_AT_ONCE` of the rows that meet a condition; returns how many.
+
+        Args:
+            table: of the rows.
+            condition: what they have to meet.
+            by: the lowest of this column go; more than so many may have the same.
+        """
+        here = self._here(table) & condition
+        last = self._of_some(table, condition, by)
+        if last is not None:
+            here &= by <= last
+        return self._connection.execute(delete(table).where(here)).rowcount
+
+    def _of_some(
+        self, table: Table, condition: ColumnElement[bool], by: ColumnElement[Any]
+    ) -> Any | None:
+        """Returns the value of the last row that `_delete_some` deletes; None if it leaves none."""
+        query = select(by).where(self._here(table), condition).order_by(by)
+        return self._connection.execute(query.offset(PRUNED_AT_ONCE - 1).limit(1)).scalar()
 
     def _replace(self, table: Table, rows: list[dict[str, Any]]) -> None:
         """Inserts rows in place of those with the same primary keys."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.store.examples import BEGIN, cycle, standing
 
 if TYPE_CHECKING:
@@ -60,6 +62,22 @@ def test_old_history_goes_but_when_it_last_went_well_stays_known(store: Store) -
         assert rows.latest_standings() == [standing(2, t=BEGIN + 60)]
         assert rows.next_cycle() == 5
         assert rows.prune_history(BEGIN + 10_000, pushes_before=BEGIN + 10_000) == 0
+
+
+def test_of_much_history_some_of_each_kind_goes_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapleyprio.store.scope.PRUNED_AT_ONCE", 4)
+    with store.cluster("c").transaction() as rows:
+        for number in range(1, 12):
+            rows.save_cycle(cycle(number, BEGIN + number))
+            rows.save_standings([standing(number, t=BEGIN + number)])
+        numbers = []
+        while rows.prune_history(BEGIN + 12, pushes_before=BEGIN + 12):
+            left = [row.number for row in rows.cycles()]
+            assert [row.cycle for row in rows.standings(0)] == left
+            numbers.append(left)
+    assert numbers == [[11, 10, 9, 8, 7, 6, 5], [11, 10, 9], [11]]
 
 
 def test_recent_history_stays(store: Store) -> None:

@@ -135,6 +135,56 @@ def test_many_runs_are_read_page_after_page_while_they_are_changed(
         assert {places[0].organization for _, places in stored} == {"chemistry"}
 
 
+def test_allocations_are_read_page_after_page_each_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a whole, a server's statement would last as long as whoever reads takes for the rows."""
+    monkeypatch.setattr("shapleyprio.store.repositories.runs.ROWS_AT_ONCE", 7)
+    low, high = BEGIN, BEGIN + 1000
+    times = [
+        (low - 5, low + 5),
+        (low + 5, high + 5),
+        *[(low + n // 9, low + 500 + n // 4) for n in range(1, 60)],
+        (low, None),
+        (high, None),
+        (low, high + 1),
+        (low - 9, low),
+    ]
+    owners = ("biology", "physics")
+    with store.cluster("c").transaction() as rows:
+        for number, (begin, end) in enumerate(times):
+            rows.put_runs([placed_run(number + 1, begin, end, owners=owners)])
+        seen = []
+        for allocation in rows.allocations_with_event_between(low, high):
+            seen.append((allocation.begin, allocation.end, allocation.owner))
+            assert rows.has_runs_of(1)  # a statement between two pages is in nobody's way
+    expected = [
+        (begin, end, owner)
+        for begin, end in times
+        for owner in owners
+        if low < begin <= high or (end is not None and low < end <= high)
+    ]
+    assert sorted(seen, key=str) == sorted(expected, key=str)
+
+
+def test_of_many_runs_those_that_ended_first_are_pruned_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapleyprio.store.scope.PRUNED_AT_ONCE", 5)
+    runs = [placed_run(n, BEGIN, BEGIN + n // 2) for n in range(1, 14)] + [placed_run(99)]
+    with store.cluster("c").transaction() as rows:
+        rows.put_runs(runs)
+        untils: list[int] = []
+        pruned: list[int] = []
+        while not pruned or pruned[-1]:
+            untils.append(rows.prunable_until(BEGIN + 5))
+            pruned.append(rows.prune_runs(untils[-1]))
+        # 1 ended at BEGIN, and two each second from then on
+        assert untils == [BEGIN + 2, BEGIN + 5, BEGIN + 5]
+        assert pruned == [5, 6, 0]
+        assert [run.key.job_id for run, _ in rows.all_runs()] == [12, 13, 99]
+
+
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_frequent_queries_use_an_index_on_sqlite(store: Store) -> None:
     statements: list[tuple[str, Any]] = []

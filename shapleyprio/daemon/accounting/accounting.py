@@ -330,7 +330,8 @@ class OpenLedger:
     def prune(self, *, overlap: int) -> int:
         """Deletes runs that ended before the fold: their worth is a constant in the ledger.
 
-        Those stay that ended after a second that records still to come may bear.
+        Of very many, those go that one transaction prunes. Those stay that ended after a second
+        that records still to come may bear.
 
         Args:
             overlap: runs that ended so shortly before the watermark stay, in seconds: they will
@@ -343,6 +344,7 @@ class OpenLedger:
             return 0
         known = min(self.watermark.complete_until, self.watermark.sure_until)
         before = min(self.ledger.folded_to, known - overlap - 1)
+        before = self._transaction.prunable_until(before)
         pruned = self._transaction.prune_runs(before)
         self.watermark = replace(
             self.watermark, pruned_until=max(before, self.watermark.pruned_until)

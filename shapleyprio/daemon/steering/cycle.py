@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -268,15 +269,19 @@ class Cycle:
         if self._estimates is not None:
             self._estimates.stop()
 
-    def prune(self, source: Source | None = None) -> int:
-        """Deletes what no value depends on any more; returns how many runs.
+    def prune(self, source: Source | None = None, *, until: float = math.inf) -> int:
+        """Deletes what no value depends on any more, in several transactions.
 
         Args:
             source: as for `run`.
+            until: second of the monotonic clock from which no other transaction is begun.
+
+        Returns:
+            how many runs.
 
         Raises:
             SlurmError: it is unknown which jobs are still there.
-            StoreError: nothing was deleted.
+            StoreError: not all was deleted.
         """
         self._intake.forget()
         self._managed.forget()
@@ -289,7 +294,7 @@ class Cycle:
         live = self._live_keys(push.live_keys([*queue.jobs, *started])) if known else None
         service = self._config.service
 
-        def prune(transaction: Transaction) -> int:
+        def prune_jobs(transaction: Transaction) -> None:
             for channel in CHANNELS.values():
                 if live is not None and channel.per_job:
                     transaction.prune_managed_values(channel.name, live)
@@ -299,14 +304,28 @@ class Cycle:
                     {number for job in queue.jobs for number in (job.job_id, job.array_job_id)}
                     | {number for job in started for number in (job.job_id, job.array_job_id)}
                 )
-            transaction.prune_history(
+
+        def prune_history(transaction: Transaction) -> int:
+            return transaction.prune_history(
                 now - service.keep_history, pushes_before=now - service.keep_pushes
             )
+
+        def prune_runs(transaction: Transaction) -> int:
             return self._intake.open(transaction, now).prune(
                 overlap=max(service.overlap, service.keep_runs)
             )
 
-        return self._store.transact(prune)
+        self._store.transact(prune_jobs)
+        self._as_often_as_needed(prune_history, until)
+        return self._as_often_as_needed(prune_runs, until)
+
+    def _as_often_as_needed(self, prune: Callable[[Transaction], int], until: float) -> int:
+        pruned = 0
+        while rows := self._store.transact(prune):
+            pruned += rows
+            if time.monotonic() >= until:
+                break
+        return pruned
 
     def _live_keys(self, known: set[str]) -> set[str] | None:
         """Returns the keys of jobs that have not ended, None if a line of them cannot be read.

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Lock, Thread
+from time import monotonic
 from typing import Protocol
 
 import sdnotify
@@ -29,6 +30,8 @@ from shapleyprio.slurm.shared_reading import SharedReading, Source
 from shapleyprio.store import StoreError
 
 PRUNE_SECONDS = 3600
+PRUNING_SECONDS = 10.0
+"""For so long no cycle waits for more to be pruned than is under way."""
 FIRST_DRIFT_SECONDS = 60
 SHORTEST_REST = 0.1  # of the poll interval, from the end of a cycle to the next one
 LOST_SECONDS = 8.0
@@ -433,13 +436,20 @@ class Daemon:
     def _prune(self) -> None:
         if not self._lease.is_ours:
             return
+        until = monotonic() + PRUNING_SECONDS
         for cycle, source in self._shared():
             try:
-                pruned = cycle.prune(source)
+                pruned = cycle.prune(source, until=until)
             except tuple(FAILURES) as failure:
                 log.error("pruning failed", **self._naming(cycle.ledger), why=str(failure))
             else:
                 log.info("pruned", **self._naming(cycle.ledger), runs=pruned)
+        if monotonic() >= until:  # cycles that are due come first
+            self._change_schedule(self._prune_again)
+
+    def _prune_again(self) -> None:
+        if self._scheduler.running:
+            self._scheduler.modify_job("prune", next_run_time=datetime.now(UTC))
 
     def _reload(self) -> None:
         """Takes a new configuration over as a whole, or keeps the old one as a whole."""

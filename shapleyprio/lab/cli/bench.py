@@ -18,7 +18,7 @@ from shapleyprio.cli.options.shared import count_option, poll_interval_option
 from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
 from shapleyprio.cli.shown.tables import standard_output, table_of
 from shapleyprio.common.wording import three_digits
-from shapleyprio.lab.bench.cycle import cycles, pool, scale, steady
+from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, steady
 from shapleyprio.lab.bench.cycle.ingest import OF_RECORDS, ingest
 from shapleyprio.lab.bench.measure import Machine, Measurement, machine
 from shapleyprio.lab.cli.parameters import BenchParameters
@@ -39,6 +39,7 @@ PARTS = (
     "all",
     "scale",
     "pool",
+    "prune",
     *ON_LOGS,
     *OF_REPLAY,
     "slurm",
@@ -57,6 +58,13 @@ MOST_PENDING = 100_000
     "--records",
     default=OF_RECORDS,
     help="How many accounting records to ingest; the targets are meant for the default.",
+)
+@click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    metavar="URL",
+    help="With prune: an empty database; give it several times.  [default: an SQLite file]",
 )
 @click.option(
     "--logs",
@@ -112,6 +120,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             nodes, with all that Slurm's commands print of them; some minutes
     pool    what the database carries for 10 clusters in a pool, with 100 organizations and
             1,000,000 jobs a day: transactions, rows and bytes of a cluster in an hour; minutes
+    prune   --records of the past, of which a horizon of one day leaves nearly none: the
+            cycle that cuts it, and pruning; on each --store; minutes
     estimators  how far Shapley values estimated from few coalitions are off, on --logs,
             beside random orderings and those of shapiq if it is installed; some minutes
     predictors  how fair live is with each predictor, on contended windows of --logs
@@ -193,6 +203,9 @@ def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
         if parameters.part == "pool":
             yield from pool.pool(folder, bar("cycles", pool.cycles_in_all()))
             return
+        if parameters.part == "prune":
+            yield from measure_pruning(parameters, folder, bar)
+            return
         if parameters.part in {"cycle", "all"}:
             yield from cycles.cycles(folder, bar("cycles", 2 * cycles.RUNS))
         if parameters.part in {"ingest", "steady", "all"}:
@@ -216,6 +229,14 @@ def measure_store(
         ingest(small_url, steady.SMALL, bar("a short past", steady.SMALL))
         done = bar("steady cycles", steady.RUNS)
         yield from steady.steady(small_url, large_url, records, done)
+
+
+def measure_pruning(
+    parameters: BenchParameters, folder: Path, bar: ProgressBar
+) -> Iterator[Measurement]:
+    """Cuts the horizon of each store, or of an SQLite file."""
+    for url in parameters.stores or (f"sqlite:///{folder / 'past.db'}",):
+        yield from prune.prune(url, parameters.records, bar("accounting", parameters.records))
 
 
 def measure_on_logs(part: str, logs: Path | None, bar: ProgressBar) -> Iterator[Measurement]:

@@ -135,6 +135,7 @@ class BenchParameters:
     Attributes:
         part: which benchmarks.
         records: how many to ingest.
+        stores: URLs of empty databases; empty for a file.
         logs: directory with real logs; None to do without.
         most_organizations: how many there are in replays at most.
         pending: how many jobs wait in the real Slurm.
@@ -145,6 +146,7 @@ class BenchParameters:
 
     part: str
     records: int
+    stores: tuple[str, ...]
     logs: Path | None
     most_organizations: int
     pending: int

@@ -59,7 +59,5 @@ class AfterEnd(AfterEndView):
 
     def _prune_work_after_end(self, before: int) -> int:
         """Deletes that of runs which ended before; returns how many rows."""
-        statement = delete(work_after_end).where(
-            self._here(work_after_end), work_after_end.c.end < before
-        )
-        return self._connection.execute(statement).rowcount
+        ended = work_after_end.c.end
+        return self._delete_some(work_after_end, ended < before, ended)

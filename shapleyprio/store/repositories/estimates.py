@@ -66,5 +66,4 @@ class Estimates(EstimatesView):
 
     def _prune_estimates(self, before: int) -> int:
         """Deletes the estimates made before; returns how many rows."""
-        statement = delete(estimate).where(self._here(estimate), estimate.c.t < before)
-        return self._connection.execute(statement).rowcount
+        return self._delete_some(estimate, estimate.c.t < before, estimate.c.t)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select
 
 from shapleyprio.store.rows import CycleRow, DriftRow, StandingRow
 from shapleyprio.store.scope import Scope, columns, values_of
@@ -37,8 +37,7 @@ class Drifts(DriftsView):
 
     def _prune_drifts(self, before: int) -> int:
         """Deletes the drifts of windows that ended before; returns how many rows."""
-        statement = delete(drift).where(self._here(drift), drift.c.t < before)
-        return self._connection.execute(statement).rowcount
+        return self._delete_some(drift, drift.c.t < before, drift.c.t)
 
 
 class HistoryView(Scope):
@@ -113,18 +112,13 @@ class History(HistoryView):
 
         The newest cycle of each outcome stays: when it last went well remains known.
         """
-        old = self._connection.execute(
-            select(cycle.c.number, cycle.c.outcome).where(
-                self._here(cycle), cycle.c.started < before
-            )
-        ).all()
-        newest = [self.last_cycle(outcome=outcome) for outcome in {row.outcome for row in old}]
+        outcomes = self._connection.execute(
+            select(cycle.c.outcome).where(self._here(cycle), cycle.c.started < before).distinct()
+        ).scalars()
+        newest = [self.last_cycle(outcome=outcome) for outcome in outcomes.all()]
         kept = {row.number for row in newest if row is not None}
-        numbers = [{"number": row.number} for row in old if row.number not in kept]
-        self._delete(cycle, numbers)
-        gone = self._connection.execute(
-            delete(standing).where(
-                self._here(standing), standing.c.t < before, standing.c.cycle.not_in(kept)
-            )
-        ).rowcount
-        return len(numbers) + gone
+        old = (cycle.c.started < before) & cycle.c.number.not_in(kept)
+        shown = (standing.c.t < before) & standing.c.cycle.not_in(kept)
+        return self._delete_some(cycle, old, cycle.c.number) + self._delete_some(
+            standing, shown, standing.c.t
+        )

@@ -182,11 +182,6 @@ class Pushes(PushesView):
 
     def _prune_pushes(self, before: int) -> int:
         """Deletes settled pushes older than `before`, but for the newest, and returns how many."""
-        return self._connection.execute(
-            delete(push).where(
-                self._here(push),
-                push.c.at < before,
-                push.c.state != PushState.PLANNED,
-                push.c.number != self.last_push(),  # or its number would be used again
-            )
-        ).rowcount
+        old = (push.c.at < before) & (push.c.state != PushState.PLANNED)
+        newest = self.last_push()  # without it, its number would be used again
+        return self._delete_some(push, old & (push.c.number != newest), push.c.number)

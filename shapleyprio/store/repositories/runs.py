@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, select, tuple_
+from sqlalchemy import ColumnElement, Row, Select, delete, select, tuple_
 
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import Allocation
@@ -107,34 +107,44 @@ class RunsView(Scope):
         Runs may be put, with the same end, while this is read.
         """
         yield from self.unfinished_allocated()
-        yield from self._pages(run.c.end, *_KEY_OF_RUN, after=(second,))
+        yield from self._pages_of_runs(run.c.end, *_KEY_OF_RUN, after=(second,))
 
     def all_runs(self) -> Iterator[AllocatedRun]:
         """Yields all runs in the order of their keys; runs may be put while this is read."""
-        yield from self._pages(*_KEY_OF_RUN)
+        yield from self._pages_of_runs(*_KEY_OF_RUN)
 
     def allocations_with_event_between(self, low: int, high: int) -> Iterator[Allocation]:
         """Yields allocations with a begin or an end in (low, high], each once."""
         begins = (allocation.c.begin > low) & (allocation.c.begin <= high)
         ends = (allocation.c.end > low) & (allocation.c.end <= high)
-        for condition in (begins, ends & ~begins):  # two queries, an index for each
-            rows = self._connection.execute(
-                select(*_ALLOCATION).where(self._here(allocation), condition),
-                execution_options={"yield_per": ROWS_AT_ONCE},
-            )
-            for row in rows:
-                yield Allocation(*row)
+        key = (*_KEY_OF_ALLOCATION, allocation.c.number)
+        for first, condition in (  # two queries, an index for each
+            (allocation.c.begin, begins),
+            (allocation.c.end, ends & ~begins),
+        ):
+            query = select(*_ALLOCATION).where(self._here(allocation), condition)
+            for rows in self._pages(query, first, *key, after=(low,)):
+                yield from (Allocation(*row[: len(_ALLOCATION)]) for row in rows)
 
-    def _pages(
+    def _pages_of_runs(
         self, *order: ColumnElement[Any], after: tuple[Any, ...] = ()
     ) -> Iterator[AllocatedRun]:
+        for rows in self._pages(select(*_RUN).where(self._here(run)), *order, after=after):
+            yield from self._placed([_run_of(row) for row in rows])
+
+    def _pages(
+        self, query: Select[Any], *order: ColumnElement[Any], after: tuple[Any, ...] = ()
+    ) -> Iterator[Sequence[Row[Any]]]:
         """Reads page after page, each from behind the last row of the one before.
 
+        A server counts the time for which rows of a longer answer wait for us as the statement's.
+
         Args:
+            query: what to read; the columns of the order come after its own.
             order: columns.
             after: values of the first ones, which those of all rows read are behind.
         """
-        query = select(*_RUN, *order).where(self._here(run)).order_by(*order).limit(ROWS_AT_ONCE)
+        query = query.add_columns(*order).order_by(*order).limit(ROWS_AT_ONCE)
         last = after
         while True:
             page = query
@@ -144,8 +154,8 @@ class RunsView(Scope):
             rows = self._connection.execute(page).all()
             if not rows:
                 return
-            last = tuple(rows[-1][len(_RUN) :])
-            yield from self._placed([_run_of(row) for row in rows])
+            last = tuple(rows[-1][-len(order) :])
+            yield rows
 
     def _placed(self, runs: list[Run]) -> Iterator[AllocatedRun]:
         """Yields each run with its allocations."""
@@ -195,6 +205,15 @@ class Runs(RunsView):
     def remove_runs(self, keys: Iterable[RunKey]) -> None:
         """Deletes runs and their allocations."""
         self._delete(run, [_key_values(key) for key in keys])
+
+    def prunable_until(self, before: int) -> int:
+        """Returns by when those of the runs that ended by then ended that one transaction prunes.
+
+        Args:
+            before: second, also what is returned if all of them can be pruned at once.
+        """
+        last: int | None = self._of_some(run, run.c.end <= before, run.c.end)
+        return before if last is None else last
 
     def prune_runs(self, before: int) -> int:
         """Deletes the runs that ended by then, and their allocations; returns how many runs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func, or_, select
+from sqlalchemy import func, or_, select
 
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.store.rows import SteeringRow
@@ -51,8 +51,7 @@ class SteeringHistory(SteeringHistoryView):
             self._here(steering), steering.c.since <= before
         )
         last = self._connection.execute(in_force).scalar_one()
-        statement = delete(steering).where(self._here(steering), steering.c.since < (last or 0))
-        return self._connection.execute(statement).rowcount
+        return self._delete_some(steering, steering.c.since < (last or 0), steering.c.since)
 
 
 def _what(row: SteeringRow) -> tuple[str, str, str]:

@@ -236,7 +236,7 @@ def test_what_keeps_one_pool_from_being_pruned_keeps_no_other(changing: Changing
     changing.cycle()
     first, second = changing.daemon._cycles
 
-    def fail(source: Source | None = None) -> int:
+    def fail(source: Source | None = None, *, until: float = 0) -> int:
         raise SlurmUnavailableError(f"nobody answers {source}")
 
     first.prune = fail  # type: ignore[method-assign]

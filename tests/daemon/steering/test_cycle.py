@@ -750,6 +750,29 @@ def test_pruning_changes_no_value_by_a_single_unit(store: Store, later: int) -> 
     assert service.cycle.prune() >= 0
 
 
+def test_what_a_large_prune_has_done_stays_done(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapleyprio.store.scope.PRUNED_AT_ONCE", 3)
+    slurm = Cluster()
+    service = Service(slurm, store, config(fairness=SHORT))
+    for _ in range(10):
+        slurm.submit("physics", processing_time=HOUR)
+        slurm.wait(0)
+        slurm.wait(HOUR + 1)
+    service.run()
+    slurm.wait(5 * DAY)
+    service.run()
+    before = values_at(service, slurm.now)
+    left = []
+    while service.cycle.prune(until=0):
+        left.append(service.store.sizes()["run"])
+        service.restart()
+        service.run()
+        assert values_at(service, slurm.now) == before
+    assert left == [7, 4, 1, 0]
+
+
 def test_runs_are_kept_for_reports_beyond_the_horizon(store: Store) -> None:
     slurm = Cluster()
     keeping = {"keep_runs": "10d"}

@@ -357,6 +357,19 @@ def test_one_cycle_prunes_as_a_daemon_does(stage: Stage) -> None:
         assert [row.number for row in view.cycles()] == [2]
 
 
+def test_a_long_pruning_lets_due_cycles_go_first(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = stage.daemon._scheduler
+    scheduler.add_job(stage.daemon._prune, "interval", seconds=3600, id="prune")
+    due = scheduler.get_job("prune").next_run_time
+    stage.daemon._prune()
+    assert scheduler.get_job("prune").next_run_time == due
+    monkeypatch.setattr("shapleyprio.daemon.steering.daemon.PRUNING_SECONDS", 0.0)
+    stage.daemon._prune()
+    assert scheduler.get_job("prune").next_run_time - datetime.now(UTC) < A_MOMENT
+
+
 def test_pruning_fails_quietly(stage: Stage) -> None:
     stage.daemon._cycle_or_log()
     assert logged(stage, "_prune") == [{"event": "pruned", "runs": 0, "log_level": "info"}]

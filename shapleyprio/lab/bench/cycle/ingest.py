@@ -66,7 +66,9 @@ def ingest(url: str, records: int, progress: Callable[[int], None]) -> list[Meas
     ]
 
 
-def fill(store: ClusterStore, records: int) -> Iterator[int]:
+def fill(
+    store: ClusterStore, records: int, horizon: int | None = CONFIG.fairness.horizon
+) -> Iterator[int]:
     """Accounts the records of the past in the order of its days; yields how many are done."""
     done = 0
     for days_ago in range(days_of(records), 0, -1):
@@ -76,7 +78,7 @@ def fill(store: ClusterStore, records: int) -> Iterator[int]:
         with store.transaction() as transaction:
             opened = OpenLedger(
                 transaction,
-                horizon=CONFIG.fairness.horizon,
+                horizon=horizon,
                 opens=NOW - (days_of(records) + 2) * DAY,
                 ask_holders=dict,
             )
