@@ -250,7 +250,7 @@ def health() -> Dashboard:
                 panels.graph(
                     "Standard error of contributions",
                     "By how much the estimated contribution φ̂ of an organization may be off, "
-                    "averaged over all work done. Two that are late or ahead by nearly the same "
+                    "averaged over all work done. Two with nearly the same balance "
                     "can be in the wrong order. 0: all coalitions were valued. Only the rule "
                     "shapley estimates.",
                     panels.SECONDS,

@@ -41,16 +41,16 @@ def organization() -> Dashboard:
         rows={
             "$organization": [
                 panels.number(
-                    "Late or ahead",
-                    "By how much later it was served than it earned, on average over all work "
-                    "done; below zero: sooner.",
+                    "Balance",
+                    "What it earned less what it got, spread over everybody's work; above zero it "
+                    "is owed.",
                     panels.SECONDS,
                     panels.OWED,
                     Query(_its("balance_per_part_seconds")),
                 ),
                 panels.number(
-                    "Against the fair schedule",
-                    f"The drift of the last replay, averaged over all work. {SIGN}",
+                    "Late or ahead",
+                    f"In the last replayed window, spread over everybody's work. {SIGN}",
                     panels.SECONDS,
                     panels.DRIFT,
                     Query(late(f"{ONE},{RECORDED}")),
@@ -92,20 +92,18 @@ def organization() -> Dashboard:
                     "What it is worth to the others (φ: under directcontr the worth of the work "
                     "done on its processors, under shapley an estimate of its Shapley value), and "
                     "worth of the work that its jobs got (ψ). A processor second counts its age, "
-                    "up to the horizon; both are averages over all work done. The gap is by how "
-                    "much it is late or ahead.",
+                    "up to the horizon; both are spread over all work. The gap is the balance.",
                     panels.SECONDS,
                     panels.NEUTRAL,
                     Query(per_part("contribution_part_seconds", ONE), "contribution φ"),
                     Query(per_part("utility_part_seconds", ONE), "utility ψ"),
                 ),
                 panels.graph(
-                    "Late or ahead over time",
-                    "Above the zero line it was served later than it earned, and is owed; below "
-                    "it sooner, and it owes.",
+                    "Balance over time",
+                    "Above the zero line it is owed, below it owes.",
                     panels.SECONDS,
                     panels.OWED,
-                    Query(_its("balance_per_part_seconds"), "late"),
+                    Query(_its("balance_per_part_seconds"), "owed"),
                 ),
                 panels.graph(
                     "Share of nodes against use",
@@ -143,8 +141,8 @@ def organization() -> Dashboard:
             ],
             "Against the fair schedule, and alone": [
                 panels.graph(
-                    "Against the fair schedule, over time",
-                    f"The drift, averaged over all work. {SIGN} {SCHEDULES}",
+                    "Late or ahead over time",
+                    f"In each replayed window, spread over everybody's work. {SIGN} {SCHEDULES}",
                     panels.SECONDS,
                     panels.DRIFT,
                     Query(f"-{BY_ORGANIZATION}drift_seconds{{{ONE}}}", "{{schedule}}"),

@@ -92,17 +92,17 @@ def overview() -> Dashboard:
             ],
             "Who is owed, who owes": [
                 panels.bars(
-                    "Late or ahead",
-                    "By how much later it was served than it earned, on average over all work "
-                    "done. Above zero it is owed, below zero it was ahead and owes; the highest is "
-                    "served first. Under directcontr it earns by what its processors did for all "
-                    "jobs, under shapley by an estimate of its Shapley value.",
+                    "Balance",
+                    "What it earned less what it got, spread over everybody's work. Above zero it "
+                    "is owed, below zero it owes; the highest is served first. Under directcontr "
+                    "it earns by what its processors did for all jobs, under shapley by an "
+                    "estimate of its Shapley value.",
                     panels.SECONDS,
                     panels.OWED,
                     Query(f"sort_desc({each('balance_per_part_seconds')})", "{{organization}}"),
                 ).data_links([TO_DETAIL]),
                 panels.graph(
-                    "Late or ahead over time",
+                    "Balance over time",
                     "The same over time. At the zero line nobody owes anybody.",
                     panels.SECONDS,
                     panels.OWED,
@@ -137,8 +137,8 @@ def overview() -> Dashboard:
             ],
             "How far from fair": [
                 panels.bars(
-                    "Against the fair schedule, last window",
-                    f"The drift of the last replay, averaged over all work. {SIGN}",
+                    "Late or ahead, last window",
+                    f"In the last replayed window, spread over everybody's work. {SIGN}",
                     panels.SECONDS,
                     panels.DRIFT,
                     Query(
@@ -147,8 +147,8 @@ def overview() -> Dashboard:
                     ),
                 ).data_links([TO_DETAIL]),
                 panels.graph(
-                    "Against the fair schedule, over time",
-                    f"The drift, averaged over all work; each point is one replay. {SIGN}",
+                    "Late or ahead over time",
+                    f"Spread over everybody's work; each point is one window. {SIGN}",
                     panels.SECONDS,
                     panels.DRIFT,
                     Query(late(f"{SOME},{RECORDED}"), "{{organization}}"),
@@ -198,7 +198,7 @@ def overview() -> Dashboard:
                     {
                         "owns": (SHARES["share of the processors"], panels.SHARE),
                         "got": (SHARES["share of the work got (ψ)"], panels.SHARE),
-                        "late (−: ahead)": (
+                        "balance": (
                             Query(each("balance_per_part_seconds")),
                             panels.SECONDS,
                         ),

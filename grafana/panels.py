@@ -40,7 +40,7 @@ NEUTRAL = (Threshold(value=None, color="text"),)
 """For what is neither good nor bad."""
 
 OWED = (Threshold(value=None, color="orange"), Threshold(value=0, color="blue"))
-"""Below zero it is ahead and owes, above it is late and owed; color-blind eyes see both colors."""
+"""Below zero it owes, above it is owed; color-blind eyes see both colors."""
 
 DRIFT = (
     Threshold(value=None, color="red"),

@@ -20,7 +20,15 @@ from shapleyprio.cli.shown.tables import (
     plan_table,
     standard_output,
 )
-from shapleyprio.common.wording import MISSING, clock_time, delay, duration, magnitude, percent
+from shapleyprio.common.wording import (
+    MISSING,
+    clock_time,
+    delay,
+    duration,
+    magnitude,
+    percent,
+    signed_duration,
+)
 from shapleyprio.daemon.drift.figures import SCHEDULES, drift_history
 from shapleyprio.daemon.ledgers import stored_cluster
 from shapleyprio.replay.policies import RECORDED
@@ -215,7 +223,9 @@ def _standings(view: View, organization: str | None, limit: int) -> Shown:
             FittingColumn(
                 heading="organization", cells=[row.organization for row in rows], kind=Cells.NAME
             ),
-            FittingColumn(heading="served", cells=[delay(row.balance_per_part) for row in rows]),
+            FittingColumn(
+                heading="balance", cells=[signed_duration(row.balance_per_part) for row in rows]
+            ),
             *(scores if any(row.score != row.balance for row in rows) else []),
             *(
                 FittingColumn(

@@ -21,15 +21,13 @@ from shapleyprio.cli.shown.tables import (
 )
 from shapleyprio.cli.shown.waiting_work import in_words, users_table
 from shapleyprio.cli.shown.waits import waits_table
-from shapleyprio.common.wording import MISSING, clock_time, count, duration, visible
+from shapleyprio.common.wording import MISSING, clock_time, count, delay, duration, visible
 from shapleyprio.config import Config
 from shapleyprio.daemon.answering.freshness import Steering, read_steering
 from shapleyprio.daemon.answering.inquiries import MOST_COLUMNS, Inquiry
 from shapleyprio.daemon.answering.status import NoStandingsError, Status, read_status
 from shapleyprio.daemon.client import ask
 from shapleyprio.daemon.ledgers import stored_ledgers
-from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.rules import RULES
 from shapleyprio.store import ClusterStore, Store
 
 STALE = 1
@@ -55,10 +53,10 @@ def command(
     """Show every organization's standing after the last cycle.
 
     The first is served next. Shown are its shares of the processors, of what all earned (φ) and
-    of what all got (ψ); by how much later (late) or sooner (ahead) it was served than it earned, on
-    average over all work done; the priority points that its jobs get; and how many wait and run.
-    The ranking rule's score, which orders them, is shown where it is not the balance φ − ψ; of
-    a pool over several clusters, how each was served at all of them together. Under the rule
+    of what all got (ψ); its balance φ − ψ by the ranking rule, which orders them; by how much it
+    was late or ahead in the last window that was replayed, as `audit` and `report` have it, too;
+    the priority points that its jobs get; and how many wait and run. The rule's score is shown
+    where it is not the balance; of a pool over several clusters, the balance in it. Under the rule
     shapley the waiting work that counts in the estimate is shown, too, and the users who bring the
     most of it, as far as they may be seen. The exact numbers are in --json. Where pools split the
     cluster, all of them are shown, or the one that --pool names.
@@ -119,7 +117,7 @@ class StatusOfEach:
     def render(self, console: Console, config: Config, *, waits: bool) -> None:
         """Prints all, with how long jobs wait if that is wanted."""
         for status, steering in self.known:
-            render(console, status, steering, config.fairness.rule, config.slurm.adapter)
+            render(console, status, steering, config.slurm.adapter)
             if waits:
                 console.print(waits_table(status.waits))
         for why in self.unknown.values():
@@ -146,22 +144,23 @@ def read_each(config: Config, ledgers: Iterable[ClusterStore]) -> StatusOfEach:
     return StatusOfEach(known, {name: str(why) for name, why in unknown.items()})
 
 
-def render(console: Console, status: Status, steering: Steering, rule: str, adapter: str) -> None:
+def render(console: Console, status: Status, steering: Steering, adapter: str) -> None:
     """Prints the table and what an admin should know of the last cycle.
 
     Args:
         console: where to.
         status: of the cluster.
         steering: whether that still holds.
-        rule: the one that the configuration chooses.
-        adapter: so.
+        adapter: the one that the configuration chooses.
     """
     cycle = status.cycle
     slurm = f", Slurm {cycle.slurm_version}" if cycle.slurm_version else ""
     heading = f"{status.cluster}, {clock_time(cycle.t)}{slurm}"
     console.print(visible(heading), highlight=False, markup=False)
     console.print(_table(status))
-    for sentence in status.pool.sentences() if status.pool else ():
+    on_numbers = (status.on_window, status.on_balance, status.on_estimate, status.on_rule)
+    on_pool = status.pool.sentences() if status.pool else ()
+    for sentence in filter(None, (*on_numbers, *on_pool)):
         console.print(visible(sentence), highlight=False, markup=False, soft_wrap=True)
     for sentence in sentences_on_steering(steering, of_status=True):
         console.print(sentence, highlight=False, soft_wrap=True)
@@ -182,7 +181,7 @@ def render(console: Console, status: Status, steering: Steering, rule: str, adap
             "adapter command_line instead of pyslurm; `shapleyprio check` says why",
             highlight=False,
         )
-    _render_estimate(console, status, rule)
+    _render_estimate(console, status)
     if status.table is not None:
         words = (
             f"new jobs have their points from {status.table.path} since "
@@ -201,6 +200,7 @@ def render(console: Console, status: Status, steering: Steering, rule: str, adap
 def _table(status: Status) -> FittingTable:
     rows = status.rows
     columns = [
+        ("late or ahead", [delay(status.delay(row.organization)) for row in rows]),
         ("priority", [str(row.priority) for row in rows]),
         ("pending", [str(row.pending) for row in rows]),
         ("running", [str(row.running) for row in rows]),
@@ -208,10 +208,10 @@ def _table(status: Status) -> FittingTable:
     if status.estimated is not None:
         work = [status.estimated.waiting_work.get(row.organization) for row in rows]
         columns.append(("waiting work", [in_words(own) if own else MISSING for own in work]))
-    return standings_table(rows, columns, status.pool)
+    return standings_table(rows, columns, status.pool, balanced=not status.fell_back)
 
 
-def _render_estimate(console: Console, status: Status, rule: str) -> None:
+def _render_estimate(console: Console, status: Status) -> None:
     """Prints what contributions rest on, and whose waiting work counts in it."""
     if status.estimated is not None:
         age = status.cycle.t - status.estimated.t
@@ -225,9 +225,3 @@ def _render_estimate(console: Console, status: Status, rule: str) -> None:
         by_user = users_table(status.estimated.waiting_work.values())
         if by_user is not None:
             console.print(*by_user, sep="\n", highlight=False)
-    elif status.cycle.rule == DirectContr.name and RULES[rule].estimates:
-        console.print(
-            f"rule {status.cycle.rule} instead of {rule}: there was no estimate to rely on; see "
-            "the daemon's log",
-            highlight=False,
-        )

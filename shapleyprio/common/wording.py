@@ -196,6 +196,33 @@ def delay(seconds: Fraction | float | None) -> str:
     return "on time" if size == "0 s" else f"{size} {'late' if seconds > 0 else 'ahead'}"
 
 
+def signed_duration(seconds: Fraction | float | None) -> str:
+    """Returns seconds with their sign, in the unit that suits them.
+
+    >>> signed_duration(6480), signed_duration(-192), signed_duration(0), signed_duration(None)
+    ('+1.8 h', '−3.2 min', '0 s', '–')
+    """  # noqa: RUF002  # the dash of tables
+    if seconds is None:
+        return MISSING
+    text = duration(float(seconds))
+    return text if seconds <= 0 or text == "0 s" else f"+{text}"
+
+
+def owed(seconds: Fraction | float | None) -> str:
+    """Returns a balance spread over all work: by how much an organization is owed, or owes.
+
+    Args:
+        seconds: mean over the parts of all jobs, positive: owed; None if there is no mean.
+
+    >>> owed(6480), owed(-192), owed(0.001), owed(None)
+    ('is owed 1.8 h', 'owes 3.2 min', 'is even', '–')
+    """  # noqa: RUF002  # the dash of tables
+    if seconds is None:
+        return MISSING
+    size = duration(abs(float(seconds)))
+    return "is even" if size == "0 s" else f"{'is owed' if seconds > 0 else 'owes'} {size}"
+
+
 def duration_in_words(seconds: int) -> str:
     """Returns a duration for a sentence.
 

@@ -272,7 +272,7 @@ class StandingRow:
 
     @property
     def balance_per_part(self) -> Fraction | None:
-        """By how many seconds it was served later than it earned; None if no part is known of."""
+        """The balance in seconds, spread over all parts; None if no part is known of."""
         return Fraction(self.balance, self.all_parts) if self.all_parts else None
 
 

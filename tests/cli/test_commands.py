@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import COMMANDS, main
-from shapleyprio.common.wording import clock_time
+from shapleyprio.common.wording import MISSING, clock_time
 from shapleyprio.store import Store, migrations
 from tests.daemon.consortium import FIRST, LAST, NAME, NOW
 from tests.leases import nobody_steers
@@ -137,9 +137,12 @@ def test_status_shows_a_row_for_every_organization(steered: CommandLine) -> None
     result = steered.run("status")
     assert result.exit_code == 0
     rows = [line.split() for line in result.stdout.splitlines()]
-    late, ahead = ("3.67", "s", "late"), ("3.67", "s", "ahead")
-    assert ["physics", "66.7%", "66.7%", "0.0%", *late, str(FIRST), "1", "0"] in rows
-    assert ["biology", "33.3%", "33.3%", "100.0%", *ahead, str(LAST), "0", "1"] in rows
+    owed, owes = ("+3.67", "s", MISSING), ("−3.67", "s", MISSING)
+    assert ["physics", "66.7%", "66.7%", "0.0%", *owed, str(FIRST), "1", "0"] in rows
+    assert ["biology", "33.3%", "33.3%", "100.0%", *owes, str(LAST), "0", "1"] in rows
+    assert "Who was late or ahead is not known: no window has been replayed yet." in result.stdout
+    begin = clock_time(NOW + 10)
+    assert f"The rule directcontr has steered since {begin}, by the channel" in result.stdout
     assert re.search(
         r"No daemon has run since [-0-9: ]+ \([0-9]+ s ago\)\.\n"
         r"last cycle 1: ok, [0-9]+ s ago, 1 records read, 1 priorities written\n",
@@ -155,7 +158,7 @@ def test_status_as_json(steered: CommandLine) -> None:
         *("organization", "share", "contribution", "utility", "balance"),
         *("contribution_share", "utility_share"),
         *("balance_per_part", "score", "reason", "priority", "pending", "running", "value"),
-        "waiting_work",
+        *("waiting_work", "drift_seconds"),
     }
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DRY = ("daemon", "--once", "--dry-run")
 
 
-LATE, AHEAD = ("3.67", "s", "late"), ("3.67", "s", "ahead")
+OWED, OWES = ("+3.67", "s"), ("−3.67", "s")
 
 
 def made(shell: CommandLine) -> set[str]:
@@ -42,8 +42,8 @@ def test_a_dry_run_shows_the_ranking_and_how_much_would_be_written(shell: Comman
     assert lines[0].endswith(": a dry run, nothing is written or kept")
     assert lines[1].startswith(f"{shell.folder}/store.db has no ledger of this cluster yet")
     assert [line.split() for line in lines[3:5]] == [
-        ["physics", "66.7%", "66.7%", "0.0%", *LATE, str(FIRST), "1", "0", "1"],
-        ["biology", "33.3%", "33.3%", "100.0%", *AHEAD, str(LAST), "0", "1", "0"],
+        ["physics", "66.7%", "66.7%", "0.0%", *OWED, str(FIRST), "1", "0", "1"],
+        ["biology", "33.3%", "33.3%", "100.0%", *OWES, str(LAST), "0", "1", "0"],
     ]
     assert lines[5:] == ["1 write; --verbose lists them"]
     assert "new ledger" not in result.stderr
@@ -52,7 +52,7 @@ def test_a_dry_run_shows_the_ranking_and_how_much_would_be_written(shell: Comman
 def test_verbose_lists_every_write(shell: CommandLine) -> None:
     result = shell.run(*DRY, "--verbose")
     row = next(line for line in result.stdout.splitlines() if "site_factor" in line)
-    for cell in ("2", "physics", "0", str(FIRST), "planned", "rank 1 of 2, served 3.67 s late"):
+    for cell in ("2", "physics", "0", str(FIRST), "planned", "rank 1 of 2, balance +3.67 s"):
         assert cell in row
 
 

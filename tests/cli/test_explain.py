@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from shapleyprio.cli import main
 from shapleyprio.cli.explain import command
+from shapleyprio.common.wording import MISSING
 from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.situation import Situation
@@ -56,10 +57,10 @@ def refused(result: Result, code: int, line: str) -> None:
 # -- a job
 
 
-def test_the_owed_organizations_user_reads_that_it_was_served_late(queue: CommandLine) -> None:
+def test_the_owed_organizations_user_reads_that_it_is_owed(queue: CommandLine) -> None:
     output = text(queue, "2")
     assert output.startswith("Job 2 of account physics waits with priority ")
-    assert "physics had been served 56 min late, measured by what it had contributed" in output
+    assert "physics is owed 56 min, measured by what it contributed" in output
     assert f"That is rank 1 of 2 and gives its jobs {FIRST} points." in output
     assert "No jobs of organizations with a better rank are ahead.\n" in output
     assert "it would be rank 1 of 2, because its jobs used 0 hours of each processor" in output
@@ -73,9 +74,9 @@ def test_a_job_that_slurm_has_not_looked_at_has_no_reason_yet(queue: CommandLine
     assert "a higher priority; Slurm has not said yet why it waits." in text(queue, "2")
 
 
-def test_the_owing_organizations_user_reads_that_it_was_served_ahead(queue: CommandLine) -> None:
+def test_the_owing_organizations_user_reads_that_it_owes(queue: CommandLine) -> None:
     output = text(queue, "3")
-    assert "biology had been served 56 min ahead, measured by what it had contributed" in output
+    assert "biology owes 56 min, measured by what it contributed" in output
     assert "counts, up to an age of 30 days" in output
     assert f"That is rank 2 of 2 and gives its jobs {LAST} points." in output
     assert "1 job of organizations with a better rank is ahead (physics 1)." in output
@@ -185,7 +186,7 @@ def test_another_rule_is_explained_in_its_own_words(
     assert "the rule by_name gave biology rank 1 of 2 (number 1).\n" in output
     assert f"That gives its jobs {FIRST} points.\n" in output
     assert "\nNo rank ever changes.\n" in output
-    assert "had been served" not in output
+    assert "owe" not in output
     assert "nodes work for others" not in output
     assert (facts(queue, "3")["rule"], facts(queue, "3")["score"]) == ("by_name", 1)
     assert facts(queue, "3")["balance"] < 0
@@ -367,7 +368,7 @@ def test_what_an_organization_is_worth_to_the_others_is_said(queue: CommandLine)
         output,
     )
     assert re.search(
-        r"What physics is worth to the others was estimated at .*; by .* been served .* late,",
+        r"What physics is worth to the others was estimated at .*; .* as of .* it is owed .*,",
         output,
     )
     assert f"That is rank 1 of 2 and gives its jobs {FIRST} points.\n" in output
@@ -404,6 +405,11 @@ def test_without_an_estimate_directcontr_is_explained_and_status_says_why(
     )
     queue.configure(fairness={"rule": "shapley"})
     assert queue.run("daemon", "--once").exit_code == 0
-    assert "physics had been served 56 min late" in text(queue, "2")
-    assert "rule directcontr instead of shapley" in queue.run("status").stdout
+    output = text(queue, "2")
+    assert "The rule shapley has no estimate to rely on, so directcontr ranks until" in output
+    assert "physics is owed 56 min" in output
+    output = queue.run("status").stdout
+    assert "The rule shapley has no estimate yet. Until it has one, directcontr ranks" in output
+    (line,) = re.findall(r"^physics .*", output, re.MULTILINE)
+    assert re.split("  +", line)[2:6] == [MISSING, "0.0%", MISSING, MISSING]
     assert facts(queue, "2")["value"] is None

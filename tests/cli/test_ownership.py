@@ -100,19 +100,17 @@ def test_a_correction_is_shown_first_and_done_only_if_asked_for(mistaken: Comman
         "nodes a[1-2]: nobody always → physics always",
     ]
     assert [line.split() for line in lines[3:5]] == [
-        ["physics", "0.0%", "66.7%", "0.0%", "0.0%", "on", "time", "3.67", "s", "late"],
+        ["physics", "0.0%", "66.7%", "0.0%", "0.0%", "0", "s", "+3.67", "s"],
         [
             "biology",
             "100.0%",
             "33.3%",
             "100.0%",
             "100.0%",
-            "3.67",
+            "−3.67",
             "s",
-            "ahead",
-            "3.67",
+            "−3.67",
             "s",
-            "ahead",
         ],
     ]
     assert lines[5:] == [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shapleyprio.common.wording import delay
+from shapleyprio.common.wording import owed, signed_duration
 from tests.cli.conftest import CommandLine, speaking_to
 from tests.daemon.consortium import BIOLOGY, NOW, PHYSICS, Cluster
 
@@ -171,8 +171,8 @@ def test_explain_says_what_was_got_here_and_what_decides_in_the_pool(sites: Site
     assert found["pool"]["balances_per_part"]["physics"] == pytest.approx(pooled / all_parts)
 
     text = explained_at_c2(sites)
-    assert f"physics had been served {delay(own / parts)} at c2, measured by" in text
-    assert f"since they are in it, physics had been served {delay(pooled / all_parts)}.\n" in text
+    assert f"physics {owed(own / parts)} at c2, measured by" in text
+    assert f"since they are in it, physics {owed(pooled / all_parts)}.\n" in text
     shown = text.splitlines()[1:4]
     times = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
     assert times.sub("then", "\n".join(shown)) in times.sub(
@@ -189,7 +189,7 @@ def test_explain_says_which_cluster_of_the_pool_is_stale(sites: Sites) -> None:
     assert (other["cluster"], other["state"]) == ("c1", "stale")
 
 
-def test_status_shows_beside_what_was_got_here_how_each_was_served_in_the_pool(
+def test_status_shows_the_balance_in_the_pool_beside_that_here(
     sites: Sites,
 ) -> None:
     status = json.loads(sites.run("c2", "status", "--json").stdout)
@@ -198,7 +198,9 @@ def test_status_shows_beside_what_was_got_here_how_each_was_served_in_the_pool(
     for row in status["organizations"]:
         pooled = status["pool"]["balances_per_part"][row["organization"]]
         (line,) = re.findall(f"^ *{row['organization']} .*", printed, re.MULTILINE)
-        assert f"{delay(row['balance_per_part'])}  {delay(pooled)}" in re.sub(" {2,}", "  ", line)
+        assert f"{signed_duration(row['balance_per_part'])}  {signed_duration(pooled)}" in re.sub(
+            " {2,}", "  ", line
+        )
 
 
 def test_the_documents_name_what_json_says_of_a_pool(sites: Sites) -> None:

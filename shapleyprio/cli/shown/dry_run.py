@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from shapleyprio.cli.shown.tables import FittingTable, plan_table, standings_table
-from shapleyprio.common.wording import clock_time, delay, magnitude, visible
+from shapleyprio.common.wording import clock_time, magnitude, signed_duration, visible
 from shapleyprio.daemon.accounting.moves import holds_nothing, together
 from shapleyprio.daemon.answering.status import OrganizationStatus
 from shapleyprio.daemon.steering.dry_run import Forecast
@@ -91,7 +91,8 @@ def _changes(forecast: Forecast) -> Iterator[str]:
 
 def _scores(before: OrganizationStatus, now: OrganizationStatus) -> str:
     if (before.score, now.score) == (before.balance, now.balance):
-        return f"served {delay(before.balance_per_part)} → {delay(now.balance_per_part)}"
+        balances = (signed_duration(each.balance_per_part) for each in (before, now))
+        return f"balance {' → '.join(balances)}"
     return f"score {magnitude(before.score)} → {magnitude(now.score)}"
 
 

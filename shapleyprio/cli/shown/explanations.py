@@ -14,6 +14,7 @@ from shapleyprio.common.wording import (
     delay,
     duration_in_words,
     listed,
+    owed,
     three_digits,
 )
 from shapleyprio.daemon.answering.explain_facts import (
@@ -25,6 +26,7 @@ from shapleyprio.daemon.answering.explain_facts import (
 )
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization
 from shapleyprio.daemon.answering.pool_status import PoolStatus
+from shapleyprio.daemon.drift.figures import LastWindow
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.rules import RULES
@@ -159,6 +161,7 @@ def _on_rank(
         stand = "waits" if influence else "is ahead"
     return [
         *_on_why(ranked, basis, clock_time(basis.t)),
+        *_on_window(ranked, basis.window),
         f"{_sentence(_jobs(before))} of organizations with a better rank {stand}"
         f"{_by_name(ranked.before)}.",
         _on_fair_share(ranked, basis.horizon),
@@ -201,25 +204,27 @@ def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
     if basis.pool is not None and basis.pool.spans_others:
         here = f" at {cluster_behind(basis.cluster)}"
         that_is = [_in_pool(ranked, basis.pool), *that_is, *basis.pool.troubles()]
-    served = f"{ranked.organization} had been served {_served(ranked)}{here}"
+    balance = f"{ranked.organization} {_balance(ranked)}{here}"
+    spread = f"spread over all work done{here and ' there'}"
     if basis.rule == DirectContr.name:
         return [
-            f"By {time} {served}, measured by what it had contributed, on average over all work "
-            f"done{here and ' there'}; {_on_age(basis.horizon)}.",
+            *_on_fallback(basis),
+            f"As of {time} {balance}, measured by what it contributed, {spread}; "
+            f"{_on_age(basis.horizon)}.",
             *that_is,
         ]
     if ranked.gain is not None and basis.estimated_at is not None:
         return [
             *ranked.gain.sentences(),
             f"What {ranked.organization} is worth to the others{here} was estimated at "
-            f"{clock_time(basis.estimated_at)}; by {time} it had been served {_served(ranked)}"
-            f"{here}, measured by that, on average over all work done{here and ' there'}.",
+            f"{clock_time(basis.estimated_at)}; measured by that, as of {time} it "
+            f"{_balance(ranked)}{here}, {spread}.",
             *that_is,
         ]
     if here:
-        return [f"By {time} {served}, by the rule {basis.rule}.", *that_is]
+        return [f"As of {time} {balance}, by the rule {basis.rule}.", *that_is]
     by_balance = ranked.score == ranked.balance
-    why = f"served {_served(ranked)}" if by_balance else ranked.reason
+    why = f"it {_balance(ranked)}" if by_balance else ranked.reason
     return [
         f"At {time} the rule {basis.rule} gave {ranked.organization} {rank} ({why}).",
         f"That gives its jobs {ranked.points} points.",
@@ -229,10 +234,10 @@ def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
 def _in_pool(ranked: RankedOrganization, pool: PoolStatus) -> str:
     """Says what decides where it is not what was given and got at this cluster alone."""
     clusters = listed([cluster_behind(ledger) for ledger in pool.stay.clusters])
+    balance = pool.balance_per_part(ranked.organization) or 0
     return (
         f"What decides is pool {pool.stay.pool}, over {clusters}: by what all of them add since "
-        f"they are in it, {ranked.organization} had been served "
-        f"{delay(pool.balance_per_part(ranked.organization) or 0)}."
+        f"they are in it, {ranked.organization} {owed(balance)}."
     )
 
 
@@ -305,10 +310,29 @@ def _on_slurm(job: PendingJob, explanation: JobExplanation) -> list[str]:
     return sentences
 
 
-def _served(ranked: RankedOrganization) -> str:
+def _balance(ranked: RankedOrganization) -> str:
     if ranked.balance_per_part is None and ranked.balance:  # a standing of an older release
-        return "late" if ranked.balance > 0 else "ahead"
-    return delay(ranked.balance_per_part or 0)
+        return "is owed" if ranked.balance > 0 else "owes"
+    return owed(ranked.balance_per_part or 0)
+
+
+def _on_fallback(basis: Basis) -> list[str]:
+    now = basis.steering
+    if now is None or now.chosen in {"", basis.rule}:
+        return []
+    return [
+        f"The rule {now.chosen} has no estimate to rely on, so {basis.rule} ranks until it has."
+    ]
+
+
+def _on_window(ranked: RankedOrganization, window: LastWindow | None) -> list[str]:
+    """Says by how much the organization was late or ahead: the number of all reports."""
+    if window is None or ranked.delay is None:
+        return []
+    return [
+        f"Against {window.in_words}, {ranked.organization} was {delay(ranked.delay)}, spread over "
+        "everybody's work."
+    ]
 
 
 def _on_age(horizon: int | None) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from shapleyprio.cli.options.types import ALWAYS
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable
-from shapleyprio.common.wording import MISSING, clock_time, count, delay, percent, visible
+from shapleyprio.common.wording import MISSING, clock_time, count, percent, signed_duration, visible
 from shapleyprio.config.membership import Membership
 from shapleyprio.daemon.accounting.moves import called, holds_nothing, in_words
 from shapleyprio.daemon.accounting.open_tenures import CorrectedTenures
@@ -195,7 +195,7 @@ def _standings(found: CorrectedOwnership) -> FittingTable:
     for heading, of, leaves in (
         ("earned", _earned, 1),
         ("got", _got, 2),
-        ("served", _served, None),
+        ("balance", _balance, None),
     ):
         before, after = (of(each, found.all_parts) for each in (found.before, found.after))
         columns += [
@@ -213,9 +213,9 @@ def _got(standings: Mapping[str, Standing], _all_parts: int) -> dict[str, str]:
     return _shares({name: standing.utility for name, standing in standings.items()})
 
 
-def _served(standings: Mapping[str, Standing], all_parts: int) -> dict[str, str]:
+def _balance(standings: Mapping[str, Standing], all_parts: int) -> dict[str, str]:
     return {
-        name: delay(Fraction(standing.balance, all_parts) if all_parts else None)
+        name: signed_duration(Fraction(standing.balance, all_parts) if all_parts else None)
         for name, standing in standings.items()
     }
 

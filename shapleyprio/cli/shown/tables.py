@@ -14,10 +14,10 @@ from rich.text import Text
 from shapleyprio.common.wording import (
     MISSING,
     clock_time,
-    delay,
     duration,
     magnitude,
     percent,
+    signed_duration,
     visible,
     whole,
 )
@@ -245,18 +245,24 @@ def standings_table(
     rows: Sequence[OrganizationStatus],
     columns: Sequence[tuple[str, Sequence[str]]],
     pool: PoolStatus | None = None,
+    *,
+    balanced: bool = True,
 ) -> FittingTable:
     """Returns a table of organizations: what each gave and got, and a command's own columns.
 
-    Scores are shown where they are not the balances, those of a pool as how each was served in it.
+    Scores are shown where they are not the balances, those of a pool as the balances in it.
 
     Args:
         rows: in the order of service.
         columns: heading and cells of each further column, the least important last.
         pool: by which they are ordered, if it is more than the cluster.
+        balanced: whether contributions are those of the chosen rule; if not, what rests on them is
+            left open, lest it jumps once they are.
     """
-    if pool is not None and pool.spans_others:
-        in_pool = [delay(pool.balance_per_part(row.organization)) for row in rows]
+    if not balanced:
+        pass
+    elif pool is not None and pool.spans_others:
+        in_pool = [signed_duration(pool.balance_per_part(row.organization)) for row in rows]
         columns = [("in the pool", in_pool), *columns]
     elif any(row.score != row.balance for row in rows):
         columns = [("score", [magnitude(row.score) for row in rows]), *columns]
@@ -272,13 +278,16 @@ def standings_table(
             FittingColumn(heading="nodes", cells=[percent(row.share) for row in rows], leaves=1),
             FittingColumn(
                 heading="earned",
-                cells=[_share(row.contribution_share) for row in rows],
+                cells=[_share(row.contribution_share if balanced else None) for row in rows],
                 leaves=2,
             ),
             FittingColumn(
                 heading="got", cells=[_share(row.utility_share) for row in rows], leaves=3
             ),
-            FittingColumn(heading="served", cells=[delay(row.balance_per_part) for row in rows]),
+            FittingColumn(
+                heading="balance",
+                cells=[signed_duration(row.balance_per_part if balanced else None) for row in rows],
+            ),
             *own,
         ]
     )

@@ -22,6 +22,7 @@ from shapleyprio.daemon.answering.inquiries import Asker
 from shapleyprio.daemon.answering.mutual_gain import estimate_behind
 from shapleyprio.daemon.answering.pool_status import pool_status
 from shapleyprio.daemon.answering.waiting_work import Sees, seen_by
+from shapleyprio.daemon.drift.figures import last_window
 from shapleyprio.daemon.pushing.rollback import UNREADABLE
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.runs import Run
@@ -246,18 +247,23 @@ class _Scene:
         self._left_out = self.tenures.left_out("partition", self._second)
         cycle = view.cycle(standings[0].cycle) if standings else None
         estimated = estimate_behind(view, cycle) if cycle else None
+        window = last_window(view)
         self.basis = Basis(
             cluster=view.cluster,
             pool=pool_status(view, standings),
             t=standings[0].t if standings else None,
             rule=_rule(cycle) if standings else None,
             estimated_at=cycle.estimated_at if cycle else None,
+            steering=next(reversed(view.steering()), None),
+            window=window,
             horizon=watermark.horizon if watermark else None,
             away=None if queue.failure is None else str(queue.failure),
         )
         self._ranked: Mapping[str, RankedOrganization] = {}
         if standings:
-            self._ranked = rank_organizations(standings, self._waiting(standings), estimated)
+            self._ranked = rank_organizations(
+                standings, self._waiting(standings), estimated, window
+            )
 
     def ranked_seen(self, organization: str) -> RankedOrganization | None:
         """Returns where an organization stands, with the users' waiting work that may be seen."""

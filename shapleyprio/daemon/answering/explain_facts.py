@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, RankJson
 from shapleyprio.daemon.answering.pool_status import PoolStatus
+from shapleyprio.daemon.drift.figures import LastWindow
 from shapleyprio.slurm.port import PendingJob
-from shapleyprio.store import Push
+from shapleyprio.store import Push, SteeringRow
 
 
 class Outside(StrEnum):
@@ -32,6 +33,8 @@ class Basis:
         rule: name of the rule that ranked the organizations; None before that cycle.
         estimated_at: second for which the contributions that it ranked by were estimated; None
             if they are the ledger's.
+        steering: since when which rule and channel have steered; None before anything has.
+        window: the last replayed one, which says who was late or ahead; None before the first.
         horizon: age in seconds from which work gains nothing more, None for never.
         away: why Slurm did not show its queue, None if it did. Waiting jobs are then those that
             the last cycle saw, held ones included.
@@ -42,6 +45,8 @@ class Basis:
     t: int | None
     rule: str | None
     estimated_at: int | None
+    steering: SteeringRow | None
+    window: LastWindow | None
     horizon: int | None
     away: str | None
 
@@ -53,6 +58,8 @@ class Basis:
             "t": self.t,
             "rule": self.rule,
             "estimated_at": self.estimated_at,
+            "steering": self.steering and asdict(self.steering),
+            "drift": self.window and self.window.as_json(),
             "horizon": self.horizon,
             "slurm_away": self.away,
         }

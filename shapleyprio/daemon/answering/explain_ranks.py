@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 from shapleyprio.common.wording import SECONDS_OF_AN_HOUR
 from shapleyprio.daemon.answering.mutual_gain import Estimated, MutualGain
 from shapleyprio.daemon.answering.waiting_work import OrganizationWaitingWork
+from shapleyprio.daemon.drift.figures import LastWindow
 from shapleyprio.store import StandingRow
 
 
@@ -24,6 +25,7 @@ class RankJson(TypedDict):
     balance: int
     score: int
     balance_per_part: float | None
+    drift_seconds: float | None
     reason: str
     points: int
     before: dict[str, int]
@@ -42,8 +44,10 @@ class RankedOrganization:
         organizations: how many there are.
         contribution, utility, balance: φ (or φ̃), ψ and their difference in part-seconds.
         score: by which the rule orders the organizations; under directcontr the balance.
-        balance_per_part: balance / parts completed by all, in seconds: how much later (negative:
-            sooner) it was served than it earned; None if no parts are known of.
+        balance_per_part: balance / parts completed by all, in seconds: owed if positive; None if
+            no parts are known of.
+        delay: seconds by which it was late in the last replayed window (ahead, if negative); None
+            if that is not known.
         reason: why it has that rank, in a few words of the ranking rule.
         points: priority points that its jobs get.
         processors: owned.
@@ -64,6 +68,7 @@ class RankedOrganization:
     balance: int
     score: int
     balance_per_part: Fraction | None
+    delay: Fraction | None
     reason: str
     points: int
     processors: int
@@ -91,6 +96,7 @@ class RankedOrganization:
             "balance": self.balance,
             "score": self.score,
             "balance_per_part": None if delayed is None else float(delayed),
+            "drift_seconds": None if self.delay is None else float(-self.delay),
             "reason": self.reason,
             "points": self.points,
             "before": dict(self.before),
@@ -110,6 +116,7 @@ def rank_organizations(
     standings: Sequence[StandingRow],
     waiting: Mapping[str, int],
     estimated: Estimated | None,
+    window: LastWindow | None = None,
 ) -> dict[str, RankedOrganization]:
     """Returns every organization with its rank.
 
@@ -117,6 +124,7 @@ def rank_organizations(
         standings: of one cycle.
         waiting: organization -> its jobs that wait.
         estimated: what the cycle ranked by; None without an estimate.
+        window: the last replayed one; None before the first.
 
     Returns:
         organization -> where it stands, the first to be served first.
@@ -124,7 +132,7 @@ def rank_organizations(
     order = sorted(standings, key=lambda row: -row.priority)
     usage = {row.organization: _usage(row) for row in order}
     return {
-        row.organization: _ranked(row, rank, order, waiting, usage, estimated)
+        row.organization: _ranked(row, rank, order, waiting, usage, estimated, window)
         for rank, row in enumerate(order, start=1)
     }
 
@@ -136,6 +144,7 @@ def _ranked(
     waiting: Mapping[str, int],
     usage: Mapping[str, tuple[bool, Fraction]],
     estimated: Estimated | None,
+    window: LastWindow | None,
 ) -> RankedOrganization:
     lower = [name for name in usage if usage[name] < usage[row.organization]]
     return RankedOrganization(
@@ -147,6 +156,7 @@ def _ranked(
         balance=row.balance,
         score=row.score,
         balance_per_part=row.balance_per_part,
+        delay=None if window is None else window.delay(row.organization),
         reason=row.reason,
         points=row.priority,
         processors=row.processors,

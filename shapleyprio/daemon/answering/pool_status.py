@@ -43,10 +43,7 @@ class PoolStatus:
         return bool(self.parts)
 
     def balance_per_part(self, organization: str) -> Fraction | None:
-        """Returns by how many seconds it was served later than it earned, in the whole pool.
-
-        None if no part is known of.
-        """
+        """Returns its balance in the whole pool in seconds, spread over all parts; None without."""
         return Fraction(self.scores[organization], self.all_parts) if self.all_parts else None
 
     def as_json(self) -> dict[str, Any]:

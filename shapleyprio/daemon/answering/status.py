@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import Any, Self
 
+from shapleyprio.common.wording import clock_time, duration
 from shapleyprio.daemon.answering.mutual_gain import Estimated, estimate_behind
 from shapleyprio.daemon.answering.pool_status import PoolStatus, pool_status
 from shapleyprio.daemon.answering.waiting_work import Sees
 from shapleyprio.daemon.answering.waits import WaitsInPartition, read_waits
+from shapleyprio.daemon.drift.figures import LastWindow, last_window
 from shapleyprio.store import (
     ClusterStore,
     CycleRow,
     PublishedPoints,
     QuarantinedLine,
     StandingRow,
+    SteeringRow,
     StoreError,
 )
 
@@ -31,9 +35,8 @@ class OrganizationStatus:
         contribution, utility, balance: φ (or φ̃), ψ and their difference in part-seconds.
         contribution_share, utility_share: fractions of the sums over all organizations; None
             where the sum is not above zero.
-        balance_per_part: balance / parts completed by all, in seconds: how much later (negative:
-            sooner) than it earned it was served, on average over all parts; None if none are
-            known of.
+        balance_per_part: balance / parts completed by all, in seconds: owed if positive; None if
+            no parts are known of.
         score: by which the ranking rule orders the organizations, the highest first.
         reason: why it has its rank, in a few words of the ranking rule.
         priority: points its pending jobs get.
@@ -72,6 +75,10 @@ class Status:
         quarantined_count: how many there are.
         pool: of the cluster; None if it is in none.
         waits: how long jobs wait, by organization and partition.
+        opened: first second that counts in the balances.
+        window: the last replayed one, which says who was late or ahead; None before the first.
+        steering: since when which rule and channel have steered; None before anything has.
+        had_estimate: whether the rule that was chosen has ever ranked here, as far as is known.
     """
 
     cluster: str
@@ -86,6 +93,71 @@ class Status:
     quarantined_count: int
     pool: PoolStatus | None = None
     waits: tuple[WaitsInPartition, ...] = ()
+    opened: int | None = None
+    window: LastWindow | None = None
+    steering: SteeringRow | None = None
+    had_estimate: bool = False
+
+    @property
+    def chosen(self) -> str:
+        """The rule that is configured, by which balances are meant to be."""
+        return self.steering.chosen if self.steering and self.steering.chosen else self.cycle.rule
+
+    @property
+    def fell_back(self) -> bool:
+        """Whether another rule ranked than the chosen one, so that there are no balances by it."""
+        return self.cycle.rule != self.chosen
+
+    def delay(self, organization: str) -> Fraction | None:
+        """Returns by how many seconds it was late in the last window (ahead, if negative)."""
+        return None if self.window is None else self.window.delay(organization)
+
+    @property
+    def on_estimate(self) -> str:
+        """Says that there is no estimate; empty if none is needed or there is one."""
+        if not self.fell_back:
+            return ""
+        when = (
+            "has no estimate to rely on; see the daemon's log"
+            if self.had_estimate
+            else ("has no estimate yet")
+        )
+        return (
+            f"The rule {self.chosen} {when}. Until it has one, {self.cycle.rule} ranks, and there "
+            "are no balances to show."
+        )
+
+    @property
+    def on_rule(self) -> str:
+        """Says which rule steers, by which channel, and since when; empty if nothing does."""
+        now = self.steering
+        if now is None or not now.rule:
+            return ""
+        instead = f" instead of {now.chosen}" if now.rule != now.chosen else ""
+        return (
+            f"The rule {now.rule}{instead} has steered since {clock_time(now.since)}, by the "
+            f"channel {now.channel}."
+        )
+
+    @property
+    def on_window(self) -> str:
+        """Says against what and over which time organizations were late or ahead."""
+        if self.window is None:
+            return "Who was late or ahead is not known: no window has been replayed yet."
+        return (
+            f"Late or ahead: against {self.window.in_words}, spread over everybody's work; in all "
+            f"{duration(float(self.window.unfairness))} too early or too late."
+        )
+
+    @property
+    def on_balance(self) -> str:
+        """Says what the balances are."""
+        if self.opened is None or self.fell_back:
+            return ""
+        return (
+            f"Balance: earned (φ, by the rule {self.cycle.rule}) less got (ψ) since "
+            f"{clock_time(self.opened)}, spread over everybody's work; + is owed."
+        )
 
     @property
     def error_per_part(self) -> float | None:
@@ -115,6 +187,8 @@ class Status:
             "slurm_version": self.cycle.slurm_version,
             "adapter": self.cycle.adapter,
             "rule": self.cycle.rule,
+            "steering": self.steering and asdict(self.steering),
+            "drift": self.window and self.window.as_json(),
             "estimated_at": self.cycle.estimated_at,
             "postponed": self.cycle.postponed,
             "of_unknown_accounts": self.cycle.of_unknown_accounts,
@@ -127,6 +201,7 @@ class Status:
             },
             "organizations": [
                 {name: getattr(row, name) for name in OrganizationStatus.__slots__}
+                | self._from_window(row.organization)
                 | self._from_estimate(row.organization)
                 for row in self.rows
             ],
@@ -136,6 +211,10 @@ class Status:
             "pool": self.pool and self.pool.as_json(),
             "waits": [row.as_json() for row in self.waits],
         }
+
+    def _from_window(self, organization: str) -> dict[str, Any]:
+        delay = self.delay(organization)
+        return {"drift_seconds": None if delay is None else float(-delay)}
 
     def _from_estimate(self, organization: str) -> dict[str, Any]:
         if self.estimated is None or organization not in self.estimated.gains:
@@ -168,6 +247,9 @@ def read_status(store: ClusterStore) -> Status:
         quarantined_count = view.quarantined_count()
         pool = pool_status(view, standings)
         waits = read_waits(view, cycle.t) if cycle else ()
+        watermark = view.watermark()
+        window = last_window(view)
+        steering = view.steering()
     if cycle is None:
         why = f": {last.message}" if last is not None and last.message else ""
         raise NoStandingsError(f"no cycle on cluster {store.cluster} has succeeded yet{why}")
@@ -185,6 +267,10 @@ def read_status(store: ClusterStore) -> Status:
         quarantined_count=quarantined_count,
         pool=pool,
         waits=waits,
+        opened=watermark.opened if watermark else None,
+        window=window,
+        steering=steering[-1] if steering else None,
+        had_estimate=any(row.rule == row.chosen == steering[-1].chosen for row in steering),
     )
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
+from shapleyprio.common.wording import clock_time, duration
 from shapleyprio.replay.policies import COMPARED, RECORDED
 from shapleyprio.store import DriftRow, View
 
@@ -17,6 +18,59 @@ ALONE = "alone"
 
 SCHEDULES = (RECORDED, *COMPARED)
 """Policies whose schedules are compared with the fair one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastWindow:
+    """By how much every organization's work came late or ahead in the last replayed window.
+
+    Attributes:
+        begin, end: of the window, in seconds since the epoch.
+        reference: what counts as fair, ``ref`` or ``rand``.
+        drifts: organization -> (ψ − ψ*) / p_tot* of what happened, in seconds.
+        unfairness: Δψ/p_tot of what happened, in seconds.
+    """
+
+    begin: int
+    end: int
+    reference: str
+    drifts: Mapping[str, Fraction]
+    unfairness: Fraction
+
+    def delay(self, organization: str) -> Fraction | None:
+        """Returns by how many seconds it was late (ahead, if negative); None if not known."""
+        drift = self.drifts.get(organization)
+        return None if drift is None else -drift
+
+    @property
+    def in_words(self) -> str:
+        """Which schedule counts as fair, and over which time."""
+        length = duration(self.end - self.begin)
+        return f"the fair schedule ({self.reference}) of the {length} to {clock_time(self.end)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps."""
+        return {
+            "begin": self.begin,
+            "end": self.end,
+            "reference": self.reference,
+            "unfairness_seconds": float(self.unfairness),
+        }
+
+
+def last_window(view: View) -> LastWindow | None:
+    """Returns what the last replayed window says of what happened; None before the first one."""
+    rows = [row for row in view.drifts() if row.schedule == RECORDED and row.parts]
+    newest = [row for row in rows if row.t == rows[0].t]
+    if not newest:
+        return None
+    return LastWindow(
+        begin=newest[0].begin,
+        end=newest[0].t,
+        reference=newest[0].reference,
+        drifts={row.organization: row.drift for row in newest},
+        unfairness=unfairness_of(newest)[RECORDED],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shapleyprio.common.wording import delay
+from shapleyprio.common.wording import signed_duration
 from shapleyprio.daemon.ranking.observation import Observation
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.rule import Ranking
@@ -70,4 +70,4 @@ def explanations(rows: Iterable[StandingRow], ranking: Ranking) -> dict[str, str
 def _why(row: StandingRow) -> str:
     if row.score != row.balance:
         return row.reason
-    return f"served {delay(row.balance_per_part or 0)}"
+    return f"balance {signed_duration(row.balance_per_part or 0)}"

@@ -23,24 +23,12 @@ class Drift:
 
     Attributes:
         since, until: the day, seconds since the epoch.
-        begin, end: the newest window.
-        reference: what counted as fair in it, ``ref`` or ``rand``.
-        unfairness_seconds: Δψ / p_tot of the newest window: the sum of |drift|.
         lines: organization -> its points, the oldest first.
     """
 
     since: int
     until: int
-    begin: int
-    end: int
-    reference: str
-    unfairness_seconds: float
     lines: Mapping[str, tuple[Point, ...]]
-
-    def last(self, organization: str) -> float | None:
-        """Returns an organization's drift in seconds over the newest window; None without one."""
-        line = self.lines.get(organization)
-        return line[-1][1] if line and line[-1][0] == self.end else None
 
     @property
     def largest_seconds(self) -> float:
@@ -50,13 +38,9 @@ class Drift:
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
         return {
-            "begin": self.begin,
-            "end": self.end,
-            "reference": self.reference,
-            "unfairness_seconds": self.unfairness_seconds,
             "organizations": {
                 name: [list(point) for point in line] for name, line in self.lines.items()
-            },
+            }
         }
 
 
@@ -73,13 +57,6 @@ def drift_of_last_day(view: View, until: int) -> Drift | None:
     lines: dict[str, list[Point]] = {}
     for row in reversed(rows):
         lines.setdefault(row.organization, []).append((row.t, float(row.drift)))
-    newest = rows[0]
     return Drift(
-        since=since,
-        until=until,
-        begin=newest.begin,
-        end=newest.t,
-        reference=newest.reference,
-        unfairness_seconds=float(sum(abs(row.drift) for row in rows if row.t == newest.t)),
-        lines={name: tuple(line) for name, line in lines.items()},
+        since=since, until=until, lines={name: tuple(line) for name, line in lines.items()}
     )

@@ -73,7 +73,11 @@ class Overview:
             "at": self.at,
             "silent_seconds": self.silent_seconds,
             "last_cycle": None if last is None else {**asdict(last), "seconds": dict(last.seconds)},
-            "drift": self.drift and self.drift.as_json(),
+            "drift": status.get("drift")
+            and {
+                **status["drift"],
+                **(self.drift.as_json() if self.drift else {"organizations": {}}),
+            },
             "drift_trouble": self.drift_trouble or None,
             "check": self.checked and self.checked.as_json(),
         }

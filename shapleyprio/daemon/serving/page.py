@@ -10,7 +10,14 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from shapleyprio.common.wording import clock_time_with_zone, delay, duration, magnitude, visible
+from shapleyprio.common.wording import (
+    clock_time_with_zone,
+    delay,
+    duration,
+    magnitude,
+    signed_duration,
+    visible,
+)
 from shapleyprio.daemon.serving.drift import Drift, Point
 from shapleyprio.daemon.serving.overview import Overview
 from shapleyprio.slurm.findings import Severity
@@ -84,6 +91,7 @@ def _template() -> Template:
     environment.filters |= {
         "clock_time": clock_time_with_zone,
         "delay": delay,
+        "signed_duration": signed_duration,
         "duration": duration,
         "signed": partial(magnitude, sign="+"),
     }

@@ -34,8 +34,8 @@ BY_ORGANIZATION = {
     ),
     "utility_part_seconds": "Utility: worth of the parts of its jobs.",
     "balance_per_part_seconds": (
-        "By how much later it was served than it earned, on average over all work done; negative: "
-        "sooner. Contribution minus utility, by the completed parts."
+        "Balance, spread over all work done: contribution minus utility, by the completed parts; "
+        "above zero it is owed."
     ),
     "score": "Score that the rule ranks it by, the highest first; under directcontr the balance.",
     "priority_points": "Priority points that its pending jobs get.",
@@ -95,8 +95,8 @@ OF_CYCLE: Described = {
 
 OF_DRIFT: Described = {
     "organization_drift_seconds": (
-        "By how much the parts of all came too early because of its jobs, on average, against the "
-        "fair schedule; negative: too late.",
+        "By how much its jobs came ahead of the fair schedule in the last window, spread over "
+        "everybody's work; negative: late.",
         ("organization", "schedule"),
     ),
     "unfairness_seconds": (

@@ -12,7 +12,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from shapleyprio.common.wording import MISSING, delay, minutes, percent, time_of_day, whole
+from shapleyprio.common.wording import (
+    MISSING,
+    minutes,
+    percent,
+    signed_duration,
+    time_of_day,
+    whole,
+)
 from shapleyprio.lab.demo.consortium import CPUS_PER_NODE, MEMBERS, PROCESSORS
 from shapleyprio.lab.demo.watch import Snapshot
 
@@ -112,7 +119,7 @@ def frame(
 
 def _standings(snapshot: Snapshot) -> Table:
     numbers = ("priority", "pending", "running", "wait")
-    table = narrow_table("owns", "earned", "got", "served", *numbers)
+    table = narrow_table("owns", "earned", "got", "balance", *numbers)
     by_name = {row.organization: row for row in snapshot.rows}
     first = max(row.priority for row in snapshot.rows)
     for member in MEMBERS:  # each keeps its place, so that the eye can follow its numbers
@@ -123,7 +130,7 @@ def _standings(snapshot: Snapshot) -> Table:
             percent(row.share, digits=0),
             share(row.contribution_share),
             share(row.utility_share),
-            Text(delay(row.balance_per_part), style),
+            Text(signed_duration(row.balance_per_part), style),
             Text(whole(row.priority), style),
             str(row.pending),
             str(row.running),

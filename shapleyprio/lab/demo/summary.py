@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from shapleyprio.common.wording import delay, minutes
+from shapleyprio.common.wording import minutes, owed, signed_duration
 from shapleyprio.lab.demo.consortium import MEMBERS
 from shapleyprio.lab.demo.screen import narrow_table, share
 from shapleyprio.lab.demo.waits import DemoJob, mean_wait
@@ -28,8 +28,7 @@ class DemoResult:
         wait: their mean wait in seconds.
         wait_without: what it would have been, first come first served.
         earned, got: its shares of all φ̂ and of all ψ; None where nothing was.
-        balance_per_part: by how many seconds it was served later than it earned, on average;
-            None without work.
+        balance_per_part: its balance in seconds, spread over all work; None without any.
     """
 
     name: str
@@ -71,7 +70,7 @@ def results(snapshot: Snapshot, without: Sequence[DemoJob]) -> list[DemoResult]:
 
 def summary_table(found: Sequence[DemoResult]) -> Table:
     """Shows the results as a table."""
-    headings = ("jobs", "started", "mean wait", "first come", "earned", "got", "served")
+    headings = ("jobs", "started", "mean wait", "first come", "earned", "got", "balance")
     table = narrow_table(*headings)
     for result in found:
         table.add_row(
@@ -82,7 +81,7 @@ def summary_table(found: Sequence[DemoResult]) -> Table:
             minutes(result.wait_without),
             share(result.earned),
             share(result.got),
-            delay(result.balance_per_part),
+            signed_duration(result.balance_per_part),
         )
     return table
 
@@ -96,8 +95,8 @@ def conclusion(found: Sequence[DemoResult]) -> str:
     waits = " and ".join(f"{minutes(result.wait)} for {result.name}" for result in others)
     came_first = lender.wait < min(result.wait for result in others)
     return (
-        f"{lender.name} is owed most (served {delay(lender.balance_per_part)}, measured by what it "
-        "earned)"
+        f"{lender.name} {owed(lender.balance_per_part)}, more than anybody, measured by what it "
+        "earned"
         f"{' and came first' if came_first else ''}: its jobs waited "
         f"{minutes(lender.wait)} on average, against {waits}. In the order of submission "
         f"they would have waited {minutes(lender.wait_without)}."

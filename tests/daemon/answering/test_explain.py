@@ -181,6 +181,7 @@ def test_a_job_as_json(steered: Service) -> None:
             "own_ahead",
         ),
         *("score", "value", "t", "rule", "estimated_at", "horizon", "slurm_away", "pushes"),
+        *("steering", "drift", "drift_seconds"),
         *("at_submission", "cluster", "pool", "waiting_work"),
     }
     assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
@@ -308,6 +309,8 @@ def test_jobs_as_json(steered: Service) -> None:
             "rule",
             "estimated_at",
             "horizon",
+            "steering",
+            "drift",
             "slurm_away",
             "organizations",
         )

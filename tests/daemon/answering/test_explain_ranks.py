@@ -212,6 +212,7 @@ def test_as_json() -> None:
         "balance": -5400,
         "score": -5400,
         "balance_per_part": -0.5,
+        "drift_seconds": None,
         "reason": "it is so",
         "points": 8,
         "before": {},

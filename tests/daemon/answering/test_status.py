@@ -88,7 +88,7 @@ def test_as_json(steered: Service) -> None:
     assert output.keys() == {
         *("cluster", "t", "cycle", "outcome", "slurm_version", "rule", "failure", "organizations"),
         *("adapter", "estimated_at", "coalitions", "postponed", "quarantined", "table"),
-        *("of_unknown_accounts", "pool"),
+        *("of_unknown_accounts", "pool", "steering", "drift"),
     }
     assert output["failure"] is None
     assert output["outcome"] == "ok"
@@ -106,6 +106,7 @@ def test_as_json(steered: Service) -> None:
         "priority": FIRST,
         "pending": 1,
         "running": 0,
+        "drift_seconds": None,
         "value": None,
         "waiting_work": None,
     }

@@ -214,7 +214,7 @@ def test_an_outage_shows_and_gives_and_takes_nothing(sites: list[Site]) -> None:
     assert "c1 is stale: its last cycle was at" in " ".join(status.pool.sentences())
     console = Console(file=io.StringIO(), width=200)
     steering = read_steering(other.store.cluster("c2"), 30, clock=lambda: other.slurm.now)
-    render(console, status, steering, "directcontr", "command_line")
+    render(console, status, steering, "command_line")
     assert "c1 is stale: its last cycle was at" in console.file.getvalue()  # type: ignore[attr-defined]
     (shown,) = status.as_json()["pool"]["clusters"]
     assert (shown["cluster"], shown["state"]) == ("c1", "stale")

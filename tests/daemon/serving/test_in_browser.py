@@ -138,7 +138,7 @@ def test_every_organization_is_shown_the_first_to_be_served_first(shown: Chrome)
     names = [row.find_element(By.TAG_NAME, "th").text.splitlines()[0] for row in rows]
     assert names == list(BALANCES)
     balances = [row.find_element(By.CSS_SELECTOR, ".balance").text for row in rows]
-    assert balances == ["12 h late", "0.01 s late", "on time", "12 h ahead"]
+    assert balances == ["+12 h", "+0.01 s", "0 s", "−12 h"]
 
 
 def test_bars_go_right_for_whom_is_owed_and_left_for_who_owes(shown: Chrome) -> None:

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from shapleyprio.common.wording import delay
+from shapleyprio.common.wording import signed_duration
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.serving import Site, overview, site
 from shapleyprio.daemon.serving.checks import Checks
@@ -54,7 +54,7 @@ def test_the_status_is_what_the_command_prints_and_more(opened: Served, steered:
     assert {key: output[key] for key in printed} == printed
     assert output.keys() - printed.keys() == {
         *("error", "version", "at", "silent_seconds", "last_cycle"),
-        *("drift", "drift_trouble", "check"),
+        *("drift_trouble", "check"),
         "other_ledgers",
     }
     assert (output["last_cycle"]["number"], output["last_cycle"]["outcome"]) == (1, "ok")
@@ -75,7 +75,7 @@ def test_the_page_and_the_status_show_the_same(opened: Served, steered: Service)
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
     for row in opened.ask("/api/status").json["organizations"]:
         assert row["organization"] in page.text
-        assert f">{delay(row['balance_per_part'])}<" in page.text
+        assert f">{signed_duration(row['balance_per_part'])}<" in page.text
 
 
 def test_the_drift_of_the_last_day_is_reported(opened: Served, steered: Service) -> None:
