@@ -196,6 +196,21 @@ def delay(seconds: Fraction | float | None) -> str:
     return "on time" if size == "0 s" else f"{size} {'late' if seconds > 0 else 'ahead'}"
 
 
+def sooner(seconds: Fraction | float | None) -> str:
+    """Returns by how much work would have come sooner, or later, than it came.
+
+    Args:
+        seconds: mean over the parts, positive: sooner; None if there is no mean.
+
+    >>> sooner(6480), sooner(-192), sooner(0.001), sooner(None)
+    ('1.8 h sooner', '3.2 min later', 'as soon', '–')
+    """  # noqa: RUF002  # the dash of tables
+    if seconds is None:
+        return MISSING
+    size = duration(abs(float(seconds)))
+    return "as soon" if size == "0 s" else f"{size} {'sooner' if seconds > 0 else 'later'}"
+
+
 def signed_duration(seconds: Fraction | float | None) -> str:
     """Returns seconds with their sign, in the unit that suits them.
 

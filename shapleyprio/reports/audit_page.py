@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from shapleyprio.common.wording import whole
 from shapleyprio.replay.audit.auditing import Audit
 from shapleyprio.replay.audit.findings import advice, caveats, verdict
+from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import period_in_words
 from shapleyprio.reports import audit_sections, replay_sections
@@ -30,6 +31,7 @@ def audit_page(
     lacks: str = "",
     after_end: Sequence[UserAfterEnd] = (),
     waits: Sequence[Sequence[Cell]] = (),
+    in_force: InForce | None = None,
 ) -> Page:
     """Makes the report of an audit.
 
@@ -45,6 +47,7 @@ def audit_page(
         after_end: whose jobs went on after their ends, who did so most first.
         waits: organization, partition, how many jobs of it started there, and how long half of
             them, nine in ten, and all had waited at most, in seconds.
+        in_force: who ordered the queue, and what changed hands; None if that is not known.
 
     Raises:
         ReplayError: the log cannot be read any more.
@@ -59,7 +62,6 @@ def audit_page(
         sections=(
             audit_sections.outcome(replayed, audit),
             replay_sections.comparison(replayed),
-            audit_sections.delays(replayed, audit),
             replay_sections.lending(replayed),
             audit_sections.exchange(replayed, audit),
             audit_sections.stability(audit),
@@ -81,9 +83,12 @@ def audit_page(
         choice=choice_of(replayed),
         command=command,
         front=Front(
-            about=about(log, audit.workload),
+            about=(
+                *about(log, audit.workload),
+                *(() if in_force is None else in_force.sentences()),
+            ),
             reading=reading(fair, replayed.policies),
-            advice=advice(audit, after_end),
+            advice=advice(audit, after_end, in_force),
             caveats=(
                 *([lacks] if lacks else []),
                 *caveats(audit, continued=continued),

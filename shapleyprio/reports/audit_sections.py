@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 
-from shapleyprio.common.wording import SECONDS_OF_AN_HOUR, decimal, delay, duration, percent, whole
+from shapleyprio.common.wording import (
+    SECONDS_OF_AN_HOUR,
+    decimal,
+    delay,
+    duration,
+    percent,
+    sooner,
+    whole,
+)
 from shapleyprio.replay.audit.auditing import Assessed, Audit
 from shapleyprio.replay.audit.findings import stability as in_words
 from shapleyprio.replay.audit.stability import Coalition
@@ -22,30 +30,17 @@ MOST_MOMENTS = 200
 
 
 def outcome(replayed: Replayed, audit: Audit) -> Section:
-    """Shows by how long each organization's own work really came too late."""
+    """Shows by how much each organization was really late or ahead."""
     return _organizations(
         replayed,
         [audit.recorded],
         "outcome",
         lambda assessed: assessed.delays,
-        title="Whose work came too late, and by how much",
-        note="Hours by which an organization's own work came later than in the fair schedule, on "
-        "average; to the left of zero it came earlier.",
+        title="Who was late, and by how much",
+        note="Hours by which all that came too late for an organization was late against the fair "
+        "schedule, spread over everybody's work; to the left of zero it was ahead. The bars "
+        "together are as long as work came too early or too late on average.",
         choice=None,
-    )
-
-
-def delays(replayed: Replayed, audit: Audit) -> Section:
-    """Shows by how long each organization's own work comes too late in every schedule."""
-    return _organizations(
-        replayed,
-        audit.schedules,
-        "delays",
-        lambda assessed: assessed.delays,
-        title="Whose work comes too late under another schedule",
-        note="As on the first page, for the schedule that is chosen above: hours by which an "
-        "organization's own work comes later than in the fair schedule, on average.",
-        choice=replayed.initial,
     )
 
 
@@ -61,7 +56,7 @@ def alone(replayed: Replayed, audit: Audit) -> Section:
         "processors; to the left of zero later: it is better off with the others. What happened "
         "had to do with outages, partitions and wide jobs, and being alone here has not.",
         choice=replayed.initial,
-        sign=-1,
+        label=sooner,
     )
 
 
@@ -75,7 +70,7 @@ def before(audit: Audit, earlier: Audit, period: str) -> Section:
     """
     both = (earlier, audit)
     late = [
-        (f"{name}'s work", *(delay(one.recorded.delays[u]) for one in both))
+        (name, *(delay(one.recorded.delays[u]) for one in both))
         for u, name in enumerate(audit.workload.organizations)
     ]
     return before_section(
@@ -206,7 +201,7 @@ def _organizations(
     title: str,
     note: str,
     choice: str | None,
-    sign: int = 1,
+    label: Callable[[Fraction], str] = delay,
 ) -> Section:
     """Shows one number of each organization under each of the schedules.
 
@@ -218,7 +213,7 @@ def _organizations(
         title: of the section.
         note: on the chart.
         choice: that is shown at first; None where nothing can be chosen.
-        sign: 1 where a positive number is late, −1 where it is ahead.
+        label: the number in words.
     """
     found = {assessed.result.schedule.policy: seconds(assessed) for assessed in schedules}
     return Section(
@@ -233,7 +228,7 @@ def _organizations(
                         policy,
                         organization,
                         float(value) / SECONDS_OF_AN_HOUR,
-                        delay(value * sign),
+                        label(value),
                     )
                     for policy, values in found.items()
                     for organization, value in zip(replayed.colors, values, strict=True)

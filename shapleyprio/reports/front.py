@@ -49,12 +49,12 @@ def reading(reference: str, policies: Sequence[str]) -> str:
         else ""
     )
     return (
-        "Work is counted by processor time: one processor for one second is one part of it. "
-        "“2 h too late” means that, averaged over all its parts, work was done 2 h later than in "
-        f"the fair schedule ({reference}), in which the next free processor always goes to "
-        "the organization that is owed most, by its contribution φ (what it is worth to the "
-        f"others, its Shapley value{estimated}) less its utility ψ (what its jobs got, the more "
-        f"the sooner).{named}"
+        "Work is counted by processor time: one processor for one second is one part of it. In "
+        f"the fair schedule ({reference}) the next free processor always goes to the organization "
+        f"that is owed most: for what it is worth to the others (its Shapley value{estimated}), "
+        "less what its jobs got, the more the sooner. “2 h late” means: all that came too late for "
+        "an organization, held against that, and spread over the parts of everybody's work, is "
+        f"2 h.{named}"
     )
 
 

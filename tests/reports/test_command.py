@@ -58,7 +58,7 @@ def test_an_audit_has_a_page_and_pictures() -> None:
     page = unescape(Path("a.html").read_text())
     assert "shapleyprio audit small.swf" in page
     assert "--period 20" in page
-    assert Path("p", "delays-recorded.png").exists()
+    assert Path("p", "alone-recorded.png").exists()
 
 
 def test_an_experiment_has_a_page_whose_command_can_be_typed_again() -> None:

@@ -22,10 +22,12 @@ from shapleyprio.common.wording import (
     duration,
     local_minute,
     percent,
+    sooner,
     whole,
 )
 from shapleyprio.replay.audit.auditing import Audit
 from shapleyprio.replay.audit.findings import caveats, stability, verdict
+from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.stability import Coalition
 from shapleyprio.replay.measures.turns.counting import TOO_MANY
 from shapleyprio.replay.results import jobs_of
@@ -36,7 +38,11 @@ EVERYBODY = "together"
 
 
 def render(
-    console: Console, log: Log, audit: Audit, after_end: Sequence[UserAfterEnd] = ()
+    console: Console,
+    log: Log,
+    audit: Audit,
+    after_end: Sequence[UserAfterEnd],
+    in_force: InForce,
 ) -> None:
     """Prints everything.
 
@@ -45,8 +51,11 @@ def render(
         log: that was read.
         audit: what was found.
         after_end: whose jobs went on after their ends, who did so most first.
+        in_force: who ordered the queue, and what changed hands.
     """
     announce(console, log, audit.workload)
+    for line in in_force.sentences():
+        console.print(line, markup=False, soft_wrap=True)
     for line in (verdict(audit), stability(audit)):
         console.print()
         console.print(line, markup=False, soft_wrap=True)
@@ -60,7 +69,7 @@ def render(
     console.print()
     if log.clusters:
         console.print(where_jobs_ran(log, audit.workload), markup=False, soft_wrap=True)
-    for line in caveats(audit):
+    for line in caveats(audit, continued=log.window is not None):
         console.print(line, markup=False, soft_wrap=True)
 
 
@@ -69,10 +78,10 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]
     fair = audit.reference.result.schedule.policy
     estimated = "" if audit.orderings is None else f", estimated from {audit.orderings} orderings"
     yield (
-        f"Too early or too late, against {fair}{estimated}",
+        f"Late or ahead, against {fair}{estimated}",
         _drifts(audit),
-        "drift: all that was late or ahead for it, spread over everybody's work, together without "
-        f"signs; delay: by how much its own work came late or ahead; {_judged(audit)}",
+        "late or ahead: all that came too late or too early for an organization, spread over "
+        f"everybody's work; together: without signs; {_judged(audit)}",
     )
     if audit.carried is None:
         yield "Used, processor-hours", _over_time(log, audit), ""
@@ -91,12 +100,12 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]
         "Stability: who would have had more alone, with their own nodes",
         _stability(audit),
         "relative: how much more they would have had alone, of what they had; alone: by how much "
-        f"their work would have come ahead; if fair: the same under {fair}, without leaving",
+        f"their work would have come sooner; if fair: the same under {fair}, without leaving",
     )
     yield (
         "Each organization alone: when its work would have come, against each schedule",
         _alone(audit),
-        "late: it is better off in the consortium",
+        "later: it is better off in the consortium",
     )
 
 
@@ -112,19 +121,14 @@ def _after_end(users: Sequence[UserAfterEnd]) -> Iterator[tuple[str, FittingTabl
 def _drifts(audit: Audit) -> FittingTable:
     compared = [assessed for assessed in audit.schedules if assessed is not audit.reference]
     names = [assessed.result.schedule.policy for assessed in compared]
-    columns = ("processors", "jobs", *(f"{name} drift" for name in names))
     rows = []
     jobs, workload = jobs_of(audit.workload), audit.workload
     for u, name in enumerate(workload.organizations):
-        drifts = (
-            assessed.result.drifts[u] for assessed in compared if assessed.result.drifts is not None
-        )
         rows.append(
             (
                 name,
                 whole(int(workload.owned[u])),
                 whole(jobs[u]),
-                *(delay(-drift) for drift in drifts),
                 *(delay(assessed.delays[u]) for assessed in compared),
             )
         )
@@ -134,13 +138,12 @@ def _drifts(audit: Audit) -> FittingTable:
             whole(workload.system_processors),
             whole(sum(jobs)),
             *(duration(float(assessed.result.unfairness or 0)) for assessed in compared),
-            *(delay(-sum(assessed.result.drifts or (), Fraction(0))) for assessed in compared),
         )
     )
     if any(assessed.result.turns is not None for assessed in compared):
         judged = (out_of_turn(assessed.result) for assessed in compared)
-        rows.append((OUT_OF_TURN, "", "", *judged, *("" for _ in compared)))
-    return table_of(("organization", *columns, *(f"{name} delay" for name in names)), rows)
+        rows.append((OUT_OF_TURN, "", "", *judged))
+    return table_of(("organization", "processors", "jobs", *names), rows)
 
 
 def _judged(audit: Audit) -> str:
@@ -197,7 +200,7 @@ def _alone(audit: Audit) -> FittingTable:
     rows = [
         (
             name,
-            *(_ahead(each.stability.organizations[u].earlier) for each in audit.schedules),
+            *(sooner(each.stability.organizations[u].earlier) for each in audit.schedules),
         )
         for u, name in enumerate(audit.workload.organizations)
     ]
@@ -212,14 +215,9 @@ def _gain(coalition: Coalition) -> tuple[str, str, str]:
     relative = coalition.relative_gain
     return (
         "∞" if relative is None else percent(relative, digits=2, sign="+"),
-        _ahead(coalition.earlier),
-        _ahead(coalition.earlier_if_fair),
+        sooner(coalition.earlier),
+        sooner(coalition.earlier_if_fair),
     )
-
-
-def _ahead(seconds: Fraction | None) -> str:
-    """Returns by how much work would have come ahead of when it came."""
-    return delay(None if seconds is None else -seconds)
 
 
 def _processor_hours(processor_seconds: int) -> str:

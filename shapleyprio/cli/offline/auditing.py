@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from shapleyprio.cli.offline.audit_tables import render
+from shapleyprio.cli.offline.in_force import read_in_force
 from shapleyprio.cli.offline.workload_reading import complain, workload_before, workload_for
 from shapleyprio.cli.options.json_output import write_json
 from shapleyprio.cli.options.parameters import AuditParameters, WorkloadParameters
@@ -13,12 +14,13 @@ from shapleyprio.cli.options.reporting import publish
 from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
 from shapleyprio.cli.shown.tables import MOST_USERS, standard_output
 from shapleyprio.replay.audit.auditing import Audit, audit
+from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.results import audit_as_json
 from shapleyprio.replay.logs.stored import stored_after_end
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.partitions import kept_to_clusters
 from shapleyprio.replay.workloads.workload import Window, Workload
-from shapleyprio.store import UserAfterEnd
+from shapleyprio.store import Store, UserAfterEnd
 
 if TYPE_CHECKING:
     from shapleyprio.reports import Page
@@ -34,26 +36,32 @@ def audit_log(parameters: AuditParameters) -> None:
             backfill=parameters.backfill,
             confine=kept_to_clusters,
         )
-        found = audit_of(parameters, workload, bar)
+        in_force = in_force_in(parameters.workload, log, workload.window)
+        found = audit_of(parameters, workload, in_force, bar)
         earlier = None
         if parameters.report.wanted:
             before = workload_before(parameters.workload, log, workload, kept_to_clusters)
-            earlier = None if before is None else audit_of(parameters, before, bar)
+            earlier = None if before is None else audit_of(parameters, before, in_force, bar)
         after_end = after_end_of(parameters.workload, log, workload.window)
-    publish(parameters.report, lambda: page_of(parameters, log, found, earlier, after_end))
+    publish(
+        parameters.report, lambda: page_of(parameters, log, found, earlier, after_end, in_force)
+    )
     show = parameters.json_file is None or write_json(
         parameters.json_file, audit_as_json(log, found, after_end)
     )
     complain(log)
     if show:
-        render(standard_output(highlight=False), log, found, after_end)
+        render(standard_output(highlight=False), log, found, after_end, in_force)
 
 
-def audit_of(parameters: AuditParameters, workload: Workload, bar: ProgressBar) -> Audit:
+def audit_of(
+    parameters: AuditParameters, workload: Workload, in_force: InForce, bar: ProgressBar
+) -> Audit:
     """Audits a workload as the parameters say."""
     return audit(
         workload,
         orderings=parameters.orderings,
+        compared=in_force.compared,
         period=parameters.period,
         seed=parameters.workload.seed,
         cores=parameters.cores,
@@ -77,12 +85,23 @@ def after_end_of(
     )
 
 
+def in_force_in(parameters: WorkloadParameters, log: Log, window: Window) -> InForce:
+    """Returns what was in force in a window, as far as the log knows."""
+    begin, end = window.start, window.start + window.length
+    if log.format != "store":
+        return InForce(begin=begin, end=end)
+    names = [one.cluster for one in log.clusters or (log,)]
+    with Store.open(parameters.log[0]) as store:
+        return read_in_force([store.cluster(name) for name in names], begin, end)
+
+
 def page_of(
     parameters: AuditParameters,
     log: Log,
     found: Audit,
     earlier: Audit | None,
     after_end: Sequence[UserAfterEnd],
+    in_force: InForce,
 ) -> Page:
     """Returns the report."""
     from shapleyprio.reports.audit_page import audit_page
@@ -94,5 +113,7 @@ def page_of(
         options=options,
         command=parameters.report.command,
         earlier=earlier,
+        continued=log.window is not None,
         after_end=after_end,
+        in_force=in_force,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from shapleyprio.cli.offline.in_force import read_in_force
 from shapleyprio.cli.options.types import Month
 from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
 from shapleyprio.cli.shown.tables import MOST_USERS
@@ -20,6 +21,7 @@ from shapleyprio.daemon.answering.waits import WaitsInPartition, by_place
 from shapleyprio.daemon.ledgers import stored_ledgers
 from shapleyprio.replay.audit.auditing import Audit, audit
 from shapleyprio.replay.audit.findings import verdict
+from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.results import audit_as_json
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.logs.stored import users_after_end
@@ -40,6 +42,7 @@ class StoredMonth:
         lacks: what of the month is missing, in words; empty if nothing is.
         after_end: whose jobs went on after their ends in it most.
         waits: how long the jobs had waited that started in it.
+        in_force: who ordered the queue in it, and what changed hands.
     """
 
     whose: str
@@ -48,6 +51,7 @@ class StoredMonth:
     lacks: str
     after_end: list[UserAfterEnd]
     waits: Sequence[WaitsInPartition]
+    in_force: InForce
 
 
 def write_reports(
@@ -86,8 +90,9 @@ def _write_report(
     cores: int,
 ) -> None:
     with progress_bars() as bar:
-        found = audit_of(config, stored.past, cores, bar=bar)
-        earlier = earlier_audit(config, stored.before, cores, bar=bar)
+        compared = stored.in_force.compared
+        found = audit_of(config, stored.past, cores, compared, bar=bar)
+        earlier = earlier_audit(config, stored.before, cores, compared, bar=bar)
     words = ("shapleyprio", "report", "--config", config_path, "--month", month)
     page = audit_page(
         stored.past.log,
@@ -110,9 +115,13 @@ def _write_report(
             )
             for one in stored.waits
         ],
+        in_force=stored.in_force,
     )
     files = write_files(page, stored, found, directory, f"{stored.whose.replace('/', '-')}-{month}")
+    click.echo(f"{stored.whose}, {dates(stored.in_force.begin, stored.in_force.end)}:")
     click.echo(verdict(found))
+    for line in stored.in_force.sentences():
+        click.echo(line)
     if stored.lacks:
         click.echo(stored.lacks)
     for file in files:
@@ -148,6 +157,7 @@ def read_month(store: Store, month: Month, ledger: str) -> StoredMonth:
         lacks=_lacks(known, month, begin),
         after_end=users_after_end(ledgers, begin, end, MOST_USERS),
         waits=_waits(ledgers, begin, end),
+        in_force=read_in_force(ledgers, begin, end),
     )
 
 
@@ -174,25 +184,32 @@ def _lacks(known: KnownSpan, month: Month, begin: int) -> str:
 
 
 def earlier_audit(
-    config: Config, before: Past | None, cores: int, *, bar: ProgressBar
+    config: Config, before: Past | None, cores: int, compared: Sequence[str], *, bar: ProgressBar
 ) -> Audit | None:
     """Audits the month before; None where the store does not hold it, or nobody worked in it."""
     if before is None:
         return None
     try:
-        return audit_of(config, before, cores, bar=bar)
+        return audit_of(config, before, cores, compared, bar=bar)
     except WorkloadError:
         return None
 
 
-def audit_of(config: Config, past: Past, cores: int, *, bar: ProgressBar) -> Audit:
+def audit_of(
+    config: Config, past: Past, cores: int, compared: Sequence[str], *, bar: ProgressBar
+) -> Audit:
     """Audits what was executed.
 
     Raises:
         ReplayError: that was nothing of any organization, or numbers get too large.
     """
     workload = past.workload(past.consortium(one.name for one in config.organizations))
-    return audit(workload, cores=cores, bar=lambda policy: bar(policy, workload.window.length))
+    return audit(
+        workload,
+        compared=compared,
+        cores=cores,
+        bar=lambda policy: bar(policy, workload.window.length),
+    )
 
 
 def write_files(

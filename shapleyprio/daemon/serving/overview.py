@@ -64,7 +64,9 @@ class Overview:
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps: what `shapleyprio status --json` prints, and more."""
         last = self.last_cycle
-        status = {"cluster": self.cluster} if self.status is None else self.status.as_json()
+        status: dict[str, Any] = (
+            {"cluster": self.cluster} if self.status is None else self.status.as_json()
+        )
         return {
             **status,
             "other_ledgers": list(self.others) or None,

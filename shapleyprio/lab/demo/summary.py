@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from shapleyprio.common.wording import minutes, owed, signed_duration
+from shapleyprio.common.wording import minutes, signed_duration
 from shapleyprio.lab.demo.consortium import MEMBERS
 from shapleyprio.lab.demo.screen import narrow_table, share
 from shapleyprio.lab.demo.waits import DemoJob, mean_wait
@@ -95,8 +95,8 @@ def conclusion(found: Sequence[DemoResult]) -> str:
     waits = " and ".join(f"{minutes(result.wait)} for {result.name}" for result in others)
     came_first = lender.wait < min(result.wait for result in others)
     return (
-        f"{lender.name} {owed(lender.balance_per_part)}, more than anybody, measured by what it "
-        "earned"
+        f"{lender.name} is owed most (balance {signed_duration(lender.balance_per_part)}, measured "
+        "by what it earned)"
         f"{' and came first' if came_first else ''}: its jobs waited "
         f"{minutes(lender.wait)} on average, against {waits}. In the order of submission "
         f"they would have waited {minutes(lender.wait_without)}."

@@ -15,7 +15,7 @@ from shapleyprio.replay.audit.going_first import GoingFirst, going_first
 from shapleyprio.replay.audit.over_time import Period, carried, periods
 from shapleyprio.replay.audit.stability import Stability, stability
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
+from shapleyprio.replay.measures.measures import drifts, measure, unfairness
 from shapleyprio.replay.measures.turns.counting import turns_of
 from shapleyprio.replay.policies import (
     COMPARED,
@@ -38,14 +38,16 @@ class Assessed:
 
     Attributes:
         result: its measures and drifts against the reference.
-        delays: seconds by which a part of each organization's own work came too late on average
-            (too early, if negative); None where the reference completes none.
         stability: who would have left.
     """
 
     result: Result
-    delays: tuple[Fraction | None, ...]
     stability: Stability
+
+    @property
+    def delays(self) -> tuple[Fraction, ...]:
+        """Seconds by which each organization was late (ahead, if negative): drifts, negated."""
+        return tuple(-drift for drift in self.result.drifts or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +85,8 @@ class Audit:
 
     @property
     def latest(self) -> tuple[int, Fraction]:
-        """The organization whose work came latest in the recorded schedule, and its delay."""
-        delays = [delay or Fraction(0) for delay in self.recorded.delays]
+        """The organization that was latest in the recorded schedule, and its delay."""
+        delays = self.recorded.delays
         u = max(range(len(delays)), key=delays.__getitem__)
         return u, delays[u]
 
@@ -93,17 +95,19 @@ def audit(
     workload: Workload,
     *,
     orderings: int | None = None,
+    compared: Sequence[str] = COMPARED,
     period: int = PERIOD,
     seed: int = DEFAULT_SEED,
     cores: int = 1,
     bar: Callable[[str], ProgressCallback | None] = lambda _: None,
 ) -> Audit:
-    """Holds the recorded schedule of a workload against Ref's, DirectContr's and fair share's.
+    """Holds the recorded schedule of a workload against Ref's and those of other policies.
 
     Args:
         workload: with the recorded starts.
         orderings: random orderings from which to sample coalitions, with Rand as the reference;
             None for all coalitions, or `ORDERINGS` with more than `MOST_FOR_ALL` organizations.
+        compared: policies that are held against the reference, too.
         period: seconds of each period.
         seed: of all random draws.
         cores: how many Ref may use.
@@ -137,29 +141,11 @@ def audit(
     return Audit(
         workload=workload,
         orderings=orderings,
-        schedules=_assessed(workload, [recorded, fair, *map(run, COMPARED)], fair),
+        schedules=_assessed(workload, [recorded, fair, *map(run, compared)], fair),
         carried=carried(workload, recorded) if known else None,
         periods=found,
         unknown_starts=int(np.count_nonzero(workload.start == UNKNOWN)),
         going_first=going_first(workload),
-    )
-
-
-def delays(measures: Measures, reference: Measures) -> tuple[Fraction | None, ...]:
-    """Returns (ψ*(u) − ψ(u)) / p*(u): the seconds by which a part of u's work came late on average.
-
-    p*(u) are the parts of u's jobs that the reference completes. What a schedule has not executed
-    by the window's end counts as if it were executed right then.
-
-    Args:
-        measures: of any schedule.
-        reference: of the fair schedule of the same workload.
-    """
-    return tuple(
-        Fraction(fair - ours, parts) if parts else None
-        for ours, fair, parts in zip(
-            measures.utilities, reference.utilities, reference.parts, strict=True
-        )
     )
 
 
@@ -180,11 +166,5 @@ def _assessed(
             drifts=drifts(measures, fair),
             turns=None if judged is None else judged[number],
         )
-        assessed.append(
-            Assessed(
-                result=result,
-                delays=delays(measures, fair),
-                stability=stability(values, measures, fair),
-            )
-        )
+        assessed.append(Assessed(result=result, stability=stability(values, measures, fair)))
     return tuple(assessed)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from shapleyprio.common.wording import SECONDS_OF_AN_HOUR, count, duration, percent, whole
+from shapleyprio.common.wording import (
+    SECONDS_OF_AN_HOUR,
+    clock_time,
+    count,
+    duration,
+    percent,
+    whole,
+)
 from shapleyprio.common.wording import delay as in_words
 from shapleyprio.replay.audit.auditing import Assessed, Audit
+from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.results import OWNERS_UNKNOWN
 from shapleyprio.replay.audit.stability import Coalition
 from shapleyprio.replay.policies.titles import OURS, title_of
@@ -22,9 +30,9 @@ def verdict(audit: Audit) -> str:
     names = audit.workload.organizations
     latest, delay = audit.latest
     clause = (
-        f"{names[latest]} waited longest for what was fair: its work came {in_words(delay)}"
+        f"{names[latest]} came off worst: it was {in_words(delay)}"
         if delay >= NOTHING
-        else "nobody's work came later than was fair"
+        else "nobody was late"
     )
     return f"On average work came {_gap(audit.recorded)} too early or too late, and {clause}."
 
@@ -46,14 +54,20 @@ def stability(audit: Audit) -> str:
     )
 
 
-def advice(audit: Audit, after_end: Sequence[UserAfterEnd] = ()) -> tuple[str, ...]:
+def advice(
+    audit: Audit, after_end: Sequence[UserAfterEnd] = (), in_force: InForce | None = None
+) -> tuple[str, ...]:
     """Returns what follows from it, for those who decide.
 
     Args:
         audit: what was found.
         after_end: whose jobs went on after their ends, who did so most first.
+        in_force: who ordered the queue; None if that is not known.
     """
-    return (*_advice(audit), *_about_work_after_end(after_end[:1]))
+    order = (
+        _on_order(audit) if in_force is None or not in_force.rule else [_on_rule(audit, in_force)]
+    )
+    return (*order, *_advice(audit), *_about_work_after_end(after_end[:1]))
 
 
 def caveats(audit: Audit, *, continued: bool = False) -> tuple[str, ...]:
@@ -66,7 +80,43 @@ def caveats(audit: Audit, *, continued: bool = False) -> tuple[str, ...]:
     return tuple(_caveats(audit, continued=continued))
 
 
-def _advice(audit: Audit) -> Iterator[str]:
+def _on_rule(audit: Audit, in_force: InForce) -> str:
+    """Returns what to make of the order where shapleyprio decided it."""
+    rule, gap = in_force.rule, _gap(audit.recorded)
+    if in_force.since is None:
+        return (
+            f"Let shapleyprio order the queue again: it did so for most of the period, by the rule "
+            f"{rule}, and does not any more."
+        )
+    since = clock_time(in_force.since)
+    if not in_force.whole:
+        return (
+            f"Wait for the next period before you change the order of the queue: shapleyprio has "
+            f"decided it by the rule {rule} only since {since}."
+        )
+    what = "limits, partitions, outages, wide jobs, or other factors of Slurm"
+    own = [one for one in audit.schedules if one.result.schedule.policy == rule]
+    if own and _unfairness(own[0]) < _unfairness(audit.recorded):
+        return (
+            f"Look with `shapleyprio check` for what keeps the rule {rule}, which has ordered the "
+            f"queue since {since}, from its order: alone it would have had work come "
+            f"{_gap(own[0])} too early or too late, instead of {gap}. The rest is due to {what}."
+        )
+    if own:
+        return (
+            f"Consider the rule shapley: the rule {rule}, which has ordered the queue since "
+            f"{since}, would not have been fairer than what happened, and shapley aims at the fair "
+            "schedule itself."
+        )
+    return (
+        f"Leave the order of the queue to the rule {rule}, which has decided it since {since} and "
+        f"aims at the fair schedule. What is left, {gap}, is due to what no order changes: {what}; "
+        "`shapleyprio check` names what can be mended."
+    )
+
+
+def _on_order(audit: Audit) -> Iterator[str]:
+    """Yields whether to let shapleyprio order the queue."""
     ours = [one for one in audit.schedules if one.result.schedule.policy in OURS]
     best = min(ours, key=_unfairness, default=None)
     if best is not None:
@@ -82,6 +132,9 @@ def _advice(audit: Audit) -> Iterator[str]:
                 f"Leave the order of the queue as it is: under {title} the same jobs would have "
                 f"come {_gap(best)} too early or too late, which is no fairer."
             )
+
+
+def _advice(audit: Audit) -> Iterator[str]:
     names = audit.workload.organizations
     latest, delay = audit.latest
     if delay >= NOTHING:

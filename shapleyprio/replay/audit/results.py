@@ -57,7 +57,6 @@ def _complete(policy: dict[str, Any], assessed: Assessed) -> None:
     assert assessed.result.drifts is not None
     for u, organization in enumerate(policy["organizations"]):
         organization["drift"] = float(assessed.result.drifts[u])
-        organization["delay"] = _float(assessed.delays[u])
 
 
 def _carried(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> list[dict[str, Any]]:

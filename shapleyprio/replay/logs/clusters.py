@@ -84,7 +84,12 @@ def pool_of_logs(source: str, logs: Sequence[Log]) -> Log:
         joiner.add(replace(log, labels=shared, placed=None), np.zeros((0, 0), dtype=np.int64))
     apart = tuple(replace(log, source=f"{source}, {log.cluster}") for log in logs)
     return replace(
-        joiner.joined(source, ()), cluster="", owned={}, layout=LogLayout(), clusters=apart
+        joiner.joined(source, ()),
+        cluster="",
+        owned={},
+        layout=LogLayout(),
+        clusters=apart,
+        window=logs[0].window,
     )
 
 

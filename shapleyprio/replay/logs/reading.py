@@ -58,8 +58,9 @@ def read_log(
             printed with the column Cluster. Several make the log of a pool. None for all, of which
             a store may hold but one.
         strict: a malformed line is an error, not only counted.
-        since: take jobs that were released from then on; without a time zone in `time_zone`.
-        until: take jobs that were released before that.
+        since: take jobs that were released from then on; without a time zone in `time_zone`. Of a
+            store: what was executed from then on.
+        until: likewise before that.
         progress: called now and then with how far reading is: bytes of the files as they are on
             disk, or runs of a store.
 

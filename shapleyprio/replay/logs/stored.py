@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,12 +17,18 @@ from shapleyprio.replay.logs.filtering import (
     UNKNOWN_PROCESSORS,
     ZERO_PROCESSING_TIME,
     counted,
-    released_in,
 )
 from shapleyprio.replay.logs.partition_limits import with_partition_limits
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
-from shapleyprio.store import AllocatedRun, ClusterStore, Store, StoreError, UserAfterEnd
+from shapleyprio.store import (
+    AllocatedRun,
+    ClusterStore,
+    Store,
+    StoreError,
+    UserAfterEnd,
+    View,
+)
 
 _SHOW_EVERY = 5000
 
@@ -36,14 +42,16 @@ def read_stored(
 ) -> Log:
     """Reads the finished runs of a store, sorted by start and job; nothing is written to it.
 
-    Runs that the daemon has pruned, because they are older than its horizon, are not there, and
-    those that had begun before it first looked count from then.
+    Of a span it is what was executed in it, as `shapleyprio.replay.logs.window` has it. Runs that
+    the daemon has pruned, because they are older than its horizon, are not there, and those that
+    had begun before it first looked count from then.
 
     Args:
         url: of the store, as SQLAlchemy has it, such as ``sqlite:////var/lib/store.db``.
         clusters: whose runs; none if the store holds only one cluster. Several make the log of a
             pool, one cluster after the other.
-        span: seconds since the epoch from which on, and before which, they were released.
+        span: seconds since the epoch from which on, and before which, they were executed; None for
+            as far as is known.
         progress: called now and then with the number of runs read.
 
     Raises:
@@ -51,10 +59,9 @@ def read_stored(
     """
     try:
         with Store.open(url) as store:
-            logs = [
-                released_in(_log(store.name, cluster, progress), *span)
-                for cluster in _clusters(store, clusters)
-            ]
+            ledgers = _clusters(store, clusters)
+            window = None if span == (None, None) else _window(store.name, ledgers, *span)
+            logs = [_log(store.name, ledger, window, progress) for ledger in ledgers]
             return logs[0] if len(logs) == 1 else pool_of_logs(store.name, logs)
     except StoreError as error:
         raise LogError(str(error)) from error
@@ -93,11 +100,80 @@ def users_after_end(
     return sorted(found, key=lambda one: (-one.processor_seconds, one.user))[:most]
 
 
-def _log(source: str, cluster: ClusterStore, progress: ProgressCallback | None) -> Log:
+def _log(
+    source: str,
+    cluster: ClusterStore,
+    window: tuple[int, int] | None,
+    progress: ProgressCallback | None,
+) -> Log:
     with cluster.reading() as view:
-        log = log_of_runs(source, view.all_runs(), progress)
-        owned = {row.organization: row.processors for row in view.latest_standings()}
-    return replace(log, owned=owned, cluster=cluster.cluster)
+        if window is not None:
+            return log_between(view, source, *window, progress)
+        return _with_owners(view, log_of_runs(source, view.all_runs(), progress))
+
+
+def log_between(
+    view: View, source: str, begin: int, end: int, progress: ProgressCallback | None = None
+) -> Log:
+    """Returns what was executed in [begin, end) as a log, with these as its window.
+
+    Args:
+        view: of the ledger.
+        source: what to call where it comes from.
+        begin: seconds since the epoch.
+        end: likewise.
+        progress: called now and then with the number of runs read.
+    """
+    runs = (
+        cut
+        for placed in view.runs_alive_after(begin)
+        for cut in executed_between(placed, begin, end)
+    )
+    return replace(_with_owners(view, log_of_runs(source, runs, progress)), window=(begin, end))
+
+
+def _with_owners(view: View, log: Log) -> Log:
+    owned = {row.organization: row.processors for row in view.latest_standings()}
+    return replace(log, owned=owned, cluster=view.cluster)
+
+
+def _window(
+    source: str, ledgers: Sequence[ClusterStore], since: int | None, until: int | None
+) -> tuple[int, int]:
+    """Returns begin and end of what is known of a span at all ledgers."""
+    begin, end = since or 0, until
+    for ledger in ledgers:
+        with ledger.reading() as view:
+            known = view.watermark()
+        if known is None:
+            continue
+        begin = max(begin, known.opened, known.pruned_until)
+        end = known.observed_until if end is None else min(end, known.observed_until)
+    if end is None or begin >= end:
+        raise LogError(f"{source}: holds nothing of that time; see --since and --until")
+    return begin, end
+
+
+def executed_between(placed: AllocatedRun, begin: int, end: int) -> Iterator[AllocatedRun]:
+    """Yields what was executed of a run in [begin, end), as a run of its own, if anything was.
+
+    Its release is not before the window, and after the begin unless it ran then.
+    """
+    run, placements = placed
+    first = max(run.begin, begin)
+    behind = min(second for second in (run.end, run.paused_at, end) if second is not None)
+    if behind <= first:
+        return
+    release = begin if run.begin <= begin else max(run.release, begin + 1)
+    limit = None if run.limit is None else max(run.limit - (first - run.begin), 1)
+    yield (
+        replace(run, release=release, limit=limit, begin=first, end=behind),
+        tuple(
+            replace(place, begin=first)
+            for place in placements
+            if place.begin <= first and (place.end is None or place.end > first)
+        ),
+    )
 
 
 def _clusters(store: Store, wanted: Sequence[str]) -> list[ClusterStore]:

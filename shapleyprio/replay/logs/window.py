@@ -15,18 +15,18 @@ A pool over several clusters is one game, so its windows are those of all of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from shapleyprio.config import Organization
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.replay.logs.clusters import pool_of_logs, pooled_consortium
-from shapleyprio.replay.logs.stored import log_of_runs
+from shapleyprio.replay.logs.stored import log_between
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.organizations import consortium_of
 from shapleyprio.replay.workloads.partitions import kept_to_clusters
 from shapleyprio.replay.workloads.workload import Consortium, Window, Workload, workload_of
-from shapleyprio.store import AllocatedRun, Store, View, Watermark
+from shapleyprio.store import Store, Watermark
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,39 +156,6 @@ def past_between(store: Store, ledgers: Iterable[str], begin: int, end: int) -> 
     logs = []
     for ledger in ledgers:
         with store.cluster(ledger).reading() as view:
-            logs.append(_log_between(view, store.name, begin, end))
+            logs.append(log_between(view, store.name, begin, end))
     log = logs[0] if len(logs) == 1 else pool_of_logs(store.name, logs)
     return Past(log, Window(start=begin, length=end - begin))
-
-
-def _log_between(view: View, source: str, begin: int, end: int) -> Log:
-    runs = (
-        cut
-        for placed in view.runs_alive_after(begin)
-        for cut in executed_between(placed, begin, end)
-    )
-    log = log_of_runs(source, runs)
-    owned = {row.organization: row.processors for row in view.latest_standings()}
-    return replace(log, owned=owned, cluster=view.cluster)
-
-
-def executed_between(placed: AllocatedRun, begin: int, end: int) -> Iterator[AllocatedRun]:
-    """Yields what was executed of a run in [begin, end), as a run of its own, if anything was.
-
-    Its release is not before the window, and after the begin unless it ran then.
-    """
-    run, placements = placed
-    first = max(run.begin, begin)
-    behind = min(second for second in (run.end, run.paused_at, end) if second is not None)
-    if behind <= first:
-        return
-    release = begin if run.begin <= begin else max(run.release, begin + 1)
-    limit = None if run.limit is None else max(run.limit - (first - run.begin), 1)
-    yield (
-        replace(run, release=release, limit=limit, begin=first, end=behind),
-        tuple(
-            replace(place, begin=first)
-            for place in placements
-            if place.begin <= first and (place.end is None or place.end > first)
-        ),
-    )

@@ -82,6 +82,8 @@ class Log:
         layout: nodes and accounts of its cluster, as far as they are known beside the jobs.
         epoch: seconds since 1970 of the log's second 0; None where the log does not say, so that
             its times have no dates.
+        window: begin and end of the time of which it has what was executed, cut there; None where
+            it has whole jobs.
         left_out: reason -> how many jobs or lines are missing here because of it.
         malformed: the first lines that could not be read; left_out["malformed"] counts all.
         cluster: whose jobs they are, where the log says.
@@ -104,6 +106,7 @@ class Log:
     owned: Mapping[str, int] = field(default_factory=dict)
     layout: LogLayout = field(default_factory=LogLayout)
     epoch: int | None = None
+    window: tuple[int, int] | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     malformed: tuple[MalformedLine, ...] = ()
     cluster: str = ""

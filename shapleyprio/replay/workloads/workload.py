@@ -143,13 +143,16 @@ class Workload:
 
 
 def whole_log(log: Log) -> Window:
-    """Returns the window from the first release to just after the last.
+    """Returns the log's own window, else that from the first release to just after the last.
 
     Raises:
         WorkloadError: the log has no jobs.
     """
     if len(log.release) == 0:
         raise WorkloadError(f"{log.source}: no job with a known processing time; nothing to replay")
+    if log.window is not None:
+        begin, end = log.window
+        return Window(start=begin, length=end - begin)
     first = int(log.release.min())
     return Window(start=first, length=int(log.release.max()) + 1 - first)
 

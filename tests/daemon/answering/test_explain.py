@@ -181,7 +181,7 @@ def test_a_job_as_json(steered: Service) -> None:
             "own_ahead",
         ),
         *("score", "value", "t", "rule", "estimated_at", "horizon", "slurm_away", "pushes"),
-        *("steering", "drift", "drift_seconds"),
+        *("steering", "drift", "drift_seconds", "outside"),
         *("at_submission", "cluster", "pool", "waiting_work"),
     }
     assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from shapleyprio.config import Organization
 from shapleyprio.replay import Workload, consortium_of, measure, run_policy, workload_of
-from shapleyprio.replay.logs.stored import log_of_runs
-from shapleyprio.replay.logs.window import executed_between, read_past
+from shapleyprio.replay.logs.stored import executed_between, log_of_runs
+from shapleyprio.replay.logs.window import read_past
 from shapleyprio.replay.workloads.workload import Window
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import PROCESSORS, remember, run
@@ -182,7 +182,7 @@ def test_only_the_window_is_read(url: str, store: Store, monkeypatch: pytest.Mon
         seen.append(placed)
         return list(executed_between(placed, begin, end))
 
-    monkeypatch.setattr("shapleyprio.replay.logs.window.executed_between", spy)
+    monkeypatch.setattr("shapleyprio.replay.logs.stored.executed_between", spy)
     past = read_past(url, NAME, LENGTH)
     assert [item.key.job_id for item, _ in seen] == [900, 901]
     assert past.window == Window(start=BEGIN + 900, length=LENGTH)

@@ -156,7 +156,7 @@ def test_without_psutil_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_conclusion_follows_the_numbers() -> None:
     said = conclusion([result("a", -5400, 900), result("b", 5400, 60)])
-    assert said.startswith("b is owed 1.5 h, more than anybody, measured by what it earned")
+    assert said.startswith("b is owed most (balance +1.5 h, measured by what it earned)")
     assert "and came first: its jobs waited 1.0 min on average, against 15.0 min for a" in said
     assert "they would have waited 30.0 min" in said
     assert "nobody" in conclusion([result("a", 0, 0), result("b", 0, 0)])
