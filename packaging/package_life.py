@@ -122,6 +122,13 @@ def until(holds: Callable[[], object], what: str) -> None:
         time.sleep(0.5)
 
 
+def may_submit(user: str, account: str) -> None:
+    """Waits until slurmctld has heard from slurmdbd that the user belongs to the account."""
+    association = re.compile(rf"\bAccount={account} UserName={user}\(")
+    shown = f"scontrol -o show assoc_mgr flags=assoc users={user}"
+    until(lambda: association.search(run(shown, code=None)), f"{user} may not use account {account}")
+
+
 def apt(words: str) -> str:
     """Runs apt-get, which asks nothing."""
     printed = run(f"apt-get -y {words}")
@@ -209,6 +216,7 @@ def slurm_runs() -> None:
     for account in ("physics", "biology"):
         run(f"sacctmgr -i add account {account} cluster=consortium")
         run(f"sacctmgr -i add user root account={account}")
+        may_submit("root", account)
     until(lambda: run("sinfo -h -N -t idle -o %N").split(), "no node is idle")
     until(lambda: len(set(run("sinfo -h -N -t idle -o %N").split())) == 2, "a node is not idle")
 
@@ -350,6 +358,7 @@ def systemd_starts_the_daemon_and_it_steers() -> None:
 def users_ask_the_daemon() -> None:
     """A job's user gets its explanation from the daemon, another user does not."""
     run("sacctmgr -i add user games account=biology")
+    may_submit("games", "biology")
     sbatch = "sbatch --parsable -A biology -n 2 -D / -o /dev/null --wrap 'sleep 3600'"
     job = run(sbatch, user="games").strip()
     for words in (f"explain {job}", f"explain {job} --url http://127.0.0.1:9817"):
