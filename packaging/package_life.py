@@ -126,7 +126,8 @@ def may_submit(user: str, account: str) -> None:
     """Waits until slurmctld has heard from slurmdbd that the user belongs to the account."""
     association = re.compile(rf"\bAccount={account} UserName={user}\(")
     shown = f"scontrol -o show assoc_mgr flags=assoc users={user}"
-    until(lambda: association.search(run(shown, code=None)), f"{user} may not use account {account}")
+    heard = f"slurmctld has not heard of {user} in account {account}"
+    until(lambda: association.search(run(shown, code=None)), heard)
 
 
 def apt(words: str) -> str:

@@ -106,7 +106,7 @@ def report(private_slurm_programs: None, folder: Path) -> dict[str, Any]:
         folder,
         *TRIAL,
         *(option for arm in DAEMONS for option in ("--arm", arm)),
-        *("--window", "0:3600"),
+        *("--window", "0:2000"),
         *("--json", "-", "--jobs"),
     )
     output, errors = ended.communicate(timeout=500)
@@ -116,7 +116,7 @@ def report(private_slurm_programs: None, folder: Path) -> dict[str, Any]:
     return trial
 
 
-@pytest.mark.timeout(600)  # an hour of the clusters, for both daemons
+@pytest.mark.timeout(600)
 def test_who_is_owed_starts_first_and_every_job_has_a_record(report: dict[str, Any]) -> None:
     assert tuple(arm["arm"] for arm in report["arms"]) == DAEMONS
     for arm in report["arms"]:
