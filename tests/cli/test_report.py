@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.cli.options.types import Month, month_before
-from shapleyprio.store import AllocatedRun
+from shapleyprio.common.wording import clock_time
+from shapleyprio.fairness.tenure import Tenure
+from shapleyprio.store import AllocatedRun, SteeringRow
 from tests.cli.conftest import CommandLine
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import PROCESSORS, run
@@ -108,6 +110,34 @@ def test_a_month_is_reported_with_the_month_before(shell: CommandLine) -> None:
     periods = exact["periods"]
     assert sum(each["organizations"][1]["used"] for each in periods) == 2 * DAY
     assert len(periods) == 30
+
+
+def test_a_month_names_the_rule_that_steered_and_what_changed_hands(shell: CommandLine) -> None:
+    from shapleyprio.store import Store
+
+    fill(shell, *flood(1, 0), opened=-90 * DAY)
+    steered = SteeringRow(
+        since=BEGIN - 40 * DAY, rule="shapley", chosen="shapley", channel="site_factor"
+    )
+    moved = BEGIN + 3 * DAY
+    tenures = [
+        Tenure("node", "b3", "physics", None, moved),
+        Tenure("node", "b3", "biology", moved, None),
+    ]
+    with Store.open(shell.url) as store, store.cluster(NAME).transaction() as rows:
+        rows.note_steering(steered)
+        rows.save_tenures({("node", "b3"): tenures})
+    printed, page, _ = pages(shell, "--month", MONTH)
+    for said in (
+        f"the rule shapley by the channel site_factor since {clock_time(steered.since)}",
+        f"Changes of ownership: node b3: physics → biology since {clock_time(moved)}",
+    ):
+        assert said in page
+        assert said in printed
+    assert "Leave the order of the queue to the rule shapley, which has decided it since" in page
+    assert "directcontr" not in page
+    first_page = page.split("<body")[1].split('<div class="controls">')[0]
+    assert not set("φψ") & set(first_page)
 
 
 def test_what_the_store_lacks_of_a_month_is_named(shell: CommandLine) -> None:

@@ -23,7 +23,7 @@ def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InFo
     steering, changes = [], []
     for ledger in ledgers:
         with ledger.reading() as view:
-            steering.append(view.steering(begin, end))
+            steering.append(view.steering(begin))
             moves = [move for move in view.tenures().moves(begin) if move.since < end]
         changes += sentences(moves)
     return InForce(

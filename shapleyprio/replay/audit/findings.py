@@ -64,9 +64,8 @@ def advice(
         after_end: whose jobs went on after their ends, who did so most first.
         in_force: who ordered the queue; None if that is not known.
     """
-    order = (
-        _on_order(audit) if in_force is None or not in_force.rule else [_on_rule(audit, in_force)]
-    )
+    known = in_force if in_force is not None and in_force.steering else None
+    order = _on_order(audit) if known is None else [_on_rule(audit, known)]
     return (*order, *_advice(audit), *_about_work_after_end(after_end[:1]))
 
 
@@ -82,17 +81,22 @@ def caveats(audit: Audit, *, continued: bool = False) -> tuple[str, ...]:
 
 def _on_rule(audit: Audit, in_force: InForce) -> str:
     """Returns what to make of the order where shapleyprio decided it."""
-    rule, gap = in_force.rule, _gap(audit.recorded)
+    now, gap = in_force.steering[-1], _gap(audit.recorded)
     if in_force.since is None:
         return (
-            f"Let shapleyprio order the queue again: it did so for most of the period, by the rule "
-            f"{rule}, and does not any more."
+            "Let shapleyprio order the queue again, or say why not: nothing of it has done so "
+            f"since {clock_time(now.since)}."
         )
-    since = clock_time(in_force.since)
-    if not in_force.whole:
+    rule, since = now.rule, clock_time(in_force.since)
+    if rule != now.chosen:
         return (
-            f"Wait for the next period before you change the order of the queue: shapleyprio has "
-            f"decided it by the rule {rule} only since {since}."
+            "Find out, in the daemon's log or by `shapleyprio check`, why the rule "
+            f"{now.chosen} has no estimates: {rule} ranks instead since {clock_time(now.since)}."
+        )
+    if rule != in_force.rule or not in_force.whole:
+        return (
+            "Wait for the next period before you change the order of the queue: it is "
+            f"shapleyprio's by the rule {rule} only since {since}."
         )
     what = "limits, partitions, outages, wide jobs, or other factors of Slurm"
     own = [one for one in audit.schedules if one.result.schedule.policy == rule]
@@ -102,16 +106,16 @@ def _on_rule(audit: Audit, in_force: InForce) -> str:
             f"queue since {since}, from its order: alone it would have had work come "
             f"{_gap(own[0])} too early or too late, instead of {gap}. The rest is due to {what}."
         )
-    if own:
+    if own and _unfairness(audit.recorded) >= NOTHING:
         return (
             f"Consider the rule shapley: the rule {rule}, which has ordered the queue since "
             f"{since}, would not have been fairer than what happened, and shapley aims at the fair "
             "schedule itself."
         )
     return (
-        f"Leave the order of the queue to the rule {rule}, which has decided it since {since} and "
-        f"aims at the fair schedule. What is left, {gap}, is due to what no order changes: {what}; "
-        "`shapleyprio check` names what can be mended."
+        f"Leave the order of the queue to the rule {rule}, which has decided it since {since}. "
+        f"What is left, {gap}, is due to what no order changes: {what}; `shapleyprio check` names "
+        "what can be mended."
     )
 
 

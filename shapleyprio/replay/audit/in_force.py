@@ -13,6 +13,9 @@ from shapleyprio.store import SteeringRow
 MOST_NAMED = 6
 """Changes that a first page names."""
 
+NEARLY = 0.95
+"""Part of a window for which a rule must have ranked to be what the window was like."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InForce:
@@ -20,9 +23,10 @@ class InForce:
 
     Attributes:
         begin, end: of the window, in seconds since the epoch.
-        steering: which rule and channel steered since when, the oldest first, from what did at the
-            begin; empty if that is not known.
-        changes: of ownership, in words, such as ``node b3: physics → biology since ...``.
+        steering: which rule and channel have steered since when, the oldest first, from what did
+            at the begin to what does now; empty if that is not known.
+        changes: of ownership in the window, in words, such as ``node b3: physics → biology since
+            2026-11-22 14:02:00``.
     """
 
     begin: int
@@ -33,26 +37,23 @@ class InForce:
     @property
     def rule(self) -> str:
         """The rule that ranked for most of the window; empty if none did for most of it."""
-        seconds = {"": max(self._until(0) - self.begin, 0)}
-        for number, row in enumerate(self.steering):
-            lasted = self._until(number + 1) - max(row.since, self.begin)
-            seconds[row.rule] = seconds.get(row.rule, 0) + lasted
+        seconds = self._seconds
         return max(seconds, key=seconds.__getitem__)
 
     @property
-    def since(self) -> int | None:
-        """Since when that rule has ranked without a break; None if it does not at the end."""
-        found = None
-        for row in reversed(self.steering):
-            if row.rule != self.rule:
-                break
-            found = row.since
-        return found if self.rule else None
+    def whole(self) -> bool:
+        """Whether that rule ranked in nearly the whole window."""
+        return self._seconds[self.rule] >= NEARLY * (self.end - self.begin)
 
     @property
-    def whole(self) -> bool:
-        """Whether that rule ranked in the whole window."""
-        return self.since is not None and self.since <= self.begin
+    def since(self) -> int | None:
+        """Since when what ranks now was chosen or ranked; None if nothing does."""
+        found, now = None, self.steering[-1] if self.steering else None
+        for row in reversed(self.steering):
+            if now is None or not now.rule or now.rule not in {row.rule, row.chosen}:
+                break
+            found = row.since
+        return found
 
     @property
     def compared(self) -> Sequence[str]:
@@ -73,10 +74,15 @@ class InForce:
             found.append(f"Changes of ownership: {listed(self.changes, MOST_NAMED)}")
         return tuple(found)
 
-    def _until(self, number: int) -> int:
-        """Returns the end of what steered before that row."""
-        begins = [min(row.since, self.end) for row in self.steering]
-        return begins[number] if number < len(begins) else self.end
+    @property
+    def _seconds(self) -> dict[str, int]:
+        """Rule -> for how long it ranked in the window; the empty one for none."""
+        begins = [min(max(row.since, self.begin), self.end) for row in self.steering]
+        ends = [*begins, self.end]
+        seconds = {"": ends[0] - self.begin}
+        for row, begin, end in zip(self.steering, begins, ends[1:], strict=True):
+            seconds[row.rule] = seconds.get(row.rule, 0) + end - begin
+        return seconds
 
 
 def _in_words(row: SteeringRow) -> str:
