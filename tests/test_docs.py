@@ -212,7 +212,7 @@ def test_replays_print_what_is_documented(
     for file in (log, *EXAMPLES.iterdir()):
         Path(file.name).symlink_to(file)
     result = CliRunner().invoke(main, ["replay", *arguments])
-    assert figures(result.output) == figures(output)
+    assert figures(result.stdout) == figures(output)
 
 
 def test_the_documented_experiment_prints_what_is_documented(

@@ -25,6 +25,10 @@ class Remedy(StrEnum):
     FEWER_CORES = "fewer_cores"
     PART_OF_LOG = "part_of_log"
     SECONDS_OF_WINDOW = "seconds_of_window"
+    GIVE_NODES = "give_nodes"
+    GIVE_ACCOUNTS = "give_accounts"
+    GIVE_TREE = "give_tree"
+    ALLOW = "allow"
 
 
 class ReplayError(Exception):
@@ -36,11 +40,12 @@ class ReplayError(Exception):
     Args:
         problem: the text.
         remedy: code of what mends it; None if the text says it.
-        bound: number in the remedy, such as the seconds of `Remedy.WINDOW_AT_MOST`.
+        bound: number in the remedy, such as the seconds of `Remedy.WINDOW_AT_MOST`, or the name of
+            the doubt that a front end may be told to allow.
     """
 
     def __init__(
-        self, problem: str, remedy: Remedy | None = None, *, bound: int | None = None
+        self, problem: str, remedy: Remedy | None = None, *, bound: int | str | None = None
     ) -> None:
         super().__init__(problem)
         self.remedy = remedy

@@ -99,7 +99,7 @@ def membership(
     )
     return Membership(
         nodes=nodes,
-        accounts=_accounts(organizations, layout.accounts, left_out),
+        accounts=account_holders(organizations, layout.accounts, left_out),
         partitions={
             name: LEFT_OUT if name in left_out_partitions else NOBODY for name in layout.partitions
         },
@@ -174,7 +174,7 @@ def node_owners(
     """
     by_name, by_partition = _Claims(), _Claims()
     for organization in organizations:
-        by_name.add(organization.name, list(_named(organization)))
+        by_name.add(organization.name, list(named_nodes(organization)))
         by_partition.add(
             organization.name,
             [
@@ -191,18 +191,29 @@ def node_owners(
     return owners, contested
 
 
-def _named(organization: Organization) -> NodeSet:
+def named_nodes(organization: Organization) -> NodeSet:
+    """Returns the nodes that an organization claims by name."""
     named = NodeSet(resolver=RESOLVER_NOGROUP)
     for text in organization.nodes:
         named.update(host_list(text))
     return named
 
 
-def _accounts(
+def account_holders(
     organizations: Sequence[Organization],
     parents: Mapping[str, str | None],
     left_out: Sequence[str],
 ) -> dict[str, str]:
+    """Applies the configuration's claims to accounts alone; `membership` says how.
+
+    Args:
+        organizations: in the order of the configuration.
+        parents: account -> its parent account, None for those below the root.
+        left_out: accounts whose jobs count for nobody.
+
+    Returns:
+        every account -> its organization, NOBODY or LEFT_OUT.
+    """
     own: dict[str, str] = dict.fromkeys(left_out, LEFT_OUT)
     whole: dict[str, str] = dict.fromkeys(left_out, LEFT_OUT)
     for organization in organizations:
@@ -237,6 +248,6 @@ def _unknown(organization: Organization, layout: Layout) -> list[Unknown]:
         for partition in organization.partitions
         if partition not in layout.partitions
     ]
-    if nodes := [node for node in _named(organization) if node not in layout.nodes]:
+    if nodes := [node for node in named_nodes(organization) if node not in layout.nodes]:
         unknown.append(Unknown(organization.name, "node", host_list_of(nodes)))
     return unknown

@@ -23,7 +23,7 @@ class Organization(ConfigSection):
     sub_accounts: Switch = key(
         True,
         "Whether accounts below those are included, except those that another organization "
-        "claims. A log does not name them: in its replay only the listed accounts count.",
+        "claims. The replay of a log knows them by --accounts; else only the listed ones count.",
         False,
     )
     partitions: SlurmNames = key(
@@ -64,7 +64,7 @@ class Organization(ConfigSection):
     processors: Processors = key(
         None,
         "Read by `replay` only: number of processors that it brings, whatever the log says of its "
-        "nodes. If left out, each of its nodes counts as many as the log's jobs ever held there "
-        "at one time; a log without nodes, such as one in SWF, needs it.",
+        "nodes. If left out, its nodes count as --nodes says, or each as many as the log's jobs "
+        "ever held there at one time; a log without nodes, such as one in SWF, needs either.",
         64,
     )

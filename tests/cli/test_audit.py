@@ -355,7 +355,7 @@ def test_the_audit_prints_what_is_documented(monkeypatch: pytest.MonkeyPatch) ->
     for file in (trace(arguments[1]), *EXAMPLES.iterdir()):
         Path(file.name).symlink_to(file)
     result = CliRunner().invoke(main, arguments)
-    assert rows(result.output) == rows(output)
+    assert rows(result.stdout) == rows(output)
 
 
 # a real log

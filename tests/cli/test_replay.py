@@ -408,7 +408,8 @@ def test_organizations_from_a_file() -> None:
         '[[organization]]\nname = "odd"\nusers = ["1", "3", "5"]\nprocessors = 2\n'
         '[[organization]]\nname = "even"\nusers = ["2", "4"]\nprocessors = 1\n'
     )
-    output = answer("--organizations", "organizations.toml")
+    fails("jobs used 430.3% of the 3 processors", "--organizations", "organizations.toml")
+    output = answer("--organizations", "organizations.toml", "--allow", "utilization")
     assert output["organizations"] == [
         {"name": "odd", "processors": 2, "jobs": 18},
         {"name": "even", "processors": 1, "jobs": 12},

@@ -14,14 +14,17 @@ from shapleyprio.fairness.split import split
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.workloads.dealing import deal
+from shapleyprio.replay.workloads.layout import LoggedNode, LogLayout
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
 from shapleyprio.replay.workloads.organizations import (
-    consortium_by,
+    claimed_by,
     consortium_of,
     load_organizations,
     most_in_use,
+    nodes_of_partitions,
 )
-from shapleyprio.replay.workloads.workload import Consortium
+from shapleyprio.replay.workloads.partitions import kept_to_partitions
+from shapleyprio.replay.workloads.workload import Consortium, workload_of
 from shapleyprio.slurm.text.values import hosts
 from tests.daemon.checking.test_check import BIOLOGY, PHYSICS, config, found
 from tests.replay.test_workload import log_of, owners_in, placed_on
@@ -54,7 +57,7 @@ def test_accounts_and_partitions_that_the_file_leaves_out_count_for_nobody(tmp_p
         '[fairness]\nleave_out_accounts = ["test"]\nleave_out_partitions = ["debug"]\n'
         '[[organization]]\nname = "a"\naccounts = ["a"]\nusers = ["u"]\nprocessors = 1\n'
     )
-    assert consortium_by(file, log).organization.tolist() == [0, UNKNOWN, UNKNOWN, 0]
+    assert consortium_of(*claimed_by(file, log)).organization.tolist() == [0, UNKNOWN, UNKNOWN, 0]
 
 
 def test_an_account_outranks_a_user_a_group_and_a_queue_in_this_order() -> None:
@@ -376,3 +379,59 @@ def test_users_of_a_real_log_are_dealt_out_with_all_their_jobs() -> None:
     pairs = set(zip(log.labels["user"].codes.tolist(), dealt.organization.tolist(), strict=True))
     assert len(pairs) == len(log.labels["user"].names) == 54
     assert {organization for _, organization in pairs} == set(range(5))
+
+
+# with a layout beside the log
+
+
+def with_layout(log: Log, nodes: dict[str, LoggedNode], **parents: str | None) -> Log:
+    return replace(log, layout=LogLayout(nodes=nodes, parents=parents))
+
+
+def test_accounts_below_count_where_the_tree_is_known() -> None:
+    log = log_of([0] * 5, account=["lab", "desk", "gone", "test", "bio"])
+    tree = {"physics": None, "lab": "physics", "desk": "lab", "test": "lab", "bio": None}
+    claims = organizations(
+        physics={"accounts": ["physics", "gone"], **P},
+        biology={"accounts": ["bio"], "sub_accounts": False, **P},
+    )
+    left_out = {"account": ("test",)}
+    found = consortium_of(with_layout(log, {}, **tree), claims, left_out)
+    assert found.organization.tolist() == [0, 0, 0, UNKNOWN, 1]
+    assert consortium_of(log, claims, left_out).organization.tolist()[:2] == [UNKNOWN, UNKNOWN]
+
+
+def test_nodes_have_the_size_and_partitions_of_the_layout_also_where_nothing_ran() -> None:
+    log = log_of([0, 0], account=["a", "a"], nodes=["p1", "old"], partition=["shared", "shared"])
+    nodes = {
+        "p1": LoggedNode(8, ("physics", "shared")),
+        "p2": LoggedNode(4, ("physics",)),
+        "x": LoggedNode(2, ("shared",)),
+    }
+    claims: Claims = {
+        "physics": {"accounts": ["a"], "partitions": ["physics"]},
+        "guests": {"partitions": ["shared"]},
+    }
+    found = applied(with_layout(log, nodes), **claims)
+    assert found.owned.tolist() == [12, 2 + 1]
+    assert found.placed is not None
+    assert owners_in(found.placed) == [{"physics": 1}, {"guests": 1}]
+
+
+def test_a_log_without_nodes_has_those_of_the_layout() -> None:
+    log = with_layout(log_of([0], account=["a"]), {"p1": LoggedNode(8, ("physics",))})
+    found = applied(log, a={"accounts": ["a"], "partitions": ["physics"]})
+    assert (found.owned.tolist(), found.placed) == ([8], None)
+    workload = workload_of(log, found)
+    with pytest.raises(WorkloadError, match="does not name the nodes and partitions"):
+        kept_to_partitions(log, found, workload)
+
+
+def test_jobs_keep_to_the_partitions_of_the_layout() -> None:
+    log = log_of([0, 0], account=["a", "b"], nodes=["p1", "p1"], partition=["shared", "lost"])
+    nodes = {"p1": LoggedNode(8, ("shared",)), "x": LoggedNode(2, ("shared", "other"))}
+    assert nodes_of_partitions(with_layout(log, nodes)) == {
+        "shared": {"p1", "x"},
+        "other": {"x"},
+        "lost": {"p1"},
+    }

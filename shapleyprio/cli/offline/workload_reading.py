@@ -10,9 +10,15 @@ import click
 from shapleyprio.cli.options.parameters import WorkloadParameters
 from shapleyprio.cli.shown.progress import ProgressBar
 from shapleyprio.replay.errors import WorkloadError
-from shapleyprio.replay.logs.clusters import consortium_of_files, dealt_to_clusters
+from shapleyprio.replay.logs.clusters import (
+    claims_of_files,
+    consortium_of_claims,
+    consortium_of_files,
+    dealt_to_clusters,
+)
 from shapleyprio.replay.logs.column_names import XDMOD_FIELDS
 from shapleyprio.replay.logs.files import files_of
+from shapleyprio.replay.logs.layout_files import with_layout
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.workloads.choices import (
     DEFAULT_BACKFILL,
@@ -25,6 +31,8 @@ from shapleyprio.replay.workloads.choices import (
     Wide,
 )
 from shapleyprio.replay.workloads.dealing import deal
+from shapleyprio.replay.workloads.doubts import guesses_sizes, refuse_nonsense, refuse_unknown
+from shapleyprio.replay.workloads.layout import ASK_NODES
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import (
     Consortium,
@@ -35,6 +43,11 @@ from shapleyprio.replay.workloads.workload import (
 )
 
 MALFORMED_SHOWN = 5
+
+GUESSED = (
+    "does not say how many processors nodes have: each counts as many as jobs held there at one "
+    f"time; --nodes FILE, which `{ASK_NODES}` prints, has them"
+)
 
 Confine = Callable[[Log, Consortium, Workload], Workload]
 """Keeps the jobs of a log's workload to some of its processors."""
@@ -66,7 +79,9 @@ def workload_for(
         click.UsageError: the parameters do not fit the log.
     """
     log = read(parameters, bar)
-    consortium = consortium_for(parameters, log)
+    claims = claims_of_files(parameters.organizations, log) if parameters.organizations else []
+    consortium = consortium_of_claims(claims) if claims else consortium_for(parameters, log)
+    refuse_unknown(claims, consortium, parameters.allow)
     window = window_of(parameters, log)
     workload = workload_of(
         log,
@@ -77,6 +92,9 @@ def workload_for(
         placement=placement,
         horizon=horizon,
     )
+    refuse_nonsense(claims, consortium, workload, parameters.allow)
+    if guesses_sizes(claims):
+        click.echo(f"shapleyprio: {log.source}: {GUESSED}", err=True)
     return log, workload if confine is None else confine(log, consortium, workload)
 
 
@@ -148,7 +166,7 @@ def read(parameters: WorkloadParameters, bar: ProgressBar) -> Log:
                 f"{option} goes with the format {' or '.join(wanted)}, and {log.source} is read "
                 f"as {log.format}"
             )
-    return log
+    return with_layout(log, parameters.nodes, parameters.accounts)
 
 
 def split_fields(text: str) -> tuple[str, ...]:

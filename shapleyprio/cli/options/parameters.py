@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from shapleyprio.replay.policies import Estimation
-from shapleyprio.replay.workloads.choices import Backfill, Format, Placement, Shares, Wide
+from shapleyprio.replay.workloads.choices import Backfill, Doubt, Format, Placement, Shares, Wide
 
 SLURM_WORKERS = 8
 """Jobs that `--dask slurm` starts unless another number is given."""
@@ -23,6 +23,8 @@ class WorkloadParameters:
         log_format, fields, time_zone, clusters, strict: how to read it; a format of None is found
             out.
         organizations: cluster, or ALL_CLUSTERS, -> file with their tables.
+        nodes, accounts: likewise, files with what Slurm printed of these.
+        allow: what is odd about log and organizations, and right.
         deal_users, processor_shares, processors: how to deal users and processors out instead.
         seed: of all random draws.
         window: seconds from the log's first release, and length.
@@ -36,6 +38,9 @@ class WorkloadParameters:
     clusters: tuple[str, ...]
     strict: bool
     organizations: Mapping[str, Path]
+    nodes: Mapping[str, Path]
+    accounts: Mapping[str, Path]
+    allow: tuple[Doubt, ...]
     deal_users: int | None
     processor_shares: Shares | None
     processors: int | None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from shapleyprio.common.errors import Remedy, ReplayError
 from shapleyprio.daemon.pushing.lease import LeaseHeldError
+from shapleyprio.replay.workloads.layout import ASK_ACCOUNTS, ASK_NODES
 
 WORKLOAD_REMEDIES: Mapping[Remedy, str] = {
     Remedy.SHORTER_WINDOW: "choose a shorter --window",
@@ -16,6 +17,12 @@ WORKLOAD_REMEDIES: Mapping[Remedy, str] = {
     Remedy.NAME_PROCESSORS: "say --processors N",
     Remedy.PART_OF_LOG: "read a part of it with --since and --until",
     Remedy.SECONDS_OF_WINDOW: "use --window instead of --since and --until",
+    Remedy.ALLOW: "or go on with --allow {bound}",
+    Remedy.GIVE_NODES: f"give --nodes FILE, which `{ASK_NODES}` prints, or go on with "
+    "--allow {bound}",
+    Remedy.GIVE_ACCOUNTS: f"give --accounts FILE, which `{ASK_ACCOUNTS}` prints, or go on with "
+    "--allow {bound}",
+    Remedy.GIVE_TREE: f"or give --accounts FILE, which `{ASK_ACCOUNTS}` prints",
 }
 """Remedies of commands that make one workload of a log."""
 
@@ -54,6 +61,12 @@ COMMAND_REMEDIES: Mapping[str, Mapping[Remedy, str]] = {
         Remedy.NAME_ORGANIZATIONS: "name the organizations in a file, `organizations` in LIST",
         Remedy.DEAL_USERS: "or have users and processors dealt out by `deal-users` in LIST",
         Remedy.NAME_PROCESSORS: "say `processors` in LIST",
+        Remedy.ALLOW: "or go on with `allow` of {bound} in LIST",
+        Remedy.GIVE_NODES: f"give `nodes` in LIST, a file that `{ASK_NODES}` prints, or go on with "
+        "`allow` of {bound}",
+        Remedy.GIVE_ACCOUNTS: f"give `accounts` in LIST, a file that `{ASK_ACCOUNTS}` prints, or "
+        "go on with `allow` of {bound}",
+        Remedy.GIVE_TREE: f"or give `accounts` in LIST, a file that `{ASK_ACCOUNTS}` prints",
         Remedy.SAMPLE: "choose fewer organizations, by `deal-users` or `organizations` in LIST",
     },
 }

@@ -26,10 +26,12 @@ from shapleyprio.replay.logs.files import files_of
 from shapleyprio.replay.workloads.choices import (
     ALL_CLUSTERS,
     DEFAULT_TIME_ZONE,
+    DOUBTS,
     FORMATS,
     Backfill,
     Wide,
 )
+from shapleyprio.replay.workloads.layout import ASK_ACCOUNTS, ASK_NODES
 
 FOUND_OUT = "auto"
 """The format of a log that is to be found out."""
@@ -72,6 +74,27 @@ workload_options = together(
             callback=files_of_clusters,
             help="File with [[organization]] tables, such as the daemon's; in a pool one for each "
             "cluster with its own tables.",
+        ),
+        *(
+            click.option(
+                f"--{name}",
+                multiple=True,
+                metavar="[CLUSTER=]FILE",
+                callback=files_of_clusters,
+                help=f"What `{command}` prints: {what} that the log does not say.",
+            )
+            for name, command, what in (
+                ("nodes", ASK_NODES, "sizes and partitions of nodes"),
+                ("accounts", ASK_ACCOUNTS, "the tree of accounts"),
+            )
+        ),
+        click.option(
+            "--allow",
+            type=click.Choice(DOUBTS),
+            multiple=True,
+            help="Go on though the log lacks a configured partition, node or account; or an "
+            "organization brings no processors; or most jobs belong to none; or more processors "
+            "were in use than there are.",
         ),
         deal_users_option,
         processor_shares_option(),
@@ -145,6 +168,10 @@ def workload_parameters(options: dict[str, Any]) -> WorkloadParameters:
             and (parameters.processor_shares or parameters.processors),
             "--processor-shares and --processors go with --deal-users; with --organizations, "
             "each table says `processors = N`",
+        ),
+        (
+            parameters.deal_users is not None and (parameters.accounts or parameters.allow),
+            "--accounts and --allow go with --organizations",
         ),
     )
     return parameters

@@ -33,6 +33,7 @@ def draft(layout: Layout | None) -> str:
 
     Every account below the root becomes an organization. It gets the partitions that only
     its accounts may use and the one of its own name, as long as no node is given away twice.
+    The accounts below it and the nodes are written, too: a log of jobs shows neither.
 
     Args:
         layout: the cluster; None for a file with an example in the place of what would be found.
@@ -68,16 +69,16 @@ def _setting(name: str, field: FieldInfo, value: str) -> str:
 def _found(layout: Layout) -> Iterator[str]:
     tops = {account: _top(account, layout.accounts) for account in layout.accounts}
     given = _partitions(tops, layout)
-    for organization in sorted(set(tops.values())):
-        below = sorted(a for a, top in tops.items() if top == organization and a != organization)
+    apex = set(tops.values())
+    for organization in sorted(apex):
+        below = sorted(a for a, top in tops.items() if top == organization and a not in apex)
         yield heading_of("organization")
         yield f"name = {literal(organization)}"
-        yield f"accounts = {literal([organization])}"
-        if below:
-            yield _comment(f"With the accounts below it: {', '.join(below)}.")
+        yield f"accounts = {literal([organization, *below])}"
         owned = [partition for partition, owner in given.items() if owner == organization]
         yield f"partitions = {literal(owned)}"
-        yield "nodes = []"
+        nodes = sorted({node for name in owned for node in layout.partitions[name].nodes})
+        yield f"nodes = {literal([host_list_of(nodes)] if nodes else [])}"
         yield ""
     rest = [name for name in layout.partitions if name not in given]
     if rest:

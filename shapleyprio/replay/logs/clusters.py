@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.config import Organization
 from shapleyprio.fairness.split import split
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.logs.filtering import counted, taken
@@ -21,8 +22,9 @@ from shapleyprio.replay.workloads.choices import ALL_CLUSTERS
 from shapleyprio.replay.workloads.layout import LogLayout
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
 from shapleyprio.replay.workloads.organizations import (
-    consortium_by,
-    load_organizations,
+    Claimed,
+    claimed_by,
+    consortium_of,
     most_in_use,
 )
 from shapleyprio.replay.workloads.workload import Consortium
@@ -93,8 +95,8 @@ def pool_of_logs(source: str, logs: Sequence[Log]) -> Log:
     )
 
 
-def consortium_of_files(files: Mapping[str, Path], log: Log) -> Consortium:
-    """Applies files with `[[organization]]` tables to a log, as `consortium_by` says.
+def claims_of_files(files: Mapping[str, Path], log: Log) -> list[Claimed]:
+    """Reads files with `[[organization]]` tables for the clusters of a log.
 
     Args:
         files: cluster, or `ALL_CLUSTERS`, -> its file.
@@ -103,7 +105,7 @@ def consortium_of_files(files: Mapping[str, Path], log: Log) -> Consortium:
     Raises:
         WorkloadError: a file is missing, of no cluster, or says how many `processors` an
             organization brings at several clusters.
-        ConfigError, LogError: as `consortium_by`.
+        ConfigError: as `claimed_by`.
     """
     logs = log.clusters or (log,)
     strange = files.keys() - {ALL_CLUSTERS, *(one.cluster for one in logs)}
@@ -118,14 +120,33 @@ def consortium_of_files(files: Mapping[str, Path], log: Log) -> Consortium:
         file = files.get(one.cluster, files.get(ALL_CLUSTERS))
         if file is None:
             raise WorkloadError(f"{one.source}: no file names its organizations; add one")
+        found.append(claimed_by(file, one))
         if one.cluster not in files and len(logs) > 1:
-            _refuse_ambiguous(file)
-        found.append(consortium_by(file, one))
-    return pooled_consortium(found) if log.clusters else found[0]
+            _refuse_ambiguous(file, found[-1].organizations)
+    return found
 
 
-def _refuse_ambiguous(file: Path) -> None:
-    said = [one.name for one in load_organizations(file) if one.processors is not None]
+def consortium_of_files(files: Mapping[str, Path], log: Log) -> Consortium:
+    """Applies files with `[[organization]]` tables to a log, as `consortium_of` says.
+
+    Args:
+        files: as `claims_of_files` takes them.
+        log: of one cluster or several.
+
+    Raises:
+        WorkloadError, ConfigError, LogError: as `claims_of_files` and `consortium_of`.
+    """
+    return consortium_of_claims(claims_of_files(files, log))
+
+
+def consortium_of_claims(claims: Sequence[Claimed]) -> Consortium:
+    """Applies what is configured for each cluster of a log, as `consortium_of` says."""
+    found = [consortium_of(*one) for one in claims]
+    return found[0] if len(found) == 1 else pooled_consortium(found)
+
+
+def _refuse_ambiguous(file: Path, organizations: Sequence[Organization]) -> None:
+    said = [one.name for one in organizations if one.processors is not None]
     if said:
         raise WorkloadError(
             f"{file}: says how many `processors` {', '.join(said)} brings, but not at which "

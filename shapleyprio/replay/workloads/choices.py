@@ -31,3 +31,8 @@ DEFAULT_TIME_ZONE = "UTC"
 
 ALL_CLUSTERS = ""
 """Names the file of organizations of the clusters that have none of their own."""
+
+Doubt = Literal["unseen", "no-processors", "no-organization", "utilization"]
+"""What may be odd about a log and the organizations given for it."""
+
+DOUBTS: tuple[Doubt, ...] = get_args(Doubt)

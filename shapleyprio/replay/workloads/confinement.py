@@ -30,7 +30,7 @@ def confined_share(log: Log, workload: Workload) -> float:
     found = nodes_of_partitions(log)
     nodes = len(set().union(*found.values()))
     confined = {name for name, ran_on in found.items() if len(ran_on) < nodes}
-    if not confined:
+    if not confined or "partition" not in log.labels:
         return 0.0
     column = log.labels["partition"]
     is_confined = np.array([*(name in confined for name in column.names), False])

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+ASK_NODES = "scontrol show nodes -o"
+ASK_ACCOUNTS = "sacctmgr -P show assoc format=Cluster,Account,ParentName,User"
+"""The commands of Slurm that print a layout."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoggedNode:

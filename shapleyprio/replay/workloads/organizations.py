@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.common.errors import Remedy
 from shapleyprio.config import Config, Organization, load_config
-from shapleyprio.config.membership import node_owners
+from shapleyprio.config.membership import account_holders, node_owners
 from shapleyprio.fairness.split import split
+from shapleyprio.fairness.tenure import LEFT_OUT
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.workloads.bays import Nodes
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
@@ -29,22 +31,28 @@ def load_organizations(path: Path) -> tuple[Organization, ...]:
     return _load(path).organizations
 
 
-def consortium_by(path: Path, log: Log) -> Consortium:
-    """Applies a file with `[[organization]]` tables to a log, as `consortium_of` says.
+class Claimed(NamedTuple):
+    """What is configured for a log of one cluster.
 
-    What its table `fairness` leaves out counts for nobody.
-
-    Raises:
-        WorkloadError: there is no such file, or its organizations and the log do not fit.
-        ConfigError: it is not a valid configuration.
-        LogError: a list of nodes cannot be read.
+    Attributes:
+        log: its jobs.
+        organizations: in the order of the configuration.
+        left_out: "account" and "partition" -> those whose jobs are nobody's.
     """
+
+    log: Log
+    organizations: Sequence[Organization]
+    left_out: Mapping[str, Collection[str]]
+
+
+def claimed_by(path: Path, log: Log) -> Claimed:
+    """Reads the same, and what the table `fairness` leaves out, for a log; it raises the same."""
     config = _load(path)
     left_out = {
         "account": config.fairness.leave_out_accounts,
         "partition": config.fairness.leave_out_partitions,
     }
-    return consortium_of(log, config.organizations, left_out)
+    return Claimed(log, config.organizations, left_out)
 
 
 def _load(path: Path) -> Config:
@@ -65,15 +73,16 @@ def consortium_of(
     """Applies the organizations' claims to a log.
 
     A job belongs to the organization that claims its account; if nobody does, its user, then its
-    group, then its queue. Only the accounts listed count: a log does not say which are below
-    them. In a log that names no accounts, an organization without accounts, users, groups and
+    group, then its queue. Where the log's layout lacks the tree of accounts, only those listed
+    count. In a log that names no accounts, an organization without accounts, users, groups and
     queues has the jobs of its partitions as well. In a log that names organizations (the daemon's
     store), these decide, by name. What several claim is the first one's.
 
-    An organization brings `processors`, if it says so. Else each of its nodes counts as many as
-    the log's jobs ever held there at one time, whoever's they were: nodes are owned as in the
-    daemon, a node is in the partitions whose jobs ran there, and a job's processors are in equal
-    parts on its nodes. Nodes on which nothing ran count nothing. The daemon's store has how many
+    An organization brings `processors`, if it says so. Else each of its nodes counts as the log's
+    layout says, or as many as the log's jobs ever held there at one time, whoever's they were:
+    nodes are owned as in the daemon, a node that the layout lacks is in the partitions whose jobs
+    ran there, and a job's processors are in equal parts on its nodes. Other nodes on which nothing
+    ran count nothing. The daemon's store has how many
     each brought when last seen; of whom it does not, as many count as were ever in use at one time.
 
     Args:
@@ -89,16 +98,17 @@ def consortium_of(
         LogError: a list of nodes cannot be read.
     """
     names = tuple(organization.name for organization in organizations)
-    organization = _organization_of_jobs(log, organizations, may_be_idle=may_be_idle)
+    claims = _claims(log, organizations, holders_of_accounts(log, organizations, left_out or {}))
+    organization = _organization_of_jobs(log, claims, may_be_idle=may_be_idle)
     if "organization" not in log.labels:
-        organization[_left_out(log, left_out or {})] = UNKNOWN
+        organization[left_out_jobs(log, organizations, left_out or {})] = UNKNOWN
     placed, in_use, nodes = None, None, None
     if log.placed is not None:
         placed = _merged(log.placed, _recoding(log.placed.owners.names, names), names)
         seen = most_in_use(log, placed).tolist()
         known = [log.owned.get(name, most) for name, most in zip(names, seen, strict=True)]
         in_use = np.array(known, dtype=np.int64)
-    elif _knows(log, "nodes") and (log.start != UNKNOWN).any():
+    elif log.layout.nodes or (knows(log, "nodes") and (log.start != UNKNOWN).any()):
         placed, in_use, nodes = _by_nodes(log, organizations)
     return Consortium(
         organizations=names,
@@ -116,8 +126,7 @@ def nodes_of(log: Log) -> Nodes:
         LogError: a list of nodes cannot be read.
     """
     spread, which = _spread(log)
-    names = spread.owners.names
-    processors = most_in_use(log, parts_of(spread, which))
+    names, processors = _sized(log, spread, which)
     return Nodes(names=names, owner=np.full(len(names), UNKNOWN, np.int32), processors=processors)
 
 
@@ -147,9 +156,8 @@ def most_in_use(log: Log, held: RecordedProcessors) -> NDArray[np.int64]:
 
 
 def _organization_of_jobs(
-    log: Log, organizations: Sequence[Organization], *, may_be_idle: bool
+    log: Log, claims: Mapping[str, Sequence[Collection[str]]], *, may_be_idle: bool
 ) -> NDArray[np.int32]:
-    claims = _claims(log, organizations)
     found = np.full(len(log.job), UNKNOWN, dtype=np.int32)
     for kind, names in claims.items():
         if kind in log.labels:
@@ -157,17 +165,32 @@ def _organization_of_jobs(
             claimed = _first_claims(column.names, names)[column.codes]
             found = np.where(found == UNKNOWN, claimed, found)
     if len(found) and (found == UNKNOWN).all() and not may_be_idle:
-        known = " and ".join(f"{kind}s" for kind in claims if _knows(log, kind)) or "nothing"
+        known = " and ".join(f"{kind}s" for kind in claims if knows(log, kind)) or "nothing"
         raise WorkloadError(
             f"{log.source}: none of its jobs belongs to an organization, and of what organizations "
-            f"can claim it has {known}; compare the names in the [[organization]] tables with it"
+            f"can claim it has {known}; compare the names in the [[organization]] tables with it",
+            Remedy.GIVE_TREE if knows(log, "account") and not log.layout.parents else None,
         )
     return found
 
 
-def _left_out(log: Log, left_out: Mapping[str, Collection[str]]) -> NDArray[np.bool_]:
+def holders_of_accounts(
+    log: Log, organizations: Sequence[Organization], left_out: Mapping[str, Collection[str]]
+) -> dict[str, str]:
+    """Returns every account of a log and its layout -> its organization, NOBODY or LEFT_OUT."""
+    column = log.labels.get("account")
+    parents = {**dict.fromkeys(column.names if column else ()), **log.layout.parents}
+    return account_holders(organizations, parents, tuple(left_out.get("account", ())))
+
+
+def left_out_jobs(
+    log: Log, organizations: Sequence[Organization], left_out: Mapping[str, Collection[str]]
+) -> NDArray[np.bool_]:
+    """Returns which jobs of a log count for nobody, as the configuration has it."""
+    holders = holders_of_accounts(log, organizations, left_out)
+    accounts = {account for account, holder in holders.items() if holder == LEFT_OUT}
     found = np.zeros(len(log.job), dtype=np.bool_)
-    for kind, names in left_out.items():
+    for kind, names in {**left_out, "account": accounts}.items():
         if kind in log.labels:
             column = log.labels[kind]
             found |= np.array([*(name in names for name in column.names), False])[column.codes]
@@ -175,18 +198,21 @@ def _left_out(log: Log, left_out: Mapping[str, Collection[str]]) -> NDArray[np.b
 
 
 def _claims(
-    log: Log, organizations: Sequence[Organization]
-) -> Mapping[str, Sequence[Sequence[str]]]:
+    log: Log, organizations: Sequence[Organization], holders: Mapping[str, str]
+) -> Mapping[str, Sequence[Collection[str]]]:
     """Maps columns of the log to what each organization claims; earlier columns outrank later."""
     if "organization" in log.labels:
         return {"organization": [(organization.name,) for organization in organizations]}
-    claims: dict[str, Sequence[Sequence[str]]] = {
-        "account": [organization.accounts for organization in organizations],
+    accounts: dict[str, set[str]] = {organization.name: set() for organization in organizations}
+    for account, holder in holders.items():
+        accounts.get(holder, set()).add(account)
+    claims: dict[str, Sequence[Collection[str]]] = {
+        "account": [accounts[organization.name] for organization in organizations],
         "user": [organization.users for organization in organizations],
         "group": [organization.groups for organization in organizations],
         "queue": [organization.queues for organization in organizations],
     }
-    if not _knows(log, "account"):
+    if not knows(log, "account"):
         claims["partition"] = [
             ()
             if organization.accounts
@@ -199,12 +225,12 @@ def _claims(
     return claims
 
 
-def _knows(log: Log, kind: str) -> bool:
+def knows(log: Log, kind: str) -> bool:
     """Returns whether the log has it for any job."""
     return kind in log.labels and bool((log.labels[kind].codes != UNKNOWN).any())
 
 
-def _first_claims(names: Sequence[str], claims: Sequence[Sequence[str]]) -> NDArray[np.int32]:
+def _first_claims(names: Sequence[str], claims: Sequence[Collection[str]]) -> NDArray[np.int32]:
     """Maps codes of names to the first who claims each; the last entry answers for UNKNOWN."""
     claimant: dict[str, int] = {}
     for index, claimed in enumerate(claims):
@@ -244,17 +270,33 @@ def _merged(
 
 def _by_nodes(
     log: Log, organizations: Sequence[Organization]
-) -> tuple[RecordedProcessors, NDArray[np.int64], Nodes]:
+) -> tuple[RecordedProcessors | None, NDArray[np.int64], Nodes]:
     """Returns whose processors every job got, how many each organization has, and the nodes."""
     spread, which = _spread(log)
-    nodes, names = spread.owners.names, tuple(organization.name for organization in organizations)
+    names = tuple(organization.name for organization in organizations)
+    nodes, processors = _sized(log, spread, which)
     owners, _ = node_owners(organizations, nodes, nodes_of_partitions(log))
     owner_of = _recoding([owners[node] for node in nodes], names)
     owned = np.zeros(len(names) + 1, dtype=np.int64)
-    processors = most_in_use(log, parts_of(spread, which))
     np.add.at(owned, owner_of[:-1], processors)
     found = Nodes(names=nodes, owner=owner_of[:-1], processors=processors)
+    if not knows(log, "nodes"):
+        return None, owned[:-1], found
     return parts_of(_merged(spread, owner_of, names), which), owned[:-1], found
+
+
+def _sized(
+    log: Log, spread: RecordedProcessors, which: NDArray[np.int64]
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Returns the nodes of a log, those on which jobs ran first, and their processors."""
+    ran_on = spread.owners.names
+    nodes = tuple(dict.fromkeys((*ran_on, *log.layout.nodes)))
+    held = np.zeros(len(nodes), dtype=np.int64)
+    if ran_on and (log.start != UNKNOWN).any():
+        held[: len(ran_on)] = most_in_use(log, parts_of(spread, which))
+    known = log.layout.nodes
+    sizes = [known[n].processors if n in known else m for n, m in zip(nodes, held, strict=True)]
+    return nodes, np.array(sizes, dtype=np.int64)
 
 
 def _spread(log: Log) -> tuple[RecordedProcessors, NDArray[np.int64]]:
@@ -264,7 +306,7 @@ def _spread(log: Log) -> tuple[RecordedProcessors, NDArray[np.int64]]:
         the processors by node, those of unknown nodes with the owner UNKNOWN; and int64[jobs],
         which of them each job held.
     """
-    column = log.labels["nodes"]
+    column = log.labels.get("nodes") or Labels(np.full(len(log.job), UNKNOWN, np.int32), ())
     examples, which = _different(column.codes, log.processors)
     code: dict[str, int] = {}
     first, codes, processors = [0], [], []
@@ -287,19 +329,23 @@ def _spread(log: Log) -> tuple[RecordedProcessors, NDArray[np.int64]]:
 
 
 def nodes_of_partitions(log: Log) -> dict[str, set[str]]:
-    """Maps partitions to the nodes on which their jobs ran; empty where the log names neither.
+    """Maps partitions to their nodes by the log's layout, else to those on which their jobs ran.
+
+    It is empty where the log names neither.
 
     Raises:
         LogError: a list of nodes cannot be read.
     """
-    partitions: dict[str, set[str]] = {}
+    known = log.layout.nodes_of_partitions
+    partitions = dict(known)
     if "partition" in log.labels and "nodes" in log.labels:
         partition, nodes = log.labels["partition"], log.labels["nodes"]
         for job in _different(nodes.codes, partition.codes)[0].tolist():
             if UNKNOWN not in (partition.codes[job], nodes.codes[job]):
                 name = partition.names[partition.codes[job]]
-                ran_on = _hosts(log, nodes.names[nodes.codes[job]])
-                partitions.setdefault(name, set()).update(ran_on)
+                ran_on = set(_hosts(log, nodes.names[nodes.codes[job]]))
+                sure = log.layout.nodes.keys() if name in known else ()
+                partitions.setdefault(name, set()).update(ran_on.difference(sure))
     return partitions
 
 

@@ -99,7 +99,7 @@ def kept_to_clusters(log: Log, consortium: Consortium, workload: Workload) -> Wo
 def _by_partitions(log: Log, consortium: Consortium) -> _Cut | None:
     """Cuts a cluster into bays; None if its log does not name partitions and nodes."""
     found = nodes_of_partitions(log)
-    if not found:
+    if not found or "partition" not in log.labels:
         return None
     nodes = consortium.nodes or nodes_of(log)
     partitions = (ANY, *sorted(found))

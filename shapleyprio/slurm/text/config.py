@@ -137,6 +137,11 @@ def node_line(line: str) -> Node | Malformed:
         return Malformed("scontrol show node", line, str(error))
 
 
+def partitions_of_node(line: str) -> tuple[str, ...]:
+    """Returns the partitions in one line of ``scontrol show node -o``."""
+    return tuple(filter(None, _set_or_empty(_value(line, "Partitions", "")).split(",")))
+
+
 def partition_line(line: str) -> Partition | Malformed:
     """Reads one line of ``scontrol show partition -o``."""
     try:

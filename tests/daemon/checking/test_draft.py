@@ -52,8 +52,16 @@ def test_accounts_below_the_root_become_organizations_of_the_cluster() -> None:
     config = read(draft(layout()))
     assert config.slurm.cluster == "c"
     assert [(one.name, one.accounts) for one in config.organizations] == [
-        ("bio", ("bio",)),
+        ("bio", ("bio", "virus")),
         ("physics", ("physics",)),
+    ]
+
+
+def test_nodes_of_partitions_are_written_for_logs_that_do_not_show_them() -> None:
+    config = read(draft(layout(partition("short", "a1 a2", "bio"), partition("bio", "a2 c1"))))
+    assert [(one.name, one.nodes) for one in config.organizations] == [
+        ("bio", ("a[1-2],c1",)),
+        ("physics", ()),
     ]
 
 
