@@ -11,7 +11,9 @@ from grafana_foundation_sdk.builders.dashboard import (
     QueryVariable,
     Row,
 )
+from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models.dashboard import (
+    AnnotationQuery,
     DashboardCursorSync,
     DashboardLinkType,
     VariableOption,
@@ -115,12 +117,48 @@ def dashboard(
             everything = VariableOption(selected=True, text=["All"], value=["$__all"])
             chosen.multi(True).include_all(True).current(everything)
         made.with_variable(chosen)
+    made.annotation(_Made(Changes()))
     numbers = count(1)
     for heading, row in rows.items():
         made.with_row(Row(heading).id(next(numbers)))
         for panel in row:
             made.with_panel(panel.id(next(numbers)))
     return made
+
+
+class Changes(AnnotationQuery):
+    """Marks what changed, where the value of the metric says."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            name="Changes",
+            datasource=panels.SOURCE,
+            enable=True,
+            icon_color="purple",
+            expr=f"1000 * shapleyprio_change_timestamp_seconds{{{ALL}}}",
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Adds what Grafana knows of queries to Prometheus alone."""
+        own = {
+            "useValueForTime": True,
+            "textFormat": "{{what}}",
+            "tagKeys": "kind",
+            "titleFormat": "",
+            "step": "60s",
+        }
+        return super().to_json() | own
+
+
+class _Made(Builder[AnnotationQuery]):
+    """Builds an annotation that is made already."""
+
+    def __init__(self, annotation: AnnotationQuery) -> None:
+        self._annotation = annotation
+
+    def build(self) -> AnnotationQuery:
+        """Returns it."""
+        return self._annotation
 
 
 def _names(label: str, title: str, metric: str) -> QueryVariable:

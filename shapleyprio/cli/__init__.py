@@ -41,6 +41,7 @@ COMMANDS = {
     "daemon": "Observe, rank and push until stopped.",
     "status": "Show every organization's standing.",
     "explain": "Explain why jobs have their priority.",
+    "changes": "Show what changed, and when.",
     "history": "Show past standings, cycles or writes.",
     "ownership": "Show or correct who owned what since when.",
     "rollback": "Put every priority back as it was found.",

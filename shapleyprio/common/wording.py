@@ -30,6 +30,16 @@ _WORD_WITH_LATIN = re.compile(r"\w*[A-Za-z\u00c0-\u024f]\w*")
 UNITS = ((SECONDS_OF_A_DAY, "d"), (SECONDS_OF_AN_HOUR, "h"), (60, "min"), (1, "s"))
 
 
+def exact_duration(seconds: int) -> str:
+    """Returns a duration as one would type it, in the largest unit that gives a whole number.
+
+    >>> exact_duration(86_400), exact_duration(90)
+    ('1d', '90s')
+    """
+    size, unit = next(found for found in UNITS if seconds % found[0] == 0)
+    return f"{seconds // size}{unit[0]}"
+
+
 def magnitude(number: float, sign: str = "") -> str:
     """Returns a large number with three digits and k, M, G, ...
 

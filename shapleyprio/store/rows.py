@@ -201,6 +201,42 @@ class SteeringRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationRow:
+    """A configuration that a daemon has taken over, or refused.
+
+    Attributes:
+        number: counts up from 1.
+        at: when, by the clock of the daemon's host.
+        version: of shapleyprio.
+        written: key that the file sets -> its value, without secrets; empty if it was refused.
+        refused: why; empty if it was not.
+    """
+
+    number: int
+    at: int
+    version: str
+    written: Mapping[str, str]
+    refused: str = ""
+
+
+class Interruption(NamedTuple):
+    """Cycles that failed one after the other for one reason, or a time without any.
+
+    Attributes:
+        begin, end: seconds by the clock of the daemon's host.
+        cycles: how many failed; 0 where there were none.
+        outcome: theirs; empty where there were none.
+        message: of the last one.
+    """
+
+    begin: int
+    end: int
+    cycles: int = 0
+    outcome: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingJobs:
     """The jobs of an organization that could start in a partition and wait, at the last cycle.
 

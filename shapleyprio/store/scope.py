@@ -31,9 +31,17 @@ ROWS_AT_ONCE = 5000
 PRUNED_AT_ONCE = 10_000
 """Rows of one kind that a transaction prunes: a server needs some seconds for them."""
 
-OF_CLUSTERS = frozenset((tables.lease, tables.push, tables.managed_value, tables.published_points))
-"""Tables with one set of rows for all ledgers of a cluster: who may write into its Slurm, and what
-stands there, whichever ledger the job counts in."""
+OF_CLUSTERS = frozenset(
+    (
+        tables.configuration,
+        tables.lease,
+        tables.push,
+        tables.managed_value,
+        tables.published_points,
+    )
+)
+"""Tables with one set of rows for all ledgers of a cluster: who may write into its Slurm, by which
+configuration, and what stands there, whichever ledger the job counts in."""
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -41,6 +41,7 @@ from shapleyprio.store.errors import (
 )
 from shapleyprio.store.repositories.after_end import AfterEnd, AfterEndView
 from shapleyprio.store.repositories.capacities import Capacities, CapacitiesView
+from shapleyprio.store.repositories.configurations import Configurations, ConfigurationsView
 from shapleyprio.store.repositories.estimates import Estimates, EstimatesView
 from shapleyprio.store.repositories.given_points import Publishing, PublishingView
 from shapleyprio.store.repositories.history import Drifts, DriftsView, History, HistoryView
@@ -85,6 +86,7 @@ class View(
     QuarantineView,
     HistoryView,
     SteeringHistoryView,
+    ConfigurationsView,
     DriftsView,
     EstimatesView,
     WaitRecordsView,
@@ -107,6 +109,7 @@ class Transaction(
     Quarantine,
     History,
     SteeringHistory,
+    Configurations,
     Drifts,
     Estimates,
     WaitRecords,
@@ -125,13 +128,14 @@ class Transaction(
         known to roll back is in the managed values, which stay.
 
         Args:
-            before: second, for cycles, standings, what steered, drifts, estimates, quarantined
-                lines and work after the end of runs.
+            before: second, for cycles, standings, what steered, configurations, drifts, estimates,
+                quarantined lines and work after the end of runs.
             pushes_before: second, for pushes.
         """
         return (
             self._prune_cycles(before)
             + self._prune_steering(before)
+            + self._prune_configurations(before)
             + self._prune_drifts(before)
             + self._prune_estimates(before)
             + self._prune_pushes(pushes_before)

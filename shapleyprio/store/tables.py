@@ -362,6 +362,15 @@ cycle = _table(
     Index("cycle_by_started", "cluster", "started"),
 )
 
+configuration = _table(
+    "configuration",
+    _key("number", BigInteger()),
+    _required("at", _SECOND),
+    _required("version", Words(64)),
+    _required("written", JsonMapping()),
+    _required("refused", Words(500)),
+)
+
 steering = _table(
     "steering",
     _key("since", _SECOND),

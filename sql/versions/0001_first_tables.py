@@ -211,6 +211,14 @@ def upgrade() -> None:
     )
     op.create_index("cycle_by_started", "cycle", ["cluster", "started"])
     create(
+        "configuration",
+        [required("number", INTEGER)],
+        required("at", INTEGER),
+        required("version", sa.String(64)),
+        required("written", LONG_TEXT),
+        required("refused", SENTENCE),
+    )
+    create(
         "steering",
         [required("since", INTEGER)],
         required("rule", WORD),

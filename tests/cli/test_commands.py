@@ -253,6 +253,20 @@ def test_history_of_work_after_the_end_of_jobs(steered: CommandLine) -> None:
     assert shown.splitlines()[-1].split()[1:4] == ["nobody", "1", "1,234"]
 
 
+def test_changes(steered: CommandLine) -> None:
+    steered.configure(push={"influence": 500})
+    steered.slurm.wait(30)
+    steered.run("daemon", "--once")
+    always = ["--since", "always"]
+    told = [(row["kind"], row["what"]) for row in as_json(steered, "changes", *always)]
+    assert ("steering", "rule directcontr, channel site_factor") in told
+    assert ("configuration", "push.influence: not set \u2192 500") in told
+    shown = steered.run("changes", *always).stdout
+    assert "push.influence: not set \u2192 500" in shown
+    later = steered.run("changes", "--since", "2099-01-01").stdout
+    assert later.startswith("nothing changed since 2099-01-01 00:00:00")
+
+
 def test_history_of_writes(steered: CommandLine) -> None:
     (push,) = as_json(steered, "history", "--pushes")
     assert (push["target"], push["old"], push["new"]) == ("2", 0, FIRST)

@@ -39,6 +39,7 @@ COMMANDS = (
     "history --cycles",
     "history --pushes",
     "history --drift",
+    "changes --since always",
     "daemon --once --dry-run",
     "daemon --once --dry-run --verbose",
     "rollback --dry-run",

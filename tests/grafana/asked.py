@@ -43,8 +43,10 @@ def panels_of(name: str) -> list[dict[str, Any]]:
 
 
 def all_asked() -> Iterator[Asked]:
-    """Every query of every panel of every dashboard."""
+    """Every query of every annotation and panel of every dashboard."""
     for name in DASHBOARDS:
+        for mark in committed(name)["annotations"]["list"]:
+            yield Asked(name, mark["name"], "annotation", mark["expr"], instant=False)
         for panel in panels_of(name):
             for target in panel["targets"]:
                 yield Asked(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
 from shapleyprio.daemon.steering.metrics import Metrics
@@ -55,6 +56,7 @@ def everything() -> str:
             pool=[other],
         )
     )
+    metrics.publish_changes([Change(at=1, kind="upgrade", what="Slurm 1 \u2192 2")])
     metrics.publish_drifts(drifts, {"recorded": (2, 1)}, seconds=1.5)
     EstimateMetrics("c", EstimateGauges(metrics.registry)).publish_estimate([estimate], seconds=1.5)
     return generate_latest(metrics.registry).decode()

@@ -77,6 +77,15 @@ def test_every_query_goes_to_the_chosen_data_source_and_cluster(name: str) -> No
                     assert f'{metric}{{cluster="$cluster"' in target["expr"]
 
 
+def test_changes_are_marked_where_their_value_says_in_milliseconds() -> None:
+    for name in DASHBOARDS:
+        (mark,) = committed(name)["annotations"]["list"]
+        assert mark["useValueForTime"] is True
+        assert mark["expr"].startswith("1000 * shapleyprio_change_timestamp_seconds{")
+        assert mark["textFormat"] == "{{what}}"
+        assert mark["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+
+
 def test_the_dashboards_ask_for_every_metric_and_for_no_other() -> None:
     asked = set[str]().union(*(metrics_in(asked.expression) for asked in all_asked()))
     assert asked == set(metrics_and_labels())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.store.examples import BEGIN, cycle, standing
 
 if TYPE_CHECKING:
-    from shapleyprio.store import Store
+    from shapleyprio.store import CycleRow, Store
 
 
 def test_cycles_are_numbered_and_listed_newest_first(store: Store) -> None:
@@ -27,6 +28,40 @@ def test_cycles_are_numbered_and_listed_newest_first(store: Store) -> None:
         assert [row.number for row in rows.cycles()] == [3, 2, 1]
         assert [row.number for row in rows.cycles(since=BEGIN + 2)] == [3, 2]
         assert [row.number for row in rows.cycles(limit=1)] == [3]
+
+
+def test_interruptions_are_failures_in_a_row_and_times_without_a_cycle(store: Store) -> None:
+    def failed(number: int, second: int, outcome: str = "slurm_refused") -> CycleRow:
+        return replace(cycle(number, BEGIN + second, outcome), message=f"no {number}")
+
+    with store.cluster("c").transaction() as rows:
+        for row in (
+            *(failed(1, 0), cycle(4, BEGIN + 500), failed(5, 530), failed(6, 560)),
+            *(failed(7, 590, "store_failed"), failed(8, 1000, "store_failed")),
+            *(cycle(9, BEGIN + 1030), failed(10, 1060, "store_failed")),
+        ):
+            rows.save_cycle(replace(row, finished=row.started + 1))
+        found = rows.interruptions(BEGIN, 90)
+        assert rows.interruptions(BEGIN + 560, 90)[0].cycles == 1
+    assert [(one.begin - BEGIN, one.end - BEGIN, one.cycles, one.message) for one in found] == [
+        (0, 1, 1, "no 1"),
+        (530, 561, 2, "no 6"),
+        (590, 591, 1, "no 7"),
+        (591, 1000, 0, ""),
+        (1000, 1001, 1, "no 8"),
+        (1060, 1061, 1, "no 10"),
+    ]
+    with store.cluster("another").reading() as view:
+        assert view.interruptions(0, 90) == []
+
+
+def test_another_release_of_slurm_is_found_behind_cycles_that_did_not_know(store: Store) -> None:
+    with store.cluster("c").transaction() as rows:
+        for number, version in enumerate(("1", "1", "", "2", "1"), start=1):
+            rows.save_cycle(replace(cycle(number, BEGIN + number), slurm_version=version))
+        found = [(BEGIN + 4, "1", "2"), (BEGIN + 5, "2", "1")]
+        assert rows.slurm_versions(BEGIN) == found
+        assert rows.slurm_versions(BEGIN + 4) == found[1:]
 
 
 def test_a_cycle_is_saved_again_when_it_ends(store: Store) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import click
 from pytimeparse2 import parse as parse_duration
 
+from shapleyprio.common.wording import exact_duration
+
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
     """The type of an option that a function reads.
@@ -35,9 +37,6 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 
             raise click.BadParameter(str(error), ctx, param) from None
 
 
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
-"""Seconds and letter, the largest first."""
-
 OFF = "off"
 
 
@@ -55,8 +54,7 @@ def in_units(seconds: int | None) -> str:
     """
     if seconds is None:
         return OFF
-    size, unit = next(found for found in UNITS if seconds % found[0] == 0)
-    return f"{seconds // size}{unit}"
+    return exact_duration(seconds)
 
 
 def duration(examples: str, *, off: bool = False) -> Parsed:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from threading import Lock
 from typing import Any
 
+from shapleyprio.daemon.answering.changes import Change, read_changes
 from shapleyprio.daemon.answering.freshness import patience_of
 from shapleyprio.daemon.answering.status import Status, read_status
 from shapleyprio.daemon.serving.checks import Checked
 from shapleyprio.daemon.serving.drift import Drift, drift_of_last_day
 from shapleyprio.fairness.pool import ledger_of
 from shapleyprio.store import ClusterStore, CycleRow, StoreError
+
+WEEK = 7 * 86_400
+MOST_CHANGES = 20
+"""Changes of the last week that are shown, the newest ones."""
 
 KEPT_SECONDS = 2.0
 """Seconds for which an overview answers all requests."""
@@ -37,6 +42,7 @@ class Overview:
         drift: of the last 24 hours of the cluster's clock, None if nothing was replayed.
         drift_trouble: why the last window was not replayed; empty if it was.
         checked: what `check` found last; None until it has run.
+        changes: of the last week, the oldest first.
     """
 
     cluster: str
@@ -48,6 +54,7 @@ class Overview:
     drift: Drift | None
     drift_trouble: str
     checked: Checked | None
+    changes: Sequence[Change] = ()
 
     @property
     def last_cycle(self) -> CycleRow | None:
@@ -82,6 +89,7 @@ class Overview:
             },
             "drift_trouble": self.drift_trouble or None,
             "check": self.checked and self.checked.as_json(),
+            "changes": [change.as_json() for change in self.changes],
         }
 
 
@@ -143,9 +151,11 @@ class Overviews:
             status = read_status(store).seen_by(lambda _users_work: False)  # everybody reads it
             with store.reading() as view:
                 drift = drift_of_last_day(view, status.cycle.t)
+                patience = patience_of(self.poll_seconds)
+                changes = read_changes(view, int(self._clock()) - WEEK, patience)
         except StoreError as error:
             return self._overview(store, None, str(error))
-        return self._overview(store, status, drift=drift)
+        return replace(self._overview(store, status, drift=drift), changes=changes[-MOST_CHANGES:])
 
     def _overview(
         self,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from threading import Lock, Thread
 from time import monotonic
 from typing import Protocol
@@ -18,6 +20,10 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from shapleyprio.common.wording import visible
 from shapleyprio.config import Config, ConfigError
+from shapleyprio.config.written import written
+from shapleyprio.daemon.answering.changes import read_changes
+from shapleyprio.daemon.answering.freshness import patience_of
+from shapleyprio.daemon.answering.status import DAY
 from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.drift.live import LiveDrift
 from shapleyprio.daemon.pushing.lease import Lease, LeaseHeldError
@@ -29,6 +35,7 @@ from shapleyprio.slurm.releases import untested
 from shapleyprio.slurm.shared_reading import SharedReading, Source
 from shapleyprio.store import StoreError
 
+VERSION = version("shapleyprio")
 PRUNE_SECONDS = 3600
 PRUNING_SECONDS = 10.0
 """For so long no cycle waits for more to be pruned than is under way."""
@@ -101,6 +108,7 @@ class Daemon:
         self._drift = parts.drift
         self._dry_run = parts.dry_run
         self._took_over = False
+        self._noted: Config | None = None
         if self._dry_run is None:
             self._metrics.leads = lambda: self._lease.leads
         self._activity: tuple[int, int] | None = None
@@ -215,6 +223,7 @@ class Daemon:
             SlurmError, StoreError, AccountingError, LeaseHeldError: one failed; nothing was lost.
         """
         with self._lease.held():
+            self._note_configuration()
             _, failed = self._run_cycles()
             for failure in failed.values():
                 raise failure
@@ -229,7 +238,8 @@ class Daemon:
         try:
             if self._took_over:  # what was found out before another daemon steered may not hold
                 self._cycles = self._make_cycles(self._config)
-                self._took_over = False
+                self._took_over, self._noted = False, None
+            self._note_configuration()
             self._look_first()
             reorder, failed = self._run_cycles()
         except LeaseHeldError as lost:
@@ -241,6 +251,28 @@ class Daemon:
             for ledger, why in failed.items():
                 self._fail(why, ledger)
             self._hasten(began, reorder)
+            self._publish_changes()
+
+    def _note_configuration(self) -> None:
+        """Stores the configuration that steers from now on; if that fails, the next time."""
+        if self._noted is self._config or self._dry_run is not None:
+            return
+        said, now = written(self._config), int(time.time())
+        try:
+            self._lease.store.transact(lambda rows: rows.note_configuration(now, VERSION, said))
+        except LeaseHeldError:
+            raise
+        except StoreError as failure:
+            log.warning("the configuration is not on record yet", why=str(failure))
+        else:
+            self._noted = self._config
+
+    def _note_refusal(self, why: str) -> None:
+        """Stores that a configuration was refused, where this daemon steers."""
+        if self._lease.is_ours and self._dry_run is None:
+            now = int(time.time())
+            with suppress(StoreError):  # the log says it
+                self._lease.store.transact(lambda rows: rows.note_refusal(now, VERSION, why))
 
     def _hasten(self, began: datetime, reorder: int | None) -> None:
         """Brings the next cycle forward to when the order changes, if that is sooner.
@@ -343,6 +375,16 @@ class Daemon:
         if self._dry_run is not None:
             self._dry_run.end(cycle.ledger, report)
         return report
+
+    def _publish_changes(self) -> None:
+        """Publishes what changed in the last day; if it cannot be read, what is known of it."""
+        if self._dry_run is not None:
+            return
+        since = int(time.time()) - DAY
+        for cycle in self._cycles:
+            with suppress(StoreError), self._lease.store.ledger(cycle.ledger).reading() as view:
+                patience = patience_of(self._config.service.poll_interval)
+                self._metrics.of(cycle.ledger).publish_changes(read_changes(view, since, patience))
 
     def _log_version(self, version: str) -> None:
         """Logs which Slurm this is, once and again when it is another one."""
@@ -470,6 +512,7 @@ class Daemon:
             self._site.renew(config)
         except REFUSALS as failure:
             log.error("the new configuration is refused, the old one stays", why=str(failure))
+            self._note_refusal(str(failure))
         else:
             before, self._config = self._config, config
             self._replace(cycles)

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.daemon.drift.messages import DriftResult
@@ -44,6 +45,10 @@ BY_ORGANIZATION = {
     "owned_processors": "Processors it brings, in the configured weight.",
 }
 """Metric of every organization, without prefix -> its help text."""
+
+MOST_CHANGES = 20
+LONGEST_CHANGE = 200
+"""Changes, and characters of each, that the metrics have."""
 
 Described = Mapping[str, tuple[str, tuple[str, ...]]]
 """Metric without prefix -> its help text and its labels but for cluster."""
@@ -92,6 +97,14 @@ OF_CYCLE: Described = {
     **{f"organization_{name}": (text, ("organization",)) for name, text in BY_ORGANIZATION.items()},
 }
 """What the last cycle found."""
+
+OF_CHANGES: Described = {
+    "change_timestamp_seconds": (
+        "When something changed in the last day, as `shapleyprio changes` shows it.",
+        ("kind", "what"),
+    ),
+}
+"""What changed lately; also while cycles fail."""
 
 OF_DRIFT: Described = {
     "organization_drift_seconds": (
@@ -240,6 +253,7 @@ class Metrics(Collector):
         self._cluster = cluster
         self.leads: Callable[[], bool] | None = None
         self._last: CycleReport | None = None
+        self._changes: Sequence[Change] = ()
         self._drift: tuple[Sequence[DriftRow], Mapping[str, tuple[int, int]], float] | None = None
         self._by_ledger: dict[str, Metrics] = {cluster: self}
         if beside is None:
@@ -289,6 +303,10 @@ class Metrics(Collector):
         if report.table_written is not None:
             self.counters.table.labels(self._cluster).set(report.table_written)
 
+    def publish_changes(self, changes: Sequence[Change]) -> None:
+        """Takes over what changed lately, the oldest first."""
+        self._changes = changes[-MOST_CHANGES:]
+
     def publish_failure(self, outcome: str) -> None:
         """Withdraws what the cycle before published, and counts a failed cycle."""
         self._last = None
@@ -322,8 +340,19 @@ class Metrics(Collector):
             leader.add_metric([cluster_behind(self._cluster)], float(self.leads()))
             yield leader
         ledgers = dict(self._by_ledger)
+        yield from _families(OF_CHANGES, {name: one.of_changes() for name, one in ledgers.items()})
         yield from _families(OF_CYCLE, {name: one.of_cycle() for name, one in ledgers.items()})
         yield from _families(OF_DRIFT, {name: one.of_drift() for name, one in ledgers.items()})
+
+    def of_changes(self) -> Found:
+        """Returns what changed lately, if anything did."""
+        if not self._changes:
+            return {}
+        return {
+            "change_timestamp_seconds": [
+                ((change.kind, change.what[:LONGEST_CHANGE]), change.at) for change in self._changes
+            ]
+        }
 
     def of_drift(self) -> Found:
         """Returns what the last replay found, if it succeeded."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 
-from shapleyprio.store.rows import CycleRow, DriftRow, StandingRow
+from shapleyprio.store.rows import CycleRow, DriftRow, Interruption, StandingRow
 from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import cycle, drift, standing
 
@@ -68,6 +68,65 @@ class HistoryView(Scope):
         if since:  # or a database may find all cycles by when they started, and then sort them
             query = query.where(cycle.c.started >= since)
         return self._read(CycleRow, query.order_by(cycle.c.number.desc()).limit(limit))
+
+    def interruptions(self, since: int, patience: int) -> list[Interruption]:
+        """Returns what kept cycles from succeeding that began at `since` or later, in order.
+
+        Args:
+            since: second.
+            patience: seconds from the end of a cycle to the begin of the next one that are usual.
+        """
+        order = cycle.c.number
+        before = (
+            select(
+                *(cycle.c.number, cycle.c.started, cycle.c.finished),
+                *(cycle.c.outcome, cycle.c.message),
+                func.lag(cycle.c.number).over(order_by=order).label("last"),
+                func.lag(cycle.c.finished).over(order_by=order).label("ended"),
+            )
+            .where(self._here(cycle), cycle.c.started >= since)
+            .subquery()
+        )
+        # where numbers are missing cycles were pruned
+        late = (before.c.last == before.c.number - 1) & (
+            before.c.started - before.c.ended > patience
+        )
+        rows = self._connection.execute(
+            select(before, case((late, before.c.ended)).label("silent_since"))
+            .where(late | (before.c.message != ""))
+            .order_by(before.c.number)
+        )
+        found: list[Interruption] = []
+        following = 0
+        for row in rows:
+            if row.silent_since is not None:
+                found.append(Interruption(row.silent_since, row.started))
+            elif found and row.number == following and found[-1].outcome == row.outcome:
+                last = found.pop()
+                found.append(
+                    last._replace(end=row.finished, cycles=last.cycles + 1, message=row.message)
+                )
+                following = row.number + 1
+                continue
+            if row.message:
+                found.append(Interruption(row.started, row.finished, 1, row.outcome, row.message))
+                following = row.number + 1
+        return found
+
+    def slurm_versions(self, since: int) -> list[tuple[int, str, str]]:
+        """Returns when cycles found another release of Slurm than before, that one and this one."""
+        seen = (
+            select(
+                cycle.c.started,
+                cycle.c.slurm_version,
+                func.lag(cycle.c.slurm_version).over(order_by=cycle.c.number).label("before"),
+            )
+            .where(self._here(cycle), cycle.c.slurm_version != "", cycle.c.started >= since)
+            .subquery()
+        )
+        query = select(seen.c.started, seen.c.before, seen.c.slurm_version)
+        rows = query.where(seen.c.before != seen.c.slurm_version).order_by(seen.c.started)
+        return [(at, before, after) for at, before, after in self._connection.execute(rows)]
 
     def missed(self, since: int) -> int:
         """Counts the jobs that the table of points missed, in cycles started then or later."""

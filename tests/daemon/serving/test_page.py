@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from shapleyprio.common.wording import MISSING, signed_duration
+from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.answering.mutual_gain import Estimated, MutualGain
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.answering.status import read_status
@@ -78,6 +79,17 @@ def test_a_pool_and_what_is_stale_in_it_is_shown(overview: Overview) -> None:
     assert "Pool all of North: ranks are by the sum of balances here since" in text
     assert "c&lt;2&gt; is stale: its last cycle was at" in text
     assert "<h3>Pool</h3>" not in page.render(overview)
+
+
+def test_what_changed_is_shown_the_newest_first(overview: Overview) -> None:
+    assert "<h2>Changes</h2>" not in page.render(replace(overview, changes=()))
+    changes = [
+        Change(at=NOW, kind="ownership", what="node <a>: physics \u2192 biology"),
+        Change(at=NOW + 60, until=NOW + 3660, kind="outage", what="no cycle for 60 min"),
+    ]
+    shown = page.render(replace(overview, changes=changes)).split("<h2>Changes</h2>")[1]
+    assert shown.index("no cycle for") < shown.index("node &lt;a&gt;: physics \u2192 biology")
+    assert '<span class="quiet">for 60 min</span>' in shown
 
 
 def test_how_long_jobs_wait_is_shown(overview: Overview) -> None:

@@ -13,6 +13,7 @@ from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from shapleyprio.config import Config, ConfigError
+from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.pushing.lease import Lease, LeaseHeldError
@@ -391,6 +392,38 @@ def test_a_good_configuration_is_taken_over_as_a_whole(stage: Stage) -> None:
     assert stage.next_cycle() <= datetime.now(UTC), "explain would mix old and new until then"
     stage.daemon._cycle_or_log()
     assert stage.slurm.job(2).site_factor == LAST
+
+
+def changes(stage: Stage) -> list[tuple[str, str]]:
+    with stage.store.cluster(NAME).reading() as view:
+        return [(one.kind, one.what) for one in read_changes(view, 0, 10**9)]
+
+
+def test_what_a_start_or_a_reload_changed_and_what_was_refused_is_on_record(stage: Stage) -> None:
+    stage.daemon._cycle_or_log()
+    stage.daemon._cycle_or_log()
+    stage.file = config(service={"poll_interval": "7s"})
+    stage.daemon._reload()
+    stage.daemon._cycle_or_log()
+    stage.file = ConfigError(["push.channel: no"])
+    stage.daemon._reload()
+    first, *others = [one for one in changes(stage) if one[0] == "configuration"]
+    assert first[1].startswith("first configuration on record, shapleyprio ")
+    polls = "service.poll_interval: not set \u2192 7s"
+    refused = "a configuration was refused, the one before stays: push.channel: no"
+    assert others == [("configuration", polls), ("configuration", refused)]
+    assert f'what="{polls}"' in generate_latest(stage.metrics.registry).decode()
+
+
+def test_a_standby_puts_no_configuration_on_record_until_it_leads(stage: Stage) -> None:
+    with stage.store.cluster(NAME).transaction() as rows:
+        take_away(rows)
+    files: tuple[Config | Exception, ...] = (config(), ConfigError(["push.channel: no"]))
+    for file in files:
+        stage.file = file
+        stage.daemon._reload()
+        stage.daemon._cycle_or_log()
+    assert changes(stage) == []
 
 
 def test_the_next_lease_is_as_long_as_the_new_configuration_has_it(stage: Stage) -> None:

@@ -1,0 +1,140 @@
+"""What changed: one timeline of all that can make priorities other than they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import attrgetter
+from typing import Any, Literal
+
+from shapleyprio.common.wording import count, duration, listed
+from shapleyprio.config.written import differences
+from shapleyprio.daemon.accounting.moves import in_words, together
+from shapleyprio.fairness.tenure import Move
+from shapleyprio.store import ConfigurationRow, Interruption, SteeringRow, View
+
+MOST_NAMES = 5
+"""So many nodes or accounts that were corrected are named in one line."""
+
+NOT_SET = "not set"
+
+Kind = Literal["configuration", "upgrade", "ownership", "steering", "failure", "outage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Something that changed, or a time in which something was other than usual.
+
+    Attributes:
+        at: its begin, seconds since the epoch.
+        until: its end; None where it has none, or lasts.
+        kind: what sort of change it is.
+        what: one line.
+    """
+
+    at: int
+    until: int | None = None
+    kind: Kind
+    what: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps."""
+        return {name: getattr(self, name) for name in Change.__slots__}
+
+
+def read_changes(view: View, since: int, patience: int) -> list[Change]:
+    """Reads what changed at `since` or later, the oldest first.
+
+    Args:
+        view: of the store.
+        since: second.
+        patience: as for `interruptions`.
+    """
+    found = [
+        *_configurations(view.configurations(since), since),
+        *_upgrades_of_slurm(view, since),
+        *_ownership(view, since),
+        *_corrections(view, since),
+        *_steering(view.steering(since), since),
+        *map(_interruption, view.interruptions(since, patience)),
+    ]
+    return sorted(found, key=attrgetter("at"))
+
+
+def _configurations(rows: list[ConfigurationRow], since: int) -> Iterator[Change]:
+    """Yields configurations taken over or refused, each with what it has other than the last."""
+    last: ConfigurationRow | None = None
+    for row in rows:
+        if row.refused:
+            what = f"a configuration was refused, the one before stays: {row.refused}"
+            yield Change(at=row.at, kind="configuration", what=what)
+            continue
+        if row.at >= since:
+            yield from _taken_over(last, row)
+        last = row
+
+
+def _taken_over(last: ConfigurationRow | None, row: ConfigurationRow) -> Iterator[Change]:
+    if last is None:
+        first = f"first configuration on record, shapleyprio {row.version}"
+        yield Change(at=row.at, kind="configuration", what=first)
+        return
+    if last.version != row.version:
+        what = f"shapleyprio {last.version} → {row.version}"
+        yield Change(at=row.at, kind="upgrade", what=what)
+    for key, before, after in differences(last.written, row.written):
+        what = f"{key}: {before or NOT_SET} → {after or NOT_SET}"
+        yield Change(at=row.at, kind="configuration", what=what)
+
+
+def _upgrades_of_slurm(view: View, since: int) -> Iterator[Change]:
+    for at, before, after in view.slurm_versions(since):
+        yield Change(at=at, kind="upgrade", what=f"Slurm {before} → {after}")
+
+
+def _ownership(view: View, since: int) -> Iterator[Change]:
+    """Yields what passed from one holder to another, what passed at one time together."""
+    tenures = view.tenures()
+    names = {(tenure.kind, tenure.name) for tenure in tenures}
+    moves = [
+        Move(
+            kind=kind,
+            name=name,
+            before=before.organization,
+            after=after.organization,
+            since=after.since,
+        )
+        for kind, name in sorted(names)
+        for before, after in pairwise(tenures.of(kind, name))
+        if after.since is not None and after.since >= since
+    ]
+    for what, change, at in together(moves):
+        yield Change(at=at, kind="ownership", what=f"{what}: {change}")
+
+
+def _corrections(view: View, since: int) -> Iterator[Change]:
+    for _, rows in groupby(view.corrections(), attrgetter("number")):
+        corrected = list(rows)
+        first = corrected[0]
+        if first.at >= since:
+            named = [in_words(row.kind, [row.name]) for row in corrected]
+            what = f"{first.user} corrected who had {listed(named, MOST_NAMES)}"
+            yield Change(at=first.at, kind="ownership", what=what)
+
+
+def _steering(rows: list[SteeringRow], since: int) -> Iterator[Change]:
+    for row in rows:
+        if row.since >= since:
+            instead = f" instead of {row.chosen}" if row.chosen != row.rule else ""
+            what = f"rule {row.rule}{instead}, channel {row.channel}"
+            nothing = "nothing steers any more"
+            yield Change(at=row.since, kind="steering", what=what if row.rule else nothing)
+
+
+def _interruption(found: Interruption) -> Change:
+    if not found.cycles:
+        length = duration(found.end - found.begin)
+        return Change(at=found.begin, until=found.end, kind="outage", what=f"no cycle for {length}")
+    failed = f"{count(found.cycles, 'cycle')} failed ({found.outcome}): {found.message}"
+    return Change(at=found.begin, until=found.end, kind="failure", what=failed)
