@@ -420,6 +420,11 @@ def test_a_wrong_list_of_fields_says_so() -> None:
         lines("1|2|3")
 
 
+def test_what_sacct_shows_people_is_refused_by_name() -> None:
+    with pytest.raises(LogError, match=r"^jobs.txt:1: has no separator; .* --parsable2"):
+        lines("JobID  Account  State", "-----  -------  -----", "1      lab      COMPLETED")
+
+
 def test_lines_are_counted_as_an_editor_counts_them() -> None:
     good = "1|1000|1000|00:01:00|1"
     log = lines("", "JobID|Start|Submit|Elapsed|NCPUS", good, "", "2", good, "3||", "")

@@ -21,6 +21,7 @@ from shapleyprio.slurm.text.values import UnreadableError, amount, hosts
 T = TypeVar("T")
 
 _NODE = re.compile(r"(?m)^(?=NodeName=)")
+_NAMES = ("account", "parentname")
 _RULE = re.compile(r"[\s-]*-[\s-]*")
 
 
@@ -123,8 +124,6 @@ def read_accounts(file: Path, cluster: str = "") -> dict[str, str | None]:
     rows = _rows(file, _text(file), ("account",), ASK_ACCOUNTS, indented="account")
     for number, row in rows:
         account = row["account"].strip()
-        if account.endswith("+") or row.get("parentname", "").endswith("+"):
-            raise LogError(f"{file}:{number}: a name is cut off; give what `{ASK_ACCOUNTS}` prints")
         if row.get("user") or (cluster and row.get("cluster", cluster) != cluster):
             continue
         depth = 0
@@ -171,6 +170,8 @@ def _rows(
         elif line.strip():
             if cuts is not None:
                 cells = [line[cut].rstrip() for cut in cuts]
+                if any(n in _NAMES and c.endswith("+") for n, c in zip(names, cells, strict=True)):
+                    raise LogError(f"{file}:{number}: a name is cut off; give what `{ask}` prints")
             else:
                 cells = line.split("|") if "|" in line else line.split()
             fields = dict(zip(names, cells, strict=False))

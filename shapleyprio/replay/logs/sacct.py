@@ -285,6 +285,8 @@ def _release(submit: Numbers, eligible: Numbers, start: Numbers) -> Numbers:
 
 
 def _wrong_count(count: int, names: Sequence[str], *, has_header: bool) -> str:
+    if count == 1:
+        return "has no separator; let sacct print with --parsable2, and a header line"
     reason = f"{count} fields instead of {len(names)}"
     if not has_header:
         return f"{reason}; name the fields, or let sacct print its header line"
