@@ -200,10 +200,7 @@ def delay(seconds: Fraction | float | None) -> str:
     >>> delay(6480), delay(-192), delay(4.2), delay(0.001), delay(None)
     ('1.8 h late', '3.2 min ahead', '4.2 s late', 'on time', '–')
     """  # noqa: RUF002  # the dash of tables
-    if seconds is None:
-        return MISSING
-    size = duration(abs(float(seconds)))
-    return "on time" if size == "0 s" else f"{size} {'late' if seconds > 0 else 'ahead'}"
+    return _in_words(seconds, "on time", "{} late", "{} ahead")
 
 
 def sooner(seconds: Fraction | float | None) -> str:
@@ -215,10 +212,7 @@ def sooner(seconds: Fraction | float | None) -> str:
     >>> sooner(6480), sooner(-192), sooner(0.001), sooner(None)
     ('1.8 h sooner', '3.2 min later', 'as soon', '–')
     """  # noqa: RUF002  # the dash of tables
-    if seconds is None:
-        return MISSING
-    size = duration(abs(float(seconds)))
-    return "as soon" if size == "0 s" else f"{size} {'sooner' if seconds > 0 else 'later'}"
+    return _in_words(seconds, "as soon", "{} sooner", "{} later")
 
 
 def signed_duration(seconds: Fraction | float | None) -> str:
@@ -227,10 +221,7 @@ def signed_duration(seconds: Fraction | float | None) -> str:
     >>> signed_duration(6480), signed_duration(-192), signed_duration(0), signed_duration(None)
     ('+1.8 h', '−3.2 min', '0 s', '–')
     """  # noqa: RUF002  # the dash of tables
-    if seconds is None:
-        return MISSING
-    text = duration(float(seconds))
-    return text if seconds <= 0 or text == "0 s" else f"+{text}"
+    return _in_words(seconds, "0 s", "+{}", "−{}")
 
 
 def owed(seconds: Fraction | float | None) -> str:
@@ -242,10 +233,14 @@ def owed(seconds: Fraction | float | None) -> str:
     >>> owed(6480), owed(-192), owed(0.001), owed(None)
     ('is owed 1.8 h', 'owes 3.2 min', 'is even', '–')
     """  # noqa: RUF002  # the dash of tables
+    return _in_words(seconds, "is even", "is owed {}", "owes {}")
+
+
+def _in_words(seconds: Fraction | float | None, none: str, above: str, below: str) -> str:
     if seconds is None:
         return MISSING
     size = duration(abs(float(seconds)))
-    return "is even" if size == "0 s" else f"{'is owed' if seconds > 0 else 'owes'} {size}"
+    return none if size == "0 s" else (above if seconds > 0 else below).format(size)
 
 
 def duration_in_words(seconds: int) -> str:

@@ -37,9 +37,9 @@ def outcome(replayed: Replayed, audit: Audit) -> Section:
         "outcome",
         lambda assessed: assessed.delays,
         title="Who was late, and by how much",
-        note="Hours by which all that came too late for an organization was late against the fair "
-        "schedule, spread over everybody's work; to the left of zero it was ahead. The bars "
-        "together are as long as work came too early or too late on average.",
+        note="Hours by which an organization's work came too late, held against the fair schedule "
+        "and spread over everybody's work; to the left of zero it was ahead. Together the bars "
+        "are as long as work came too early or too late on average.",
         choice=None,
     )
 

@@ -35,7 +35,7 @@ LINES_BESIDE_ORDER = 15
 LEGEND = """\
 Earned: its share of what all add to each other's work (φ̂, estimated).
 Got: its share of the work done (ψ).  A CPU second counts its age.
-Served: how late or ahead of what it earned, on average; the latest comes first.
+Balance: earned less got, spread over all work; + is owed, and comes first.
 Wait: mean time from submission to start, or to now."""
 
 

@@ -19,7 +19,7 @@ from shapleyprio.daemon.serving.checks import Checked
 from shapleyprio.daemon.serving.drift import DAY_SECONDS, Drift, drift_of_last_day
 from shapleyprio.daemon.serving.overview import Overview
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay
-from shapleyprio.store import DriftRow, Store
+from shapleyprio.store import DriftRow, SteeringRow, Store
 from tests.daemon.consortium import NAME, NOW, Service
 
 
@@ -112,6 +112,23 @@ def test_how_long_jobs_wait_is_shown(overview: Overview) -> None:
     assert "<h2>Waits</h2>" not in page.render(
         replace(overview, status=replace(overview.status, waits=()))
     )
+
+
+def test_without_an_estimate_balances_are_left_open_until_there_is_one(overview: Overview) -> None:
+    assert overview.status is not None
+    steering = SteeringRow(since=NOW, rule="directcontr", chosen="shapley", channel="nice")
+    waiting = replace(overview.status, steering=steering, had_estimate=False)
+    text = page.render(replace(overview, status=waiting))
+    assert "The rule shapley has no estimate yet. Until it has one, directcontr ranks" in text
+    assert "The rule directcontr instead of shapley has steered since" in text
+    assert text.count(f'<td role="cell" class="n balance">{MISSING}</td>') == len(waiting.rows)
+    assert text.count('width="0.0"') == len(waiting.rows)
+    text = page.render(replace(overview, status=replace(waiting, had_estimate=True)))
+    assert "The rule shapley has no estimate to rely on; see the daemon&#39;s log." in text
+    ranked = replace(waiting.cycle, rule="shapley")
+    text = page.render(replace(overview, status=replace(waiting, cycle=ranked)))
+    assert f">{signed_duration(waiting.rows[0].balance_per_part)}<" in text
+    assert "Balance: earned (φ, by the rule shapley) less got (ψ) since" in text
 
 
 def test_why_nothing_was_replayed_is_said(overview: Overview) -> None:
