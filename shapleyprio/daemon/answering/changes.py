@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal
 
 from shapleyprio.common.wording import count, duration, listed
 from shapleyprio.config.written import differences
 from shapleyprio.daemon.accounting.moves import in_words, together
-from shapleyprio.fairness.tenure import Move
 from shapleyprio.store import ConfigurationRow, Interruption, SteeringRow, View
 
 MOST_NAMES = 5
@@ -95,21 +94,7 @@ def _upgrades_of_slurm(view: View, since: int) -> Iterator[Change]:
 
 def _ownership(view: View, since: int) -> Iterator[Change]:
     """Yields what passed from one holder to another, what passed at one time together."""
-    tenures = view.tenures()
-    names = {(tenure.kind, tenure.name) for tenure in tenures}
-    moves = [
-        Move(
-            kind=kind,
-            name=name,
-            before=before.organization,
-            after=after.organization,
-            since=after.since,
-        )
-        for kind, name in sorted(names)
-        for before, after in pairwise(tenures.of(kind, name))
-        if after.since is not None and after.since >= since
-    ]
-    for what, change, at in together(moves):
+    for what, change, at in together(view.tenures().moves(since)):
         yield Change(at=at, kind="ownership", what=f"{what}: {change}")
 
 
