@@ -487,7 +487,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path, name: str) ->
     for file in (ROOT / "systemd").glob("shapleyprio*"):
         shown = file.read_text()
         if program is None:  # it need only be there
-            shown = shown.replace("ExecStart=shapleyprio", "ExecStart=/bin/true")
+            shown = shown.replace("=shapleyprio ", "=/bin/true ")
         (tmp_path / file.name).write_text(shown)
     checked = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", tmp_path / name],

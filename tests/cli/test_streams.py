@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 NOBODY = 65534
 
 
+PROGRAM = "from shapleyprio.cli import main; main(prog_name='shapleyprio')"
+"""As a module, it would not heed Python's variables for root."""
+
+
 def run(
     *words: str, output: int = subprocess.PIPE, **more: str
 ) -> subprocess.CompletedProcess[bytes]:
     """A command in a process of its own, with these variables."""
     return subprocess.run(
-        [sys.executable, "-m", "shapleyprio", *words],
+        [sys.executable, "-c", PROGRAM, *words],
         stdout=output,
         stderr=subprocess.PIPE,
         env={**os.environ, **more},

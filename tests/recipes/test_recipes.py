@@ -69,7 +69,8 @@ def test_the_reference_of_the_configuration_describes_both(followed: Path) -> No
 
 
 def test_the_help_of_the_replay_names_the_rule(followed: Path) -> None:
-    shown = run(followed, "-m", "shapleyprio", "replay", "--help")
+    here = "from shapleyprio.cli import main; main()"  # as a module it would not look here for root
+    shown = run(followed, "-c", here, "replay", "--help")
     assert "rule:fewest_running" in shown
 
 
