@@ -76,6 +76,22 @@ def test_explain_of_a_job_that_does_not_wait_is_a_usage_error(
     assert refused.stderr.startswith("shapleyprio: no job 4000000 waits")
 
 
+def test_who_waits_and_what_changed_is_shown(
+    steered: tuple[Consortium, dict[str, int]],
+) -> None:
+    consortium, _ = steered
+    waits = json.loads(consortium.succeed("status", "--waits", "--json"))["waits"]
+    waiting = {row["organization"]: row for row in waits if row["pending"]}
+    assert waiting.keys() == set(MEMBERS)
+    assert all(row["pending"] == 1 and 0 <= row["oldest"] < 600 for row in waiting.values())
+    printed = consortium.succeed("status", "--waits").splitlines()
+    (heading,) = (line.split() for line in printed if "median wait" in line)
+    assert heading[:3] == ["organization", "partition", "started"]
+    told = {row["kind"]: row["what"] for row in json.loads(consortium.succeed("changes", "--json"))}
+    assert told["steering"].startswith("rule directcontr, channel ")
+    assert told["configuration"].startswith("first configuration on record, shapleyprio ")
+
+
 def test_history_and_the_stores_status_are_reported(
     steered: tuple[Consortium, dict[str, int]],
 ) -> None:
