@@ -130,7 +130,7 @@ def test_a_month_names_the_rule_that_steered_and_what_changed_hands(shell: Comma
     printed, page, _ = pages(shell, "--month", MONTH)
     for said in (
         f"the rule shapley by the channel site_factor since {clock_time(steered.since)}",
-        f"Changes of ownership: node b3: physics → biology since {clock_time(moved)}",
+        f"Changes of ownership: node b3: physics → biology at {clock_time(moved)}",
     ):
         assert said in page
         assert said in printed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shapleyprio.daemon.accounting.moves import sentences
+from shapleyprio.common.wording import clock_time
+from shapleyprio.daemon.answering.changes import Change, read_changes
 from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.store import ClusterStore
 
@@ -20,15 +21,19 @@ def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InFo
     Raises:
         StoreError: the store cannot be read.
     """
-    steering, changes = [], []
+    steering = []
+    changes: list[Change] = []
     for ledger in ledgers:
         with ledger.reading() as view:
             steering.append(view.steering(begin))
-            moves = [move for move in view.tenures().moves(begin) if move.since < end]
-        changes += sentences(moves)
+            changes += read_changes(view, begin, patience=end - begin)
     return InForce(
         begin=begin,
         end=end,
         steering=tuple(steering[0] if steering else ()),
-        changes=tuple(changes),
+        changes=tuple(
+            f"{one.what} at {clock_time(one.at)}"
+            for one in changes
+            if one.kind == "ownership" and one.at < end
+        ),
     )

@@ -25,7 +25,7 @@ class InForce:
         begin, end: of the window, in seconds since the epoch.
         steering: which rule and channel have steered since when, the oldest first, from what did
             at the begin to what does now; empty if that is not known.
-        changes: of ownership in the window, in words, such as ``node b3: physics → biology since
+        changes: of ownership in the window, in words, such as ``node b3: physics → biology at
             2026-11-22 14:02:00``.
     """
 
