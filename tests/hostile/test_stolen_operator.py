@@ -1,0 +1,75 @@
+"""What the daemon's right in Slurm is worth to whoever steals it, and what shows it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from tests.end_to_end.consortium import CLUSTER, SETTINGS, spec
+from tests.processes import DAEMON, as_user
+
+pytestmark = pytest.mark.real_slurm
+
+
+@pytest.fixture
+def slurm(prepared_database: Path) -> Iterator[PrivateSlurm]:
+    """A cluster on which the user daemon is an Operator, as shapleyprio's daemon is."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can act as another user")
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
+        Path(folder).chmod(0o755)  # users reach slurm.conf and munge there
+        enforcing = replace(spec(1), extra={**SETTINGS, "AccountingStorageEnforce": "associations"})
+        with PrivateSlurm(Path(folder, "c"), enforcing, prepared=prepared_database) as slurm:
+            slurm.add_accounts({"alpha": None, "beta": None})
+            where = ("account=alpha", f"cluster={CLUSTER}")
+            slurm.run("sacctmgr", "-i", "add", "user", "daemon", *where, "adminlevel=Operator")
+            yield slurm
+
+
+def test_use_the_right_of_an_operator(slurm: PrivateSlurm) -> None:
+    def may(*words: str) -> bool:
+        return as_user(DAEMON, slurm.environment, *words).returncode == 0
+
+    slurm.submit("beta", 3000, processors=6)
+    job = str(slurm.submit("beta", 3000, processors=6))
+    for change in ("SiteFactor=7", "TimeLimit=1", "Account=alpha", "Priority=9"):
+        assert may("scontrol", "update", f"JobId={job}", change)
+    assert may("scontrol", "hold", job)
+    assert may("scancel", job)
+
+    change_database = ("sacctmgr", "-i")
+    assert may(*change_database, "add", "user", "games", "account=beta")
+    assert may(*change_database, "modify", "account", "beta", "set", "maxjobs=0")
+    assert may(*change_database, "delete", "user", "games", "account=beta")
+    reservation = ("starttime=now+1day", "duration=1", "nodes=a1", "users=daemon")
+    assert may("scontrol", "create", "reservation", *reservation)
+
+    refused = (
+        ("sacctmgr", "-i", "modify", "user", "daemon", "set", "adminlevel=Administrator"),
+        ("sacctmgr", "-i", "modify", "user", "root", "set", "adminlevel=None"),
+        ("sacctmgr", "-i", "modify", "qos", "normal", "set", "priority=9"),
+        ("scontrol", "update", "NodeName=a1", "State=DRAIN", "Reason=theft"),
+        ("scontrol", "update", "PartitionName=alpha", "State=DOWN"),
+        ("scontrol", "shutdown"),
+        ("sbatch", "--uid=0", "--account=alpha", "--wrap=id"),
+    )
+    assert [words for words in refused if may(*words)] == []
+    # who is not in the database yet can be made more than the Operator is
+    assert may(*change_database, "add", "user", "bin", "account=beta", "adminlevel=Administrator")
+    shown = slurm.run("sacctmgr", "-nP", "show", "user", "format=User,AdminLevel")
+    assert "bin|Administrator" in shown.splitlines()
+
+    theirs = slurm.run(
+        *("sacctmgr", "-nP", "list", "transactions", "Actor=daemon", "format=Action,Info")
+    )
+    for action in ("Add Users", "Modify Associations|max_jobs=0", "Remove Users"):
+        assert action in theirs
+    log = (slurm.directory / "log" / "slurmctld.log").read_text()
+    assert f"_slurm_rpc_update_job: complete JobId={job} uid={DAEMON} " in log
+    assert f"REQUEST_KILL_JOB JobId={job} uid {DAEMON}" in log
