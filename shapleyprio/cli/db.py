@@ -8,9 +8,14 @@ import click
 
 from shapleyprio.cli.common import GroupOfCommands, load
 from shapleyprio.cli.options.json_output import json_option, write_json
-from shapleyprio.cli.options.shared import config_option
+from shapleyprio.cli.options.shared import config_option, pool_option
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
-from shapleyprio.common.wording import whole
+from shapleyprio.common.wording import clock_time, count, whole
+from shapleyprio.config import connect
+from shapleyprio.daemon.accounting.accepted_clock import accept_clock
+from shapleyprio.daemon.ledgers import cluster_of, segment_meant
+from shapleyprio.daemon.pushing.cut_off import journal_of
+from shapleyprio.daemon.pushing.lease import Lease
 from shapleyprio.store import Store
 
 
@@ -34,6 +39,35 @@ def upgrade(config_path: Path) -> None:
         click.echo(f"the store is at revision {after} already")
     else:
         click.echo(f"upgraded the store from revision {before or 'none'} to {after}")
+
+
+@command.command("accept-clock")
+@config_option
+@pool_option
+def accept(config_path: Path, pool: str | None) -> None:
+    """Let the ledger go on from the controller's clock, which was ahead and is right now.
+
+    The daemon waits until a clock that has gone back has caught up with the last cycle. With this
+    it does not: what is recorded with later times is accounted when their time has come, so
+    nothing is lost. Stop the daemon before.
+    """
+    config = load(config_path)
+    slurm = connect(config)
+    segment = segment_meant(config, cluster_of(config, slurm), pool)
+    seconds = config.service.lease
+    with (
+        journal_of(config, create=False) as journal,
+        Store.open(config.store.url) as opened,
+        Lease(opened.cluster(segment.ledger), seconds=seconds, journal=journal).held() as ours,
+    ):
+        found = accept_clock(ours, slurm.controller(), overlap=config.service.overlap)
+    click.echo(
+        f"the ledger stands at {clock_time(found.now)}, no more at {clock_time(found.before)}"
+    )
+    if found.ahead:
+        click.echo(
+            f"{count(found.ahead, 'run')} of later times will count when their time has come"
+        )
 
 
 @command.command

@@ -32,7 +32,7 @@ def as_json(shell: CommandLine, *arguments: str) -> Any:
 # -- help
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "db upgrade", "db status"])
+@pytest.mark.parametrize("command", [*COMMANDS, "db upgrade", "db status", "db accept-clock"])
 def test_every_command_has_help(command: str) -> None:
     for option in ("-h", "--help"):
         result = CliRunner().invoke(main, [*command.split(), option])
@@ -317,6 +317,25 @@ def test_db_upgrade_makes_a_store_and_then_finds_it(shell: CommandLine) -> None:
     result = shell.run("db", "upgrade")
     assert result.exit_code == 0
     assert re.fullmatch(r"the store is at revision \S+ already\n", result.stdout)
+
+
+def test_db_accept_clock_lets_the_daemon_go_on(steered: CommandLine) -> None:
+    steered.slurm.skew = 7200
+    assert steered.run("daemon", "--once").exit_code == 0
+    steered.slurm.skew = 0
+    result = steered.run("daemon", "--once")
+    assert result.exit_code == 5
+    assert "run `shapleyprio db accept-clock`" in result.stderr
+    result = steered.run("db", "accept-clock")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        f"the ledger stands at {clock_time(steered.slurm.now)}, no more at "
+        f"{clock_time(steered.slurm.now + 7200)}\n",
+    )
+    assert steered.run("daemon", "--once").exit_code == 0
+    result = steered.run("db", "accept-clock")
+    assert result.exit_code == 5
+    assert "nothing to accept" in result.stderr
 
 
 def test_db_status(steered: CommandLine) -> None:

@@ -327,6 +327,46 @@ class OpenLedger:
         self._transaction.save_watermark(self.watermark)
         return t
 
+    def go_back(self, now: int) -> int:
+        """Lets the ledger stand at an earlier second, from which it goes on.
+
+        What lies ahead of it is accounted when its time has come: runs that end then have not
+        ended yet, and those that begin then are withdrawn.
+
+        Args:
+            now: the second.
+
+        Returns:
+            how many runs lie ahead.
+
+        Raises:
+            AccountingError: somebody holds something, or a stay begins, from a later second on.
+        """
+        changes = [tenure.since for tenure in self.tenures if tenure.since is not None]
+        changes += [] if self.stay is None else [self.stay.since]
+        if max(changes, default=0) > now:
+            raise AccountingError(
+                f"a node or an account changed hands at {clock_time(max(changes))}, or a pool has "
+                f"begun then; first run `shapleyprio ownership recount --since DATE` with a date "
+                "before the clock went ahead, or wait until then"
+            )
+        runs = [found[0] for found in self._transaction.runs_alive_after(now)]
+        ahead = [run for run in runs if _last_event(run) > now]
+        self._withdraw([run.key for run in ahead if run.begin > now])
+        begun = [run for run in ahead if run.begin <= now]
+        known = self._runs.known(self._transaction, [run.key for run in begun])
+        running = [replace(run, end=None, paused_at=None, state="RUNNING") for run in begun]
+        placed = [(run, self.tenures.allocations(run)) for run in running]
+        for run, allocations in placed:
+            self.ledger.subtract(known[run.key][1])
+            self.ledger.add(allocations)
+        self._runs.put(self._transaction, placed, known)
+        self._last_event = now
+        observed_until = min(self.watermark.observed_until, now)
+        self.watermark = replace(self.watermark, accounted_to=now, observed_until=observed_until)
+        self.close(now, observed_until=observed_until)
+        return len(ahead)
+
     def prune(self, *, overlap: int) -> int:
         """Deletes runs that ended before the fold: their worth is a constant in the ledger.
 
@@ -343,7 +383,8 @@ class OpenLedger:
         if self._horizon is None:
             return 0
         known = min(self.watermark.complete_until, self.watermark.sure_until)
-        before = min(self.ledger.folded_to, known - overlap - 1)
+        sure_fold = self.watermark.sure_until - self._horizon  # the clock may be ahead
+        before = min(self.ledger.folded_to, sure_fold, known - overlap - 1)
         before = self._transaction.prunable_until(before)
         pruned = self._transaction.prune_runs(before)
         self.watermark = replace(

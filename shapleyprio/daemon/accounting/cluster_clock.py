@@ -44,7 +44,8 @@ def check_clock(watermark: Watermark, now: int) -> None:
     if behind > CLOCK_TOLERANCE_SECONDS:
         raise ClockError(
             f"the controller's clock ({now}) is {behind} s behind the last cycle; "
-            "nothing is accounted until it has caught up: set the clock right"
+            "nothing is accounted until it has caught up: set the clock right, or if it is, stop "
+            "the daemon and run `shapleyprio db accept-clock`"
         )
 
 

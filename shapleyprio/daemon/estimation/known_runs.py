@@ -84,7 +84,8 @@ class KnownPast:
         tenures = frozenset(view.tenures())
         self._revised = False
         since = 0
-        if before is not None and tenures == self._tenures:
+        went_on = before is not None and before.accounted_to <= self.watermark.accounted_to
+        if before is not None and went_on and tenures == self._tenures:
             since = before.complete_until - overlap - 1
         else:
             self.runs.clear()

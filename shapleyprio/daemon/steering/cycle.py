@@ -205,7 +205,12 @@ class Cycle:
         if self._cut_off is not None:
             self._cut_off.hand_over(self._store)
         push.settle_open(self._store, self._slurm)
-        opened = self._intake.account(report, source)
+        try:
+            opened = self._intake.account(report, source)
+        except ClockError as error:
+            if dry_run:
+                raise
+            raise self._steer_by_last(report, source, error) from error
         names = [organization.name for organization in self._config.organizations]
         standings = opened.ledger.standings(report.t, names)
         if not dry_run:
@@ -248,6 +253,37 @@ class Cycle:
         if not dry_run:
             self._push(report, opened.tenures, points)
         watch.lap("push")
+
+    def _steer_by_last(self, report: CycleReport, source: Source, error: ClockError) -> ClockError:
+        """Gives what waits the last known points, while nothing can be accounted.
+
+        Returns:
+            the error, and what was done meanwhile.
+        """
+        self._check_enforcement(dry_run=False)
+        report.t = source.controller().time
+        opened = self._store.transact(lambda some: self._intake.open(some, report.t))
+        with self._store.reading() as view:
+            last = view.latest_standings()
+        if not last:
+            return error
+        in_slurm = source.pending()
+        observation = Observation(
+            pending=self._segment.queue(in_slurm).jobs,
+            running={},
+            nodes=(),
+            partitions_of={},
+            tres=self._config.fairness.tres,
+            tenures=opened.tenures,
+            t=opened.watermark.accounted_to,
+            stranded=self._segment.stranded(in_slurm),
+        )
+        reason = f"points of cycle {last[0].cycle}; the controller's clock is behind it"
+        points = {row.organization: row.priority for row in last}
+        wanted = Wanted(points=points, reasons=dict.fromkeys(points, reason))
+        self._plan(report, observation, wanted)
+        report.pushed = push.carry_out(self._store, self._slurm, report.planned)
+        return ClockError(f"{error}; new jobs get the points of cycle {last[0].cycle} meanwhile")
 
     def activity(self) -> tuple[int, int] | None:
         """Reads how many jobs were submitted, and how often others have changed any.

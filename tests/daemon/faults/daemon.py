@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from shapleyprio.daemon.accounting.accepted_clock import accept_clock
 from shapleyprio.daemon.pushing.lease import Lease, LeaseHeldError
 from shapleyprio.daemon.pushing.rollback import roll_back
 from shapleyprio.daemon.steering.cycle import Cycle
@@ -47,6 +48,9 @@ class AnyDaemon(Protocol):
     def prune(self) -> int:
         """Deletes what no value depends on."""
 
+    def accept_clock(self) -> None:
+        """Lets the ledger go on from a clock that is behind it."""
+
     def roll_back(self) -> None:
         """Puts everything back."""
 
@@ -85,6 +89,7 @@ class LivingDaemon:
         )
         rows = store.cluster(name)
         self._lease = Lease(rows, seconds=LEASE_SECONDS, journal=opened, clock=clock)
+        self._overlap = config.service.overlap
         self._cycle = Cycle(config, slurm, self._lease.store, clock=clock, journal=opened)
 
     def try_to_take(self) -> bool:
@@ -104,6 +109,10 @@ class LivingDaemon:
     def prune(self) -> int:
         self._show_token()
         return self._cycle.prune()
+
+    def accept_clock(self) -> None:
+        self._show_token()
+        accept_clock(self._lease.store, self._slurm.controller(), overlap=self._overlap)
 
     def roll_back(self) -> None:
         self._show_token()

@@ -102,6 +102,7 @@ class Life:
             self.freeze: 0 if self.has_journal else 3,  # nobody would take over
             self.prune: 2,
             self.restart: 1,
+            self.accept_the_clock: 2,
             self.fail_over: 2,
             self.break_the_store: 6 if self.has_journal else 2,
             self.be_undone: 3,
@@ -194,6 +195,24 @@ class Life:
         """Stops, and is started again."""
         self._stop()
         return "stops"
+
+    def accept_the_clock(self) -> str:
+        """An admin has the ledger go on from the clock as it is, with the daemon stopped."""
+        self._stop()
+        failure: BaseException | None = None
+
+        def accept(daemon: AnyDaemon) -> None:
+            nonlocal failure
+            try:
+                daemon.accept_clock()
+            except AccountingError as error:
+                failure = error
+                if not any(why in str(error) for why in ("nothing to accept", "changed hands")):
+                    raise
+
+        failure = self._try(accept) or failure
+        self._stop()
+        return f"accepts the clock, {self.slurm.clock}{_shown(failure)}"
 
     def fail_over(self) -> str:
         """A daemon on another head node takes over; nobody sets the clock meanwhile."""

@@ -62,6 +62,9 @@ class ProcessDaemon:
     def prune(self) -> int:
         return int(self._ask("prune"))
 
+    def accept_clock(self) -> None:
+        self._ask("accept_clock")
+
     def roll_back(self) -> None:
         self._ask("roll_back")
 

@@ -12,12 +12,14 @@ import pytest
 from sqlalchemy import event
 from structlog.testing import capture_logs
 
+from shapleyprio.daemon.accounting.accepted_clock import accept_clock
 from shapleyprio.daemon.accounting.accounting import OpenLedger
-from shapleyprio.daemon.accounting.cluster_clock import ClockError
+from shapleyprio.daemon.accounting.cluster_clock import AccountingError, ClockError
 from shapleyprio.daemon.accounting.intake import CATCH_UP_SECONDS, LAYOUT_SECONDS
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.steering.cycle import UnenforcedAccountsError
 from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.port import Controller, Malformed, Node, Partition, SlurmUnavailableError
 from shapleyprio.store import CycleRow, PushState, Store, StoreBusyError, StoreFullError
 from tests.daemon.consortium import (
@@ -275,7 +277,7 @@ def test_one_privilege_less_is_a_refusal_on_record(service: Service) -> None:
 # -- the clock
 
 
-def test_a_clock_that_goes_back_stops_everything_until_it_has_caught_up(service: Service) -> None:
+def test_while_a_clock_catches_up_new_jobs_get_the_last_points(service: Service) -> None:
     slurm = service.slurm
     slurm.fill("biology")
     slurm.wait(HOUR)
@@ -285,18 +287,28 @@ def test_a_clock_that_goes_back_stops_everything_until_it_has_caught_up(service:
     slurm.wait(30)
     waits = slurm.submit("physics", processing_time=9)
     slurm.windows.clear()
-    with pytest.raises(ClockError, match="970 s behind"):
+    with pytest.raises(ClockError, match=r"970 s behind.*get the points of cycle 1 meanwhile"):
         service.run()
     assert last_cycle(service).outcome == "clock_backwards"
+    assert slurm.job(waits).site_factor == FIRST
+    later = slurm.submit("physics", processing_time=9)
+    service.restart()
+    with pytest.raises(ClockError):
+        service.run()
     after = watermark(service)
     assert after.accounted_to == before.accounted_to
     assert after.observed_until == slurm.now - 1000 - 31
     assert slurm.windows == []
-    assert slurm.job(waits).site_factor == 0
+    assert slurm.job(later).site_factor == FIRST
+    with pytest.raises(ClockError):
+        service.run()
+    assert slurm.writes == []
     slurm.skew = 0
     service.run()
     assert watermark(service).accounted_to == slurm.now
     assert slurm.job(waits).site_factor == FIRST
+    service.roll_back()
+    assert {job.site_factor for job in slurm.jobs()} == {0}
 
 
 def test_a_small_step_backwards_is_tolerated(service: Service) -> None:
@@ -359,6 +371,108 @@ def test_what_ran_before_a_clock_that_was_ahead_had_caught_up_counts(
             worth[record.account] += 4 * sum(min(t - part, HORIZON) for part in parts)
     assert min(worth.values()) > 0
     assert {name: row.utility for name, row in values_at(service, t).items()} == worth
+
+
+class Stamped(Cluster):
+    """Its records have the times that its wrong clock showed.
+
+    Attributes:
+        was_ahead: from when to when it was wrong, and by how many seconds.
+    """
+
+    was_ahead = (0, 0, 0)
+
+    def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
+        self.windows.append((since, until))
+        stamped = map(self._stamped, super().records(0, 2**40))
+        return (one for one in stamped if (one.end or until) >= since)
+
+    def records_of(self, job_ids: Sequence[int]) -> Iterator[JobRecord | Malformed]:
+        return map(self._stamped, super().records_of(job_ids))
+
+    def _stamped(self, record: JobRecord | Malformed) -> JobRecord:
+        assert isinstance(record, JobRecord)
+        return replace(record, start=self._shown(record.start), end=self._shown(record.end))
+
+    def _shown(self, second: int | None) -> int | None:
+        since, until, ahead = self.was_ahead
+        return second if second is None or not since <= second < until else second + ahead
+
+
+@pytest.mark.parametrize("prunes", [False, True])
+@pytest.mark.parametrize("horizon", [HORIZON, DAY])
+def test_after_the_clock_is_accepted_the_ledger_goes_on_and_is_exact(
+    store: Store, horizon: int, prunes: bool
+) -> None:
+    slurm = Stamped()
+    fairness = {"since": "2027-01-15T08:00:00Z", "horizon": f"{horizon}s"}
+    service = Service(slurm, store, config(service={"overlap": "1m"}, fairness=fairness))
+    shared = store.cluster(NAME)
+    slurm.submit("physics", processors=4, processing_time=200, partition="pb")
+    for _ in range(4):
+        slurm.wait(900)
+        service.run()
+    slurm.submit("physics", processors=2, processing_time=20, partition="pb")
+    slurm.submit("physics", processors=1, processing_time=9000, partition="pb")
+    slurm.wait(10)
+    slurm.submit("biology", processors=4, processing_time=30, partition="pa")
+    slurm.skew = 2 * HOUR
+    slurm.was_ahead = (slurm.now, slurm.now + 60, slurm.skew)
+    slurm.wait(50)
+    service.run()
+    ended_ahead = values_at(service, slurm.now + 2 * HOUR)
+    assert ended_ahead["biology"].utility > 0
+    if prunes:
+        service.cycle.prune()
+    slurm.wait(10)
+    slurm.skew = 0
+    slurm.submit("biology", processors=3, processing_time=500, partition="pa")
+    with pytest.raises(ClockError):
+        service.run()
+    if prunes:
+        service.cycle.prune()
+    accepted = accept_clock(shared, slurm.controller(), overlap=60)
+    assert (accepted.now, accepted.ahead) == (slurm.now, 2)
+    assert accepted.before == slurm.now - 10 + 2 * HOUR
+    with pytest.raises(AccountingError, match="nothing to accept"):
+        accept_clock(shared, slurm.controller(), overlap=60)
+    assert service.run().t == slurm.now
+    assert_worth_is_that_of_the_records(service)
+    for _ in range(30):
+        slurm.wait(600)
+        service.run()
+        assert_worth_is_that_of_the_records(service)
+        if prunes:
+            service.cycle.prune()
+
+
+def assert_worth_is_that_of_the_records(service: Service) -> None:
+    """By the controller's clock; what its records say of times ahead has not happened yet."""
+    slurm, t = service.slurm, service.slurm.now
+    horizon = service.config.fairness.horizon
+    assert horizon is not None
+    worth = Counter({"physics": 0, "biology": 0})
+    for record in slurm.records(0, t):
+        assert isinstance(record, JobRecord)
+        if record.start is None:
+            continue
+        parts = range(record.start, min(record.end or t, t))
+        worth[record.account] += record.processors * sum(min(t - part, horizon) for part in parts)
+    assert {name: row.utility for name, row in values_at(service, t).items()} == worth
+
+
+def test_a_clock_is_not_accepted_if_a_node_changed_hands_ahead_of_it(service: Service) -> None:
+    slurm = service.slurm
+    service.run()
+    slurm.wait(60)
+    slurm.skew = 2 * HOUR
+    service.restart(config(PHYSICS | {"partitions": []}, BIOLOGY | {"nodes": ["a[1-2]"]}))
+    service.run()
+    slurm.skew = 0
+    before = watermark(service)
+    with pytest.raises(AccountingError, match="a node or an account changed hands at"):
+        accept_clock(service.store.cluster(NAME), slurm.controller(), overlap=60)
+    assert watermark(service) == before
 
 
 class Late(Cluster):
