@@ -45,6 +45,7 @@ COMMANDS = {
     "history": "Show past standings, cycles or writes.",
     "ownership": "Show or correct who owned what since when.",
     "rollback": "Put every priority back as it was found.",
+    "export": "Write the past, and what gives it meaning, into one file.",
     "replay": "Show what each policy makes of a log, and what is fair.",
     "audit": "Show how fair a recorded schedule was.",
     "report": "Write how fair a month was, for those who decide.",

@@ -8,12 +8,15 @@ from pathlib import Path
 import click
 
 from shapleyprio.cli.common import load
-from shapleyprio.cli.options.refusals import packages_needed
+from shapleyprio.cli.options.refusals import is_given, packages_needed, refuse
 from shapleyprio.cli.options.shared import config_option, cores_option
 from shapleyprio.cli.options.types import MONTH, Month, month_before
 
 
 @click.command
+@click.argument(
+    "file", metavar="[EXPORT]", required=False, type=click.Path(path_type=Path, dir_okay=False)
+)
 @config_option
 @click.option(
     "--month",
@@ -28,8 +31,10 @@ from shapleyprio.cli.options.types import MONTH, Month, month_before
     help="Directory for the files; it is made if it is missing.",
 )
 @cores_option()
-def command(config_path: Path, month: Month | None, directory: Path, cores: int) -> None:
-    """Write how fair a month was, from the daemon's store.
+def command(
+    file: Path | None, config_path: Path, month: Month | None, directory: Path, cores: int
+) -> None:
+    """Write how fair a month was, from the daemon's store or what `shapleyprio export` wrote.
 
     Written are CLUSTER-MONTH.html, CLUSTER-MONTH.json, and CLUSTER-MONTH.pdf where Chromium is
     installed. The first page is for those who decide: how fair the month was, whose work came too
@@ -40,15 +45,14 @@ def command(config_path: Path, month: Month | None, directory: Path, cores: int)
     Counted is what was executed in the month, by the time of this machine. The store keeps runs
     for the time that the key service.keep_runs sets.
     """
-    config = load(config_path)
+    refuse((file is not None and is_given("config_path"), "EXPORT and --config: give one"))
+    config = load(config_path) if file is None else None
     with packages_needed("report", "replay"):
-        from shapleyprio.cli.offline.monthly import write_reports
+        from shapleyprio.cli.offline.monthly import write_reports, write_reports_of_export
     with packages_needed("report", "report"):
         import shapleyprio.reports  # noqa: F401
-    write_reports(
-        config,
-        config_path,
-        month or month_before(int(time.time())),
-        directory,
-        cores=cores,
-    )
+    month = month or month_before(int(time.time()))
+    if file is not None:
+        write_reports_of_export(file, month, directory, cores=cores)
+    elif config is not None:
+        write_reports(config, config_path, month, directory, cores=cores)

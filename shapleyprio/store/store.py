@@ -279,25 +279,33 @@ class Store:
     StoreFullError, StoreUnreachableError, or StoreError for anything else the database reports.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, called: str | None = None) -> None:
         self._engine = engine
-        self._name = name_of(engine)
+        self._name = called or name_of(engine)
         self._secrets = secrets_of(engine.url)
 
     @classmethod
-    def open(cls, url: str, *, create: bool = False, any_revision: bool = False) -> Self:
+    def open(
+        cls,
+        url: str,
+        *,
+        create: bool = False,
+        any_revision: bool = False,
+        called: str | None = None,
+    ) -> Self:
         """Opens a store.
 
         Args:
             url: as SQLAlchemy has it, such as ``sqlite:////var/lib/shapleyprio/store.db``.
             create: make the tables if the database is empty, and its file if it is missing.
             any_revision: do not look at the tables; for `upgrade` and `revision` only.
+            called: what to call it, where its own name would tell people nothing.
 
         Raises:
             StoreSchemaError: the tables are not those that this release works with.
             StoreUnreachableError: the file or the server cannot be used.
         """
-        store = cls(make_engine(url, patient=any_revision))
+        store = cls(make_engine(url, patient=any_revision), called)
         try:
             if not any_revision:
                 store._check(create=create)

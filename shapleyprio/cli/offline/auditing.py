@@ -16,6 +16,7 @@ from shapleyprio.cli.shown.tables import MOST_USERS, standard_output
 from shapleyprio.replay.audit.auditing import Audit, audit
 from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.results import audit_as_json
+from shapleyprio.replay.logs.exports.reading import store_url
 from shapleyprio.replay.logs.stored import stored_after_end
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.partitions import kept_to_clusters
@@ -73,11 +74,11 @@ def after_end_of(
     parameters: WorkloadParameters, log: Log, window: Window
 ) -> Sequence[UserAfterEnd]:
     """Returns whose jobs went on after their ends in a window, as far as the log knows."""
-    if log.format != "store":
+    if log.format not in ("store", "export"):
         return ()
     end = window.start + window.length
     return stored_after_end(
-        parameters.log[0],
+        store_url(parameters.log[0]),
         clusters=parameters.clusters,
         begin=window.start,
         end=end,
@@ -88,10 +89,10 @@ def after_end_of(
 def in_force_in(parameters: WorkloadParameters, log: Log, window: Window) -> InForce:
     """Returns what was in force in a window, as far as the log knows."""
     begin, end = window.start, window.start + window.length
-    if log.format != "store":
+    if log.format not in ("store", "export"):
         return InForce(begin=begin, end=end)
     names = [one.cluster for one in log.clusters or (log,)]
-    with Store.open(parameters.log[0]) as store:
+    with Store.open(store_url(parameters.log[0])) as store:
         return read_in_force([store.cluster(name) for name in names], begin, end)
 
 

@@ -24,6 +24,7 @@ from shapleyprio.replay.audit.findings import verdict
 from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.results import audit_as_json
 from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.logs.exports.reading import read_export
 from shapleyprio.replay.logs.stored import users_after_end
 from shapleyprio.replay.logs.window import KnownSpan, Past, known_span, past_between
 from shapleyprio.reports import Page, ReportError, find_browser, write_page, write_pdf
@@ -57,32 +58,73 @@ class StoredMonth:
 def write_reports(
     config: Config, config_path: Path, month: Month, directory: Path, *, cores: int
 ) -> None:
-    """Writes the files of a month, one set for each of the cluster's ledgers; prints their names.
+    """Writes the files of a month out of the daemon's store; `write_each` says how.
+
+    Raises:
+        ReplayError, StoreError, OutputError: likewise.
+    """
+    with Store.open(config.store.url) as store:
+        ledgers = stored_ledgers(config, store)
+        write_each(config, store, ledgers, ("--config", config_path), month, directory, cores=cores)
+
+
+def write_reports_of_export(export: Path, month: Month, directory: Path, *, cores: int) -> None:
+    """Writes the same out of an export, with its organizations.
+
+    Raises:
+        ReplayError, StoreError, OutputError: likewise.
+    """
+    found = read_export(str(export))
+    names = found.manifest.organizations
+    config = Config.model_validate({"organization": [{"name": name} for name in names]})
+    with Store.open(found.url, called=str(export)) as store:
+        ledgers = [store.cluster(name) for name in found.manifest.games]
+        write_each(config, store, ledgers, (export,), month, directory, cores=cores)
+
+
+def write_each(
+    config: Config,
+    store: Store,
+    ledgers: Sequence[ClusterStore],
+    source: tuple[str | Path, ...],
+    month: Month,
+    directory: Path,
+    *,
+    cores: int,
+) -> None:
+    """Writes the files of a month, one set for each of the ledgers; prints their names.
 
     Of a ledger that has nothing of the month one line says so, if there is another one.
+
+    Args:
+        config: whose organizations count.
+        store: with the ledgers.
+        ledgers: each of a cluster, or with others of its pool.
+        source: the words of the command that name what was read.
+        month: to report.
+        directory: of the files.
+        cores: to compute on.
 
     Raises:
         ReplayError: nothing of the month is stored, or no report can be made of it.
         StoreError: the store cannot be read.
         OutputError: a file cannot be written.
     """
-    with Store.open(config.store.url) as store:
-        ledgers = stored_ledgers(config, store)
-        nothing: list[ReplayError] = []
-        for ledger in ledgers:
-            try:
-                stored = read_month(store, month, ledger.cluster)
-                _write_report(config, config_path, month, directory, stored, cores=cores)
-            except ReplayError as error:
-                nothing.append(error)
-                if len(nothing) == len(ledgers):
-                    raise
-                click.echo(f"shapleyprio: {ledger.cluster}: {error}", err=True)
+    nothing: list[ReplayError] = []
+    for ledger in ledgers:
+        try:
+            stored = read_month(store, month, ledger.cluster)
+            _write_report(config, source, month, directory, stored, cores=cores)
+        except ReplayError as error:
+            nothing.append(error)
+            if len(nothing) == len(ledgers):
+                raise
+            click.echo(f"shapleyprio: {ledger.cluster}: {error}", err=True)
 
 
 def _write_report(
     config: Config,
-    config_path: Path,
+    source: tuple[str | Path, ...],
     month: Month,
     directory: Path,
     stored: StoredMonth,
@@ -93,7 +135,7 @@ def _write_report(
         compared = stored.in_force.compared
         found = audit_of(config, stored.past, cores, compared, bar=bar)
         earlier = earlier_audit(config, stored.before, cores, compared, bar=bar)
-    words = ("shapleyprio", "report", "--config", config_path, "--month", month)
+    words = ("shapleyprio", "report", *source, "--month", month)
     page = audit_page(
         stored.past.log,
         found,

@@ -12,6 +12,7 @@ from shapleyprio.cli.shown.progress import ProgressBar
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.logs.clusters import (
     claims_of_files,
+    consortium_named,
     consortium_of_claims,
     consortium_of_files,
     dealt_to_clusters,
@@ -159,7 +160,7 @@ def read(parameters: WorkloadParameters, bar: ProgressBar) -> Log:
     for option, value, wanted in (
         ("--fields", parameters.fields, ("sacct",)),
         ("--time-zone", parameters.time_zone, ("sacct",)),
-        ("--cluster", parameters.clusters or None, ("sacct", "store")),
+        ("--cluster", parameters.clusters or None, ("sacct", "store", "export")),
     ):
         if value is not None and log.format not in wanted:
             raise click.UsageError(
@@ -178,7 +179,8 @@ def consortium_for(parameters: WorkloadParameters, log: Log) -> Consortium:
     """Returns the organizations with their jobs and processors."""
     if parameters.organizations:
         return consortium_of_files(parameters.organizations, log)
-    assert parameters.deal_users is not None
+    if parameters.deal_users is None:
+        return consortium_named(log, log.organizations)
     dealt = deal(
         log,
         parameters.deal_users,

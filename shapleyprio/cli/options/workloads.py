@@ -22,6 +22,7 @@ from shapleyprio.cli.options.shared import (
     window_option,
 )
 from shapleyprio.cli.options.types import MOMENT
+from shapleyprio.replay.logs.exports.recognizing import is_export
 from shapleyprio.replay.logs.files import files_of
 from shapleyprio.replay.workloads.choices import (
     ALL_CLUSTERS,
@@ -158,10 +159,13 @@ def workload_parameters(options: dict[str, Any]) -> WorkloadParameters:
     parameters = WorkloadParameters(
         **{field.name: options.pop(field.name) for field in fields(WorkloadParameters)}
     )
+    dealt = parameters.deal_users is not None
+    named = bool(parameters.organizations) or (not dealt and any(map(is_export, parameters.log)))
     refuse(
         (
-            bool(parameters.organizations) == (parameters.deal_users is not None),
-            "say whose the jobs are: either --organizations FILE or --deal-users K",
+            named == dealt,
+            "say whose the jobs are: either --organizations FILE or --deal-users K; an export "
+            "(shapleyprio export) says it itself",
         ),
         (
             parameters.deal_users is None

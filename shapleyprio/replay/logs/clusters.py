@@ -6,7 +6,7 @@ for itself; users, accounts and organizations are the same if their names are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +143,24 @@ def consortium_of_claims(claims: Sequence[Claimed]) -> Consortium:
     """Applies what is configured for each cluster of a log, as `consortium_of` says."""
     found = [consortium_of(*one) for one in claims]
     return found[0] if len(found) == 1 else pooled_consortium(found)
+
+
+def consortium_named(log: Log, names: Iterable[str]) -> Consortium:
+    """Returns whose the jobs and processors are, where the log itself says it by name.
+
+    Args:
+        log: of one cluster or several.
+        names: of the organizations that count, in the order by which ties are broken.
+
+    Raises:
+        WorkloadError: no job belongs to any of them.
+    """
+    members = [Organization(name=name) for name in names]
+    if not log.clusters:
+        return consortium_of(log, members)
+    return pooled_consortium(
+        [consortium_of(one, members, may_be_idle=True) for one in log.clusters]
+    )
 
 
 def _refuse_ambiguous(file: Path, organizations: Sequence[Organization]) -> None:

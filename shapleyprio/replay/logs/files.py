@@ -114,6 +114,22 @@ def blocks_of(source: str, progress: ProgressCallback) -> Iterator[bytes]:
         yield b"".join(first)
 
 
+def bytes_of(source: str, progress: ProgressCallback) -> Generator[bytes]:
+    """Yields what is in a file, decompressed, be it text or not.
+
+    Args:
+        source: the file.
+        progress: as for `blocks_of`.
+
+    Raises:
+        LogError: it cannot be read, or decompresses to more than any log does.
+    """
+    with closing(_ahead(_blocks(without_password(source), source))) as blocks:
+        for position, block in blocks:
+            yield block
+            progress(position)
+
+
 def _ahead(blocks: Iterator[tuple[int, bytes]]) -> Generator[tuple[int, bytes]]:
     """Yields what it is given, made by a thread ahead."""
     thread = ThreadPoolExecutor(1)

@@ -1,4 +1,4 @@
-"""Opens a log, whatever it is: a file in SWF or of sacct, also compressed, or a store."""
+"""Opens a log, whatever it is: a file in SWF or of sacct, also compressed, a store, an export."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.cells import cells_of_csv
 from shapleyprio.replay.logs.clusters import in_clusters
 from shapleyprio.replay.logs.column_names import FIRST_LINE, SEPARATOR, XDMOD_FIELDS, header_of
+from shapleyprio.replay.logs.exports.reading import read_exported
+from shapleyprio.replay.logs.exports.recognizing import is_export
 from shapleyprio.replay.logs.files import blocks_of, files_of
 from shapleyprio.replay.logs.filtering import released_in
 from shapleyprio.replay.logs.line_ends import lines_of
@@ -76,6 +78,10 @@ def read_log(
             raise LogError(f"{', '.join(sources)}: name one store, or files alone")
         return read_stored(sources[0], clusters=clusters, span=span, progress=progress)
     files = files_of(sources)
+    if format == "export" or (format is None and any(map(is_export, files))):
+        if len(files) > 1:
+            raise LogError(f"{', '.join(files)}: name one export alone")
+        return read_exported(files[0], clusters=tuple(clusters), span=span, progress=progress)
     name = sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"
     reader = SacctReader(
         name,

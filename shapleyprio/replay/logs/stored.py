@@ -20,6 +20,7 @@ from shapleyprio.replay.logs.filtering import (
 )
 from shapleyprio.replay.logs.partition_limits import with_partition_limits
 from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.replay.workloads.layout import LoggedNode, LogLayout
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
 from shapleyprio.store import (
     AllocatedRun,
@@ -134,7 +135,15 @@ def log_between(
 
 def _with_owners(view: View, log: Log) -> Log:
     owned = {row.organization: row.processors for row in view.latest_standings()}
-    return replace(log, owned=owned, cluster=view.cluster)
+    layout = LogLayout(
+        nodes={
+            row.name: LoggedNode(row.processors, row.partitions)
+            for row in view.node_rows()
+            if row.processors  # of one that is gone what it last was
+        },
+        parents={row.name: row.parent for row in view.account_rows()},
+    )
+    return replace(log, owned=owned, layout=layout, cluster=view.cluster)
 
 
 def _window(

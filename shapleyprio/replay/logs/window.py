@@ -18,12 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shapleyprio.config import Organization
 from shapleyprio.fairness.pool import Stay
-from shapleyprio.replay.logs.clusters import pool_of_logs, pooled_consortium
+from shapleyprio.replay.logs.clusters import consortium_named, pool_of_logs
 from shapleyprio.replay.logs.stored import log_between
 from shapleyprio.replay.workloads.log import Log
-from shapleyprio.replay.workloads.organizations import consortium_of
 from shapleyprio.replay.workloads.partitions import kept_to_clusters
 from shapleyprio.replay.workloads.workload import Consortium, Window, Workload, workload_of
 from shapleyprio.store import Store, Watermark
@@ -50,11 +48,7 @@ class Past:
         Raises:
             WorkloadError: no job belongs to any of them.
         """
-        members = [Organization(name=name) for name in names]
-        logs = self.log.clusters
-        if not logs:
-            return consortium_of(self.log, members)
-        return pooled_consortium([consortium_of(one, members, may_be_idle=True) for one in logs])
+        return consortium_named(self.log, names)
 
     def workload(self, consortium: Consortium) -> Workload:
         """Returns the jobs of a consortium, each kept to its cluster.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Format = Literal["swf", "sacct", "store"]
+Format = Literal["swf", "sacct", "store", "export"]
 Shares = Literal["zipf", "uniform"]
 Wide = Literal["expand", "rigid"]
 Backfill = Literal["none", "easy"]

@@ -79,6 +79,8 @@ class Log:
         placed: whose processors were used, where the log itself knows (the daemon's store).
         system_processors: how many processors the system had, where the log says.
         owned: organization -> processors that it brought when last seen, where the log knows.
+        organizations: of its consortium, in the order by which ties are broken; empty where the log
+            does not say.
         layout: nodes and accounts of its cluster, as far as they are known beside the jobs.
         epoch: seconds since 1970 of the log's second 0; None where the log does not say, so that
             its times have no dates.
@@ -104,6 +106,7 @@ class Log:
     placed: RecordedProcessors | None = None
     system_processors: int | None = None
     owned: Mapping[str, int] = field(default_factory=dict)
+    organizations: tuple[str, ...] = ()
     layout: LogLayout = field(default_factory=LogLayout)
     epoch: int | None = None
     window: tuple[int, int] | None = None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import delete, func, select
 
 from shapleyprio.store.rows import UserAfterEnd, WorkAfterEnd
-from shapleyprio.store.scope import Scope, values_of
+from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import work_after_end, work_after_end_progress
 
 
@@ -37,6 +37,12 @@ class AfterEndView(Scope):
             )
             for user, organization, jobs, seconds, last in rows
         ]
+
+    def work_after_end(self) -> list[WorkAfterEnd]:
+        """Returns all that is known, by the runs' keys."""
+        table = work_after_end
+        query = select(*columns(table)).where(self._here(table)).order_by(*table.primary_key)
+        return self._read(WorkAfterEnd, query)
 
     def work_after_end_until(self) -> int | None:
         """Returns up to which end of runs Slurm was asked; None before the first time."""

@@ -128,6 +128,15 @@ class HistoryView(Scope):
         rows = query.where(seen.c.before != seen.c.slurm_version).order_by(seen.c.started)
         return [(at, before, after) for at, before, after in self._connection.execute(rows)]
 
+    def releases(self) -> list[tuple[int, str]]:
+        """Returns the releases of Slurm, each with the begin of the first cycle that met it."""
+        first = func.min(cycle.c.started)
+        query = select(first, cycle.c.slurm_version).where(
+            self._here(cycle), cycle.c.slurm_version != ""
+        )
+        rows = self._connection.execute(query.group_by(cycle.c.slurm_version).order_by(first))
+        return [(second, version) for second, version in rows]
+
     def missed(self, since: int) -> int:
         """Counts the jobs that the table of points missed, in cycles started then or later."""
         query = select(func.sum(cycle.c.missed))

@@ -1,0 +1,152 @@
+"""`shapleyprio export`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import structlog
+
+from shapleyprio.cli.common import load, termination_unwinds
+from shapleyprio.cli.options.refusals import (
+    refuse,
+    refuse_missing_directories,
+    refuse_the_same_file,
+)
+from shapleyprio.cli.options.shared import config_option
+from shapleyprio.cli.options.types import INSTANT
+from shapleyprio.common.wording import dates, listed, whole
+from shapleyprio.config import Config, connect
+from shapleyprio.daemon.ledgers import cluster_of, stored_ledgers
+from shapleyprio.daemon.steering.afresh import accounted_afresh
+from shapleyprio.replay.logs.exports.anonymizing import Anonymizer, key_in
+from shapleyprio.replay.logs.exports.records import Manifest
+from shapleyprio.replay.logs.exports.rows import ExportSpan
+from shapleyprio.replay.logs.exports.writing import export
+from shapleyprio.store import ClusterStore, Store, StoreError
+
+
+@click.command
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@config_option
+@click.option(
+    "--since",
+    type=INSTANT,
+    metavar="DATE",
+    help="Leave out what had ended by then.  [default: nothing]",
+)
+@click.option(
+    "--until",
+    type=INSTANT,
+    metavar="DATE",
+    help="Leave out what began from then on.  [default: nothing]",
+)
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Read Slurm's accounting instead of the store; whose accounts and nodes are whose, and "
+    "how large nodes are, is then as it is now.",
+)
+@click.option("--anonymize", is_flag=True, help="Replace all names, and say what is left.")
+@click.option(
+    "--key",
+    "key_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --anonymize: file with the key, which is made if it is missing. With the same key "
+    "names become the same in every export.  [default: a key that nobody will know]",
+)
+@click.option(
+    "--shift-time",
+    is_flag=True,
+    help="With --anonymize: move all times into the past, by whole weeks that the key chooses.",
+)
+def command(
+    file: Path,
+    config_path: Path,
+    since: int | None,
+    until: int | None,
+    *,
+    live: bool,
+    anonymize: bool,
+    key_file: Path | None,
+    shift_time: bool,
+) -> None:
+    """Write accounting, and what gives it meaning, into FILE.
+
+    Beside the jobs that were executed it has nodes with their sizes and partitions, the tree of
+    accounts, who owned what, and which rule and channel steered, each since when; weight, horizon
+    and Slurm's release. The commands replay, audit, report, experiment and trial read it, and need
+    no --organizations. docs/export.md describes the file for other programs.
+
+    Dates are local unless they have a zone. The store keeps runs for the time that the key
+    service.keep_runs sets; it is only read.
+    """
+    refuse(
+        (
+            not anonymize and (key_file is not None or shift_time),
+            "--key and --shift-time go with --anonymize",
+        ),
+        (
+            since is not None and until is not None and since >= until,
+            "--since is not before --until",
+        ),
+    )
+    refuse_the_same_file(("FILE", file), ("--config", config_path), ("--key", key_file))
+    refuse_missing_directories(("FILE", file))
+    config = load(config_path)
+    anonymizer = Anonymizer(key_in(key_file), shift=shift_time) if anonymize else None
+    names = [organization.name for organization in config.organizations]
+    with termination_unwinds(), _ledgers(config, since, live=live) as ledgers:
+        written = export(file, ledgers, names, ExportSpan(since, until), anonymizer)
+    click.echo(f"{file}: {_summary(written)}")
+    if anonymizer is not None:
+        kept = f"the key is in {key_file}: keep it secret" if key_file else "nobody knows the key"
+        click.echo(f"names were replaced, and {kept}; the file still says")
+        for left in anonymizer.left:
+            click.echo(f"- {left}")
+
+
+@contextmanager
+def _ledgers(config: Config, since: int | None, *, live: bool) -> Iterator[Sequence[ClusterStore]]:
+    """Opens what is to be exported: the cluster's ledgers, and those of others in its pools."""
+    if live:
+        structlog.configure(
+            wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        )
+        slurm = connect(config)
+        with accounted_afresh(config, slurm, cluster_of(config, slurm), since) as ledgers:
+            yield ledgers
+        return
+    store = Store.open_existing(config.store.url)
+    if store is None:
+        raise StoreError(
+            f"store {Store.name_of(config.store.url)}: there is none yet; --live reads Slurm's "
+            "accounting instead"
+        )
+    with store:
+        yield list(_with_pools(store, stored_ledgers(config, store)))
+
+
+def _with_pools(store: Store, ledgers: Sequence[ClusterStore]) -> Iterator[ClusterStore]:
+    names = dict.fromkeys(ledger.cluster for ledger in ledgers)
+    for ledger in ledgers:
+        with ledger.reading() as view:
+            stay = view.stay()
+        names |= dict.fromkeys(stay.clusters if stay else ())
+    known = store.clusters()
+    return (store.cluster(name) for name in names if name in known)
+
+
+def _summary(written: Manifest) -> str:
+    first = min(ledger.complete_from for ledger in written.ledgers)
+    last = max(ledger.complete_until for ledger in written.ledgers)
+    return (
+        f"{whole(written.rows['runs.jsonl'])} jobs of {len(written.organizations)} organizations, "
+        f"executed from {dates(first, last)} on "
+        f"{listed([ledger.name for ledger in written.ledgers])}"
+    )

@@ -1,0 +1,1 @@
+"""Exports: the accounting of a store, and all that gives it meaning, in one file."""

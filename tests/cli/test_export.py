@@ -1,0 +1,211 @@
+"""`shapleyprio export`: all that gives the past meaning in one file, and what reads it."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shapleyprio.cli import main
+from tests.cli.conftest import CommandLine
+from tests.daemon.consortium import NAME, NOW
+from tests.store.examples import BEGIN, work_after_end
+
+NAMES = ("physics", "biology", "guest", "eve", "a1", "a2", "b1", "pa", "pb", "all", NAME)
+"""What users, admins and the configuration call things; no anonymized file may have any."""
+
+
+@pytest.fixture
+def lived(shell: CommandLine) -> CommandLine:
+    """Both organizations have wanted more than there was, and somebody's jobs were nobody's."""
+    slurm = shell.slurm
+    for number in range(12):
+        account = ("physics", "biology", "biology", "guest")[number % 4]
+        slurm.submit(account, processors=3 + number % 5, processing_time=100 + 40 * number)
+        slurm.wait(30)
+        assert shell.run("daemon", "--once").exit_code == 0
+    slurm.cancel(1)
+    slurm.wait(4000)
+    slurm.submit("physics", processors=1, processing_time=10**6)
+    slurm.wait(10)
+    assert shell.run("daemon", "--once").exit_code == 0
+    return shell
+
+
+def exported(shell: CommandLine, *arguments: str, name: str = "past.tar.gz") -> str:
+    file = str(shell.folder / name)
+    result = shell.run("export", file, *arguments)
+    assert result.exit_code == 0, result.output
+    return file
+
+
+def offline(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def answer(*arguments: str) -> dict[str, Any]:
+    result = offline(*arguments, "--json", "-")
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def of_store(shell: CommandLine, command: str, *arguments: str) -> dict[str, Any]:
+    whose = ("--organizations", str(shell.file), "--cluster", NAME)
+    return answer(command, shell.url, *whose, *arguments)
+
+
+def members(file: str) -> dict[str, str]:
+    with tarfile.open(file) as tar:
+        return {one.name: tar.extractfile(one).read().decode() for one in tar}  # type: ignore[union-attr]
+
+
+def anonymous(found: Any) -> Any:
+    """An answer without what has to differ: names, sources and seconds of computation."""
+    if isinstance(found, dict):
+        apart = {"name", "log", "seconds", "organization", "users_after_end"}
+        return {key: anonymous(value) for key, value in found.items() if key not in apart}
+    return [anonymous(one) for one in found] if isinstance(found, list) else found
+
+
+EXPORTS = [(), ("--anonymize",), ("--anonymize", "--shift-time")]
+
+
+@pytest.mark.parametrize("arguments", EXPORTS, ids=str)
+def test_a_replay_of_an_export_is_that_of_the_store_to_the_unit(
+    lived: CommandLine, arguments: tuple[str, ...]
+) -> None:
+    file = exported(lived, *arguments)
+    for options in ((), ("--wide", "rigid", "--backfill", "easy", "--horizon", "90s")):
+        known, found = of_store(lived, "replay", *options), answer("replay", file, *options)
+        assert known["policies"][-1]["unfairness"] > 0
+        assert anonymous(found) == anonymous(known)
+
+
+def test_an_audit_of_an_export_finds_what_the_store_has(lived: CommandLine) -> None:
+    row = work_after_end(organization="biology", end=NOW + 100, processor_seconds=77)
+    with lived.store() as store, store.cluster(NAME).transaction() as rows:
+        rows.save_work_after_end([row], asked_until=NOW + 100)
+    known, found = of_store(lived, "audit"), answer("audit", exported(lived))
+    assert [one["processor_seconds"] for one in found["after_end"]] == [77]
+    assert found["carried"] == known["carried"]
+    assert anonymous(found) == anonymous(known)
+
+
+def test_a_report_of_an_export_is_that_of_the_store(
+    lived: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapleyprio.reports.html.pdf.BROWSERS", ())
+    found = []
+    for number, source in enumerate((["--config", str(lived.file)], [exported(lived)])):
+        directory = lived.folder / str(number)
+        result = offline("report", *source, "--month", "2027-01", "--output", str(directory))
+        assert result.exit_code == 0, result.output
+        found.append(json.loads((directory / f"{NAME}-2027-01.json").read_text()))
+    assert found[0]["waits"]
+    assert anonymous(found[1]) == anonymous(found[0])
+    past = exported(lived)
+    result = offline("report", past, "--month", "2026-10", "--output", str(lived.folder / "x"))
+    assert result.exit_code == 2
+    assert f"{past}: holds nothing of 2026-10" in result.stderr
+
+
+def test_an_experiment_takes_users_and_processors_out_of_an_export(lived: CommandLine) -> None:
+    general = ("--windows", "1", "--length", "100", "--deal-users", "1", "--policy", "fcfs")
+    found = answer("experiment", exported(lived), *general)
+    assert {row["log"] for row in found["rows"]} == {"past.tar"}
+    assert {row["processors"] for row in found["rows"]} == {12}
+
+
+def test_no_name_is_left_in_an_anonymized_export(lived: CommandLine) -> None:
+    with lived.store() as store, store.cluster(NAME).transaction() as rows:
+        rows.save_work_after_end([work_after_end(user="eve")], asked_until=BEGIN + 50)
+    moved = lived.run("ownership", "set", "a1", "biology", "--since", "always", "--yes")
+    assert moved.exit_code == 0, moved.output
+    plain, hidden = exported(lived), exported(lived, "--anonymize", name="hidden.tar.gz")
+    for name in NAMES:
+        quoted = json.dumps(name)
+        assert quoted in "".join(members(plain).values()), name
+        assert quoted not in "".join(members(hidden).values()), name
+
+
+def test_the_same_key_makes_the_same_names_and_the_same_file(lived: CommandLine) -> None:
+    key = ("--anonymize", "--key", str(lived.folder / "key"))
+    first, second = exported(lived, *key), exported(lived, *key, name="again.tar.gz")
+    other = exported(lived, "--anonymize", name="other.tar.gz")
+    assert (lived.folder / "key").stat().st_mode & 0o777 == 0o600
+    assert Path(first).read_bytes() == Path(second).read_bytes()
+    assert members(first)["accounts.jsonl"] != members(other)["accounts.jsonl"]
+    (lived.folder / "short").write_text("secret\n")
+    result = lived.run("export", other, "--anonymize", "--key", str(lived.folder / "short"))
+    assert result.exit_code == 2
+    assert "has 6 bytes, and a key has 16 at least" in result.stderr
+
+
+def test_what_is_left_is_said(lived: CommandLine) -> None:
+    result = lived.run("export", str(lived.folder / "past"), "--anonymize")
+    assert "nobody knows the key" in result.stdout
+    assert "when jobs were submitted, released, started and ended" in result.stdout
+
+
+def test_times_are_shifted_by_whole_weeks(lived: CommandLine) -> None:
+    key = ("--anonymize", "--key", str(lived.folder / "key"))
+    first = [json.loads(row) for row in members(exported(lived, *key))["runs.jsonl"].splitlines()]
+    file = exported(lived, *key, "--shift-time")
+    second = [json.loads(row) for row in members(file)["runs.jsonl"].splitlines()]
+    moved = {
+        one[name] - other[name]
+        for one, other in zip(first, second, strict=True)
+        for name in ("submit", "start", "release", "begin", "end")
+        if one[name] is not None
+    }
+    assert len(moved) == 1
+    assert moved.pop() % (7 * 86_400) == 0
+
+
+def test_an_export_of_a_span_is_replayed_as_that_span_of_the_store(lived: CommandLine) -> None:
+    local = [
+        datetime.fromtimestamp(NOW + second, UTC).isoformat(timespec="seconds")
+        for second in (400, 800)
+    ]
+    span = ("--since", local[0], "--until", local[1])
+    file = exported(lived, *span)
+    known, found = of_store(lived, "replay", *span), answer("replay", file)
+    assert sum(one["jobs"] for one in known["organizations"]) == 6
+    assert anonymous(found) == anonymous(known)
+    rows = [json.loads(row) for row in members(file)["runs.jsonl"].splitlines()]
+    assert len(rows) == 6  # of 15
+    assert all(row["end"] > NOW + 400 and row["begin"] < NOW + 800 for row in rows)
+
+
+def test_slurms_accounting_makes_the_same_export_as_the_store_of_a_daemon_that_saw_all(
+    lived: CommandLine,
+) -> None:
+    live = exported(lived, "--live", name="live.tar.gz")
+    assert anonymous(answer("replay", live)) == anonymous(of_store(lived, "replay"))
+    (manifest,) = json.loads(members(live)["manifest.json"])["ledgers"]
+    assert manifest["releases"][0][1] == lived.slurm.layout().version
+    (lived.folder / "store.db").unlink()
+    result = lived.run("export", str(lived.folder / "x"))
+    assert result.exit_code == 4
+    assert "--live reads Slurm's accounting instead" in result.stderr
+    again = exported(lived, "--live", name="again.tar.gz")
+    assert members(again)["runs.jsonl"] == members(live)["runs.jsonl"]
+
+
+def test_options_that_do_not_go_together_are_refused(lived: CommandLine) -> None:
+    file = str(lived.folder / "x")
+    for arguments, message in (
+        (("--shift-time",), "--key and --shift-time go with --anonymize"),
+        (("--since", "2027-01-02", "--until", "2027-01-01"), "--since is not before --until"),
+        (("--anonymize", "--key", file), "FILE and --key name the same file"),
+    ):
+        result = lived.run("export", file, *arguments)
+        assert result.exit_code == 2
+        assert message in result.stderr
+    assert not Path(file).exists()
