@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import load_config
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.fairness.rule import by_score
@@ -400,11 +399,10 @@ class Consortium:
 
     def _command(self, *arguments: str) -> list[str]:
         clock = ["shapleyprio.lab.testbed.accelerated"] if self.cluster.spec.speed > 1 else []
-        return [sys.executable, "-m", *clock, "shapleyprio", *arguments]
+        return [*PYTHON, "-m", *clock, "shapleyprio", *arguments]
 
     def _environment(self) -> dict[str, str]:
-        imports = os.pathsep.join(path for path in sys.path if path)
-        return {**self.cluster.environment, "PYTHONPATH": imports, "COLUMNS": "250"}
+        return {**self.cluster.environment, "COLUMNS": "250"}
 
 
 def clear(cluster: PrivateSlurm) -> None:
