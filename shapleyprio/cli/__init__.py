@@ -44,6 +44,8 @@ COMMANDS = {
     "changes": "Show what changed, and when.",
     "history": "Show past standings, cycles or writes.",
     "ownership": "Show or correct who owned what since when.",
+    "pause": "Steer nothing for a while, and account on.",
+    "resume": "Steer again after a pause.",
     "rollback": "Put every priority back as it was found.",
     "export": "Write the past, and what gives it meaning, into one file.",
     "replay": "Show what each policy makes of a log, and what is fair.",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,6 +31,7 @@ from shapleyprio.daemon.client import (
     settings_of,
 )
 from shapleyprio.daemon.pushing.lease import LeaseHeldError
+from shapleyprio.daemon.pushing.orders import OrderError
 from shapleyprio.slurm.port import SlurmError
 from shapleyprio.store import StoreError
 
@@ -40,6 +42,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     StoreError: 4,
     AccountingError: 5,
     CorrectionError: 2,
+    OrderError: 2,
     NothingToExplainError: 2,
     ReplayError: 2,
     OutputError: 2,
@@ -51,6 +54,9 @@ EXIT_CODES: dict[type[Exception], int] = {
 OF_A_FILE = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 """What may be wrong with a file that was named, before anything is read of it."""
 
+NO_LOGIN = 2**32 - 1
+"""What the kernel has as the login of a process that nobody's login began."""
+
 
 def exit_code_of(error: Exception) -> int | None:
     """Returns the exit code of a known error, None for a defect."""
@@ -59,6 +65,26 @@ def exit_code_of(error: Exception) -> int | None:
     if isinstance(error, OSError) and error.filename is not None and error.errno in OF_A_FILE:
         return 2
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), None)
+
+
+def user() -> str:
+    """Names who runs this, for the record: behind runuser or su also who logged in."""
+    name = _name_of(os.getuid())
+    behind = os.environ.get("SUDO_USER")
+    if behind:
+        return f"{name}, by sudo of {behind}"
+    with suppress(OSError, ValueError):
+        login = int(Path("/proc/self/loginuid").read_text(encoding="ascii"))
+        if login not in {NO_LOGIN, os.getuid()}:
+            return f"{name}, logged in as {_name_of(login)}"
+    return name
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def alone(values: list[Any]) -> Any:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from shapleyprio.cli.common import GroupOfCommands, load, termination_unwinds
+from shapleyprio.cli.common import GroupOfCommands, load, termination_unwinds, user
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option, pool_option, together
 from shapleyprio.cli.options.types import ALWAYS, INSTANT
@@ -156,7 +154,7 @@ def _correct(
             holders=holders,
             since=since,
             at=at,
-            user=_user(),
+            user=user(),
             processors=_processors(config, layout),
             partitions_of=layout.partitions_of_nodes(),
             organizations=[organization.name for organization in config.organizations],
@@ -185,13 +183,3 @@ def _correct(
 def _processors(config: Config, layout: Layout) -> Mapping[str, int]:
     tres = config.fairness.tres
     return {name: node.tres.get(tres, 0) for name, node in layout.nodes.items()}
-
-
-def _user() -> str:
-    """Names who runs this, for the record."""
-    try:
-        name = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        name = str(os.getuid())
-    behind = os.environ.get("SUDO_USER")
-    return f"{name}, by sudo of {behind}" if behind else name

@@ -14,7 +14,7 @@ from shapleyprio.fairness.pool import PoolPart
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.port import AdapterInUse
-from shapleyprio.store import NewPush, PendingJobs, StandingRow, UserAfterEnd, Wait
+from shapleyprio.store import NewPush, PauseRow, PendingJobs, StandingRow, UserAfterEnd, Wait
 
 
 @dataclass(slots=True)
@@ -88,6 +88,7 @@ class CycleReport:
             their ends.
         users_after_end: whose runs that ended within a day went on most.
         touched: how many waiting jobs were touched so that they follow.
+        pause: during which it ran, so that it steered nothing; None if nothing was paused.
         foreign: what others have set where we write.
         seconds_until_reorder: seconds from t until the order of organizations that wait changes,
             if nothing starts or ends; None if not before the next poll.
@@ -119,6 +120,7 @@ class CycleReport:
     after_end: Mapping[str, int] = field(default_factory=dict)
     users_after_end: Sequence[UserAfterEnd] = ()
     touched: int = 0
+    pause: PauseRow | None = None
     foreign: Foreign = field(default_factory=Foreign)
     seconds_until_reorder: int | None = None
     lag_seconds: int = 0

@@ -75,7 +75,7 @@ def _rows(
 def _wanted(cluster: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
     """Yields tables, and the conditions of a cluster's rows and those of pools."""
     push = tables.push
-    for table in (tables.managed_value, tables.published_points):
+    for table in (tables.managed_value, tables.published_points, tables.pause):
         yield table, [table.c.cluster == cluster]
     yield tables.balance, []
     yield push, [push.c.cluster == cluster, push.c.state == PushState.PLANNED]

@@ -189,7 +189,8 @@ class SteeringRow:
 
     Attributes:
         since: second of its first cycle, or of the rollback.
-        rule: that ranked the organizations; empty where nothing did, after a rollback.
+        rule: that ranked the organizations; empty where nothing steered, after a rollback or in a
+            pause.
         chosen: the rule that was configured; `rule` differs while there is no estimate to rely on.
         channel: that carried the priorities.
     """
@@ -265,6 +266,27 @@ class Wait(NamedTuple):
     organization: str
     partition: str
     seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseRow:
+    """A time in which nothing steers, for an admin has said so.
+
+    Attributes:
+        since: its begin, by the cluster's clock.
+        user: who paused, for people.
+        reason: why.
+        keep: whether priorities stay as they were written, instead of being put back.
+        until: its end; None while it lasts.
+        resumed_by: who ended it; empty while it lasts.
+    """
+
+    since: int
+    user: str
+    reason: str
+    keep: bool
+    until: int | None = None
+    resumed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

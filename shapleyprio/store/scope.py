@@ -35,13 +35,14 @@ OF_CLUSTERS = frozenset(
     (
         tables.configuration,
         tables.lease,
+        tables.pause,
         tables.push,
         tables.managed_value,
         tables.published_points,
     )
 )
 """Tables with one set of rows for all ledgers of a cluster: who may write into its Slurm, by which
-configuration, and what stands there, whichever ledger the job counts in."""
+configuration, whether anybody is to, and what stands there, whichever ledger the job counts in."""
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -53,6 +53,7 @@ from shapleyprio.store.repositories.ledgers import (
     Ledgers,
     LedgersView,
 )
+from shapleyprio.store.repositories.pauses import Pauses, PausesView
 from shapleyprio.store.repositories.pools import Pools, PoolsView
 from shapleyprio.store.repositories.pushes import Pushes, PushesView
 from shapleyprio.store.repositories.quarantine import Quarantine, QuarantineView
@@ -87,6 +88,7 @@ class View(
     HistoryView,
     SteeringHistoryView,
     ConfigurationsView,
+    PausesView,
     DriftsView,
     EstimatesView,
     WaitRecordsView,
@@ -110,6 +112,7 @@ class Transaction(
     History,
     SteeringHistory,
     Configurations,
+    Pauses,
     Drifts,
     Estimates,
     WaitRecords,
@@ -128,14 +131,15 @@ class Transaction(
         known to roll back is in the managed values, which stay.
 
         Args:
-            before: second, for cycles, standings, what steered, configurations, drifts, estimates,
-                quarantined lines and work after the end of runs.
+            before: second, for cycles, standings, what steered, configurations, pauses, drifts,
+                estimates, quarantined lines and work after the end of runs.
             pushes_before: second, for pushes.
         """
         return (
             self._prune_cycles(before)
             + self._prune_steering(before)
             + self._prune_configurations(before)
+            + self._prune_pauses(before)
             + self._prune_drifts(before)
             + self._prune_estimates(before)
             + self._prune_pushes(pushes_before)

@@ -379,6 +379,16 @@ steering = _table(
     _required("channel", _CHANNEL),
 )
 
+pause = _table(
+    "pause",
+    _key("since", _SECOND),
+    _required("user", Words(255)),
+    _required("reason", Words(500)),
+    _required("keep", Boolean()),
+    _optional("until", _SECOND),
+    _required("resumed_by", Words(255)),
+)
+
 standing = _table(
     "standing",
     _key("cycle", BigInteger()),

@@ -226,6 +226,15 @@ def upgrade() -> None:
         required("channel", WORD),
     )
     create(
+        "pause",
+        [required("since", INTEGER)],
+        required("user", NAME),
+        required("reason", SENTENCE),
+        required("keep", sa.Boolean()),
+        optional("until", INTEGER),
+        required("resumed_by", NAME),
+    )
+    create(
         "standing",
         [required("cycle", INTEGER), required("organization", ORGANIZATION)],
         required("t", INTEGER),

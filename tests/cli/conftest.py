@@ -10,7 +10,17 @@ import pytest
 import structlog
 from click.testing import CliRunner, Result
 
-from shapleyprio.cli import daemon, db, explain, export, main, ownership, rollback
+from shapleyprio.cli import (
+    daemon,
+    db,
+    explain,
+    export,
+    main,
+    ownership,
+    pause,
+    resume,
+    rollback,
+)
 from shapleyprio.config.toml import literal
 from shapleyprio.daemon.steering import composition
 from shapleyprio.store import Store
@@ -99,7 +109,7 @@ def shell_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandL
 @contextmanager
 def speaking_to(connect: Callable[..., Slurm], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Has commands speak to what `connect` returns."""
-    for module in (composition, daemon, db, explain, export, ownership, rollback):
+    for module in (composition, daemon, db, explain, export, ownership, pause, resume, rollback):
         monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setenv("COLUMNS", "200")
     yield

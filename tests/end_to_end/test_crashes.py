@@ -372,3 +372,37 @@ def test_a_controller_killed_right_after_a_push_gets_the_priorities_again(
     outcomes = [cycle.outcome for cycle in consortium.cycles()]
     assert outcomes[0] == outcomes[-1] == "ok"
     assert "slurm_unavailable" in outcomes
+
+
+def test_a_pause_survives_kill_9_and_ends_when_somebody_says_so(
+    consortium: Consortium, queue: dict[int, str], guests_job: int
+) -> None:
+    consortium.configure()
+
+    def factors() -> dict[str, int | None]:
+        waiting = consortium.waiting()
+        assert waiting[guests_job].site_factor == 0
+        return {queue[job]: found.site_factor for job, found in waiting.items() if job in queue}
+
+    def are_written() -> bool:
+        return factors() == consortium.points()
+
+    with consortium.daemon("--take-over"):
+        consortium.until(lambda: consortium.good_cycles() > 0 and are_written(), what="points")
+        consortium.succeed("pause", "--reason", "the queue looks odd")
+        consortium.until(lambda: set(factors().values()) == {0}, what="what was found to be back")
+    with consortium.daemon("--take-over"):  # the one before was killed
+        new = consortium.cluster.submit("alpha", 60, processors=ALL_CPUS)
+        consortium.await_cycles(3)
+        assert consortium.waiting()[new].site_factor == 0
+        assert set(factors().values()) == {0}
+        (seconds,) = re.findall(
+            r"^shapleyprio_pause_seconds{.*} (\S+)$", consortium.metrics(), re.M
+        )
+        assert float(seconds) > 0
+        status = consortium.succeed("status")
+        assert re.search("paused since .* by .*: the queue looks odd", status)
+        consortium.succeed("resume")
+        consortium.until(are_written, what="points after the pause")
+        assert consortium.waiting()[new].site_factor == consortium.points()["alpha"]
+        assert "paused" not in consortium.succeed("status")

@@ -78,6 +78,24 @@ def pool_option(command: AnyCommand) -> AnyCommand:
     )(command)
 
 
+def _reason(_context: click.Context, _parameter: click.Parameter, reason: str) -> str:
+    words = " ".join(reason.split())
+    if not words:
+        raise click.BadParameter("say why: everybody is shown it")
+    return words
+
+
+def reason_option(command: AnyCommand) -> AnyCommand:
+    """Adds --reason, which must be given; the command gets `reason`."""
+    return click.option(
+        "--reason",
+        required=True,
+        metavar="TEXT",
+        callback=_reason,
+        help="Why; it is kept on record, and everybody is shown it.",
+    )(command)
+
+
 def config_option(command: AnyCommand) -> AnyCommand:
     """Adds --config; the command gets `config_path`."""
     return click.option(

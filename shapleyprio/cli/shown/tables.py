@@ -25,7 +25,7 @@ from shapleyprio.daemon.accounting.moves import called
 from shapleyprio.daemon.answering.freshness import Steering
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.answering.status import OrganizationStatus
-from shapleyprio.store import NewPush, Push, UserAfterEnd
+from shapleyprio.store import NewPush, PauseRow, Push, UserAfterEnd
 
 WIDEST_TABLE = 10_000
 
@@ -347,10 +347,11 @@ def sentences_on_steering(steering: Steering, *, of_status: bool = False) -> lis
         steering: the facts.
         of_status: whether to say that no daemon runs also while its last cycle still holds.
     """
+    paused = [] if steering.pause is None else sentences_on_pause(steering.pause)
     if steering.cycle_ended is None:
-        return []
+        return paused
     since = f"since {clock_time(steering.cycle_ended)} ({duration(steering.age)} ago)"
-    sentences = []
+    sentences = paused
     if steering.nobody_since is not None and (steering.is_stale or of_status):
         sentences.append(f"No daemon has run {since}.")
     elif steering.is_stale and steering.rolled_back_at is None:
@@ -361,6 +362,20 @@ def sentences_on_steering(steering: Steering, *, of_status: bool = False) -> lis
     if steering.is_stale:
         sentences.append("What follows may be out of date.")
     return sentences
+
+
+def sentences_on_pause(pause: PauseRow) -> list[str]:
+    """Says who paused, since when and why, and what stands in Slurm."""
+    stands = (
+        "Jobs keep the points that they had then, and new ones get none"
+        if pause.keep
+        else "Jobs have the priorities that they would have without us"
+    )
+    reason = pause.reason.rstrip(".")
+    return [
+        f"Steering is paused since {clock_time(pause.since)} by {pause.user}: {reason}.",
+        f"{stands}; work counts as ever.",
+    ]
 
 
 MOST_USERS = 10

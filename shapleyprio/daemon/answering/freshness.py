@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from shapleyprio.store import ClusterStore, CycleRow
+from shapleyprio.store import ClusterStore, CycleRow, PauseRow
 
 MISSED_CYCLES = 3
 """Intervals without a cycle after which what the last one found is out of date."""
@@ -31,6 +31,7 @@ class Steering:
         rolled_back_at: when priorities were put back after that cycle, by the cluster's clock;
             None if they were not.
         patience: seconds for which what a cycle found holds.
+        pause: that lasts; None if nothing is paused.
     """
 
     at: int
@@ -38,6 +39,7 @@ class Steering:
     nobody_since: int | None
     rolled_back_at: int | None
     patience: int
+    pause: PauseRow | None
 
     @property
     def age(self) -> int:
@@ -56,7 +58,15 @@ class Steering:
             "stale": self.is_stale,
             "nobody_steers_since": self.nobody_since,
             "rolled_back_at": self.rolled_back_at,
+            "pause": pause_as_json(self.pause),
         }
+
+
+def pause_as_json(pause: PauseRow | None) -> dict[str, Any] | None:
+    """Returns a value for json.dumps of a pause that lasts."""
+    if pause is None:
+        return None
+    return {name: getattr(pause, name) for name in ("since", "user", "reason", "keep")}
 
 
 def patience_of(poll_seconds: int) -> int:
@@ -87,6 +97,7 @@ def read_steering(
         cycle = view.cycle(standings[0].cycle) if standings else None
         lease = view.lease()
         pushes = view.pushes(limit=1)
+        pause = view.pause()
     patience = patience_of(poll_seconds)
     held = lease is not None and lease.is_held and lease.age <= max(lease.ttl, patience)
     put_back = pushes[0].at if pushes and pushes[0].cycle == ROLLBACK else None
@@ -96,6 +107,7 @@ def read_steering(
         nobody_since=None if held or cycle is None else cycle.finished,
         rolled_back_at=put_back if _is_after(put_back, cycle) else None,
         patience=patience,
+        pause=pause,
     )
 
 

@@ -10,12 +10,12 @@ from threading import Lock
 from typing import Any
 
 from shapleyprio.daemon.answering.changes import Change, read_changes
-from shapleyprio.daemon.answering.freshness import patience_of
+from shapleyprio.daemon.answering.freshness import patience_of, pause_as_json
 from shapleyprio.daemon.answering.status import Status, read_status
 from shapleyprio.daemon.serving.checks import Checked
 from shapleyprio.daemon.serving.drift import Drift, drift_of_last_day
 from shapleyprio.fairness.pool import ledger_of
-from shapleyprio.store import ClusterStore, CycleRow, StoreError
+from shapleyprio.store import ClusterStore, CycleRow, PauseRow, StoreError
 
 WEEK = 7 * 86_400
 MOST_CHANGES = 20
@@ -43,6 +43,7 @@ class Overview:
         drift_trouble: why the last window was not replayed; empty if it was.
         checked: what `check` found last; None until it has run.
         changes: of the last week, the oldest first.
+        pause: that lasts; None if nothing is paused.
     """
 
     cluster: str
@@ -55,6 +56,7 @@ class Overview:
     drift_trouble: str
     checked: Checked | None
     changes: Sequence[Change] = ()
+    pause: PauseRow | None = None
 
     @property
     def last_cycle(self) -> CycleRow | None:
@@ -78,6 +80,7 @@ class Overview:
             **status,
             "other_ledgers": list(self.others) or None,
             "error": self.why or None,
+            "pause": pause_as_json(self.pause),
             "version": version("shapleyprio"),
             "at": self.at,
             "silent_seconds": self.silent_seconds,
@@ -153,9 +156,11 @@ class Overviews:
                 drift = drift_of_last_day(view, status.cycle.t)
                 patience = patience_of(self.poll_seconds)
                 changes = read_changes(view, int(self._clock()) - WEEK, patience)
+                pause = view.pause()
         except StoreError as error:
             return self._overview(store, None, str(error))
-        return replace(self._overview(store, status, drift=drift), changes=changes[-MOST_CHANGES:])
+        found = self._overview(store, status, drift=drift)
+        return replace(found, changes=changes[-MOST_CHANGES:], pause=pause)
 
     def _overview(
         self,

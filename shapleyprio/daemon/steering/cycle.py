@@ -56,6 +56,7 @@ from shapleyprio.store import (
     ClusterStore,
     CycleRow,
     Journal,
+    PauseRow,
     SteeringRow,
     StoreError,
     Transaction,
@@ -127,6 +128,7 @@ class Cycle:
         self._table = submission.TableKeeper(
             config.push.table, submission.lasting(config.service.poll_interval), store
         )
+        self._no_table = submission.TableKeeper(None, 0, store)
         self._limits = Limits(
             writes=config.push.most_writes, raises_of_user=config.push.most_raises_of_user
         )
@@ -134,6 +136,7 @@ class Cycle:
         self._rule = RULES[config.fairness.rule]
         self._followers = Followers()
         self._foreign = Foreign()
+        self._pause: PauseRow | None = None
         self._unknown_accounts: frozenset[str] = frozenset()
         self._next: int | None = None
         self._managed = KnownValues(self._channel.name)
@@ -244,11 +247,16 @@ class Cycle:
             report.number, standings, ranking, points, observation, all_parts
         )
         wanted = Wanted(points=points, reasons=explanations(report.standings, ranking))
-        self._plan(report, observation, wanted)
+        self._note_pause(report)
+        if report.pause is None:
+            self._plan(report, observation, wanted)
+        else:
+            self._plan_pause(report, report.pause)
         waiting = {row.organization for row in report.standings if row.pending}
-        report.seconds_until_reorder = ranking.seconds_until_reorder(
-            waiting, within=self._config.service.poll_interval
-        )
+        if report.pause is None:
+            report.seconds_until_reorder = ranking.seconds_until_reorder(
+                waiting, within=self._config.service.poll_interval
+            )
         watch.lap("rank")
         if not dry_run:
             self._push(report, opened.tenures, points)
@@ -481,6 +489,26 @@ class Cycle:
         order = ranking.order
         return scale(len(order), others, self._config.push.influence).points_of(order)
 
+    def _note_pause(self, report: CycleReport) -> None:
+        """Finds out whether we are paused, and logs it when that has changed."""
+        with self._store.reading() as view:
+            report.pause = view.pause()
+        if report.pause == self._pause:
+            return
+        self._pause = report.pause
+        if report.pause is None:
+            log.info("steering goes on after a pause")
+        else:
+            log.warning("steering is paused", by=report.pause.user, why=report.pause.reason)
+
+    def _plan_pause(self, report: CycleReport, pause: PauseRow) -> None:
+        """Plans to put back what was found, at once; unless it is to stay as it was written."""
+        if not pause.keep:
+            stamp = Stamp(report.number, report.t)
+            report.planned = plan_rollback(self._store, self._slurm, CHANNELS.values(), stamp)
+        if self._cut_off is not None:
+            self._cut_off.last_known = None
+
     def _plan(self, report: CycleReport, observation: Observation, wanted: Wanted) -> None:
         stamp = Stamp(report.number, report.t)
         channel = self._channel
@@ -554,13 +582,15 @@ class Cycle:
             for account in self._intake.layout.accounts
         }
         by_account = {name: points[held] for name, held in holders.items() if held in points}
-        if self._table.keep(by_account, report.t, self._slurm_time):
+        table = self._table if report.pause is None else self._no_table
+        if table.keep(by_account, report.t, self._slurm_time):
             report.table_written = report.t
         submission.note_found(self._store, report.at_submission)
         report.pushed = push.carry_out(self._store, self._slurm, report.planned)
-        if self._config.push.touch and not report.pushed.refused + report.pushed.unconfirmed:
+        all_written = not report.pushed.refused + report.pushed.unconfirmed
+        if self._config.push.touch and all_written and report.pause is None:
             report.touched = self._followers.touch(self._slurm, self._store.check)
-        self._table.end(self._slurm_time)
+        table.end(self._slurm_time)
 
     def _slurm_time(self) -> int:
         return self._slurm.controller().time
@@ -594,14 +624,7 @@ class Cycle:
                 transaction.save_standings(report.standings)
                 transaction.save_pending_jobs(report.pending_jobs)
             if outcome == STEERED:
-                transaction.note_steering(
-                    SteeringRow(
-                        since=report.t,
-                        rule=report.rule,
-                        chosen=self._rule.name,
-                        channel=self._channel.name,
-                    )
-                )
+                transaction.note_steering(self._steering(report))
 
         try:
             self._store.transact(save)
@@ -609,6 +632,16 @@ class Cycle:
             if not message:
                 raise
             log.warning("the failed cycle could not be recorded", outcome=outcome)
+
+    def _steering(self, report: CycleReport) -> SteeringRow:
+        if report.pause is not None:
+            return SteeringRow(since=report.t, rule="", chosen="", channel="")
+        return SteeringRow(
+            since=report.t,
+            rule=report.rule,
+            chosen=self._rule.name,
+            channel=self._channel.name,
+        )
 
 
 def outcome_of(failure: Exception) -> str:

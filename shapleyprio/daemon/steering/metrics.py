@@ -59,6 +59,7 @@ OF_CYCLE: Described = {
         (),
     ),
     "postponed_writes": ("Writes into Slurm that the last cycle left to the next.", ()),
+    "pause_seconds": ("For how long nothing has been steered, as paused; 0 if it is not.", ()),
     "jobs_of_unknown_accounts": (
         "Waiting jobs under accounts that Slurm's accounting does not know.",
         (),
@@ -381,6 +382,7 @@ class Metrics(Collector):
         found: Found = {
             "ledger_lag_seconds": [((), last.lag_seconds)],
             "postponed_writes": [((), last.postponed)],
+            "pause_seconds": [((), 0 if last.pause is None else max(last.t - last.pause.since, 0))],
             "jobs_of_unknown_accounts": [((), last.of_unknown_accounts)],
             "ranking_rule_info": [((last.rule,), 1)],
             "foreign_priorities": [

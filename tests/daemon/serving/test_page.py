@@ -19,7 +19,7 @@ from shapleyprio.daemon.serving.checks import Checked
 from shapleyprio.daemon.serving.drift import DAY_SECONDS, Drift, drift_of_last_day
 from shapleyprio.daemon.serving.overview import Overview
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay
-from shapleyprio.store import DriftRow, SteeringRow, Store
+from shapleyprio.store import DriftRow, PauseRow, SteeringRow, Store
 from tests.daemon.consortium import NAME, NOW, Service
 
 
@@ -58,6 +58,14 @@ def test_all_is_well(overview: Overview) -> None:
     assert "alarm" not in text.split("</style>")[1]
     assert "Nothing found." in text
     assert "no window has been replayed yet" in text
+
+
+def test_a_pause_is_an_alarm(overview: Overview) -> None:
+    pause = PauseRow(since=NOW, user="ann", reason="an <odd> queue", keep=False)
+    text = page.render(replace(overview, pause=pause))
+    assert "<b>Steering is paused</b> since <time>2027-01-15 08:00:00" in text
+    assert "by ann: an &lt;odd&gt; queue. Jobs have the priorities that" in text
+    assert "Jobs keep the points" in page.render(replace(overview, pause=replace(pause, keep=True)))
 
 
 def test_a_pool_and_what_is_stale_in_it_is_shown(overview: Overview) -> None:

@@ -32,6 +32,7 @@ NAMES = {
     "shapleyprio_last_success_timestamp_seconds": "gauge",
     "shapleyprio_ledger_lag_seconds": "gauge",
     "shapleyprio_postponed_writes": "gauge",
+    "shapleyprio_pause_seconds": "gauge",
     "shapleyprio_jobs_of_unknown_accounts": "gauge",
     "shapleyprio_work_after_end_processor_seconds": "counter",
     "shapleyprio_user_work_after_end_processor_seconds": "gauge",
