@@ -11,14 +11,14 @@ from typing import Any, Literal
 from shapleyprio.common.wording import count, duration, listed
 from shapleyprio.config.written import differences
 from shapleyprio.daemon.accounting.moves import in_words, together
-from shapleyprio.store import ConfigurationRow, Interruption, SteeringRow, View
+from shapleyprio.store import ConfigurationRow, Interruption, PauseRow, SteeringRow, View
 
 MOST_NAMES = 5
 """So many nodes or accounts that were corrected are named in one line."""
 
 NOT_SET = "not set"
 
-Kind = Literal["configuration", "upgrade", "ownership", "steering", "failure", "outage"]
+Kind = Literal["configuration", "upgrade", "ownership", "steering", "pause", "failure", "outage"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,7 @@ def read_changes(view: View, since: int, patience: int) -> list[Change]:
         *_ownership(view, since),
         *_corrections(view, since),
         *_steering(view.steering(since), since),
+        *(_pause(row) for row in view.pauses(since) if row.since >= since),
         *map(_interruption, view.interruptions(since, patience)),
     ]
     return sorted(found, key=attrgetter("at"))
@@ -115,6 +116,12 @@ def _steering(rows: list[SteeringRow], since: int) -> Iterator[Change]:
             what = f"rule {row.rule}{instead}, channel {row.channel}"
             nothing = "nothing steers any more"
             yield Change(at=row.since, kind="steering", what=what if row.rule else nothing)
+
+
+def _pause(row: PauseRow) -> Change:
+    how = "priorities stay as written" if row.keep else "priorities are put back"
+    what = f"{row.user} paused, {how}: {row.reason}"
+    return Change(at=row.since, until=row.until, kind="pause", what=what)
 
 
 def _interruption(found: Interruption) -> Change:

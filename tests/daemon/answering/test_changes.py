@@ -10,7 +10,7 @@ import pytest
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError
 from shapleyprio.daemon.answering.changes import Change, read_changes
 from shapleyprio.slurm.port import SlurmUnavailableError
-from shapleyprio.store import CorrectionRow
+from shapleyprio.store import CorrectionRow, PauseRow
 from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS, Service, config
 
 if TYPE_CHECKING:
@@ -79,6 +79,16 @@ def test_cycles_that_fail_for_one_reason_are_one_line_and_silence_is_one(service
     assert second.what.startswith("1 cycle failed (clock_backwards): ")
     assert (silence.at - NOW, silence.until) == (120, NOW + 3720)
     assert (silence.kind, silence.what) == ("outage", "no cycle for 60 min")
+
+
+def test_a_pause_names_who_why_and_for_how_long(service: Service) -> None:
+    pause = PauseRow(since=NOW + 5, user="ann", reason="a demo", keep=False)
+    with service.store.cluster(NAME).transaction() as rows:
+        rows.begin_pause(pause)
+        rows.end_pause(NOW + 65, "bob")
+    (change,) = changes(service)
+    assert (change.at, change.until, change.kind) == (NOW + 5, NOW + 65, "pause")
+    assert change.what == "ann paused, priorities are put back: a demo"
 
 
 def test_pruned_cycles_are_no_outage(service: Service) -> None:
