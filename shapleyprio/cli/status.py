@@ -13,6 +13,7 @@ from rich.console import Console
 from shapleyprio.cli.common import alone, daemon_to_ask, load, url_option
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option, pool_option
+from shapleyprio.cli.shown.explanations import SET_BY_HAND
 from shapleyprio.cli.shown.tables import (
     FittingTable,
     sentences_on_steering,
@@ -21,7 +22,7 @@ from shapleyprio.cli.shown.tables import (
 )
 from shapleyprio.cli.shown.waiting_work import in_words, users_table
 from shapleyprio.cli.shown.waits import waits_table
-from shapleyprio.common.wording import MISSING, clock_time, count, delay, duration, visible
+from shapleyprio.common.wording import MISSING, clock_time, count, delay, duration, listed, visible
 from shapleyprio.config import Config
 from shapleyprio.daemon.answering.freshness import Steering, read_steering
 from shapleyprio.daemon.answering.inquiries import MOST_COLUMNS, Inquiry
@@ -175,6 +176,15 @@ def render(console: Console, status: Status, steering: Steering, adapter: str) -
             "not know, and so nobody's; `shapleyprio check` names them",
             highlight=False,
             soft_wrap=True,
+        )
+    if cycle.by_hand:
+        found = [
+            f"{what} at {count(cycle.by_hand[kind], 'job')}"
+            for kind, what in SET_BY_HAND.items()
+            if kind in cycle.by_hand
+        ]
+        console.print(
+            f"set by hand and left as it is: {listed(found)}", highlight=False, soft_wrap=True
         )
     if adapter == "auto" and cycle.adapter == "command_line":
         console.print(

@@ -92,10 +92,13 @@ class PendingJob:
         priority: as Slurm computes it; 0 while held.
         nice: as it stands now, ours included.
         site_factor: as it stands now; None where Slurm does not show it: it does so only for jobs
-            that its scheduler has looked at and that may start (not held, not dependent).
+            that its scheduler has looked at and that may start (not held, not dependent), and
+            whose priority is not fixed.
         association: points that its priority has of its association, as of when Slurm last
             computed it; None where `site_factor` is.
         processors: how many CPUs it asks for; 0 where not known.
+        is_fixed: whether somebody has set its priority itself, so that Slurm does not compute it
+            until the job is held and released.
     """
 
     job_id: int
@@ -117,6 +120,7 @@ class PendingJob:
     site_factor: int | None
     association: int | None
     processors: int
+    is_fixed: bool = False
 
     @property
     def waits_for_its_turn(self) -> bool:

@@ -160,6 +160,8 @@ class CycleRow:
             given them.
         postponed: writes left to the next cycle.
         of_unknown_accounts: waiting jobs under accounts that Slurm's accounting does not know.
+        by_hand: what somebody has set at waiting jobs (``priority``, ``site_factor`` or ``nice``)
+            -> at how many.
     """
 
     number: int
@@ -181,6 +183,7 @@ class CycleRow:
     missed: int = 0
     postponed: int = 0
     of_unknown_accounts: int = 0
+    by_hand: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

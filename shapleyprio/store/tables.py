@@ -359,6 +359,7 @@ cycle = _table(
     Column("adapter", Words(32), nullable=False, server_default=""),
     Column("postponed", _COUNT, nullable=False, server_default="0"),
     Column("of_unknown_accounts", _COUNT, nullable=False, server_default="0"),
+    _required("by_hand", JsonMapping()),
     Index("cycle_by_started", "cluster", "started"),
 )
 

@@ -208,6 +208,7 @@ def upgrade() -> None:
         defaulting("adapter", WORD, ""),
         defaulting("postponed", INTEGER, "0"),
         defaulting("of_unknown_accounts", INTEGER, "0"),
+        required("by_hand", LONG_TEXT),
     )
     op.create_index("cycle_by_started", "cycle", ["cluster", "started"])
     create(

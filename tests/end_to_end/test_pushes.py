@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from shapleyprio.store import PushState
 from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, QOS, Consortium, clear
 
 pytestmark = pytest.mark.real_slurm
@@ -260,3 +261,48 @@ def test_rollback_leaves_everything_as_it_was_found(
         if None not in (now[label].site_factor, before.site_factor):
             assert now[label].site_factor == before.site_factor, label
     assert consortium.slurm.qos_priorities() == {**QOS, "normal": 0}
+
+
+def test_what_an_operator_sets_by_hand_is_left_alone_and_told(consortium: Consortium) -> None:
+    fixed, factor, nice, other = (
+        consortium.cluster.submit("beta", 60, processors=ALL_CPUS) for _ in range(4)
+    )
+    consortium.configure()
+    assert consortium.once() == 4
+
+    def update(job: int, what: str) -> None:
+        consortium.cluster.run("scontrol", "update", f"JobId={job}", what)
+
+    update(fixed, "Priority=9000000")
+    update(factor, "SiteFactor=8000000")
+    update(nice, "Nice=-50")
+    for _ in range(2):
+        assert consortium.once() == 0
+    assert {push.state for push in consortium.pushes()} == {PushState.APPLIED}
+    waiting = consortium.waiting()
+    assert (waiting[fixed].priority, waiting[fixed].is_fixed) == (9_000_000, True)
+    assert waiting[factor].site_factor == 8_000_000
+    assert waiting[nice].priority == waiting[other].priority + 50
+    found = json.loads(consortium.succeed("status", "--json"))["by_hand"]
+    assert found == {"priority": 1, "site_factor": 1, "nice": 1}
+    assert "set by hand and left as it is: priority itself at 1 job" in consortium.succeed("status")
+    for job, said in (
+        (fixed, "Somebody has set its priority itself to 9000000, which is left as it is."),
+        (factor, "Somebody has set its site factor to 8000000, which is left as it is."),
+        (nice, "Somebody has set its nice to -50, which is left as it is."),
+    ):
+        assert said in consortium.succeed("explain", str(job))
+    assert "Somebody" not in consortium.succeed("explain", str(other))
+
+    consortium.cluster.run("scontrol", "hold", str(fixed))
+    consortium.cluster.run("scontrol", "release", str(fixed))
+    update(factor, "SiteFactor=0")
+    consortium.until(
+        lambda: consortium.waiting()[fixed].site_factor is not None, what="factors of the job"
+    )
+    assert consortium.once() == 1
+    waiting = consortium.waiting()
+    assert {waiting[job].priority for job in (fixed, factor)} == {waiting[other].priority}
+    consortium.succeed("rollback")
+    assert {job.site_factor for job in consortium.waiting().values()} == {0}
+    assert consortium.waiting()[nice].nice == -50

@@ -89,6 +89,7 @@ class Harness(Protocol):
     def resume(self, job_id: int) -> None: ...
     def cancel(self, job_id: int) -> None: ...
     def set_nice(self, job_id: int, nice: int) -> None: ...
+    def fix_priority(self, job_id: int, priority: int) -> None: ...
     def set_account(self, job_id: int, account: str) -> None: ...
     def set_user_priority(self, account: str, user: str, priority: int) -> None: ...
     def set_most_jobs(self, account: str, jobs: int | None) -> None: ...
@@ -141,6 +142,7 @@ class SimulatedHarness:
         self.resume = self.slurm.resume
         self.cancel = self.slurm.cancel
         self.set_nice = self.slurm.set_nice
+        self.fix_priority = self.slurm.fix_priority
         self.set_account = self.slurm.set_account
         self.set_user_priority = self.slurm.set_user_priority
         self.set_most_jobs = self.slurm.set_most_jobs
@@ -290,6 +292,9 @@ class RealHarness:
 
     def set_nice(self, job_id: int, nice: int) -> None:
         self._cluster.run("scontrol", "update", f"JobId={job_id}", f"Nice={nice}")
+
+    def fix_priority(self, job_id: int, priority: int) -> None:
+        self._cluster.run("scontrol", "update", f"JobId={job_id}", f"Priority={priority}")
 
     def set_account(self, job_id: int, account: str) -> None:
         self._cluster.run("scontrol", "update", f"JobId={job_id}", f"Account={account}")

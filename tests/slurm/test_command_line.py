@@ -241,7 +241,7 @@ def test_waiting_jobs_get_their_site_factor(programs: Programs, slurm: CommandLi
     programs.scontrol()
     lines = (emit("33", "33_4", *JOB), emit("33", "33_5", *JOB), emit("36", "33_2", *JOB))
     programs.install("squeue", "; ".join([*lines, say("torn")]))
-    programs.install("sprio", say("33 -70 5"))
+    programs.install("sprio", say("33 -70 5 0.00023"))
     queue = slurm.pending()
     first, second = queue.jobs
     assert (first.target, first.site_factor, first.reason) == ("33_[4-5]", -70, "Waits for a|b")

@@ -560,6 +560,30 @@ def test_what_users_do_to_their_nice_is_reported(harness: Harness) -> None:
     assert pending(harness)[job].nice == 40
 
 
+def test_a_fixed_priority_is_known_and_nothing_written_counts_until_a_release(
+    harness: Harness,
+) -> None:
+    occupy(harness)
+    job, other = waiting(harness, nice=5), waiting(harness)
+    harness.slurm.write("site_factor", {str(job): 300, str(other): 300})
+    harness.fix_priority(job, 9_000_000)
+    until_known(harness, other)
+    fixed, computed = pending(harness)[job], pending(harness)[other]
+    assert (fixed.is_fixed, fixed.priority, fixed.nice) == (True, 9_000_000, 0)
+    assert (fixed.site_factor, fixed.association) == (None, None)
+    assert (computed.is_fixed, computed.site_factor) == (False, 300)
+    for channel, value in (("site_factor", 400), ("nice", 60)):
+        assert harness.slurm.write(channel, {str(job): value}) == {}
+        assert harness.slurm.values_of(channel, [job]) == {job: 0}
+    assert pending(harness)[job].priority == 9_000_000
+    harness.hold(job)
+    harness.release(job)
+    harness.until(lambda: pending(harness)[job].site_factor is not None, "factors again")
+    after = pending(harness)[job]
+    assert (after.is_fixed, after.site_factor, after.nice) == (False, 400, 0)
+    assert after.priority == computed.priority + 100
+
+
 def test_an_array_that_waits_is_one_job_and_is_written_as_one(harness: Harness) -> None:
     blocker = occupy(harness)
     array = waiting(harness, array=4)

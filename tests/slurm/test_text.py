@@ -43,8 +43,14 @@ def recorded(release: str, name: str) -> str:
     return (RECORDED / release / f"{name}.txt").read_text()
 
 
+COMPUTED = " 0.00023283064371"
+"""What sprio prints last of the recorded jobs, whose priorities are computed; the recordings were
+made without this field."""
+
+
 def lines_of(release: str, name: str) -> list[str]:
-    return [line for line in recorded(release, name).split("\n") if line]
+    last = COMPUTED if name == "sprio" else ""
+    return [line + last for line in recorded(release, name).split("\n") if line]
 
 
 def all_lines(name: str) -> list[str]:

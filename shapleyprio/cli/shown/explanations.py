@@ -38,6 +38,10 @@ NO_REASON = "None"
 """What Slurm shows of a job that its scheduler has not looked at yet."""
 
 
+SET_BY_HAND = {"priority": "priority itself", "site_factor": "site factor", "nice": "nice"}
+"""What somebody may set at a job -> what to call it."""
+
+
 def sentences_on_job(explanation: JobExplanation, influence: int | None, channel: str) -> list[str]:
     """Says why one job waits where it waits.
 
@@ -59,6 +63,7 @@ def sentences_on_job(explanation: JobExplanation, influence: int | None, channel
         *_on_rank(explanation.ranked, explanation.basis, outside, influence),
         *_on_waiting_work(explanation.ranked, "user", "" if job is None else job.user),
         *_on_what_stands(explanation, channel),
+        *_on_by_hand(explanation),
         *_on_own(explanation.ranked, explanation.own_ahead),
         *(_on_rule(explanation.basis.rule, influence) if explanation.ranked else ()),
         *(_on_slurm(job, explanation) if job else ()),
@@ -285,6 +290,17 @@ def _on_what_stands(explanation: JobExplanation, channel: str) -> list[str]:
     original = written[0].original if written else None
     odd = CHANNELS[channel].explained(job, original, ranked.points)
     return [] if odd is None else [f"But in Slurm {odd}."]
+
+
+def _on_by_hand(explanation: JobExplanation) -> list[str]:
+    sentences = []
+    for kind, value in explanation.by_hand.items():
+        sentences.append(
+            f"Somebody has set its {SET_BY_HAND[kind]} to {value}, which is left as it is."
+        )
+        if kind == "priority":
+            sentences.append("No points count for it until an operator holds and releases it.")
+    return sentences
 
 
 def _on_rule(rule: str | None, influence: int | None) -> list[str]:

@@ -23,7 +23,10 @@ from shapleyprio.daemon.answering.mutual_gain import estimate_behind
 from shapleyprio.daemon.answering.pool_status import pool_status
 from shapleyprio.daemon.answering.waiting_work import Sees, seen_by
 from shapleyprio.daemon.drift.figures import last_window
+from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR, Kind, by_hand
+from shapleyprio.daemon.pushing.push import live_keys
 from shapleyprio.daemon.pushing.rollback import UNREADABLE
+from shapleyprio.daemon.pushing.submission import given_on
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import NOBODY, Tenures, takes_part
@@ -78,6 +81,7 @@ def explain_job(
     job = next((item for item in queue.jobs if label in _names_of(item)), None)
     with store.reading() as view:
         scene = _Scene(view, queue, seen_by(asker, None if job is None else job.user))
+        hands: Mapping[Kind, int] = {}
         if queue.failure is not None:
             pushes = _pushes_to(view, label)
             if not pushes or not (asker is None or asker.rights().operator):
@@ -105,6 +109,7 @@ def explain_job(
                 )
             pushes = _pushes_for(view, job)
             organization = scene.organization_of(job)
+            hands = _by_hand(view, job)
     ahead, tied_ahead, own_ahead = scene.ahead_of(job)
     return JobExplanation(
         basis=scene.basis,
@@ -117,6 +122,7 @@ def explain_job(
         own_ahead=own_ahead,
         pushes=pushes[:PUSHES_SHOWN],
         given=next((one for one in pushes if one.state is PushState.AT_SUBMISSION), None),
+        by_hand=hands,
     )
 
 
@@ -370,6 +376,16 @@ def _pushes_for(view: View, job: PendingJob) -> Sequence[Push]:
         if CHANNELS[push.channel].key_of(job) == push.key
     }
     return [found[number] for number in sorted(found, reverse=True)]
+
+
+def _by_hand(view: View, job: PendingJob) -> Mapping[Kind, int]:
+    keys = live_keys([job])
+    managed = {
+        name: view.managed_values(name, keys) for name, one in CHANNELS.items() if one.per_job
+    }
+    published = view.published_points()
+    points = (row.priority for row in view.latest_standings())
+    return by_hand(job, managed, given_on(SITE_FACTOR, published).union(points))
 
 
 def _pushes_to(view: View, label: str) -> Sequence[Push]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from typing import Any, Literal
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, RankJson
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.drift.figures import LastWindow
+from shapleyprio.daemon.pushing.by_hand import Kind
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import Push, SteeringRow
 
@@ -81,6 +82,7 @@ class JobExplanation:
         pushes: what was written to the job, or to what it has its points of; the newest first.
         given: what it had got from the table of points when it was first seen; None if nothing,
             or if that is no longer on record.
+        by_hand: what somebody has set at it -> the value.
     """
 
     basis: Basis
@@ -93,6 +95,7 @@ class JobExplanation:
     own_ahead: int | None
     pushes: Sequence[Push]
     given: Push | None
+    by_hand: Mapping[Kind, int]
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
@@ -117,6 +120,7 @@ class JobExplanation:
                 for p in self.pushes
             ],
             "at_submission": self.given and self.given.new,
+            "by_hand": dict(self.by_hand),
         }
 
 

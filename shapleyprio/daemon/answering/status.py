@@ -192,6 +192,7 @@ class Status:
             "estimated_at": self.cycle.estimated_at,
             "postponed": self.cycle.postponed,
             "of_unknown_accounts": self.cycle.of_unknown_accounts,
+            "by_hand": dict(self.cycle.by_hand),
             "coalitions": self.estimated and self.estimated.coalitions,
             "failure": self.failure
             and {

@@ -7,8 +7,9 @@ PriorityCalcPeriod. An update that changes nothing will do: a touch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from shapleyprio.daemon.pushing.by_hand import Kind
 from shapleyprio.daemon.pushing.push import Wanted, explains
 from shapleyprio.slurm.channels import Channel, PriorityTarget
 from shapleyprio.slurm.port import PendingJob, Slurm, unchecked
@@ -26,10 +27,12 @@ class Foreign:
         targets: keys of targets that somebody else has set since we wrote.
         jobs: labels of waiting jobs that have their points neither of what stands at their target
             nor of what stood there before.
+        by_hand: what was set at jobs themselves -> labels of the jobs.
     """
 
     targets: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
+    by_hand: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Followers:

@@ -76,24 +76,40 @@ def explains(managed: ManagedValue, value: int) -> bool:
 
 
 def foreign(
-    channel: Channel, targets: Iterable[PriorityTarget], managed: Mapping[str, ManagedValue]
+    channel: Channel,
+    targets: Iterable[PriorityTarget],
+    managed: Mapping[str, ManagedValue],
+    ours: Collection[int],
 ) -> list[PriorityTarget]:
-    """Returns the targets that are left alone, as somebody else has set them since we wrote.
+    """Returns the targets that are left alone, as somebody else has set them.
 
     Args:
         channel: where we write.
         targets: what stands there now.
         managed: key of a target -> what we wrote there before.
+        ours: what stands at a job of ours, though nothing of it be on record: the points of now,
+            for the store may have been lost, and what the table of points may have given.
     """
     if not channel.yields:
         return []
+    found = [target for target in targets if channel.is_foreign(target.value)]
+    if channel.per_job:
+        return [
+            target
+            for target in found
+            if target.value not in ours
+            and not any(
+                explains(managed[key], target.value)
+                for key in (target.key, target.base_key)
+                if key in managed
+            )
+        ]
     return [
         target
-        for target in targets
-        if (ours := managed.get(target.key)) is not None
-        and ours.written[-1] != ours.original  # else it was rolled back, and is not ours
-        and not explains(ours, target.value)
-        and channel.is_foreign(target.value)
+        for target in found
+        if (known := managed.get(target.key)) is not None
+        and known.written[-1] != known.original  # else it was rolled back, and is not ours
+        and not explains(known, target.value)
     ]
 
 
@@ -121,7 +137,7 @@ def put_back(
     if not ours:
         return []
     targets = channel.targets(slurm, ours, Claims.of_nobody(managed))
-    others = foreign(channel, targets, managed)
+    others = foreign(channel, targets, managed, given)
     nothing = Wanted(points={}, reasons={}, put_back="put back: its partition is in no pool")
     left = [target for target in targets if target not in others]
     return plan(channel, left, managed, nothing, stamp, given, least)

@@ -20,6 +20,7 @@ from shapleyprio.daemon.accounting.remembered import KnownValues
 from shapleyprio.daemon.cycle_report import CycleReport, Opening, StopWatch
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.pushing import push, submission
+from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR, set_by_hand
 from shapleyprio.daemon.pushing.cut_off import CutOff, LastKnown
 from shapleyprio.daemon.pushing.following import Followers, Foreign, values_after
 from shapleyprio.daemon.pushing.lease import LeaseHeldError
@@ -517,6 +518,11 @@ class Cycle:
         with self._store.reading() as view:
             managed = self._managed.read(view)
             published = view.published_points()
+            of_jobs = {
+                one.name: managed if one is channel else view.managed_values(one.name)
+                for one in CHANNELS.values()
+                if one.per_job
+            }
         given = submission.given_on(channel, published)
         least = channel.least_asked(lambda: self._intake.layout.settings)
         basis = PlanBasis(
@@ -527,8 +533,10 @@ class Cycle:
         targets = channel.targets(self._slurm, looked_at, claims)
         new = submission.first_seen(targets, managed)
         report.at_submission = submission.found_at(new, given, stamp)
-        foreign = push.foreign(channel, targets, managed)
-        ours = [target for target in targets if target not in foreign]
+        known = submission.given_on(SITE_FACTOR, published).union(wanted.points.values())
+        foreign = push.foreign(channel, targets, managed, known)
+        left_alone = {target.key for target in foreign}
+        ours = [target for target in targets if target.key not in left_alone]
         needed = push.plan(channel, ours, managed, wanted, stamp, given, least)
         self._settled.settle(observation.pending, unsettled, {item.key for item in needed})
         others = [other for other in CHANNELS.values() if other is not channel]
@@ -545,8 +553,11 @@ class Cycle:
         strays = self._followers.await_values(
             channel, observation.pending, values_after(ours, made, wanted), managed
         )
+        user_top = self._intake.layout.settings.user_top
         report.foreign = Foreign(
-            tuple(target.key for target in foreign), tuple(job.label for job in strays)
+            () if channel.per_job else tuple(target.key for target in foreign),
+            tuple(job.label for job in strays),
+            set_by_hand(observation.pending, of_jobs, known, user_top=user_top),
         )
         self._log_foreign(report.foreign)
         if self._cut_off is not None:
@@ -572,6 +583,7 @@ class Cycle:
             channel=self._channel.name,
             targets=listed(foreign.targets),
             jobs=listed(foreign.jobs),
+            **{f"by_{kind}": names_shown(labels) for kind, labels in foreign.by_hand.items()},
         )
 
     def _push(self, report: CycleReport, tenures: Tenures, points: Mapping[str, int]) -> None:
@@ -616,6 +628,7 @@ class Cycle:
             missed=report.missed,
             postponed=report.postponed,
             of_unknown_accounts=report.of_unknown_accounts,
+            by_hand={kind: len(labels) for kind, labels in report.foreign.by_hand.items()},
         )
 
         def save(transaction: Transaction) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from importlib.metadata import version
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -14,6 +15,7 @@ from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.daemon.drift.messages import DriftResult
+from shapleyprio.daemon.pushing.by_hand import Kind
 from shapleyprio.daemon.steering.cycle import FAILURES
 from shapleyprio.fairness.pool import PartState, cluster_behind
 from shapleyprio.store import DriftRow, StandingRow
@@ -69,8 +71,8 @@ OF_CYCLE: Described = {
         ("rule",),
     ),
     "foreign_priorities": (
-        "Accounts that somebody else has set, and waiting jobs that do not have the points of "
-        "their account.",
+        "Accounts that somebody else has set, waiting jobs that do not have the points of their "
+        "account, and those at which somebody has set priority, site factor or nice.",
         ("of",),
     ),
     "pool_age_seconds": (
@@ -388,6 +390,7 @@ class Metrics(Collector):
             "foreign_priorities": [
                 (("accounts",), len(last.foreign.targets)),
                 (("jobs",), len(last.foreign.jobs)),
+                *(((kind,), len(last.foreign.by_hand.get(kind, ()))) for kind in get_args(Kind)),
             ],
             "organization_oldest_pending_seconds": [
                 ((one.organization, one.partition), last.t - one.since) for one in last.pending_jobs

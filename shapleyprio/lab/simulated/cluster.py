@@ -191,6 +191,15 @@ class SimulatedSlurm:
             job.nice = nice
             self._engine.compute(job)
 
+    def fix_priority(self, job_id: int, priority: int) -> None:
+        """Sets the priority of a waiting job itself, as an operator may; its nice is gone then."""
+        jobs = self._asked(job_id, waiting=True)
+        self._engine.settle()
+        for job in jobs:
+            if job.priority != priority:
+                job.fixed, job.nice = priority, 0
+            self._engine.compute(job)
+
     def set_account(self, job_id: int, account: str) -> None:
         """Changes the account of one's own waiting job, which keeps what stands at it."""
         jobs = self._asked(job_id, waiting=True)
@@ -405,10 +414,10 @@ class SimulatedSlurm:
         self._need("slurmctld")
         self._engine.settle()
         waiting = self._engine.waiting.jobs
+        shown = {job_id: waiting[job_id].pending() for job_id in job_ids if job_id in waiting}
         return {
-            job_id: CHANNELS[channel].shown(waiting[job_id].pending())
-            for job_id in job_ids
-            if job_id in waiting
+            job_id: 0 if job.is_fixed else CHANNELS[channel].shown(job)
+            for job_id, job in shown.items()
         }
 
     def write(
@@ -463,7 +472,8 @@ class SimulatedSlurm:
     def _write_jobs(self, field: str, target: str, value: int) -> str | None:
         jobs, complaint = self._engine.named(target)
         for job in jobs:
-            setattr(job, field, value)
+            if field != "nice" or job.fixed is None:
+                setattr(job, field, value)
             self._engine.compute(job)
         return complaint
 

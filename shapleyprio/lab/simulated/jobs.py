@@ -31,6 +31,7 @@ class Job:
         at_once: how many tasks of its array may run at the same time; None for all.
         eligible: second from which it can start and its age counts, unless it is held.
         association: points of its association when the priority was last computed.
+        fixed: the priority that somebody has set, so that none is computed; None if nobody has.
         reason: why it waits; only a job that waits for its turn may start.
         execution: how often it was requeued.
         start: of the current execution, None while it waits.
@@ -53,6 +54,7 @@ class Job:
     site_factor: int = 0
     association: int = 0
     priority: int = 0
+    fixed: int | None = None
     array_id: int | None = None
     tasks: tuple[int, ...] = ()
     at_once: int | None = None
@@ -132,6 +134,7 @@ class Job:
     def pending(self) -> PendingJob:
         """Returns its line in the list of waiting jobs."""
         label = str(self.job_id) if self.array_id is None else self.label
+        computed = self.reason == WAITS and self.fixed is None
         return PendingJob(
             job_id=self.job_id,
             array_job_id=self.job_id if self.array_id is None else self.array_id,
@@ -149,7 +152,8 @@ class Job:
             at_once=self.at_once if len(self.tasks) > 1 else None,
             priority=self.priority,
             nice=self.nice,
-            site_factor=self.site_factor if self.reason == WAITS else None,
-            association=self.association if self.reason == WAITS else None,
+            site_factor=self.site_factor if computed else None,
+            association=self.association if computed else None,
             processors=self.processors,
+            is_fixed=self.reason == WAITS and self.fixed is not None,
         )

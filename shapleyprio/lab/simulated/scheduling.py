@@ -113,7 +113,10 @@ class Priorities:
     def compute(self, job: Job, now: int) -> None:
         """Gives a job the priority that it has now; at least 1, or 0 while it is held."""
         job.association = int(self._per_association * self._association_factor(job))
-        job.priority = 0 if job.reason == HELD else self._sum(job, now)
+        if job.reason == HELD:
+            job.priority, job.fixed = 0, None
+        else:
+            job.priority = self._sum(job, now) if job.fixed is None else job.fixed
 
     def _sum(self, job: Job, now: int) -> int:
         factors = self._fixed[job.qos] + job.association

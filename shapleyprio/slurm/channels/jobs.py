@@ -22,9 +22,9 @@ class JobChannel(Channel):
     admin_level = "Operator"
 
     def shown(self, job: PendingJob) -> int | None:
-        """Returns the value of the field; None where Slurm does not show it."""
+        """Returns the value of the field; None where Slurm does not show it, or go by it."""
         value: int | None = getattr(job, self.job_field.attribute)
-        return value
+        return None if job.is_fixed else value
 
     def targets(
         self,
@@ -69,6 +69,7 @@ class SiteFactor(JobChannel):
     name = "site_factor"
     written = "the site factor of the waiting jobs"
     called = "site factor"
+    yields = True
     job_field = JobField(
         attribute="site_factor",
         sign=1,
@@ -80,6 +81,10 @@ class SiteFactor(JobChannel):
     def value(self, original: int, points: int) -> int:  # noqa: ARG002 - it is ours alone
         """Returns the points."""
         return points
+
+    def is_foreign(self, value: int) -> bool:
+        """Returns whether it is not what every job has from the begin."""
+        return value != 0
 
     def demands(self, layout: Layout, claims: Claims) -> Iterator[Finding]:  # noqa: ARG002 - not its QOS
         """Demands that no plugin sets site factors."""

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text.values import LARGEST_ID, UnreadableError, whole
 
-FACTORS_FORMAT = "%i %S %B"
-"""Fields that sprio prints: three numbers, so that no user's text is among them."""
+FACTORS_FORMAT = "%i %S %B %y"
+"""Fields that sprio prints: four numbers, so that no user's text is among them. The last one is
+the priority as a fraction of the largest there is, but if it is fixed the priority itself."""
 
 NOBODY_WAITS = "Unable to find jobs matching"
 """Beginning of the line that sprio prints when it has nothing to show."""
@@ -26,11 +27,17 @@ MOST_PIECES = 100_000
 class Factors(NamedTuple):
     """What `PendingJob` has under the same names."""
 
-    site_factor: int
-    association: int
+    site_factor: int | None
+    association: int | None
+    is_fixed: bool = False
 
 
-_PLAIN_FACTORS = re.compile(r"(?:[1-9][0-9]{0,8} -?[0-9]{1,9} [0-9]{1,9}(?:\n|\Z))*+")
+FIXED = Factors(None, None, is_fixed=True)
+"""Those of a job whose priority is fixed: sprio prints 0 for each."""
+
+_PLAIN_FACTORS = re.compile(
+    r"(?:[1-9][0-9]{0,8} -?[0-9]{1,9} [0-9]{1,9} 0\.[0-9]{1,20}(?:\n|\Z))*+"
+)
 """Lines of which every number is within its bounds."""
 
 _LABEL = re.compile(
@@ -58,16 +65,17 @@ def factors_in(texts: Iterable[str]) -> tuple[dict[int, Factors], list[Malformed
     Args:
         texts: each some whole lines.
 
-    >>> factors_in(["33 -5 0\n34 7 0", "35 x 0"])[0]
-    {33: Factors(site_factor=-5, association=0), 34: Factors(site_factor=7, association=0)}
+    >>> found, malformed = factors_in(["33 -5 0 0.00023\n34 0 0 5.00000", "35 x 0 0.1"])
+    >>> found[33].site_factor, found[34] == FIXED, len(malformed)
+    (-5, True, 1)
     """
     found: dict[int, Factors] = {}
     malformed: list[Malformed] = []
     for text in texts:
         if _PLAIN_FACTORS.fullmatch(text):  # many lines at once are read far sooner
             numbers = text.split()
-            factors = map(_factors, numbers[1::3], numbers[2::3])
-            found.update(zip(map(int, numbers[::3]), factors, strict=True))
+            factors = map(_factors, numbers[1::4], numbers[2::4])
+            found.update(zip(map(int, numbers[::4]), factors, strict=True))
             continue
         for line in text.split("\n"):
             if not line or line.startswith(NOBODY_WAITS):
@@ -82,9 +90,12 @@ def factors_in(texts: Iterable[str]) -> tuple[dict[int, Factors], list[Malformed
 
 def _factors_of(text: str) -> Factors:
     fields = text.split()
-    if len(fields) != 2:
-        raise UnreadableError(f"{len(fields) + 1} fields instead of 3")
-    return _factors(*fields)
+    if len(fields) != 3:
+        raise UnreadableError(f"{len(fields) + 1} fields instead of 4")
+    site_factor, association, priority = fields
+    factors = _factors(site_factor, association)
+    is_fixed = whole("priority", priority.partition(".")[0], 0, LARGEST_ID) > 0
+    return FIXED if is_fixed else factors
 
 
 @lru_cache(maxsize=4096)

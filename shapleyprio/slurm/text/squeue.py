@@ -56,7 +56,7 @@ ARRAY_FIELDS = ("ArrayJobID", "JobArrayID")
 STARTED_FIELDS = ("JobID", "ArrayJobID", "JobArrayID", "SubmitTime", "Account")
 """Fields that squeue prints of jobs that have started: the account can be any text of a user."""
 
-NOT_SHOWN = (None, None)
+NOT_SHOWN = Factors(None, None)
 """Factors of a job of which sprio shows none."""
 
 MOST_ASIDE = 1000
@@ -183,10 +183,10 @@ class WaitingRecords:
         records = [one for one in self._records.values() if isinstance(one, KnownRecord)]
         jobs = [record.job for record in records]
         shown = map(factors.get, map(attrgetter("job_id"), jobs), repeat(NOT_SHOWN))
-        changed = map(ne, map(attrgetter("site_factor", "association"), jobs), shown)
+        changed = map(ne, map(attrgetter(*Factors._fields), jobs), shown)
         for place in compress(count(), changed):
-            site_factor, association = factors.get(jobs[place].job_id, NOT_SHOWN)
-            job = replace(jobs[place], site_factor=site_factor, association=association)
+            shown_now = factors.get(jobs[place].job_id, NOT_SHOWN)
+            job = replace(jobs[place], **shown_now._asdict())
             records[place].job = jobs[place] = job
         forget_others(self.known, records)
         malformed += self._torn
@@ -303,7 +303,7 @@ class _Record:
         priority, nice, submit, cpus, reason, limit, eligible = others
         job_id = whole("job id", self.number, 1, LARGEST_ID)
         target = target_of(label)  # from here on the label is known to be one
-        site_factor, association = factors.get(job_id, NOT_SHOWN)
+        shown = factors.get(job_id, NOT_SHOWN)
         return PendingJob(
             job_id=job_id,
             array_job_id=int(self.base) if self.base.isdigit() else job_id,
@@ -321,8 +321,7 @@ class _Record:
             at_once=self.at_once,
             priority=whole("priority", priority, 0, LARGEST_ID),
             nice=whole("nice", nice, -LARGEST_FACTOR, LARGEST_FACTOR),
-            site_factor=site_factor,
-            association=association,
+            **shown._asdict(),
             processors=if_readable(amount, "CPUs", cpus) or 0,
         )
 

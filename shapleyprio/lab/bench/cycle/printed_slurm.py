@@ -60,7 +60,7 @@ elif program == "sprio":
         _, job, value = line.split(b" ")
         if job[6:] in values:
             values[job[6:]] = value[11:]
-    last = b" 0\\n" if "%B" in after("-o") else b"\\n"
+    last = b" 0 0.1\\n" if "%B" in after("-o") else b"\\n"
     found = b"".join(b"%b %b%b" % (job, value, last) for job, value in values.items())
 else:
     plain = [word for word in words if not word.startswith("-")]

@@ -1,0 +1,67 @@
+"""Jobs to which somebody has given a priority by hand: it is theirs, and left as it is.
+
+Operators can fix a job's priority itself, and then Slurm goes by nothing else; or they set its
+site factor, or a nice below 0, as `scontrol top` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal
+
+from shapleyprio.daemon.pushing.push import explains
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import PendingJob
+from shapleyprio.store import ManagedValue
+
+SITE_FACTOR, NICE = CHANNELS["site_factor"], CHANNELS["nice"]
+
+Kind = Literal["priority", "site_factor", "nice"]
+"""What was set."""
+
+Managed = Mapping[str, Mapping[str, ManagedValue]]
+"""Name of a channel that writes to jobs -> key -> what we did there."""
+
+
+def by_hand(
+    job: PendingJob, managed: Managed, ours: Collection[int], *, user_top: bool = False
+) -> dict[Kind, int]:
+    """Returns what somebody has set at a job, and to which value.
+
+    Args:
+        job: that waits.
+        managed: what we did to jobs.
+        ours: as `push.foreign` has it.
+        user_top: whether users can set a nice below 0 as well, so that it is nobody's order.
+    """
+    if job.is_fixed:
+        return {"priority": job.priority}
+    found: dict[Kind, int] = {}
+    if job.site_factor and job.site_factor not in ours:
+        known = _known(managed, SITE_FACTOR.name, job)
+        if not any(explains(one, job.site_factor) for one in known):
+            found["site_factor"] = job.site_factor
+    if not user_top and job.nice < 0:
+        known = _known(managed, NICE.name, job)
+        asked = next((one.original for one in known if explains(one, job.nice)), job.nice)
+        if asked < 0:
+            found["nice"] = asked
+    return found
+
+
+def set_by_hand(
+    jobs: Iterable[PendingJob], managed: Managed, ours: Collection[int], *, user_top: bool
+) -> dict[Kind, tuple[str, ...]]:
+    """Returns what was set -> labels of the jobs where it was; see `by_hand` for the rest."""
+    found: dict[Kind, list[str]] = {}
+    for job in jobs:
+        if job.is_fixed or job.site_factor or job.nice < 0:
+            for kind in by_hand(job, managed, ours, user_top=user_top):
+                found.setdefault(kind, []).append(job.label)
+    return {kind: tuple(labels) for kind, labels in found.items()}
+
+
+def _known(managed: Managed, channel: str, job: PendingJob) -> list[ManagedValue]:
+    values = managed.get(channel, {})
+    keys = dict.fromkeys((str(job.job_id), str(job.array_job_id)))
+    return [values[key] for key in keys if key in values]

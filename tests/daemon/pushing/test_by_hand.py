@@ -1,0 +1,145 @@
+"""Priorities that somebody sets by hand are recognized, left alone, counted and explained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shapleyprio.daemon.answering.explain import explain_job
+from shapleyprio.lab.simulated import SimulatedSlurm
+from tests.daemon.consortium import FIRST, LAST, NAME, QUIET, Cluster, Service, config
+from tests.daemon.pushing.test_pausing import pause, resume
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shapleyprio.daemon.pushing.by_hand import Kind
+    from shapleyprio.store import CycleRow, Store
+
+CHANNELS = ["site_factor", "nice", "qos", "association"]
+HIGH = 9_000_000
+
+
+@pytest.fixture
+def waiting(request: pytest.FixtureRequest, store: Store) -> Service:
+    """Two jobs of physics and one of biology wait, and one cycle has run, by the channel named."""
+    channel = getattr(request, "param", "site_factor")
+    slurm = Cluster(qos={"normal": 0, "phys": 0, "bio": 0})
+    slurm.fill("guest")
+    for account in ("physics", "physics", "biology"):
+        slurm.submit(account, processing_time=9)
+    service = Service(slurm, store, config(push={"channel": channel}))
+    service.run()
+    slurm.wait(10)
+    return service
+
+
+def last(service: Service) -> CycleRow:
+    with service.store.cluster(NAME).reading() as view:
+        row = view.last_cycle()
+    assert row is not None
+    return row
+
+
+def explained(service: Service, job: int) -> Mapping[Kind, int]:
+    store = service.store.cluster(NAME)
+    return explain_job(store, service.slurm, str(job)).by_hand
+
+
+def set_nice(service: Service, job: int, nice: int) -> None:
+    """What an operator does; users may not go below 0."""
+    SimulatedSlurm.write(service.slurm, "nice", {str(job): nice})
+
+
+@pytest.mark.parametrize("waiting", CHANNELS, indirect=True)
+def test_a_fixed_priority_is_left_alone_and_neither_refused_nor_unconfirmed(
+    waiting: Service,
+) -> None:
+    waiting.slurm.fix_priority(2, HIGH)
+    for _ in range(3):
+        report = waiting.run()
+        assert waiting.slurm.writes == []
+        assert (report.pushed.refused, report.pushed.unconfirmed) == (0, 0)
+        assert report.foreign.by_hand == {"priority": ("2",)}
+        waiting.slurm.wait(10)
+    assert waiting.slurm.job(2).priority == HIGH
+    assert last(waiting).by_hand == {"priority": 1}
+    assert explained(waiting, 2) == {"priority": HIGH}
+    assert explained(waiting, 3) == {}
+    waiting.slurm.hold(2)
+    waiting.slurm.release(2)
+    report = waiting.run()
+    assert (report.foreign.by_hand, report.pushed.unconfirmed) == ({}, 0)
+    assert waiting.slurm.job(2).priority == waiting.slurm.job(3).priority
+
+
+@pytest.mark.parametrize("waiting", CHANNELS, indirect=True)
+def test_a_site_factor_of_somebody_else_is_left_alone(waiting: Service) -> None:
+    SimulatedSlurm.write(waiting.slurm, "site_factor", {"2": HIGH})
+    for _ in range(2):
+        report = waiting.run()
+        assert report.foreign.by_hand == {"site_factor": ("2",)}
+        assert "2" not in {target for _, written in waiting.slurm.writes for target in written}
+        waiting.slurm.wait(10)
+    waiting.restart()
+    waiting.run()
+    assert waiting.slurm.job(2).site_factor == HIGH
+    assert last(waiting).by_hand == {"site_factor": 1}
+    assert explained(waiting, 2) == {"site_factor": HIGH}
+    waiting.roll_back()
+    assert waiting.slurm.job(2).site_factor == HIGH
+    SimulatedSlurm.write(waiting.slurm, "site_factor", {"2": 0})
+    assert waiting.run().foreign.by_hand == {}
+    assert waiting.slurm.job(2).priority == waiting.slurm.job(3).priority
+
+
+def test_so_is_one_at_a_job_that_was_never_seen_before(waiting: Service) -> None:
+    new = waiting.slurm.submit("physics", processing_time=9)
+    SimulatedSlurm.write(waiting.slurm, "site_factor", {str(new): HIGH})
+    assert waiting.run().foreign.by_hand == {"site_factor": (str(new),)}
+    assert waiting.slurm.job(new).site_factor == HIGH
+
+
+def test_what_a_lost_store_had_written_is_not_taken_for_somebody_elses(
+    waiting: Service, store: Store
+) -> None:
+    with store.cluster(NAME).transaction() as rows:
+        rows.save_managed_values("site_factor", {})
+    waiting.restart()
+    assert waiting.run().foreign.by_hand == {}
+    assert {waiting.slurm.job(job).site_factor for job in (2, 3, 4)} == {FIRST, LAST}
+
+
+@pytest.mark.parametrize("waiting", CHANNELS, indirect=True)
+def test_a_nice_below_0_is_kept_beside_our_points(waiting: Service) -> None:
+    before = waiting.slurm.job(3).priority
+    set_nice(waiting, 2, -50)
+    for _ in range(2):
+        assert waiting.run().foreign.by_hand == {"nice": ("2",)}
+        assert before < waiting.slurm.job(2).priority <= before + 50
+    assert last(waiting).by_hand == {"nice": 1}
+    assert explained(waiting, 2) == {"nice": -50}
+
+
+def test_where_users_can_bring_it_about_a_nice_below_0_is_nobodys_order(store: Store) -> None:
+    slurm = Cluster(settings=replace(QUIET, user_top=True))
+    slurm.fill("guest")
+    job = slurm.submit("physics", processing_time=9)
+    service = Service(slurm, store)
+    service.run()
+    set_nice(service, job, -50)
+    assert service.run().foreign.by_hand == {}
+
+
+def test_a_pause_leaves_it_alone_too(waiting: Service) -> None:
+    SimulatedSlurm.write(waiting.slurm, "site_factor", {"2": HIGH})
+    pause(waiting)
+    waiting.run()
+    new = waiting.slurm.submit("physics", processing_time=9)
+    SimulatedSlurm.write(waiting.slurm, "site_factor", {"3": HIGH, str(new): HIGH})
+    waiting.run()
+    resume(waiting)
+    waiting.run()
+    assert {waiting.slurm.job(job).site_factor for job in (2, 3, new)} == {HIGH}
