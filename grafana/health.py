@@ -168,6 +168,13 @@ def health() -> Dashboard:
                     Query(f"shapleyprio_postponed_writes{{{ALL}}}", "postponed"),
                 ),
                 panels.graph(
+                    "Pause",
+                    "For how long nothing has been steered, as an admin has said.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_pause_seconds{{{ALL}}}", "paused"),
+                ),
+                panels.graph(
                     "Priorities of others",
                     "With the channel association: accounts that somebody else has set, and "
                     "waiting jobs without the points of their account.",
