@@ -88,6 +88,7 @@ class CycleReport:
             their ends.
         users_after_end: whose runs that ended within a day went on most.
         touched: how many waiting jobs were touched so that they follow.
+        set_by_others: key of a job -> what somebody else has newly set where we write.
         pause: during which it ran, so that it steered nothing; None if nothing was paused.
         foreign: what others have set where we write.
         seconds_until_reorder: seconds from t until the order of organizations that wait changes,
@@ -120,6 +121,7 @@ class CycleReport:
     after_end: Mapping[str, int] = field(default_factory=dict)
     users_after_end: Sequence[UserAfterEnd] = ()
     touched: int = 0
+    set_by_others: Mapping[str, int] = field(default_factory=dict)
     pause: PauseRow | None = None
     foreign: Foreign = field(default_factory=Foreign)
     seconds_until_reorder: int | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
-from shapleyprio.daemon.pushing.push import explains
+from shapleyprio.daemon.pushing.push import explains, is_foreign, known_at
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import ManagedValue
@@ -37,10 +37,9 @@ def by_hand(
     if job.is_fixed:
         return {"priority": job.priority}
     found: dict[Kind, int] = {}
-    if job.site_factor and job.site_factor not in ours:
-        known = _known(managed, SITE_FACTOR.name, job)
-        if not any(explains(one, job.site_factor) for one in known):
-            found["site_factor"] = job.site_factor
+    factor, known = job.site_factor, _known(managed, SITE_FACTOR.name, job)
+    if factor and factor not in ours and is_foreign(factor, known):
+        found["site_factor"] = factor
     if not user_top and job.nice < 0:
         known = _known(managed, NICE.name, job)
         asked = next((one.original for one in known if explains(one, job.nice)), job.nice)
@@ -62,6 +61,4 @@ def set_by_hand(
 
 
 def _known(managed: Managed, channel: str, job: PendingJob) -> list[ManagedValue]:
-    values = managed.get(channel, {})
-    keys = dict.fromkeys((str(job.job_id), str(job.array_job_id)))
-    return [values[key] for key in keys if key in values]
+    return known_at(managed.get(channel, {}), str(job.job_id), str(job.array_job_id))

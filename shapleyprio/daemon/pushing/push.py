@@ -75,6 +75,36 @@ def explains(managed: ManagedValue, value: int) -> bool:
     return value == managed.original or value in managed.written
 
 
+def known_at(managed: Mapping[str, ManagedValue], *keys: str) -> list[ManagedValue]:
+    """Returns what we did to a job, and to the array that it was split from."""
+    return [managed[key] for key in dict.fromkeys(keys) if key in managed]
+
+
+def is_foreign(value: int, known: Iterable[ManagedValue]) -> bool:
+    """Returns whether somebody else has set a value at a job: new, or found there before.
+
+    Args:
+        value: that is not what every job has from the begin.
+        known: what we did to the job.
+    """
+    return not any(explains(one, value) and value != one.original for one in known)
+
+
+def news_of_foreign(
+    targets: Iterable[PriorityTarget], managed: Mapping[str, ManagedValue]
+) -> dict[str, int]:
+    """Returns key of a job -> what somebody else has set there, where it is not on record yet.
+
+    Once it is, a rollback puts nothing in its place while Slurm does not show it.
+    """
+    return {
+        target.key: target.value
+        for target in targets
+        if (known := managed.get(target.key)) is None
+        or not known.original == known.written[-1] == target.value
+    }
+
+
 def foreign(
     channel: Channel,
     targets: Iterable[PriorityTarget],
@@ -98,11 +128,7 @@ def foreign(
             target
             for target in found
             if target.value not in ours
-            and not any(
-                explains(managed[key], target.value)
-                for key in (target.key, target.base_key)
-                if key in managed
-            )
+            and is_foreign(target.value, known_at(managed, target.key, target.base_key))
         ]
     return [
         target

@@ -536,6 +536,7 @@ class Cycle:
         known = submission.given_on(SITE_FACTOR, published).union(wanted.points.values())
         foreign = push.foreign(channel, targets, managed, known)
         left_alone = {target.key for target in foreign}
+        report.set_by_others = push.news_of_foreign(foreign, managed) if channel.per_job else {}
         ours = [target for target in targets if target.key not in left_alone]
         needed = push.plan(channel, ours, managed, wanted, stamp, given, least)
         self._settled.settle(observation.pending, unsettled, {item.key for item in needed})
@@ -598,6 +599,10 @@ class Cycle:
         if table.keep(by_account, report.t, self._slurm_time):
             report.table_written = report.t
         submission.note_found(self._store, report.at_submission)
+        if report.set_by_others:
+            news = report.set_by_others
+            self._store.transact(lambda rows: rows.note_foreign(self._channel.name, news))
+            self._managed.forget()
         report.pushed = push.carry_out(self._store, self._slurm, report.planned)
         all_written = not report.pushed.refused + report.pushed.unconfirmed
         if self._config.push.touch and all_written and report.pause is None:

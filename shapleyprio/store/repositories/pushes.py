@@ -140,6 +140,19 @@ class Pushes(PushesView):
                 )
             self._keep(channel, managed)
 
+    def note_foreign(self, channel: str, values: Mapping[str, int]) -> None:
+        """Notes what somebody else has set: it stands there, and is what a rollback leaves.
+
+        Args:
+            channel: where.
+            values: key -> what was set there.
+        """
+        managed = self.managed_values(channel, values)
+        for key, value in values.items():
+            others = [one for one in managed[key].written if one != value] if key in managed else []
+            managed[key] = ManagedValue(value, (*others, value)[-VALUES_REMEMBERED:])
+        self._keep(channel, managed)
+
     def prune_managed_values(self, channel: str, live: Collection[str]) -> int:
         """Forgets what we did to jobs that are gone, and returns how many they were.
 

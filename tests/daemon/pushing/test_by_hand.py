@@ -143,3 +143,13 @@ def test_a_pause_leaves_it_alone_too(waiting: Service) -> None:
     resume(waiting)
     waiting.run()
     assert {waiting.slurm.job(job).site_factor for job in (2, 3, new)} == {HIGH}
+
+
+def test_a_rollback_leaves_it_at_a_job_at_which_slurm_does_not_show_it(waiting: Service) -> None:
+    SimulatedSlurm.write(waiting.slurm, "site_factor", {"2": HIGH})
+    waiting.run()
+    waiting.slurm.hold(2)
+    waiting.run()
+    waiting.roll_back()
+    waiting.slurm.release(2)
+    assert waiting.slurm.job(2).site_factor == HIGH
