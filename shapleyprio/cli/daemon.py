@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -13,15 +11,14 @@ from pathlib import Path
 
 import click
 import structlog
-from structlog import PrintLoggerFactory
 
 from shapleyprio.cli.answers import Answers
 from shapleyprio.cli.common import EXIT_CODES, alone, load, termination_unwinds
+from shapleyprio.cli.logs import set_up_logging
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option
 from shapleyprio.cli.shown.dry_run import render
 from shapleyprio.cli.shown.tables import standard_output
-from shapleyprio.common.wording import visible
 from shapleyprio.config import Config, connect
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.checking.check import check
@@ -94,7 +91,7 @@ def command(
     shows = verbose or json_file is not None
     _refuse(once=once, standby=standby, take_over=take_over, dry_run=dry_run, shows=shows)
     config = load(config_path)
-    _set_up_logging(config)
+    set_up_logging(config)
     slurm = connect(config)
     cluster = cluster_of(config, slurm) if once else await_cluster(config, slurm)
 
@@ -170,46 +167,3 @@ def _questions(config: Config, store: ClusterStore, current: Callable[[], Config
         timeout_seconds=config.slurm.timeout, bin_directory=config.slurm.bin_directory
     )
     return Questions(Askers(access), Answers(store, connect, current))
-
-
-def _visible(
-    _logger: structlog.types.WrappedLogger, _method: str, event: structlog.types.EventDict
-) -> structlog.types.EventDict:
-    """Writes out what a terminal would obey; only a traceback has lines of its own."""
-    return {
-        name: "\n".join(map(visible, value.split("\n") if name == "exception" else [value]))
-        if isinstance(value, str)
-        else value
-        for name, value in event.items()
-    }
-
-
-def _set_up_logging(config: Config) -> None:
-    renderer: structlog.types.Processor = structlog.dev.ConsoleRenderer(colors=False)
-    if config.service.log_format == "json":
-        renderer = structlog.processors.JSONRenderer()
-    level: int = logging.getLevelNamesMapping()[config.service.log_level.upper()]
-    first: list[structlog.types.Processor] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    last: list[structlog.types.Processor] = [
-        structlog.processors.format_exc_info,
-        _visible,
-        renderer,
-    ]
-    libraries = logging.StreamHandler(sys.stderr)
-    remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    libraries.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=first, processors=[remove_meta, *last]
-        )
-    )
-    logging.basicConfig(level=logging.WARNING, handlers=[libraries])
-    # it warns of each cycle that is put off because the one before still runs
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)
-    structlog.configure(
-        processors=[*first, *last],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=PrintLoggerFactory(sys.stderr),
-    )

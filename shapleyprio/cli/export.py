@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
-import structlog
 
 from shapleyprio.cli.common import load, termination_unwinds
+from shapleyprio.cli.logs import log_warnings
 from shapleyprio.cli.options.refusals import (
     refuse,
     refuse_missing_directories,
@@ -114,10 +112,7 @@ def command(
 def _ledgers(config: Config, since: int | None, *, live: bool) -> Iterator[Sequence[ClusterStore]]:
     """Opens what is to be exported: the cluster's ledgers, and those of others in its pools."""
     if live:
-        structlog.configure(
-            wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        )
+        log_warnings()
         slurm = connect(config)
         with accounted_afresh(config, slurm, cluster_of(config, slurm), since) as ledgers:
             yield ledgers

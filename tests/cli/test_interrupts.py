@@ -34,6 +34,8 @@ ARGUMENTS = {
     "replay": ["log.swf"],
     "audit": ["log.swf"],
     "report": ["--output", "reports"],
+    "export": ["log.export"],
+    "pause": ["--reason", "why"],
     "trial": ["log.swf"],
     "trials": [__file__, "--keep", "results"],
     "db": ["status"],

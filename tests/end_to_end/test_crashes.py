@@ -43,6 +43,12 @@ def queue(cluster: PrivateSlurm) -> dict[int, str]:
     }
 
 
+@pytest.fixture(autouse=True)
+def _as_submitted(cluster: PrivateSlurm, queue: dict[int, str]) -> None:
+    """Takes back what another store's daemon has set: to a new one, somebody has set it by hand."""
+    cluster.run("scontrol", "update", f"JobId={','.join(map(str, queue))}", "SiteFactor=0")
+
+
 @pytest.fixture(scope="module")
 def guests_job(cluster: PrivateSlurm, queue: dict[int, str]) -> int:
     return cluster.submit(GUESTS, 60, processors=ALL_CPUS, nice=77)
@@ -143,10 +149,12 @@ class Heads:
 
     def are_logged(self, job: int) -> bool:
         """Writes a site factor, and returns whether slurmctld's log says so."""
-        self.consortium.cluster.run("scontrol", "update", f"JobId={job}", "SiteFactor=7")
-        log = self._log.read_text()
-        self._begin = len(log)
-        return WRITTEN.findall(log)[-1:] == [str(2**31 + 7)]
+        scontrol = ("scontrol", "update", f"JobId={job}")
+        self.consortium.cluster.run(*scontrol, "SiteFactor=7")
+        found = WRITTEN.findall(self._log.read_text())
+        self.consortium.cluster.run(*scontrol, "SiteFactor=0")
+        self._begin = len(self._log.read_text())
+        return found[-1:] == [str(2**31 + 7)]
 
     def configure(self, head: int, token: int) -> None:
         """Gives a daemon points that nobody had, for when it steers by that token."""

@@ -95,8 +95,8 @@ def test_strictness_and_fields_reach_the_readers(file: Path) -> None:
     rows = SACCT.partition(b"\n")[2]
     file.write_bytes(rows)
     assert read_log(str(file), fields=fields).job.tolist() == [42]
-    file.write_bytes(rows + b"43\n")
-    with pytest.raises(LogError, match="log:2: 1 fields instead of 5"):
+    file.write_bytes(rows + b"43|\n")
+    with pytest.raises(LogError, match="log:2: 2 fields instead of 5"):
         read_log(str(file), fields=fields, strict=True)
     file.write_bytes(SWF + b"43\n")
     with pytest.raises(LogError, match="log:2: 1 fields instead of 18"):

@@ -39,8 +39,8 @@ def test_the_one_in_force_at_the_begin_comes_first_and_stays(store: Store) -> No
             rows.note_configuration(BEGIN + second, "1", said)
         rows.note_refusal(BEGIN + 20, "1", "no")
         assert [row.at - BEGIN for row in rows.configurations(BEGIN + 20)] == [10, 30, 20]
-        assert rows.prune_history(BEGIN + 25, pushes_before=0) == 2
-        assert [row.at - BEGIN for row in rows.configurations(0)] == [10, 30]
+        assert rows.prune_history(BEGIN + 25, pushes_before=0) == 1
+        assert [row.at - BEGIN for row in rows.configurations(0)] == [10, 30, 20]
 
 
 def test_a_cluster_that_pools_split_has_one_configuration(store: Store) -> None:

@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from shapleyprio.cli.common import termination_unwinds
+from shapleyprio.cli.logs import log_warnings
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.refusals import packages_needed, refuse_missing_directories
 from shapleyprio.cli.options.shared import count_option, poll_interval_option
@@ -154,6 +155,7 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     refuse_missing_directories(("--json", json_file))
     if parameters.part in {"replay", "all"}:  # before anything is measured in vain
         print_what_is_left_out(parameters.logs)
+    log_warnings()
     with (
         termination_unwinds(),
         # a stopped Slurm may still be writing its last words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from shapleyprio.store.rows import ConfigurationRow
 from shapleyprio.store.scope import Scope, columns, values_of
@@ -16,13 +16,7 @@ class ConfigurationsView(Scope):
 
     def configurations(self, since: int) -> list[ConfigurationRow]:
         """Returns those of `since` and later, the oldest first, behind the one then in force."""
-        in_force = (
-            select(func.max(configuration.c.number))
-            .where(
-                self._here(configuration), configuration.c.at < since, configuration.c.refused == ""
-            )
-            .scalar_subquery()
-        )
+        in_force = _in_force(self._here(configuration), since).scalar_subquery()
         query = select(*columns(configuration)).where(
             self._here(configuration),
             (configuration.c.at >= since) | (configuration.c.number == in_force),
@@ -53,9 +47,14 @@ class Configurations(ConfigurationsView):
         self._insert(configuration, [values_of(row)])
 
     def _prune_configurations(self, before: int) -> int:
-        """Deletes older ones but for the one that was in force then; returns how many rows."""
-        kept = next(iter(self.configurations(before)), None)
-        old = (configuration.c.at < before) & (
-            configuration.c.number != (kept.number if kept else 0)
-        )
+        """Deletes those before the one that was in force then; returns how many rows."""
+        kept = self._connection.execute(_in_force(self._here(configuration), before)).scalar()
+        old = configuration.c.number < (kept or 0)
         return self._delete_some(configuration, old, configuration.c.number)
+
+
+def _in_force(here: ColumnElement[bool], at: int) -> Select[tuple[int]]:
+    """Selects the number of the configuration that was in force before a second."""
+    return select(func.max(configuration.c.number)).where(
+        here, configuration.c.at < at, configuration.c.refused == ""
+    )

@@ -119,7 +119,7 @@ def steer(url: str, slurm: Cluster, config: Config) -> dict[str, list[tuple[obje
 
 
 def content(url: str) -> dict[str, list[tuple[object, ...]]]:
-    """Table -> its rows, without leases; of a cycle's all but how long its phases took."""
+    """Table -> its rows, but for those with the time of day; of cycles, not how long they took."""
     with Store.open(url) as store, store.cluster(NAME).reading() as view:
         return {
             name: sorted(
@@ -130,7 +130,7 @@ def content(url: str) -> dict[str, list[tuple[object, ...]]]:
                 key=repr,
             )
             for name, table in metadata.tables.items()
-            if name != "lease"
+            if name not in {"lease", "configuration"}
         }
 
 

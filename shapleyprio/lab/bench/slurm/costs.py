@@ -250,11 +250,12 @@ def _distinct(queue: Queue, channel: str, bar: MakeBar) -> Iterator[Measurement]
     """Measures writes of as many values as jobs, and how soon Slurm answers meanwhile."""
     runs = _runs(queue, DISTINCT_RUNS)
     done = bar(f"{channel}: distinct values", runs)
-    targets = [job.target for job in queue.slurm.pending().jobs[:MOST_DISTINCT]]
+    jobs = queue.slurm.pending().jobs[:MOST_DISTINCT]
+    found = {job.target: CHANNELS[channel].shown(job) for job in jobs}
     stretches, seconds = [], []
     with probing(queue.cluster, queue.first_job) as probe:
         for run in range(1, runs + 1):
-            values = {target: run * MOST_DISTINCT + n for n, target in enumerate(targets)}
+            values = {target: run * MOST_DISTINCT + n for n, target in enumerate(found)}
             began = time.monotonic()
             refused = queue.slurm.write(channel, values)
             stretches.append(Stretch(began, time.monotonic()))
@@ -264,7 +265,9 @@ def _distinct(queue: Queue, channel: str, bar: MakeBar) -> Iterator[Measurement]
                 )
             seconds.append(queue.slurm.seconds_writing)
             done(run)
-    what = f"{channel}: {len(targets):,} jobs get as many values"
+    # else the next cycles would take them for set by hand
+    queue.slurm.write(channel, {target: value or 0 for target, value in found.items()})
+    what = f"{channel}: {len(found):,} jobs get as many values"
     yield of_runs("slurm", what, seconds, unit="s")
     answers = [
         answer.seconds
