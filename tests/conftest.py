@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm, prepare_database
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 os.environ["TZ"] = "UTC"  # times are shown in local time, and tests expect them as on CI
 time.tzset()
 
-# a shell without job control ignores it in what it runs in the background, as our processes would
+# a shell without job control ignores it in what it runs in the background, and nohup the other; our
+# processes would do the same
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # where a failure would surprise, the same examples every time; elsewhere new ones
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
@@ -35,6 +38,13 @@ settings.register_profile("default", deadline=None, derandomize="CI" in os.envir
 # Slurm are other ones, they reach what is there
 settings.register_profile("few", parent=settings.get_profile("default"), max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_at_first() -> Iterator[None]:
+    """Forgets what a command has set up, or the next test would not see what is logged."""
+    yield
+    structlog.reset_defaults()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

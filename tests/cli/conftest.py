@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 from click.testing import CliRunner, Result
 
 from shapleyprio.cli import (
@@ -113,7 +112,6 @@ def speaking_to(connect: Callable[..., Slurm], monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setenv("COLUMNS", "200")
     yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture

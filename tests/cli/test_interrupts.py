@@ -74,8 +74,7 @@ def test_a_command_that_hangs_at_a_file_ends_by_signals_all_the_same(
 ) -> None:
     silent = tmp_path / "log"
     os.mkfifo(silent)
-    words = ["env", "--default-signal"]  # under nohup, SIGHUP would be ignored
-    words += [sys.executable, "-m", "shapleyprio", command, str(silent), "--deal-users", "2"]
+    words = [sys.executable, "-m", "shapleyprio", command, str(silent), "--deal-users", "2"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         writing = os.open(silent, os.O_WRONLY)  # waits until the command reads
         try:
