@@ -61,7 +61,7 @@ class DecidingCoalitions:
     """
 
     def __init__(self, *, longest_block: int = LONGEST_BLOCK) -> None:
-        self._values = Saturating(Way(partial(_block, longest_block), _keys, _start))
+        self._values = Saturating(Way(partial(_block, longest_block), _keys, _start, together=True))
 
     def values(self, game: Game) -> Ints:
         """Returns the values of all coalitions at the game's end, and how they go on.

@@ -18,10 +18,10 @@ from shapleyprio.replay.workloads.running import COUNT_BITS, OWNER_BITS, PLACE_B
 
 
 class Reached(NamedTuple):
-    """The coalitions' schedules before a moment, up to which they are certain.
+    """The coalitions' schedules, each before a moment up to which it is certain.
 
     Attributes:
-        second: of the window, at which a block begins.
+        seconds: int64[c], of the window, at which a block begins.
         block: of the keys by which coalitions decided.
         game: whose schedules they are.
         jobs: of the game.
@@ -30,7 +30,7 @@ class Reached(NamedTuple):
         bays: what coalitions have in bays, if jobs are kept to some.
     """
 
-    second: int
+    seconds: Ints
     block: Block
     game: Game
     jobs: Jobs
@@ -39,11 +39,11 @@ class Reached(NamedTuple):
     bays: BaySchedules
 
 
-def reached(second: int, block: Block, game: Game, world: World) -> Reached:
-    """Returns a copy of the schedules of a world that has come to that second."""
+def reached(seconds: Ints, block: Block, game: Game, world: World) -> Reached:
+    """Returns a copy of the schedules of a world, of which each has come to its second."""
     state, nothing = world.state, np.empty(0, dtype=np.int64)
     return Reached(
-        second=second,
+        seconds=seconds,
         block=block,
         game=game,
         jobs=world.jobs,
@@ -82,7 +82,7 @@ def bounds_of(jobs: Jobs, limit: Ints) -> Bounds:
 
 
 def holds(before: Reached, game: Game, jobs: Jobs, block: Block, length: int) -> bool:
-    """Returns whether the schedules before that moment are those of a later game as well.
+    """Returns whether the schedules before those moments are those of a later game as well.
 
     They depend on no guess, so it does not matter where only those have changed. No job ends before
     its release and processing time are over, whoever started it.
@@ -94,7 +94,7 @@ def holds(before: Reached, game: Game, jobs: Jobs, block: Block, length: int) ->
         block: of its keys.
         length: of its window in seconds.
     """
-    second, old_jobs = before.second, before.jobs
+    second, old_jobs = int(before.seconds.max()), before.jobs
     same_block = before.block.seconds == block.seconds and before.block.wide == block.wide
     if not same_block or second > length or not _same_rules(before.game, game, second):
         return False

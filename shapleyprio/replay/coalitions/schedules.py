@@ -10,6 +10,7 @@ import numpy as np
 
 from shapleyprio.replay.coalitions.game import Bools, Game
 from shapleyprio.replay.coalitions.resuming import (
+    Bounds,
     Reached,
     bounds_of,
     holds,
@@ -19,7 +20,7 @@ from shapleyprio.replay.coalitions.resuming import (
 )
 from shapleyprio.replay.engine.bay_state import FREE, OPEN
 from shapleyprio.replay.engine.keys import Block, Ints, Keys
-from shapleyprio.replay.engine.state import World, coalitions_of, jobs_of, record_of, world_of
+from shapleyprio.replay.engine.state import Jobs, World, coalitions_of, jobs_of, record_of, world_of
 from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -43,11 +44,14 @@ class Way(NamedTuple):
             with, and whether values need two limbs.
         keys: from a workload and a block to the keys by which coalitions choose.
         start: from a world and the window's length in seconds to what brings it forward.
+        together: whether coalitions need each other's values, and so go on together. Blocks of
+            those that do not are of one second.
     """
 
     block: Callable[[Workload], Block]
     keys: Callable[[Workload, Block], Keys]
     start: Callable[[World, int], Run]
+    together: bool
 
 
 class Schedules:
@@ -89,67 +93,83 @@ class _Life:
         self._way, self._game, self._workload = way, game, workload
         self._coalitions = coalitions
         self._block = way.block(workload)
-        self._jobs = jobs_of(workload)._replace(certain=certain)
+        self._jobs = jobs_of(workload)
+        self._certain = certain
         self._keys = way.keys(workload, self._block)
         self._length = workload.window.length
         self._blocks = -(-self._length // self._block.seconds)
 
     def as_far_as_certain(self, before: Reached | None) -> Reached:
-        """Returns the schedules up to the last block, about, that depends on no guess.
+        """Returns the schedules up to where each begins to depend on a guess, about.
 
         Args:
             before: where the schedules of an earlier game were; None if there was none.
         """
-        seconds = self._block.seconds
-        bounds = bounds_of(self._jobs, self._workload.limit)
-        if before is not None and holds(before, self._game, self._jobs, self._block, self._length):
-            first, world = before.second // seconds, self._resumed(before)
+        jobs = self._jobs._replace(certain=self._certain)
+        bounds = bounds_of(jobs, self._workload.limit)
+        if before is not None and holds(before, self._game, jobs, self._block, self._length):
+            seconds, world = before.seconds, resumed(before, self._fresh(jobs))
         else:
-            first, world = 0, packed(self._fresh())
+            seconds = np.zeros(len(self._coalitions), dtype=np.int64)
+            world = packed(self._fresh(jobs))
+        if self._way.together:
+            return self._together(world, jobs, int(seconds[0]) // self._block.seconds, bounds)
+        until = min(bounds.at_most, self._length)
+        self._run(world, seconds, until)
+        # what happens at one second is certain if that which led to it was
+        certain = np.maximum(world.state.guessing, world.state.now + 1)
+        seconds = np.maximum(seconds, np.minimum(certain, until))
+        return reached(seconds, self._block, self._game, world)
+
+    def _together(self, world: World, jobs: Jobs, first: int, bounds: Bounds) -> Reached:
+        """Returns the schedules up to the last block that depends on no guess in any of them."""
+        seconds = self._block.seconds
         surely = max(min(bounds.surely, self._length) // seconds, first)
         last = max(min(bounds.at_most, self._length) // seconds, surely)
-        self._run(world, first, surely)
+        self._run(world, self._begins(first), surely * seconds)
         found = self._reached(world, surely)
         shortest = step = max(FIRST_STEP // seconds, 1)
         first = surely
         while first < last:
             following = min(first + step, last)
-            self._run(world, first, following)
+            self._run(world, self._begins(first), following * seconds)
             if int(world.state.guessing.min()) >= following * seconds:
                 found = self._reached(world, following)
                 first, step = following, 2 * step
             elif step > shortest:
-                world, step = self._resumed(found), shortest
+                world, step = resumed(found, self._fresh(jobs)), shortest
             else:
                 break
         return found
 
     def values_at_end(self, reached: Reached) -> Ints:
         """Returns value, parts and processors at the window's end, on from what was reached."""
-        world, last = self._resumed(reached), self._length - 1
-        self._run(world, reached.second // self._block.seconds, self._blocks)
+        world, last = resumed(reached, self._fresh(self._jobs)), self._length - 1
+        self._run(world, reached.seconds, self._length)
         values, later = values_at(world.state, last), values_at(world.state, last + 1)
         processors = world.state.total[:, 0]
         return np.stack((values, later - values - processors, processors), axis=1)
 
-    def _fresh(self) -> World:
+    def _fresh(self, jobs: Jobs) -> World:
         """Makes the coalitions before anything has happened."""
         workload, block = self._workload, self._block
-        state = coalitions_of(self._jobs, workload.owned, self._coalitions, wide=block.wide)
-        record = record_of(workload, self._jobs, NOT_RECORDED, 0, wide=block.wide)
-        world = world_of(workload, self._jobs, state, self._keys, record)
+        state = coalitions_of(jobs, workload.owned, self._coalitions, wide=block.wide)
+        record = record_of(workload, jobs, NOT_RECORDED, 0, wide=block.wide)
+        world = world_of(workload, jobs, state, self._keys, record)
         _give(world, self._game.by_bay[0] - most_of(self._game))
         return world
 
-    def _resumed(self, before: Reached) -> World:
-        return resumed(before, self._fresh())
+    def _begins(self, block: int) -> Ints:
+        """Returns the second at which a block begins, for each coalition."""
+        return np.full(len(self._coalitions), block * self._block.seconds, dtype=np.int64)
 
     def _reached(self, world: World, block: int) -> Reached:
-        return reached(block * self._block.seconds, self._block, self._game, world)
+        return reached(self._begins(block), self._block, self._game, world)
 
-    def _run(self, world: World, first: int, last: int) -> None:
+    def _run(self, world: World, begins: Ints, end: int) -> None:
+        """Brings the coalitions, each from where it is, to the last moment before a second."""
         run = self._way.start(world, self._length)
-        _run_blocks(run, world, self._game, self._block, first, last, self._length)
+        _run_blocks(run, world, self._game, self._block, begins, end, self._length)
 
 
 class Saturating:
@@ -187,46 +207,56 @@ def _run_blocks(
     world: World,
     game: Game,
     block: Block,
-    first: int,
-    last: int,
+    begins: Ints,
+    end: int,
     length: int,
 ) -> None:
-    """Brings all coalitions through blocks, and gives and takes processors in between.
+    """Brings coalitions to a second, and gives and takes processors in between.
 
     The block of a change is gone through up to the second of the change, and again from there.
     """
     seconds = block.seconds
+    first, last = int(begins.min()) // seconds, -(-end // seconds)
     changes = game.since - game.since[0]
     for change in range(1, len(changes)):
         second = int(changes[change])
-        if first * seconds <= second < min(last * seconds, length):
+        if first * seconds <= second < end:
             run(first, -(-second // seconds), second)
-            _change(world, second, game.by_bay[change] - game.by_bay[change - 1])
+            there = (begins <= second) & (second < world.state.guessing)
+            _change(world, second, game.by_bay[change] - game.by_bay[change - 1], there)
             first = second // seconds
     run(first, last, length)
 
 
-def _change(world: World, second: int, gained: Ints) -> None:
-    """Gives the members' new processors to coalitions that have come to this second: [bays, k].
+def _change(world: World, second: int, gained: Ints, there: Bools) -> None:
+    """Gives the members' new processors to coalitions that are at this second: [bays, k], [c].
 
     Where processors are lost that are at work, fewer than none are free until enough jobs end.
     Whoever has no job that ends or is released now decides because of the change alone.
     """
     jobs, state = world.jobs, world.state
-    _give(world, gained)
+    _give(world, gained, there)
     released = np.unique(jobs.arrival_of[jobs.arrival == second])
     busy = (state.next_end == second) | state.takes_part[:, released].any(axis=1)
     bays = world.bays
     free = (bays.partitions[:, :, OPEN] > 0).any(axis=1) if len(bays.reach) else state.free > 0
-    deciding = free & (state.waiting > 0) & ~busy
+    deciding = there & free & (state.waiting > 0) & ~busy
     state.now[deciding] = second
     state.undecided[deciding] = 1
 
 
-def _give(world: World, gained: Ints) -> None:
-    """Gives coalitions processors of their members in each bay, or takes them: int64[bays, k]."""
+def _give(world: World, gained: Ints, there: Bools | None = None) -> None:
+    """Gives coalitions (those `there`: bool[c]) processors of their members in each bay.
+
+    Args:
+        world: of the coalitions.
+        gained: int64[bays, k], below 0 where they are taken.
+        there: to whom; None for all.
+    """
     state, bays = world.state, world.bays
     change = state.takes_part @ gained.T
+    if there is not None:
+        change *= there[:, None]
     state.processors[:] += change.sum(axis=1)
     state.free[:] += change.sum(axis=1)
     if len(bays.reach):

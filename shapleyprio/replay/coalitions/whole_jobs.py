@@ -33,7 +33,9 @@ class WholeJobs:
             coalitions: bool[c, k], the members of each.
         """
         key = coalitions.tobytes()
-        batch = self._batches.pop(key, None) or Saturating(Way(_block, _keys, _start))
+        batch = self._batches.pop(key, None) or Saturating(
+            Way(_block, _keys, _start, together=False)
+        )
         self._batches[key] = batch
         if len(self._batches) > MOST_BATCHES:
             del self._batches[next(iter(self._batches))]

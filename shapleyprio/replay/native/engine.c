@@ -152,7 +152,8 @@ static void count_changes(const World *world, int64_t c) {
         count(world, c, total, state->now.at[c], more);
 }
 
-/* Brings coalition c to the last moment before `until`; returns false if it stops to choose. */
+/* Brings coalition c to the last moment before `until`, and no further than is certain; returns
+ * false if it stops to choose. */
 static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t until) {
     const Coalitions *state = &world->state;
     bool confined = is_confined(world);
@@ -165,7 +166,7 @@ static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t u
         }
         int64_t t = least(state->next_end.at[c], next_release(world, c));
         saturate(world, c, least(t, until - 1));
-        if (t >= until)
+        if (t >= least(until, state->guessing.at[c]))
             return true;
         state->now.at[c] = t;
         end_jobs(world, c, t);
