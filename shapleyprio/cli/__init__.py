@@ -37,7 +37,7 @@ class InterruptibleGroup(click.Group):
 COMMANDS = {
     "demo": "Show a whole consortium at work on a private Slurm.",
     "init": "Write a configuration drawn from the live cluster.",
-    "check": "Hold the configuration against the live cluster.",
+    "check": "Compare the configuration with the live cluster.",
     "daemon": "Observe, rank and push until stopped.",
     "status": "Show every organization's standing.",
     "explain": "Explain why jobs have their priority.",
@@ -46,8 +46,8 @@ COMMANDS = {
     "ownership": "Show or correct who owned what since when.",
     "pause": "Steer nothing for a while, and account on.",
     "resume": "Steer again after a pause.",
-    "rollback": "Put every priority back as it was found.",
-    "export": "Write the past, and what gives it meaning, into one file.",
+    "rollback": "Restore every priority that the daemon changed.",
+    "export": "Export jobs, nodes, accounts and owners into one file.",
     "replay": "Show what each policy makes of a log, and what is fair.",
     "audit": "Show how fair a recorded schedule was.",
     "report": "Write how fair a month was, for those who decide.",
@@ -146,8 +146,8 @@ def main() -> None:
     """Fair priorities for Slurm clusters that several organizations pay for together.
 
     Exit codes: 0 done; 1 warnings (check); 2 bad configuration or usage; 3 Slurm is away or
-    refuses, or check found errors; 4 the store cannot be used; 5 records or the clock are not
-    as they must be; 6 another process steers the cluster; 130 interrupted by Ctrl-C.
+    refuses, or check found errors; 4 the store cannot be used; 5 invalid records or
+    clock; 6 another process steers the cluster; 130 interrupted by Ctrl-C.
     """
 
 

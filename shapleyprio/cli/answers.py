@@ -41,7 +41,7 @@ def explained(
 ) -> InquiryAnswer:
     """Answers `explain`, by each of the cluster's ledgers that has such jobs.
 
-    While Slurm is away, whose pool a job that waits is nobody knows: it is explained by all.
+    While Slurm is away the pool of a pending job is unknown: all pools explain it.
 
     Args:
         config: in force.

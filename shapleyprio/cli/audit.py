@@ -55,7 +55,7 @@ def command(**options: Any) -> None:
     """Audit LOG: how fair was what really happened?
 
     LOG is a file in SWF (also .gz, .xz), the text of an sacct export, or the daemon's store, with
-    the starts of its jobs. The recorded schedule is held against ref (fair by definition),
+    the starts of its jobs. The recorded schedule is compared with ref (fair by definition),
     directcontr and fairshare, which schedule the same jobs from an empty system on.
 
     Shown are, at the window's end: by how much each organization's work came too early or too

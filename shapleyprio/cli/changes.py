@@ -29,7 +29,7 @@ WEEK = 7 * 86_400
     "--since",
     type=INSTANT,
     metavar="DATE",
-    help=f"From when on: a date, a date and time (local unless it has a zone), or {ALWAYS!r}.  "
+    help=f"Begin: a date, a date and time (local unless it has a zone), or {ALWAYS!r}.  "
     "[default: a week ago]",
 )
 def command(

@@ -30,14 +30,14 @@ EXIT_CODES = {Severity.ERROR: 3, Severity.WARNING: 1, Severity.NOTICE: 0}
 @click.command
 @config_option
 @click.option(
-    "--cluster-independent", is_flag=True, help="Ask no Slurm; only read the configuration."
+    "--cluster-independent", is_flag=True, help="Only check the file; do not contact Slurm."
 )
 @json_option
 @click.pass_context
 def command(
     context: click.Context, config_path: Path, *, cluster_independent: bool, json_file: Path | None
 ) -> None:
-    """Hold the configuration against the live cluster and this host.
+    """Compare the configuration with the live cluster and this host.
 
     Run it as the daemon's user: it also finds out whether that user can keep the store where the
     configuration says, whether the address for metrics is free, and whether users can ask the

@@ -229,8 +229,8 @@ def daemon_to_ask(
     if config_path.exists():
         raise ConfigError(
             [
-                f"{config_path} is not yours to read, and there is no {DEFAULT_FILE} that says "
-                f"where the daemon can be asked; give its --url, or {URL_VARIABLE}"
+                f"you may not read {config_path}, and there is no {DEFAULT_FILE} that names the "
+                f"daemon; give its --url, or set {URL_VARIABLE}"
             ]
         )
     return None

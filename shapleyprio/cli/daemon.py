@@ -76,11 +76,11 @@ def command(
     SIGTERM finishes the running cycle and stops; SIGHUP reloads the configuration, and keeps
     the old one if the new one is invalid.
 
-    One daemon steers a cluster at a time. Where another one does already, a second one ends with
-    exit code 6, or with --standby waits for its turn.
+    One daemon steers a cluster at a time. A second one ends with exit code 6, or waits with
+    --standby.
 
-    With store.journal it goes on while the store is away, and nobody takes over from it meanwhile.
-    If its host is lost, say so once by --take-over elsewhere.
+    With store.journal it continues while the store is away, and no other daemon takes over
+    meanwhile. If its host is lost for good, start one elsewhere with --take-over, once.
 
     With --dry-run nothing is changed: the cycles work on a private copy of the store, made under
     TMPDIR and deleted at the end. They need only read the store, and disturb no daemon that

@@ -20,8 +20,8 @@ from shapleyprio.store import Store
 
 @click.command
 @click.argument("jobid", required=False)
-@click.option("-u", "--user", metavar="NAME", help="All jobs of this user that wait.")
-@click.option("-A", "--account", metavar="NAME", help="All jobs of this account that wait.")
+@click.option("-u", "--user", metavar="NAME", help="All pending jobs of this user.")
+@click.option("-A", "--account", metavar="NAME", help="All pending jobs of this account.")
 @config_option
 @url_option
 @json_option
@@ -36,16 +36,16 @@ def command(
     *,
     json_file: Path | None,
 ) -> None:
-    """Explain why the waiting job JOBID has its priority, and what would change it.
+    """Explain why the pending job JOBID has its priority, and what would change it.
 
-    With --user or --account instead of JOBID: why those jobs wait, and which is next. Shown are
-    why the organization has its rank (under the rule directcontr, how much more or less it
-    received than it contributed), whose jobs are ahead, and whose would be under Slurm's fair
-    share with the processors owned as shares. While Slurm is away the answer is what the last
+    With --user or --account instead of JOBID: why those jobs are pending, and which is next. It
+    shows why the organization has its rank (under the rule directcontr, how much more or less it
+    received than it contributed), which organizations' jobs are ahead, and which would be under
+    Slurm's fair share with owned processors as shares. While Slurm is away it shows what the last
     cycle knew.
 
-    Who cannot read the daemon's configuration asks the daemon instead of its store, as --url or
-    /etc/shapleyprio/client.toml say. It answers for a job to its user, the coordinators of its
+    If you cannot read the daemon's configuration, this asks the daemon at --url, or the one that
+    /etc/shapleyprio/client.toml names. A job is explained to its user, the coordinators of its
     account, and operators of Slurm.
     """
     if sum(name is not None for name in (jobid, user, account)) != 1:

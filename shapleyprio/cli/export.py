@@ -46,8 +46,7 @@ from shapleyprio.store import ClusterStore, Store, StoreError
 @click.option(
     "--live",
     is_flag=True,
-    help="Read Slurm's accounting instead of the store; whose accounts and nodes are whose, and "
-    "how large nodes are, is then as it is now.",
+    help="Read Slurm's accounting instead of the store, with the present owners and sizes.",
 )
 @click.option("--anonymize", is_flag=True, help="Replace all names, and say what is left.")
 @click.option(
@@ -55,7 +54,7 @@ from shapleyprio.store import ClusterStore, Store, StoreError
     "key_file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="With --anonymize: file with the key, which is made if it is missing. With the same key "
-    "names become the same in every export.  [default: a key that nobody will know]",
+    "names become the same in every export.  [default: a random key that is not kept]",
 )
 @click.option(
     "--shift-time",
@@ -73,7 +72,7 @@ def command(
     key_file: Path | None,
     shift_time: bool,
 ) -> None:
-    """Write accounting, and what gives it meaning, into FILE.
+    """Export accounting, with nodes, accounts and owners, into FILE.
 
     Beside the jobs that were executed it has nodes with their sizes and partitions, the tree of
     accounts, who owned what, and which rule and channel steered, each since when; weight, horizon
@@ -102,7 +101,7 @@ def command(
         written = export(file, ledgers, names, ExportSpan(since, until), anonymizer)
     click.echo(f"{file}: {_summary(written)}")
     if anonymizer is not None:
-        kept = f"the key is in {key_file}: keep it secret" if key_file else "nobody knows the key"
+        kept = f"the key is in {key_file}: keep it secret" if key_file else "the key was not kept"
         click.echo(f"names were replaced, and {kept}; the file still says")
         for left in anonymizer.left:
             click.echo(f"- {left}")

@@ -31,9 +31,7 @@ DAEMON = "shapleyprio"
     help="File to write, - for standard output.  [default: the configuration file]",
 )
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
-@click.option(
-    "--cluster-independent", is_flag=True, help="Ask no Slurm; write an example to fill in."
-)
+@click.option("--cluster-independent", is_flag=True, help="Write an example; do not contact Slurm.")
 @click.option(
     "--bin-directory",
     type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),

@@ -50,14 +50,14 @@ since_option = click.option(
     required=True,
     type=INSTANT,
     metavar="DATE",
-    help=f"From when on it counts: a date, a date and time (local unless it has a zone), or "
+    help=f"When it takes effect: a date, a date and time (local unless it has a zone), or "
     f"{ALWAYS!r}.",
 )
 
 correction_options = together(
     [
         since_option,
-        click.option("--yes", is_flag=True, help="Do it; else it is only shown."),
+        click.option("--yes", is_flag=True, help="Make the change; otherwise it is only shown."),
         click.option("--verbose", is_flag=True, help="Show every line of what changes."),
         config_option,
         pool_option,
@@ -76,8 +76,8 @@ def command(
 ) -> None:
     """Show who owned which account and node since when, or correct it.
 
-    Without a command it lists every account and node that was heard of with all its holders, the
-    first one first, partitions that were ever left out, and the corrections that there were.
+    Without a command it lists every known account and node with all its holders, oldest first,
+    the partitions that were ever left out, and all corrections.
     """
     if context.invoked_subcommand is not None:
         return
@@ -102,7 +102,7 @@ def set_(
 
     NODE may be a host list such as n[1-16]; ORGANIZATION may be nobody. The past is recounted: the
     ledger becomes what it would be if the node or account had belonged to it since. Without --yes
-    this is a preview; with it the correction is kept on record. Stop the daemon before.
+    this is a preview; with it the correction is recorded. Stop the daemon first.
     """
 
     def choose(config: Config, _members: Membership, tenures: Tenures) -> Holders:
@@ -119,10 +119,10 @@ def set_(
 def recount(config_path: Path, **options: Any) -> None:
     """Count since a date as if the configuration had always been what it is now.
 
-    Every account and node of the cluster becomes that organization's which the configuration gives
-    it to, and accounts and partitions are left out or not as it says. With --since always the
-    ledger is that of a new store. It is only shown unless --yes is given, and then kept on record.
-    Stop the daemon before.
+    Every account and node of the cluster belongs to the organization that the configuration names,
+    and accounts and partitions are left out as it says. With --since always the ledger is that of a
+    new store. Without --yes this is a preview; with it the correction is recorded. Stop the daemon
+    first.
     """
 
     def choose(_config: Config, members: Membership, _tenures: Tenures) -> Holders:

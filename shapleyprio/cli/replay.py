@@ -122,7 +122,7 @@ def command(**options: Any) -> None:
     daemon's store has its jobs; docs/operations.md has the command.
 
     LOG is a file in SWF (also .gz, .xz), the text of an sacct export, or the daemon's store. Its
-    jobs are scheduled anew by each policy, on the processors that the organizations bring, from
+    jobs are rescheduled by each policy, on the processors that the organizations bring, from
     an empty system on.
 
     The policies are listed below: ref is fair by definition, recorded is what really happened.

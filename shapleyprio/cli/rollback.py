@@ -24,12 +24,12 @@ from shapleyprio.store import Store
 @click.command
 @config_option
 @json_option
-@click.option("--dry-run", is_flag=True, help="Show what would be put back, write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be restored; write nothing.")
 def command(config_path: Path, *, dry_run: bool, json_file: Path | None) -> None:
-    """Put every priority that is still ours back as it was found.
+    """Restore every priority that the daemon changed.
 
-    Stop the daemon first, else its next cycle would write again. What somebody else has changed
-    since is left alone.
+    Stop the daemon first, otherwise its next cycle writes again. Values that somebody else has
+    changed since then stay.
     """
     config = load(config_path)
     slurm = connect(config)

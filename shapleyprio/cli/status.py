@@ -53,24 +53,23 @@ def command(
 ) -> None:
     """Show every organization's standing after the last cycle.
 
-    The first is served next. Shown are its shares of the processors, of what all earned (φ) and
-    of what all got (ψ); its balance φ − ψ by the ranking rule, which orders them; by how much it
-    was late or ahead in the last window that was replayed, as `audit` and `report` have it, too;
-    the priority points that its jobs get; and how many wait and run. The rule's score is shown
-    where it is not the balance; of a pool over several clusters, the balance in it. Under the rule
-    shapley the waiting work that counts in the estimate is shown, too, and the users who bring the
-    most of it, as far as they may be seen. The exact numbers are in --json. Where pools split the
-    cluster, all of them are shown, or the one that --pool names.
+    The first organization is served next. For each organization it shows the shares of the
+    processors, of all contributions (φ) and of all utilities (ψ); the balance φ − ψ, which gives
+    the order; how late or ahead it was in the last replayed window; the priority points of its
+    jobs; and the numbers of pending and running jobs. The rule's score is shown if it is not the
+    balance, and in a pool over several clusters the balance there. Under the rule shapley it also
+    shows the waiting work in the estimate, and the users with the most of it that you may see.
+    --json has exact numbers. If pools split the cluster, all are shown, or that of --pool.
 
-    With --waits: by organization and partition, how long the jobs waited that started in the last
-    day, how many wait that could start, and how long the first of them has waited.
+    --waits shows, by organization and partition, the waits of jobs that started in the last day,
+    the number of pending jobs that could start, and the longest wait among these.
 
-    Exit code 1 means that this does not hold any more: no cycle has succeeded for three times
-    service.poll_interval and at least a minute, or none yet in one of the pools, or priorities have
-    been put back since.
+    Exit code 1: the output may be out of date, since no cycle has succeeded for three times
+    service.poll_interval and at least a minute, or none yet in one of the pools, or priorities
+    have been restored since.
 
-    Who cannot read the daemon's configuration asks the daemon instead of its store, as --url or
-    /etc/shapleyprio/client.toml say.
+    If you cannot read the daemon's configuration, this asks the daemon at --url, or the one that
+    /etc/shapleyprio/client.toml names.
     """
     console = standard_output()
     daemon = daemon_to_ask(context, config_path, url)
@@ -172,8 +171,8 @@ def render(console: Console, status: Status, steering: Steering, adapter: str) -
     )
     if cycle.of_unknown_accounts:
         console.print(
-            f"{count(cycle.of_unknown_accounts, 'waiting job')} of accounts that accounting does "
-            "not know, and so nobody's; `shapleyprio check` names them",
+            f"{count(cycle.of_unknown_accounts, 'pending job')} of accounts that accounting does "
+            "not know: they belong to no organization; `shapleyprio check` names them",
             highlight=False,
             soft_wrap=True,
         )

@@ -85,7 +85,7 @@ def read_json(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise OutputError(f"{file}: cannot be read ({error}); remove it to go on") from None
     if not isinstance(content, dict):
-        raise OutputError(f"{file}: is no object in JSON; remove it to go on")
+        raise OutputError(f"{file}: is not a JSON object; remove it to go on")
     return content
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1]
 
 SHARE = "share"
-"""Folder of an installed package with what stands at the root of a checkout."""
+"""Folder of an installed package with what is at the root of a checkout."""
 
 PURPOSES: Mapping[str, str] = {
     "README.md": "what shapleyprio is and does",
@@ -74,7 +74,7 @@ def find(name: str) -> Path:
     for root in (PACKAGE / SHARE, PACKAGE, PACKAGE.parent):
         if (root / name).exists():
             return root / name
-    raise FileNotFoundError(f"{PACKAGE / SHARE / name} is missing: install shapleyprio anew")
+    raise FileNotFoundError(f"{PACKAGE / SHARE / name} is missing: reinstall shapleyprio")
 
 
 def shipped_files() -> tuple[ShippedFile, ...]:

@@ -17,7 +17,7 @@ SECONDS_OF_A_DAY = 86_400
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""What Python takes for printable and nobody sees."""
+"""Invisible characters that Python takes for printable."""
 
 _ALIKE = re.compile(
     "[\u0370-\u058f\u13a0-\u13ff\u1c80-\u1c8f\u1f00-\u1fff\u212a\u2c80-\u2cff\u2de0-\u2dff"

@@ -113,7 +113,7 @@ class Reply:
 class LastingWorker:
     """A process that answers requests, one after the other, for as long as it lives.
 
-    It is started for the first request, and anew for the first one after its end.
+    It is started for the first request, and again for the first one after its end.
 
     Args:
         environment: variables for it, beside our own.
@@ -151,7 +151,7 @@ class LastingWorker:
 
         timer = threading.Timer(time_limit, give_up)
         killed = killed_for_memory()
-        timer.daemon = True  # nobody waits for a timer of whoever has ended meanwhile
+        timer.daemon = True  # no one waits for a timer of whoever has ended meanwhile
         timer.start()
         try:
             process = self._running(program)
@@ -179,7 +179,7 @@ class LastingWorker:
         self._kill()
 
     def end(self, *, dying: bool = False) -> tuple[int, str]:
-        """Ends the worker and frees what it leaves; nobody may be asking.
+        """Ends the worker and frees what it leaves; there may be no caller.
 
         Args:
             dying: it is about to end by itself.
@@ -287,5 +287,5 @@ def end_with_the_daemon(lifeline: int) -> None:
 
 
 def _await_the_end(lifeline: int) -> None:
-    os.read(lifeline, 1)  # nobody writes: it returns when the last one who could is gone
+    os.read(lifeline, 1)  # no one writes: it returns when the last one who could is gone
     os._exit(1)

@@ -81,7 +81,7 @@ def membership(
 ) -> Membership:
     """Applies the configuration's claims to the cluster.
 
-    A node belongs to who names it; if nobody does, to who names a partition it is in; in either
+    A node belongs to who names it; if no one does, to who names a partition it is in; in either
     case to the first who does. An account belongs to who claims it, or else to who claims the
     nearest account above it together with the accounts below; the accounts below one that is left
     out are left out in the same way.
@@ -89,7 +89,7 @@ def membership(
     Args:
         organizations: in the order of the configuration.
         layout: the cluster.
-        left_out: accounts whose jobs count for nobody.
+        left_out: accounts whose jobs do not count.
         left_out_partitions: so for partitions.
     """
     nodes, contested = node_owners(
@@ -138,7 +138,7 @@ def claims_of(
     Args:
         organizations: in the order of the configuration.
         accounts: account -> organization, LEFT_OUT among them.
-        left_out_partitions: whose jobs are nobody's.
+        left_out_partitions: whose jobs do not count.
     """
     accounts = {
         account: NOBODY if holder == LEFT_OUT else holder for account, holder in accounts.items()
@@ -209,7 +209,7 @@ def account_holders(
     Args:
         organizations: in the order of the configuration.
         parents: account -> its parent account, None for those below the root.
-        left_out: accounts whose jobs count for nobody.
+        left_out: accounts whose jobs do not count.
 
     Returns:
         every account -> its organization, NOBODY or LEFT_OUT.

@@ -56,9 +56,9 @@ class SlurmSection(ConfigSection):
     )
     adapter: AdapterName = key(
         DEFAULT_ADAPTER,
-        "Adapter to Slurm: command_line runs the commands of Slurm; pyslurm asks Slurm's library "
-        "where that serves, if pyslurm is built for the cluster's release (docs/pyslurm.md), and "
-        "is an error if not; auto then runs the commands instead.",
+        "Adapter to Slurm: command_line runs the commands of Slurm; pyslurm calls Slurm's library "
+        "where possible, and must be built for the cluster's release (docs/pyslurm.md); auto takes "
+        "pyslurm if it is, else the commands.",
         DEFAULT_ADAPTER,
     )
     bin_directory: AbsolutePath = key(
@@ -99,14 +99,14 @@ class FairnessSection(ConfigSection):
     leave_out_accounts: Names = key(
         (),
         "Slurm accounts whose jobs take no part, such as those of tests and staff, with the "
-        "accounts below them that no organization claims: nobody earns or gets anything by their "
-        "jobs, and no priority is written to them.",
+        "accounts below them that no organization claims: their jobs earn and cost nothing, and "
+        "no priority is written to them.",
         ["test", "staff"],
     )
     leave_out_partitions: SlurmNames = key(
         (),
-        "Partitions whose jobs take no part, such as those for tests and maintenance, whoever's "
-        "they are: as with leave_out_accounts.",
+        "Partitions whose jobs take no part, such as those for tests and maintenance, whatever "
+        "their account: as with leave_out_accounts.",
         ["test"],
     )
     since: Instant = key(
@@ -148,7 +148,7 @@ class PushSection(ConfigSection):
     )
     touch: Switch = key(
         True,
-        "Whether waiting jobs are updated without a change when association priorities have "
+        "Whether pending jobs are updated without a change when association priorities have "
         "changed, so that they follow at once; else they follow after PriorityCalcPeriod. For the "
         "channel "
         + ", ".join(name for name, channel in CHANNELS.items() if channel.follows_late)
@@ -164,7 +164,7 @@ class PushSection(ConfigSection):
     most_raises_of_user: Count = key(
         2_000,
         "Largest number of writes in one cycle that raise jobs of one user, those that start next "
-        "first, so that nobody's many jobs or changes of nice keep the daemon from the others'.",
+        "first, so that many jobs or changes of nice of one user do not delay other users' jobs.",
         2000,
     )
 
@@ -205,7 +205,7 @@ class ServiceSection(ConfigSection):
     keep_pushes: Seconds = key(
         "7d",
         "Time for which past writes into Slurm are kept for `history`: there may be one for every "
-        "waiting job whenever the order changes. A rollback does not depend on it.",
+        "pending job whenever the order changes. A rollback does not depend on it.",
         "7d",
     )
     socket: SocketPath = key(

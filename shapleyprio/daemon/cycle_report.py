@@ -83,11 +83,11 @@ class CycleReport:
         missed: jobs, first seen, to which the table should have given points and did not.
         table_written: second of the table of points that it wrote; None if it wrote none.
         pushed: what became of them.
-        of_unknown_accounts: waiting jobs under accounts that accounting does not know.
+        of_unknown_accounts: pending jobs under accounts that accounting does not know.
         after_end: organization -> processor-seconds that its runs are found to have gone on after
             their ends.
-        users_after_end: whose runs that ended within a day went on most.
-        touched: how many waiting jobs were touched so that they follow.
+        users_after_end: users whose runs continued most after an end in the last day.
+        touched: how many pending jobs were touched so that they follow.
         set_by_others: key of a job -> what somebody else has newly set where we write.
         pause: during which it ran, so that it steered nothing; None if nothing was paused.
         foreign: what others have set where we write.
@@ -101,7 +101,7 @@ class CycleReport:
         estimated_at: second for which the contributions that it ranked by were estimated; None
             if they are the ledger's.
         pool: what the other clusters of the pool add to the scores.
-        conflicts: how often a transaction was done anew, for the database had undone it.
+        conflicts: how often a transaction was repeated, for the database had undone it.
     """
 
     number: int

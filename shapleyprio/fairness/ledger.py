@@ -2,7 +2,7 @@
 
 One entry for each pair of organization and owner holds what the owner's processors did for the
 organization's jobs. An organization's ψ is the sum over its row, its φ̃ the sum over its column
-(DirectContr), NOBODY's row left out: what nobody's jobs used nobody pays for, so it earns nothing.
+(DirectContr), NOBODY's row left out: what unclaimed jobs used is not charged, so it earns nothing.
 Hence Σφ̃ = Σψ by construction, over all members where every node is owned, else once NOBODY is
 counted in.
 """

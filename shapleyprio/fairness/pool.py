@@ -168,7 +168,7 @@ def parts_of(
     Args:
         found: balances of clusters in the pool, in each of their stays.
         stay: the present one.
-        cluster: whose it is.
+        cluster: to which it belongs.
         t: second at which its ledger stands.
         weight: what counts as a processor in the pool.
     """

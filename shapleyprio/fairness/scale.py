@@ -18,7 +18,7 @@ class Scale:
 
     Attributes:
         base: points of the last organization: well above 0, so that nothing clamps at the floor
-            and jobs of nobody stand behind.
+            and jobs without an organization come last.
         step: points between neighbors.
         holds: whether a step exceeds what all other factors together can add, so that no job of
             a lower organization ever overtakes one of a higher.

@@ -10,11 +10,11 @@ from typing import Literal
 from shapleyprio.fairness.runs import Run
 
 NOBODY = ""
-"""Stands for the organization of a node nobody owns and of an account nobody claims, and for the
+"""Stands for the organization of an unowned node and of an unclaimed account, and for the
 holder of every partition that takes part."""
 
 LEFT_OUT = " left out"
-"""Stands for the holder of an account or a partition whose jobs count for nobody at all; no
+"""Stands for the holder of an account or a partition whose jobs do not count at all; no
 organization has a name that begins with a blank."""
 
 Kind = Literal["node", "account", "partition"]
@@ -67,8 +67,8 @@ class Allocation:
     SPAA 2013 Fig. 9, with the roles as its definition has them).
 
     Attributes:
-        organization: whose job it is (NOBODY: an account nobody claims).
-        owner: whose processors they are (NOBODY: nodes nobody owns).
+        organization: whose job it is (NOBODY: an unclaimed account).
+        owner: whose processors they are (NOBODY: unowned nodes).
         processors: how many.
         begin, end: seconds since the epoch; end is None while it runs.
     """

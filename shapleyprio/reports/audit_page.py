@@ -39,12 +39,12 @@ def audit_page(
         log: that was read.
         audit: what was found out about it.
         options: name -> value: what else was asked for.
-        command: that makes the report anew.
+        command: that repeats the report.
         title: of the page; None to name the log.
         earlier: the same of the period before; None where the log does not reach back so far.
         continued: whether what ran and waited when the period began is part of all schedules.
         lacks: what of the period is missing, in words.
-        after_end: whose jobs went on after their ends, who did so most first.
+        after_end: users of jobs that continued after their end, most first.
         waits: organization, partition, how many jobs of it started there, and how long half of
             them, nine in ten, and all had waited at most, in seconds.
         in_force: who ordered the queue, and what changed hands; None if that is not known.

@@ -27,7 +27,7 @@ def is_cheap(workload: Workload) -> bool:
 
 
 def shapley_over_time(workload: Workload, seed: int) -> dict[int, tuple[Fraction, ...]]:
-    """Runs Ref anew, and takes every organization's Shapley value now and then.
+    """Runs Ref again, and takes every organization's Shapley value now and then.
 
     Args:
         workload: what Ref schedules.

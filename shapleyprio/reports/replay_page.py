@@ -40,7 +40,7 @@ def replay_page(
         workload: what was taken out of it.
         results: of the policies, in order; at least one.
         options: name -> value: what else was asked for.
-        command: that makes the report anew.
+        command: that repeats the report.
         earlier: workload and results, under the same policies, of the period before; None where the
             log does not reach back so far.
 
@@ -172,7 +172,7 @@ def _to_whom(workload: Workload, others: Sequence[Result]) -> str:
     worst = max(others, key=lambda result: result.unfairness or 0)
     drifts = dict(zip(workload.organizations, worst.drifts or (), strict=True))
     if not worst.unfairness:
-        return "Nobody gained or lost anything."
+        return "No organization gained or lost anything."
     latest = min(drifts, key=drifts.__getitem__)
     earliest = max(drifts, key=drifts.__getitem__)
     deviations = [

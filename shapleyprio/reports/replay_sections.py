@@ -126,7 +126,7 @@ def drift(replayed: Replayed) -> Section | None:
 
 
 def owed(replayed: Replayed) -> Section | None:
-    """Shows who was owed how much; None where nobody's contribution is known."""
+    """Shows who was owed how much; None if no contribution is known."""
     balances = {policy: _balances(replayed, policy) for policy in replayed.policies}
     if not any(balances.values()):
         return None

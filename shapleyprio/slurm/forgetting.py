@@ -16,7 +16,7 @@ def forget_others(known: dict[Key, Value], brought: Sequence[Value]) -> None:
     """Forgets what the last answer did not bring, if it is much.
 
     Args:
-        known: what is remembered; changed in place, for all others anew would take as much memory
+        known: what is remembered; changed in place, since a copy would take as much memory
             once more.
         brought: the very same objects that the last answer brought.
     """

@@ -52,7 +52,7 @@ class Munge:
             SlurmUnavailableError: munge is not there or does not answer.
         """
         if len(credential) > LONGEST_CREDENTIAL or not _CREDENTIAL.fullmatch(credential):
-            raise SlurmRefusedError("that is no credential of munge")
+            raise SlurmRefusedError("this is not a munge credential")
         done = self._run("unmunge", credential, "--keys=STATUS,UID")
         if done.returncode >= FIRST_OF_CREDENTIAL:
             status = _STATUS.search(done.stdout)

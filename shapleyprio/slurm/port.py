@@ -15,7 +15,7 @@ from shapleyprio.slurm.associations import ROOT, AccountPriority, Association, C
 from shapleyprio.slurm.running import Moment
 
 ITS_TURN = frozenset({"None", "Priority", "Resources"})
-"""Reasons of waiting jobs to which nothing but their turn is missing.
+"""Reasons of pending jobs to which nothing but their turn is missing.
 
 Slurm has over two hundred reasons, and more with each release: holds, dependencies, limits,
 licenses, reservations, nodes that are down. So these are the ones that count, not those that do
@@ -57,10 +57,10 @@ class Controller:
     Attributes:
         time: its clock, seconds since the epoch.
         accounting_backlog: records it has not yet handed to the accounting daemon.
-        submitted: jobs submitted since it began to count; it begins anew now and then.
+        submitted: jobs submitted since it began to count; it restarts now and then.
         changed: requests of others to change jobs since then, granted or not: another account or
             nice, a hold, a release, and the like. What we write is left out.
-        seen: when it answered, on a clock that nobody sets.
+        seen: when it answered, on a monotonic clock.
     """
 
     time: int
@@ -175,7 +175,7 @@ class Node:
         closed: whether Slurm starts no job there until somebody or something brings the node back:
             it is down, drained, failing or under maintenance, or will be as soon as its jobs have
             ended. A powered-down node is not closed, for a job wakes it; nor is one that is silent
-            or boots anew, which Slurm declares down if that lasts.
+            or reboots, which Slurm declares down if that lasts.
         allocated: what its running jobs hold.
     """
 
@@ -336,7 +336,7 @@ class AdapterInUse:
 
 
 def unchecked() -> float:
-    """Lets everything be written for ever, where nobody else can steer the cluster."""
+    """Lets everything be written for ever, where no other process can steer the cluster."""
     return math.inf
 
 
@@ -432,7 +432,7 @@ class Slurm(Protocol):
         """
 
     def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
-        """Reads what stands at some waiting jobs; where many wait, far sooner than `pending` does.
+        """Reads the values at some pending jobs; where many wait, far sooner than `pending` does.
 
         Args:
             channel: name of one that writes to jobs, such as ``nice``.

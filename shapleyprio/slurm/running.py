@@ -1,4 +1,4 @@
-"""The clock of a machine that nobody sets: it counts from the boot on, also during sleep."""
+"""A machine's monotonic clock: it counts from the boot on, also during sleep."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Moment:
 
 
 def running_seconds() -> float:
-    """Returns seconds of a clock that nobody sets and that goes on while the machine sleeps."""
+    """Returns seconds of a monotonic clock, which that goes on while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 

@@ -17,7 +17,7 @@ from shapleyprio.slurm.port import Controller, Layout, Malformed, Node, PendingQ
 Answer = TypeVar("Answer")
 
 LONGEST_SECONDS = 30.0
-"""What was read longer ago is read anew for the next pool, whatever kept the one before."""
+"""What was read longer ago is reread for the next pool, whatever kept the one before."""
 
 
 class Source(Protocol):
@@ -54,12 +54,12 @@ class _Window:
 class SharedReading:
     """A cluster at one moment: each question is put to Slurm once, and answered to all pools.
 
-    What fails is not remembered: the next pool asks anew, so one that cannot take the answer in, or
-    does not get it whole, keeps no other from going on.
+    What fails is not remembered: the next pool asks again, so a pool that fails on an answer
+    does not stop the others.
 
     Args:
         slurm: the cluster.
-        clock: seconds on a clock that nobody sets.
+        clock: seconds on a monotonic clock.
     """
 
     def __init__(self, slurm: Source, clock: Callable[[], float] = monotonic) -> None:

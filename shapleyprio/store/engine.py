@@ -164,7 +164,7 @@ def _sqlite_to_read(url: URL) -> Engine:
     """Reads a file without a lock that writers wait for, and without a trace.
 
     While somebody has the file open, its log is there to read along. Else even a reader would
-    make a new log beside it, so the file is taken for one that nobody changes; if somebody does,
+    make a new log beside it, so the file is taken for one that does not change; if it does,
     what was read is not to be trusted and the transaction fails.
     """
     engine = create_engine(url, poolclass=NullPool)

@@ -135,7 +135,7 @@ def alone(connection: Connection) -> Iterator[None]:
 
 
 def is_half_made(connection: Connection) -> bool:
-    """Returns whether tables are being made, or would be if nobody had interrupted that."""
+    """Returns whether tables are being made, or were until an interruption."""
     return current(connection) is None and inspect(connection).has_table(_version.name)
 
 

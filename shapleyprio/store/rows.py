@@ -156,11 +156,11 @@ class CycleRow:
         rule: name of the rule that ranked the organizations; empty if it did not get there.
         estimated_at: second for which the contributions that it ranked by were estimated; None
             if they are the ledger's.
-        missed: waiting jobs first seen without the points that the table of points should have
+        missed: pending jobs first seen without the points that the table of points should have
             given them.
         postponed: writes left to the next cycle.
-        of_unknown_accounts: waiting jobs under accounts that Slurm's accounting does not know.
-        by_hand: what somebody has set at waiting jobs (``priority``, ``site_factor`` or ``nice``)
+        of_unknown_accounts: pending jobs under accounts that Slurm's accounting does not know.
+        by_hand: what somebody has set at pending jobs (``priority``, ``site_factor`` or ``nice``)
             -> at how many.
     """
 
@@ -245,7 +245,7 @@ class PendingJobs:
     """The jobs of an organization that could start in a partition and wait, at the last cycle.
 
     Attributes:
-        organization: whose jobs they are.
+        organization: the jobs' organization.
         partition: where they may start; a job that names several counts in each.
         jobs: how many.
         since: second from which the first of them could start.
@@ -261,7 +261,7 @@ class Wait(NamedTuple):
     """How long a job waited before it started.
 
     Attributes:
-        organization: whose job it was.
+        organization: the job's organization.
         partition: where it started.
         seconds: from its release to its start.
     """
@@ -384,7 +384,7 @@ class EstimateRow:
 
     Attributes:
         t: second for which it was estimated, since the epoch.
-        organization: whose it is.
+        organization: to which it belongs.
         begin: first second of which the coalitions were simulated.
         value, rate, acceleration, denominator: of φ in part-seconds at t and later, see
             `Trajectory`.
@@ -616,7 +616,7 @@ class LeaseRow:
         ttl: seconds without a sign of life after which others may take it.
         token: grows each time it is taken.
         beat: grows with each sign of life of its holder.
-        has_journal: whether its holder goes on steering while it can show no life, so that nobody
+        has_journal: whether its holder goes on steering while it can show no life, so that no one
             may take it.
         age: seconds since renewed_at, by the database's clock.
     """

@@ -66,7 +66,7 @@ MOST_TRIES = 5
 """So often a transaction is begun that the database undoes for the sake of others."""
 
 TRIES_SECONDS = 2 * BUSY_SECONDS
-"""It is not begun anew when it was first begun so many seconds ago."""
+"""It is not restarted when it was first begun so many seconds ago."""
 
 LONGEST_PAUSE_SECONDS = 0.2
 """Chance lets clusters that were in each other's way wait for up to so long."""
@@ -166,7 +166,7 @@ class Fence(Protocol):
         """Checks the same for what is about to be written somewhere else than into the store.
 
         Returns:
-            for how many seconds nobody else will be let through.
+            for how many seconds no other process will be let through.
         """
 
 
@@ -175,7 +175,7 @@ class ClusterStore:
 
     Attributes:
         cluster: its name; of a cluster that pools split, that of one of its ledgers.
-        conflicts: how often `transact` has begun a transaction anew.
+        conflicts: how often `transact` has retried a transaction.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class ClusterStore:
         return math.inf if self._fence is None else self._fence.check()
 
     def transact(self, work: Callable[[Transaction], Result]) -> Result:
-        """Does work in a transaction, anew while the database undoes it for the sake of others.
+        """Does work in a transaction, again while the database undoes it for the sake of others.
 
         Args:
             work: reads and changes the rows. What else it changes it must be able to change twice.
@@ -223,7 +223,7 @@ class ClusterStore:
         def count(state: RetryCallState) -> None:
             self.conflicts += 1
             why = state.outcome and state.outcome.exception()
-            log.info("a transaction is done anew", cluster=self.cluster, why=str(why))
+            log.info("a transaction is retried", cluster=self.cluster, why=str(why))
 
         retrying = Retrying(
             retry=retry_if_exception_type(StoreConflictError),
@@ -258,7 +258,7 @@ class ClusterStore:
             yield View(connection, self.cluster)
 
     def copy(self, file: Path, ledgers: Collection[str]) -> None:
-        """Makes a SQLite store of what steering the cluster goes on from; nobody waits for it.
+        """Makes a SQLite store of what steering the cluster goes on from; no one waits for it.
 
         A SQLite store is copied as a whole but for leases. Of a server's are copied the cluster's
         ledger, its managed values and open pushes, and of its history the newest cycle and

@@ -1,7 +1,7 @@
 """The tables, in types that mean the same on SQLite, PostgreSQL and MariaDB.
 
 Every table is keyed by cluster, so that several clusters share one store. Where pools split a
-cluster, the column has the names of its ledgers (``c1/gpu``), but for what stands in Slurm, which
+cluster, the column has the names of its ledgers (``c1/gpu``), but for the value in Slurm, which
 is not split. Times are seconds since the epoch. Migrations are under ``sql/``; a test
 holds the two together.
 """

@@ -114,7 +114,7 @@ def test_on_two_cores_it_finds_the_same() -> None:
 def test_what_could_not_be_had_is_counted_and_reported() -> None:
     result = experiment("busy.swf", *SMALL, "--policy", "fcfs", "--processors", str(10**18))
     assert "failed" in result.stdout
-    assert "3 values could not be had, such as: " in result.stdout
+    assert "3 values are missing, such as: " in result.stdout
     assert "say --processors N" in result.stdout
     assert result.exit_code == 2
     assert result.stderr == ("shapleyprio: no value could be computed, for the reason above\n")
@@ -207,7 +207,7 @@ def test_a_cell_that_cannot_run_ends_it_with_one_line(monkeypatch: pytest.Monkey
         ("nowhere: does not exist", ["--preset", "skowron-2013", "nowhere"]),
         ("nowhere.swf: cannot be read", ["nowhere.swf"]),
         ("unknown policy 'fair'", ["busy.swf", "--policy", "fair"]),
-        ("'a' is no duration", ["busy.swf", "--length", "a"]),
+        ("'a' is not a duration", ["busy.swf", "--length", "a"]),
         ("'2,0' is not K or K,K,...", ["busy.swf", "--deal-users", "2,0"]),
         ("choose fewer organizations", ["busy.swf", "--cores", "1"]),
         ("--backfill goes with --wide rigid", ["busy.swf", "--backfill", "easy"]),

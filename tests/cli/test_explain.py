@@ -103,7 +103,7 @@ def test_the_horizon_is_reported(shell: CommandLine, horizon: str, age: str, usa
 
 def test_nobodys_user_reads_that_there_are_no_points(queue: CommandLine) -> None:
     output = text(queue, "5")
-    assert "No organization claims account guest, so such jobs get no points from us. " in output
+    assert "No organization claims account guest, so such jobs get no points. " in output
     assert facts(queue, "5")["outside"] == "account_unclaimed"
     assert "strict" not in output
     assert "In all 3 jobs have a higher priority" in output
@@ -127,7 +127,7 @@ def test_a_user_outside_reads_which_of_the_reasons_holds_and_what_follows(
     for words in ([str(job)], ["--user", queue.slurm.job(job).user]):
         output = text(queue, *words)
         assert f"{said} (fairness.{key}): " in output
-        assert "neither for nor against an organization, and get no points from us. " in output
+        assert "neither for nor against an organization, and get no points. " in output
         assert "or the partition" not in output
     assert facts(queue, str(job))["outside"] == outside
     queue.write(queue.file, physics, fairness={key: [name]}, push={"channel": "association"})
@@ -292,14 +292,16 @@ def test_a_users_jobs_of_every_organization(queue: CommandLine) -> None:
 
 def test_without_slurm_the_store_is_shown_and_that_it_is(queue: CommandLine) -> None:
     queue.slurm.take_down("slurmctld")
-    away = "Slurm does not show who waits: slurmctld does not answer."
+    away = "Slurm does not show its queue: slurmctld does not answer."
     for arguments in (["3"], ["--user", "user"], ["--account", "biology"]):
         output = text(queue, *arguments)
         assert output.startswith(away)
         assert f"That is rank 2 of 2 and gives its jobs {LAST} points." in output
         assert facts(queue, *arguments)["slurm_away"] == "slurmctld does not answer"
-    assert "Whether job 3 still waits is not known" in text(queue, "3")
-    assert "had 1 job of account biology running; who waits is not" in text(queue, "-u", "user")
+    assert "Whether job 3 is still pending is not known" in text(queue, "3")
+    assert "had 1 job of account biology running; its pending jobs are not" in text(
+        queue, "-u", "user"
+    )
 
 
 def test_without_slurm_and_unknown_to_the_store(queue: CommandLine) -> None:

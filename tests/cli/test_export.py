@@ -149,7 +149,7 @@ def test_the_same_key_makes_the_same_names_and_the_same_file(lived: CommandLine)
 
 def test_what_is_left_is_said(lived: CommandLine) -> None:
     result = lived.run("export", str(lived.folder / "past"), "--anonymize")
-    assert "nobody knows the key" in result.stdout
+    assert "the key was not kept" in result.stdout
     assert "when jobs were submitted, released, started and ended" in result.stdout
 
 

@@ -201,11 +201,11 @@ def test_many_lines_are_cut_unless_all_are_asked_for(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("set", "a9", "biology"), "no account and no node 'a9' was ever heard of"),
+        (("set", "a9", "biology"), "no account and no node 'a9' is known"),
         (("set", "a1", "gnu"), "no organization 'gnu' is configured or was ever one; known are"),
-        (("set", "physics", "biology", "--kind", "node"), "no node 'physics' was ever heard of"),
+        (("set", "physics", "biology", "--kind", "node"), "no node 'physics' is known"),
         (("recount", "--since", "2100-01-01"), "2100-01-01 00:00:00 lies in the future"),
-        (("recount", "--since", "yesterday"), "'yesterday' is no date; expected one such as"),
+        (("recount", "--since", "yesterday"), "'yesterday' is not a date; expected one such as"),
     ],
 )
 def test_what_cannot_be_corrected_is_one_clear_line(

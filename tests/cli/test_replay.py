@@ -208,7 +208,7 @@ def test_parts_may_stop_gaining_worth_at_an_age() -> None:
         assert worth[0] == one["p_tot"] < worth[1]
     lines = succeeds(*DEAL, "--horizon", "30d").stdout.splitlines()
     assert lines[0].endswith("second 0 on, horizon 30 d")
-    fails("'soon' is no duration; write for instance 12h or 30d", *DEAL, "--horizon", "soon")
+    fails("'soon' is not a duration; write for instance 12h or 30d", *DEAL, "--horizon", "soon")
 
 
 def test_jobs_may_be_kept_to_their_partitions() -> None:

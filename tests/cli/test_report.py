@@ -72,13 +72,13 @@ def test_whose_jobs_went_on_after_their_ends_most_is_named(shell: CommandLine) -
     from shapleyprio.store import Store
 
     fill(shell, *flood(1, 0), opened=-90 * DAY)
-    assert "go on after their ends" not in pages(shell, "--month", MONTH)[1]
+    assert "continue after their end" not in pages(shell, "--month", MONTH)[1]
     row = work_after_end(organization="biology", end=BEGIN + DAY, processor_seconds=7200)
     with Store.open(shell.url) as store, store.cluster(NAME).transaction() as rows:
         rows.save_work_after_end([row], asked_until=BEGIN + DAY)
     page = pages(shell, "--month", MONTH)[1]
     assert (
-        "Ask user eve of biology why jobs go on after their ends: 2 processor-hours of 1 job"
+        "Ask user eve of biology why jobs continue after their end: 2 processor-hours of 1 job"
         in page
     )
 
@@ -163,7 +163,7 @@ def test_a_month_of_which_nothing_is_stored_is_refused(shell: CommandLine) -> No
 def test_what_is_no_month_is_refused(shell: CommandLine, month: str) -> None:
     result = shell.run("report", "--month", month, "--output", "r")
     assert result.exit_code == 2
-    assert "is no month; write for instance 2026-10" in " ".join(result.stderr.split())
+    assert "is not a month; write for instance 2026-10" in " ".join(result.stderr.split())
 
 
 def test_a_directory_that_cannot_be_made_is_one_line(shell: CommandLine) -> None:

@@ -182,7 +182,7 @@ def test_without_slurm_a_job_is_explained_by_each_pool(steered: CommandLine) -> 
         ("gpu", 2, "slurmctld does not answer"),
     ]
     of_account = steered.run("explain", "--account", "biology")
-    assert "Account biology had 1 job running; who waits is not known." in of_account.stdout
+    assert "Account biology had 1 job running; its pending jobs are not known." in of_account.stdout
     strange = steered.run("explain", "99")
     assert (strange.exit_code, len(strange.stderr.splitlines())) == (3, 1)
     assert "slurmctld does not answer" in strange.stderr

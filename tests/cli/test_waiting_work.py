@@ -63,7 +63,7 @@ def test_where_nothing_counts_it_is_said(steered: CommandLine) -> None:
     output = steered.run("status").stdout
     assert output.count(" none\n") == 2
     assert "by user" not in output
-    expected = "No waiting job of physics counts in the newest estimate.\n"
+    expected = "No pending job of physics counts in the newest estimate.\n"
     assert expected in steered.run("explain", "2").stdout
 
 
@@ -72,8 +72,8 @@ def test_explain_says_how_much_is_the_users_and_who_brings_the_most(steered: Com
     ranked_by(steered, *users, brings("user", 2, 1))
     for words in ("explain 2", "explain --user user"):
         assert (
-            "\n5 waiting jobs of physics count in the newest estimate, with 22 processor-hours, of "
-            "these 2 jobs with 1 of user user.\nIt is brought by ann (9 processor-h), bob (7 "
+            "\n5 pending jobs of physics count in the newest estimate, with 22 processor-hours, of "
+            "these 2 jobs with 1 of user user.\nIt comes from ann (9 processor-h), bob (7 "
             "processor-h), eve (5 processor-h) and 1 more.\n"
         ) in steered.run(*words.split()).stdout
     assert ", of these 5 jobs with 22 of account physics.\n" in (
@@ -84,7 +84,7 @@ def test_explain_says_how_much_is_the_users_and_who_brings_the_most(steered: Com
 def test_explain_says_that_nothing_of_it_is_the_users(steered: CommandLine) -> None:
     ranked_by(steered, brings("ann", 1, 9))
     assert (
-        "\n1 waiting job of physics counts in the newest estimate, with 9 processor-hours, of "
+        "\n1 pending job of physics counts in the newest estimate, with 9 processor-hours, of "
         "these no jobs of user user.\n"
     ) in steered.run("explain", "2").stdout
 
@@ -94,7 +94,7 @@ def test_a_users_accounts_are_added_where_it_is_said_who_brings_the_most(
 ) -> None:
     of_physics = brings("ann", 1, 9)
     ranked_by(steered, of_physics, brings("bob", 1, 5), of_physics)
-    assert "It is brought by ann (18 processor-h), bob" in steered.run("explain", "2").stdout
+    assert "It comes from ann (18 processor-h), bob" in steered.run("explain", "2").stdout
 
 
 def test_work_of_an_estimate_that_a_correction_has_deleted_is_not_shown(

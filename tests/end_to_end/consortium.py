@@ -77,7 +77,7 @@ def spec(speed: int) -> ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What stands in Slurm at one job; the site factor is known of some waiting jobs only."""
+    """What stands in Slurm at one job; the site factor is known of some pending jobs only."""
 
     nice: int
     priority: int
@@ -332,7 +332,7 @@ class Consortium:
         time.sleep(seconds / self.cluster.spec.speed)
 
     def waiting(self) -> dict[int, PendingJob]:
-        """Job id -> the waiting job."""
+        """Job id -> the pending job."""
         return {job.job_id: job for job in self.slurm.pending().jobs}
 
     def state(self, job: int) -> str:

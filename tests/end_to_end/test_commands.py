@@ -21,7 +21,7 @@ SPEED = 1
 def steered(
     cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory, new_store: NewStore
 ) -> tuple[Consortium, dict[str, int]]:
-    """A consortium after a cycle, and a waiting job of each account."""
+    """A consortium after a cycle, and a pending job of each account."""
     consortium = Consortium(cluster, tmp_path_factory.mktemp("steered"), new_store())
     consortium.configure()
     consortium.occupy()

@@ -30,7 +30,7 @@ MISSED_SECONDS = 20.0
 
 @pytest.fixture(scope="module", autouse=True)
 def queue(cluster: PrivateSlurm) -> dict[int, str]:
-    """Three hundred waiting jobs with nice of their users' own, and what none of us may touch.
+    """Three hundred pending jobs with nice of their users' own, and what none of us may touch.
 
     A guest's job runs on all nodes, which earns nobody anything, so that the organization listed
     first leads: listing them anew turns the whole order around. Returns job -> account.

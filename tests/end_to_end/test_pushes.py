@@ -289,9 +289,9 @@ def test_what_an_operator_sets_by_hand_is_left_alone_and_told(consortium: Consor
     assert found == {"priority": 1, "site_factor": 1, "nice": 1}
     assert "set by hand and left as it is: priority itself at 1 job" in consortium.succeed("status")
     for job, said in (
-        (fixed, "Somebody has set its priority itself to 9000000, which is left as it is."),
-        (factor, "Somebody has set its site factor to 8000000, which is left as it is."),
-        (nice, "Somebody has set its nice to -50, which is left as it is."),
+        (fixed, "Its priority itself was set to 9000000 by hand, and is left as it is."),
+        (factor, "Its site factor was set to 8000000 by hand, and is left as it is."),
+        (nice, "Its nice was set to -50 by hand, and is left as it is."),
     ):
         assert said in consortium.succeed("explain", str(job))
     assert "Somebody" not in consortium.succeed("explain", str(other))

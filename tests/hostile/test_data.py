@@ -302,7 +302,7 @@ NESTED = "[" * 100_000
     ("text", "why"),
     [
         (NESTED, "cannot be read"),
-        ("[]", "is no object"),
+        ("[]", "is not a JSON object"),
         ('{"parameters": %s}', "holds no rows"),
         ('{"parameters": %s, "rows": [1]}', "holds no rows"),
     ],
@@ -489,7 +489,7 @@ def test_end_the_reader_of_json_by_any_values(
             '"state": {"current": "x"}}]}',
             "log:2: elapsed: '-5' is",
         ),
-        ("7]}", "log:2: job: 7 is no object"),
+        ("7]}", "log:2: job: 7 is not an object"),
     ],
 )  # fmt: skip
 def test_end_a_command_by_forged_json(tmp_path: Path, job: str, complaint: str) -> None:

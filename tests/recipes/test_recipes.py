@@ -64,7 +64,7 @@ def test_the_code_is_in_the_projects_style(followed: Path) -> None:
 def test_the_reference_of_the_configuration_describes_both(followed: Path) -> None:
     reference = run(followed, "-m", "shapleyprio.config")
     assert "fewest_running ranks by processors at work, the fewest first" in reference
-    assert "steep_nice is the nice of the waiting jobs, less twice the points" in reference
+    assert "steep_nice is the nice of the pending jobs, less twice the points" in reference
     assert '"nice", "qos" or "steep_nice"' in reference
 
 

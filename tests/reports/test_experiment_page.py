@@ -162,7 +162,7 @@ def test_values_that_could_not_be_had_leave_gaps_and_no_errors() -> None:
     made = made_of()
     rows: list[Row] = [{**row, "unfairness": None} for row in rows_of("one")]
     page = experiment_page(made, rows, groups_in(made, rows), options={})
-    assert page.verdict.startswith("No value could be had")
+    assert page.verdict.startswith("There are no values")
     assert "–" in render(page)  # noqa: RUF001  # the dash of tables
 
 

@@ -635,7 +635,7 @@ def test_only_what_sacctmgr_shows_when_it_is_asked_for_is_an_account(
 
 
 def test_a_missing_command_is_named_with_the_remedy(slurm: CommandLineSlurm) -> None:
-    with pytest.raises(SlurmUnavailableError, match=r"sacctmgr is not to be found in .*: install"):
+    with pytest.raises(SlurmUnavailableError, match=r"sacctmgr was not found in .*: install"):
         slurm.qos_priorities()
 
 
@@ -656,7 +656,7 @@ def test_a_python_that_this_user_may_not_run_is_named_and_not_the_command() -> N
     (*_, last) = done.stderr.decode().splitlines()
     assert last.endswith(
         "true cannot be started: this user may not run the Python that starts it, "
-        f"{python} (Permission denied): install shapleyprio where every user gets to"
+        f"{python} (Permission denied): install shapleyprio where every user can read it"
     )
 
 

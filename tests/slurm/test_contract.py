@@ -500,7 +500,7 @@ def test_unknown_ids_are_passed_over(harness: Harness) -> None:
     assert records(harness, NO_JOB) == []
 
 
-# -- waiting jobs and priorities
+# -- pending jobs and priorities
 
 
 def test_a_waiting_job_shows_all_about_itself(harness: Harness) -> None:

@@ -37,7 +37,7 @@ WAITING = {
     "c1": {67108871: "c1 c1 c1,c2", 134217729: "c1 c2 c1,c2", 67108869: "c1 c1 c1"},
     "c2": {67108871: "c2 c1 c1,c2", 134217729: "c2 c2 c1,c2", 134217730: "c2 c2 c2"},
 }
-"""Cluster -> waiting job -> cluster, origin and clusters that it may run on."""
+"""Cluster -> pending job -> cluster, origin and clusters that it may run on."""
 
 
 def records(printed: str) -> list[JobRecord]:

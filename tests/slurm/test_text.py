@@ -341,7 +341,7 @@ def test_a_whole_cluster_is_no_absurd_host_list() -> None:
     assert len(hosts("NodeList", "n[00001-20000]")) == 20000
 
 
-# -- waiting jobs
+# -- pending jobs
 
 
 @every_release

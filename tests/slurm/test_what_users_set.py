@@ -1,4 +1,4 @@
-"""Whatever can be set of a job: no waiting job and no record is missing because of it."""
+"""Whatever can be set of a job: no pending job and no record is missing because of it."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def slurm(cluster: PrivateSlurm) -> Iterator[Slurm]:
 
 
 def waiting(cluster: PrivateSlurm) -> set[int]:
-    """The records of waiting jobs, of which squeue prints nothing but the number."""
+    """The records of pending jobs, of which squeue prints nothing but the number."""
     return set(map(int, cluster.run("squeue", "-h", "-a", "-t", "PD", "-r", "-o", "%A").split()))
 
 

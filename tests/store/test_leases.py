@@ -90,7 +90,7 @@ def test_a_process_of_another_release_than_the_tables_neither_takes_nor_renews(
     with place.transaction() as rows:
         rows._connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with (
-        pytest.raises(StoreSchemaError, match=r"at revision 9999, .* steers no more"),
+        pytest.raises(StoreSchemaError, match=r"at revision 9999, .* no longer steers"),
         place.transaction() as rows,
     ):
         rows.renew_lease("a", 1)

@@ -50,7 +50,7 @@ def render(
         console: where to.
         log: that was read.
         audit: what was found.
-        after_end: whose jobs went on after their ends, who did so most first.
+        after_end: users of jobs that continued after their end, most first.
         in_force: who ordered the queue, and what changed hands.
     """
     announce(console, log, audit.workload)
@@ -114,7 +114,7 @@ def _after_end(users: Sequence[UserAfterEnd]) -> Iterator[tuple[str, FittingTabl
         yield (
             "Users of jobs that continued after their end",
             after_end_table(users),
-            "until Slurm's KillWait was over; that counts for nobody",
+            "until Slurm's KillWait was over; this does not count",
         )
 
 

@@ -228,7 +228,7 @@ def _lacks(known: KnownSpan, month: Month, begin: int) -> str:
 def earlier_audit(
     config: Config, before: Past | None, cores: int, compared: Sequence[str], *, bar: ProgressBar
 ) -> Audit | None:
-    """Audits the month before; None where the store does not hold it, or nobody worked in it."""
+    """Audits the month before; None where the store does not hold it, or no job ran in it."""
     if before is None:
         return None
     try:

@@ -76,7 +76,7 @@ def workload_for(
         confine: keeps jobs to some of the processors; None to let all run anywhere.
 
     Raises:
-        ReplayError, ConfigError: it cannot be had.
+        ReplayError, ConfigError: it is not available.
         click.UsageError: the parameters do not fit the log.
     """
     log = read(parameters, bar)

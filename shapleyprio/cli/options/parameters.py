@@ -57,7 +57,7 @@ class ReportParameters:
     Attributes:
         file: of the page.
         pictures: directory of the charts.
-        command: the command line that makes the report anew.
+        command: the command line that repeats the report.
     """
 
     file: Path | None

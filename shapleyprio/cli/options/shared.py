@@ -81,7 +81,7 @@ def pool_option(command: AnyCommand) -> AnyCommand:
 def _reason(_context: click.Context, _parameter: click.Parameter, reason: str) -> str:
     words = " ".join(reason.split())
     if not words:
-        raise click.BadParameter("say why: everybody is shown it")
+        raise click.BadParameter("give a reason: it is shown to all users")
     return words
 
 
@@ -92,7 +92,7 @@ def reason_option(command: AnyCommand) -> AnyCommand:
         required=True,
         metavar="TEXT",
         callback=_reason,
-        help="Why; it is kept on record, and everybody is shown it.",
+        help="The reason; it is stored and shown to all users.",
     )(command)
 
 
@@ -116,12 +116,12 @@ def config_option(command: AnyCommand) -> AnyCommand:
 deal_users_option = count_option(
     "--deal-users",
     metavar="K",
-    help="Deal the log's users out to K organizations instead.",
+    help="Deal the log's users to K organizations at random instead.",
 )
 
 processors_option = count_option(
     "--processors",
-    help="How many processors to deal out.  [default: as many as the log says]",
+    help="Number of processors to deal.  [default: as many as the log says]",
 )
 
 seed_option = click.option(
@@ -180,7 +180,7 @@ def processor_shares_option(*names: str, multiple: bool = False) -> Option[Any]:
         "--processor-shares",
         *names,
         choices=SHARES,
-        help=f"How to deal the processors out{several}.",
+        help=f"How to deal the processors{several}.",
         has_default=multiple,
         multiple=multiple,
     )

@@ -70,7 +70,7 @@ def duration(examples: str, *, off: bool = False) -> Parsed:
             return None
         seconds = seconds_in(text)
         if not seconds:
-            raise ValueError(f"{text!r} is no duration; write for instance {examples}")
+            raise ValueError(f"{text!r} is not a duration; write for instance {examples}")
         return seconds
 
     return Parsed("time", parse)
@@ -123,7 +123,7 @@ def moment(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is no date; expected one such as 2026-01-31, '2026-01-31 14:02', "
+            f"{text!r} is not a date; expected one such as 2026-01-31, '2026-01-31 14:02', "
             "2026-01-31T14:02:00+01:00"
         ) from None
 
@@ -196,7 +196,7 @@ def month_in(text: str) -> Month:
     found = _MONTH.fullmatch(text)
     year, month = map(int, found.groups()) if found else (0, 0)
     if year < 1970 or not 1 <= month <= 12:
-        raise ValueError(f"{text!r} is no month; write for instance 2026-10")
+        raise ValueError(f"{text!r} is not a month; write for instance 2026-10")
     return Month(year, month)
 
 

@@ -147,7 +147,7 @@ scheduling_options = together(
         cores_option(),
     )
 )
-"""Adds how jobs are scheduled anew; the command gets `wide`, `backfill` and `cores`."""
+"""Adds how jobs are rescheduled; the command gets `wide`, `backfill` and `cores`."""
 
 
 def workload_parameters(options: dict[str, Any]) -> WorkloadParameters:
@@ -164,7 +164,7 @@ def workload_parameters(options: dict[str, Any]) -> WorkloadParameters:
     refuse(
         (
             named == dealt,
-            "say whose the jobs are: either --organizations FILE or --deal-users K; an export "
+            "name the owners of the jobs: either --organizations FILE or --deal-users K; an export "
             "(shapleyprio export) says it itself",
         ),
         (

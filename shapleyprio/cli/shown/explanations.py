@@ -101,7 +101,7 @@ def sentences_on_jobs(
 def _on_basis(basis: Basis) -> list[str]:
     if basis.away is None:
         return []
-    return [f"Slurm does not show who waits: {basis.away}. What follows is from the last cycle."]
+    return [f"Slurm does not show its queue: {basis.away}. What follows is from the last cycle."]
 
 
 def _on_state(job: PendingJob) -> list[str]:
@@ -121,10 +121,11 @@ def _on_submission(job: PendingJob | None, given: Push | None) -> list[str]:
 def _on_last_write(label: str, push: Push) -> list[str]:
     if push.state is PushState.AT_SUBMISSION:
         return [
-            f"Whether job {label} still waits is not known; it was seen at {clock_time(push.at)}."
+            f"Whether job {label} is still pending is not known; it was seen at "
+            f"{clock_time(push.at)}."
         ]
     return [
-        f"Whether job {label} still waits is not known; at {clock_time(push.at)} its "
+        f"Whether job {label} is still pending is not known; at {clock_time(push.at)} its "
         f"{push.channel} was to become {push.new} ({push.state})."
     ]
 
@@ -134,7 +135,9 @@ def _on_count(explanation: JobsExplanation, jobs: OrganizationJobs) -> list[str]
     if explanation.whose == "user":
         accounts = f" of account {' and '.join(jobs.accounts)}"
     if jobs.waiting is None:
-        return [f"{name} had {_jobs(jobs.running)}{accounts} running; who waits is not known."]
+        return [
+            f"{name} had {_jobs(jobs.running)}{accounts} running; its pending jobs are not known."
+        ]
     held = f", {jobs.held} of them held," if jobs.held else ""
     sentences = [
         f"{name} has {_jobs(jobs.waiting)}{accounts} waiting{held} and {jobs.running} running."
@@ -180,7 +183,7 @@ def _on_outside(outside: Outside | None, accounts: Sequence[str], channel: str) 
     own = "Slurm's other factors alone order them, behind jobs with points."
     if outside is Outside.PARTITION:
         kept = CHANNELS[channel]
-        points = "get no points from us. " + own
+        points = "get no points. " + own
         if not kept.per_job:
             points = f"keep the points of their {kept.carrier}."
         return [
@@ -190,15 +193,15 @@ def _on_outside(outside: Outside | None, accounts: Sequence[str], channel: str) 
     if outside is Outside.ACCOUNT:
         return [
             f"{which} {'are' if several else 'is'} left out (fairness.leave_out_accounts): such "
-            "jobs count neither for nor against an organization, and get no points from us. "
+            "jobs count neither for nor against an organization, and get no points. "
             f"{own}"
         ]
     if outside is Outside.UNCLAIMED:
         return [
-            f"No organization claims {which[0].lower()}{which[1:]}, so such jobs get no points "
-            f"from us. {own} Who runs the daemon can add to the `accounts` of one."
+            f"No organization claims {which[0].lower()}{which[1:]}, so such jobs get no points. "
+            f"{own} The daemon's administrator can add it to the `accounts` of one."
         ]
-    return ["It counts for no organization, so it gets no points from us."]
+    return ["It counts for no organization, so it gets no points."]
 
 
 def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
@@ -282,7 +285,7 @@ def _on_own(ranked: RankedOrganization | None, ahead: int | None) -> list[str]:
 
 
 def _on_what_stands(explanation: JobExplanation, channel: str) -> list[str]:
-    """Says what stands in Slurm, where that is not what the rank gives."""
+    """Says the value in Slurm, where that is not what the rank gives."""
     job, ranked = explanation.job, explanation.ranked
     written = [push for push in explanation.pushes if push.channel == channel]
     if job is None or ranked is None:
@@ -296,7 +299,7 @@ def _on_by_hand(explanation: JobExplanation) -> list[str]:
     sentences = []
     for kind, value in explanation.by_hand.items():
         sentences.append(
-            f"Somebody has set its {SET_BY_HAND[kind]} to {value}, which is left as it is."
+            f"Its {SET_BY_HAND[kind]} was set to {value} by hand, and is left as it is."
         )
         if kind == "priority":
             sentences.append("No points count for it until an operator holds and releases it.")

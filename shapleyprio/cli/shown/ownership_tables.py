@@ -109,7 +109,7 @@ def _tenures(tenures: Tenures) -> FittingTable:
             FittingColumn(heading="organization", cells=holders, kind=Cells.NAME),
             FittingColumn(heading="since", cells=seconds),
         ],
-        empty="nothing was ever heard of",
+        empty="no node and no account is known",
     )
 
 

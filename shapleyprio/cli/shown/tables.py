@@ -300,7 +300,7 @@ def _share(part: float | None) -> str:
 def plan_table(
     pushes: Sequence[NewPush], *, dated: bool = False, empty: str = "nothing to write"
 ) -> FittingTable:
-    """Returns writes, made or planned: what stands there, what shall, and why.
+    """Returns writes, made or planned: the value there, what shall, and why.
 
     One that puts back what was found is for no organization.
 
@@ -365,11 +365,11 @@ def sentences_on_steering(steering: Steering, *, of_status: bool = False) -> lis
 
 
 def sentences_on_pause(pause: PauseRow) -> list[str]:
-    """Says who paused, since when and why, and what stands in Slurm."""
+    """Says who paused, since when and why, and the value in Slurm."""
     stands = (
         "Jobs keep the points that they had then, and new ones get none"
         if pause.keep
-        else "Jobs have the priorities that they would have without us"
+        else "Jobs have the priorities that they would have without shapleyprio"
     )
     reason = pause.reason.rstrip(".")
     return [

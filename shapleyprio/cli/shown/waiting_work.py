@@ -58,21 +58,21 @@ def sentences_on_waiting_work(
     whose: str,
     is_theirs: Callable[[WaitingWork], bool],
 ) -> list[str]:
-    """Says what an organization's waiting jobs bring into the estimate, and who brings it.
+    """Says what an organization's pending jobs bring into the estimate, and who brings it.
 
     Args:
         organization: its name.
         work: that it brings; None without an estimate.
-        whose: part of it is named apart, such as ``user ann``; empty for nobody's.
+        whose: part of it is named apart, such as ``user ann``; empty for NOBODY's.
         is_theirs: whether that is theirs.
     """
     if work is None:
         return []
     if not work.jobs:
-        return [f"No waiting job of {organization} counts in the newest estimate."]
+        return [f"No pending job of {organization} counts in the newest estimate."]
     counts = "counts" if work.jobs == 1 else "count"
     sentence = (
-        f"{count(work.jobs, 'waiting job')} of {organization} {counts} in the newest estimate, "
+        f"{count(work.jobs, 'pending job')} of {organization} {counts} in the newest estimate, "
         f"with {processor_hours(work.processor_seconds)} processor-hours"
     )
     if whose:
@@ -92,4 +92,4 @@ def _on_users(rows: Iterable[WaitingWork]) -> list[str]:
         return []
     most = sorted(by_user, key=lambda user: -by_user[user])
     named = [f"{user} ({processor_hours(by_user[user])} processor-h)" for user in most]
-    return [f"It is brought by {listed(named, most=MOST_NAMED)}."]
+    return [f"It comes from {listed(named, most=MOST_NAMED)}."]

@@ -50,7 +50,7 @@ class OpenLedger:
         ask_holders: says who holds what now, kind -> name -> organization; called at most
             once, when a record names a node or an account that was never heard of.
         mentioned: runs in the answer that is being accounted, if it takes several transactions.
-        remembered: the ledger as it was after an earlier transaction; it is read anew if it does
+        remembered: the ledger as it was after an earlier transaction; it is reread if it does
             not hold any more. It must not be used again unless this transaction is committed.
 
     Attributes:
@@ -396,7 +396,7 @@ class OpenLedger:
         return pruned
 
     def _merge(self, records: Mapping[RunKey, tuple[JobRecord, Run]], now: int) -> None:
-        for _, run in records.values():  # first, for news of holders may place known runs anew
+        for _, run in records.values():  # first, for news of holders may place known runs again
             self._holders.hear_of(run, now)
         self._mentioned.update(records)  # in place: others go on with this set
         known = self._runs.known(self._transaction, records.keys())

@@ -1,7 +1,7 @@
 """Counts what runs executed after their end, while Slurm waited for their processes to end.
 
 A job that traps SIGTERM and cancels or requeues itself goes on for KillWait. The ledger goes by the
-end of the run, so nobody pays for that; here it is counted, so that it can be seen whose it is.
+end of the run, so this work is not charged; here it is counted by user, so that it can be shown.
 """
 
 from __future__ import annotations

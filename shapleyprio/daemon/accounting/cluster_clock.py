@@ -1,7 +1,7 @@
 """The cluster's clock, by which all is accounted: it may step, ahead and back again.
 
-Each cycle looks at it and at a clock that nobody sets, that of the daemon's machine. Where both
-have gone on by as much, nobody has set it. The look is stored, so that it does not matter whether
+Each cycle looks at it and at a monotonic clock, that of the daemon's machine. Where both
+have advanced equally, it was not set. The look is stored, so that it does not matter whether
 one process runs all cycles or each has its own.
 """
 

@@ -35,7 +35,7 @@ MOST_COUNTED = 100
 """In one cycle Slurm is asked for at most so many runs how many processors they hold where."""
 
 LAYOUT_SECONDS = 600
-"""Nodes, partitions, accounts and weights are read anew this often."""
+"""Nodes, partitions, accounts and weights are reread this often."""
 
 DEFAULT_OPENING_SECONDS = 30 * 86_400
 """Where the horizon is unlimited and nothing else is said, the ledger opens this far back."""
@@ -75,7 +75,7 @@ class Intake:
     """Accounts for one cluster.
 
     Args:
-        config: whose accounts and nodes are whose.
+        config: who owns accounts and nodes.
         slurm: the cluster.
         store: of the cluster.
         on_opening: called when the store has got a ledger that it did not have before.
@@ -112,7 +112,7 @@ class Intake:
         return self._layout
 
     def note_nodes(self, names: Collection[str]) -> None:
-        """Has the layout read anew by the next cycle if the cluster has other nodes than it says.
+        """Has the layout reread by the next cycle if the cluster has other nodes than it says.
 
         Args:
             names: of all nodes of the cluster, as they are now.
@@ -121,11 +121,11 @@ class Intake:
             self.forget_layout()
 
     def forget(self) -> None:
-        """Has the ledger read anew from the store."""
+        """Has the ledger reread from the store."""
         self._remembered = None
 
     def forget_layout(self) -> None:
-        """Has the layout read anew by the next cycle."""
+        """Has the layout reread by the next cycle."""
         self._layout_read = 0
 
     def account(self, report: CycleReport, source: Source) -> OpenLedger:
@@ -310,7 +310,7 @@ class Intake:
         Args:
             report: gets what it did.
             this: the question that is being answered.
-            work: what to do; it is done anew, in a transaction of its own, after a failed one.
+            work: what to do; it is repeated, in a transaction of its own, after a failed one.
             now: the controller's clock after the last record was read, if later than asked.
             reached: called at the end: second up to which accounting is complete, if it is.
         """

@@ -10,11 +10,11 @@ from shapleyprio.fairness.tenure import NOBODY, Kind, Move
 
 
 def called(holder: str, kind: Kind | None = None) -> str:
-    """Returns what people call an organization, or nobody, or what is left out.
+    """Returns the printed name of an organization, of none, or of what is left out.
 
     Args:
         holder: of a tenure.
-        kind: of what it holds; nobody holds partitions.
+        kind: of what it holds; no organization holds partitions.
     """
     if holder != NOBODY:
         return holder.strip()

@@ -1,6 +1,6 @@
 """Who holds what, changed exactly: what runs have earned goes along.
 
-Where a node or an account changes hands, the runs that reach beyond that second are allocated anew,
+Where a node or an account changes hands, the runs that reach beyond that second are reallocated,
 in the transaction in which it does.
 """
 
@@ -17,7 +17,7 @@ from shapleyprio.store import Transaction, batches
 RUNS_AT_ONCE = 5000
 
 MOST_STRANGERS = 20_000
-"""Names of nobody's from which on the store remembers no more of them. Where Slurm does not enforce
+"""Unclaimed names from which on the store remembers no more of them. Where Slurm does not enforce
 accounts, each job can have another one, and every cycle reads all names that were heard of."""
 
 
@@ -68,13 +68,13 @@ class OpenTenures:
     def observe(self, kind: Kind, holders: Mapping[str, str], second: int) -> None:
         """Takes in who holds which node or account from now on; `moves` has what changed hands.
 
-        Runs that reach beyond the change are placed anew; what was earned before it stays.
+        Runs that reach beyond the change are placed again; what was earned before it stays.
         """
         changed = self.tenures.observe(kind, holders, second)
         moved = {tenure.name for tenure in changed if tenure.since is not None}
         self._save_tenures(changed)
         if moved:
-            self._place_anew(second)
+            self._place_again(second)
             self.latest = max(self.latest, second)
             self.moves += [
                 move
@@ -87,7 +87,7 @@ class OpenTenures:
     ) -> list[CorrectedTenures]:
         """Makes names that were heard of their holders' from then on, in the past as well.
 
-        Runs that reach beyond that second are placed anew, so the ledger is what it would be if
+        Runs that reach beyond that second are placed again, so the ledger is what it would be if
         it had always been so.
 
         Args:
@@ -108,7 +108,7 @@ class OpenTenures:
                     corrected.append(CorrectedTenures(tuple(before), tuple(after)))
         self._save_tenures(found.after[0] for found in corrected)
         if corrected:
-            self._place_anew(max(since, opened))
+            self._place_again(max(since, opened))
             self.latest = max(self.latest, since)
         return corrected
 
@@ -131,7 +131,7 @@ class OpenTenures:
         names = dict.fromkeys((tenure.kind, tenure.name) for tenure in changed)
         self._transaction.save_tenures({name: self.tenures.of(*name) for name in names})
 
-    def _place_anew(self, second: int) -> None:
+    def _place_again(self, second: int) -> None:
         for placed in batches(self._transaction.runs_alive_after(second), RUNS_AT_ONCE):
             changed = []
             for run, old in placed:

@@ -1,7 +1,7 @@
 """Who owned which account and node since when, and how that is corrected.
 
 The ledger depends on the records and the tenures alone. A correction changes the tenures, places
-the stored runs anew and keeps what it changed on record, in one transaction: the ledger is then
+the stored runs again and keeps what it changed on record, in one transaction: the ledger is then
 what it would be if the tenures had always been so.
 """
 
@@ -241,7 +241,7 @@ def _nothing_yet(cluster: str) -> str:
 def _unknown(tenures: Tenures, name: str, kinds: Sequence[Kind]) -> str:
     near = get_close_matches(name, [each.name for each in tenures if each.kind in kinds], n=1)
     meant = f"did you mean {near[0]!r}?" if near else "`shapleyprio ownership` lists all"
-    return f"no {' and no '.join(kinds)} {name!r} was ever heard of; {meant}"
+    return f"no {' and no '.join(kinds)} {name!r} is known; {meant}"
 
 
 def _rows(
@@ -265,7 +265,7 @@ def _correct_capacities(
     correction: Correction,
     changed: Sequence[CorrectedTenures],
 ) -> None:
-    """Computes anew how many processors those brought whose nodes are concerned.
+    """Recomputes how many processors those brought whose nodes are concerned.
 
     Their nodes count as if they had been there all the time with the processors and partitions that
     they have now, as they do when a ledger is opened.

@@ -1,9 +1,9 @@
 """What the daemon remembers of the store from one transaction to the next.
 
-The store stays the truth. What is remembered holds for a transaction only if nobody else can have
-written since: the lease is the same without interruption, and so are the watermark and the number
-of corrections. Whoever remembers gives it away when a transaction begins and takes it back once
-that is committed, so that a transaction that fails leaves nothing behind.
+The store stays the truth. What is remembered holds for a transaction only if no other process can
+have written since: the lease is the same without interruption, and so are the watermark and the
+number of corrections. Whoever remembers gives it away when a transaction begins and takes it back
+once that is committed, so that a transaction that fails leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shapleyprio.fairness.tenure import NOBODY, Tenures
 from shapleyprio.store import AllocatedRun, ManagedValue, Transaction, View, Watermark
 
 FORGOTTEN_FROM = 1.25
-"""Runs that nobody asks for any more are forgotten when there are so many times those that are."""
+"""Runs that are no longer asked for are forgotten when there are so many times those that are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ class KnownValues:
         self._last = 0
 
     def forget(self) -> None:
-        """Has everything read anew."""
+        """Has everything reread."""
         self._values = None
 
     def read(self, view: View) -> Mapping[str, ManagedValue]:
@@ -186,7 +186,7 @@ class Remembered:
     Attributes:
         seal: for which it is right.
         tenures: who holds what.
-        strangers: how many of these are nobody's.
+        strangers: how many of these belong to no organization.
         ledger: with no entry changed.
         runs: that accounting may have news of.
         records: that are accounted.

@@ -61,7 +61,7 @@ class QueueSource(Protocol):
 def explain_job(
     store: ClusterStore, slurm: QueueSource, label: str, asker: Asker | None = None
 ) -> JobExplanation:
-    """Explains the priority of one waiting job.
+    """Explains the priority of one pending job.
 
     While Slurm is away a job that was written to is explained from the store.
 
@@ -144,7 +144,7 @@ def _is_shown(job: PendingJob | None, asker: Asker) -> bool:
 def explain_user(
     store: ClusterStore, slurm: QueueSource, user: str, asker: Asker | None = None
 ) -> JobsExplanation:
-    """Explains the priorities of all waiting jobs of a user.
+    """Explains the priorities of all pending jobs of a user.
 
     Args:
         store: of the cluster, where the standings are.
@@ -180,7 +180,7 @@ def explain_user(
 def explain_account(
     store: ClusterStore, slurm: QueueSource, account: str, asker: Asker | None = None
 ) -> JobsExplanation:
-    """Explains the priorities of all waiting jobs of an account, without those below it.
+    """Explains the priorities of all pending jobs of an account, without those below it.
 
     Args:
         store: of the cluster, where the standings are.

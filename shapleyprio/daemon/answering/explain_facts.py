@@ -1,4 +1,4 @@
-"""Facts of an explanation: the numbers behind the priorities of waiting jobs."""
+"""Facts of an explanation: the numbers behind the priorities of pending jobs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Basis:
         steering: since when which rule and channel have steered; None before anything has.
         window: the last replayed one, which says who was late or ahead; None before the first.
         horizon: age in seconds from which work gains nothing more, None for never.
-        away: why Slurm did not show its queue, None if it did. Waiting jobs are then those that
+        away: why Slurm did not show its queue, None if it did. Pending jobs are then those that
             the last cycle saw, held ones included.
     """
 
@@ -76,7 +76,7 @@ class JobExplanation:
         job: as Slurm shows it now; None while it is away.
         ranked: its organization; None if it counts for none, or before the first cycle.
         outside: why it counts for none; None if it does, or while Slurm is away.
-        ahead: waiting jobs that are ahead in Slurm's order; None while it is away.
+        ahead: pending jobs that are ahead in Slurm's order; None while it is away.
         tied_ahead: those of them that have the same priority.
         own_ahead: those of them that are its own organization's.
         pushes: what was written to the job, or to what it has its points of; the newest first.

@@ -87,7 +87,7 @@ class PoolStatus:
         found += self.troubles()
         if self.strangers:
             found.append(
-                "Other clusters of the pool have organizations that are none here: "
+                "Other clusters of the pool have organizations that do not exist here: "
                 f"{names_shown(self.strangers)}."
             )
         if self.other_horizons:

@@ -50,7 +50,7 @@ class OrganizationWaitingWork:
 def by_organization(
     rows: Iterable[WaitingWork], organizations: Iterable[str]
 ) -> dict[str, OrganizationWaitingWork]:
-    """Returns what each organization brings, without waiting jobs nothing.
+    """Returns what each organization brings, without pending jobs nothing.
 
     Args:
         rows: of the estimate, the most first.

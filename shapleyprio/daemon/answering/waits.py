@@ -17,7 +17,7 @@ class WaitsInPartition:
     """How long the jobs of an organization wait in a partition; all times in seconds.
 
     Attributes:
-        organization: whose jobs they are.
+        organization: the jobs' organization.
         partition: where they started, or may start.
         started: how many started, in the day before the last cycle or in the month of a report.
         median, ninth_decile, longest: waits of these, from release to start; None without any.

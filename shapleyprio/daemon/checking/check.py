@@ -114,7 +114,7 @@ def _weight(config: Config) -> Iterator[Finding]:
         yield Finding(
             Severity.NOTICE,
             "fairness.weight",
-            "waiting jobs do not count in estimates of contributions: Slurm says how many CPUs "
+            "pending jobs do not count in estimates of contributions: Slurm says how many CPUs "
             f"they ask for, not how many units of {config.fairness.weight}",
             'set fairness.rule to "directcontr", or fairness.weight to "cpus", unless this is '
             "meant",
@@ -129,7 +129,7 @@ def _ask(question: Callable[[], Found], what: str) -> Found | Finding:
             Severity.ERROR,
             "Slurm",
             f"{what} cannot be read: {error}",
-            "mend that and check again: what depends on it was not checked",
+            "fix that and check again: what depends on it was not checked",
         )
 
 
@@ -321,7 +321,7 @@ def _weights(config: Config, layout: Layout) -> Iterator[Finding]:
             Severity.ERROR,
             "PriorityType",
             f"is {layout.settings.type or 'not set'}: Slurm starts jobs in the order of their "
-            "submission, whatever we write",
+            "submission, whatever is written",
             "set PriorityType=priority/multifactor in slurm.conf and restart slurmctld",
         )
         return
@@ -378,7 +378,7 @@ def _channel(config: Config, claims: Claims, layout: Layout) -> Iterator[Finding
         yield Finding(
             Severity.WARNING,
             "push.touch",
-            f"is false, and PriorityCalcPeriod is {period} s: waiting jobs follow the priority of "
+            f"is false, and PriorityCalcPeriod is {period} s: pending jobs follow the priority of "
             f"their {channel.carrier} only that often",
             "set push.touch = true, or PriorityCalcPeriod=00:01:00 in slurm.conf",
         )
@@ -422,7 +422,7 @@ def _unknown_accounts(layout: Layout, queue: PendingQueue) -> Iterator[Finding]:
         yield Finding(
             Severity.WARNING,
             f"accounts {names_shown(found)}",
-            f"accounting does not know them; {count(sum(found.values()), 'waiting job')} of theirs "
+            f"accounting does not know them; {count(sum(found.values()), 'pending job')} of theirs "
             "do not count",
             "add the accounts with sacctmgr, or cancel the jobs (`squeue -o '%i %u'` shows their "
             "users)",

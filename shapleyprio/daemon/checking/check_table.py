@@ -137,7 +137,7 @@ def _content(
         yield Finding(
             Severity.WARNING,
             SUBJECT,
-            f"{len(without)} waiting jobs, such as {without[0].label}, have none of the points "
+            f"{len(without)} pending jobs, such as {without[0].label}, have none of the points "
             "that the table has for them",
             "if the daemon runs, it gives them points in a moment; if new jobs keep coming "
             "without, see the log of slurmctld for lines with lua or shapleyprio",

@@ -31,7 +31,7 @@ def _answer(request: DriftRequest) -> DriftAnswer:
     except MemoryError:
         return DriftAnswer(
             result=DriftResult.TOO_LARGE,
-            why=f"{request.memory_limit / 2**30:.3g} GiB of memory did not do; "
+            why=f"{request.memory_limit / 2**30:.3g} GiB of memory were not enough; "
             f"raise drift.memory_limit, {SMALLER}",
         )
     except StoreError as error:

@@ -50,7 +50,7 @@ class _Worker:
             self._estimator = None
             return EstimateAnswer(
                 result=EstimateResult.TOO_LARGE,
-                why=f"{self._memory_limit / 2**30:.3g} GiB of memory did not do; "
+                why=f"{self._memory_limit / 2**30:.3g} GiB of memory were not enough; "
                 'raise estimation.memory_limit, or set fairness.rule to "directcontr"',
             )
         except StoreError as error:

@@ -38,7 +38,7 @@ class KnownGame:
         self._users: dict[str, int] = {}
         self._partitions: dict[str, int] = {}
         self._basis: tuple[int, int] | None = None
-        self._begin_anew()
+        self._restart()
 
     def game(self, past: KnownPast, waiting: Iterable[WaitingJob]) -> Game:
         """Returns the game from the first second whose runs are known to where the ledger stands.
@@ -54,7 +54,7 @@ class KnownGame:
         begin, t = past.begin, past.watermark.accounted_to
         if self._basis != (past.edition, begin):
             self._basis = (past.edition, begin)
-            self._begin_anew()
+            self._restart()
         self._take_ended(past.ended, begin, t)
         rows = [
             self._row_of_run(run, begin, t)
@@ -87,7 +87,7 @@ class KnownGame:
         )
 
     def work_of(self, waiting: Iterable[WaitingJob], t: int) -> tuple[WaitingWork, ...]:
-        """Returns what waiting jobs bring into the last game, by account and user, the most first.
+        """Returns what pending jobs bring into the last game, by account and user, the most first.
 
         Args:
             waiting: jobs that have not started.
@@ -122,7 +122,7 @@ class KnownGame:
         """Returns whether a job that waits has a part in the game."""
         return job.organization in self._code and job.release <= t and job.processors > 0
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         self._predictor = self._new_predictor()
         self._table = _table([])
         self._taken = 0
@@ -132,7 +132,7 @@ class KnownGame:
         """Takes in the jobs whose end is news, and learns from them in the order of their ends."""
         news = sorted((_behind(run), run.job_id, run) for run in ended[self._taken :])
         if news and news[0][:2] < self._last_lesson and self._taken > 0:
-            self._begin_anew()
+            self._restart()
             self._take_ended(ended, begin, t)
             return
         for behind, job_id, run in news:

@@ -1,4 +1,4 @@
-"""The runs of a cluster that the store knows, read anew only where they can have changed."""
+"""The runs of a cluster that the store knows, reread only where they can have changed."""
 
 from __future__ import annotations
 

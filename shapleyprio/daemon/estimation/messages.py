@@ -28,7 +28,7 @@ class WaitingJob:
 
     Attributes:
         job_id: Slurm's own number.
-        organization: whose it is.
+        organization: whose job it is.
         account, user: of the job.
         release: second since which it counts.
         limit: its time limit in seconds, None without one.
@@ -83,7 +83,7 @@ class EstimateAnswer(WorkerMessage):
         result: the rows are there if it is OK.
         why: one line for the admin if it is not.
         rows: one for each organization, in the order asked for.
-        waiting: what each user's waiting jobs brought into it, the most first.
+        waiting: what each user's pending jobs brought into it, the most first.
     """
 
     result: EstimateResult

@@ -1,4 +1,4 @@
-"""The daemon's end of the worker: asks it, and starts it anew when it has ended."""
+"""The daemon's end of the worker: asks it, and restarts it when it has ended."""
 
 from __future__ import annotations
 
@@ -69,5 +69,5 @@ class EstimationWorker:
         self._worker.stop()
 
     def close(self) -> None:
-        """Frees what the ended worker has left; nobody may be asking any more."""
+        """Frees what the ended worker has left; there may be no caller any more."""
         self._worker.end()

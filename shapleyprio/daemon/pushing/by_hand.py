@@ -32,7 +32,7 @@ def by_hand(
         job: that waits.
         managed: what we did to jobs.
         ours: as `push.foreign` has it.
-        user_top: whether users can set a nice below 0 as well, so that it is nobody's order.
+        user_top: whether users can set a nice below 0 as well, so that it is no operator's order.
     """
     if job.is_fixed:
         return {"priority": job.priority}

@@ -24,7 +24,7 @@ from shapleyprio.slurm.shared_reading import Source
 from shapleyprio.store import ClusterStore, Journal, NewPush, StoreBusyError, Transaction
 
 BATCH_SECONDS = 60.0
-"""How long a process that we start may go on writing: nobody else can take over meanwhile."""
+"""How long a process that we start may go on writing: no other process can take over meanwhile."""
 
 AWAY = "; the store was away"
 
@@ -38,7 +38,7 @@ class LastKnown:
     Attributes:
         cycle: its number.
         wanted: which organization has how many points, and why.
-        claims: whose the jobs are.
+        claims: the jobs' organizations.
         given: values that the table of points may have given.
         least: as `push.plan` has it.
         keys: of all jobs that are on record, or were looked at.

@@ -1,6 +1,6 @@
 """Jobs that wait follow what was written elsewhere: at their account, where it is not theirs.
 
-Slurm computes the priority of a waiting job anew when somebody updates the job, else only every
+Slurm computes the priority of a pending job again when somebody updates the job, else only every
 PriorityCalcPeriod. An update that changes nothing will do: a touch.
 """
 
@@ -25,7 +25,7 @@ class Foreign:
 
     Attributes:
         targets: keys of targets that somebody else has set since we wrote.
-        jobs: labels of waiting jobs that have their points neither of what stands at their target
+        jobs: labels of pending jobs that have their points neither of the value at their target
             nor of what stood there before.
         by_hand: what was set at jobs themselves -> labels of the jobs.
     """
@@ -36,7 +36,7 @@ class Foreign:
 
 
 class Followers:
-    """The waiting jobs that have other points than what they have them of.
+    """The pending jobs that have other points than what they have them of.
 
     Each is touched once for a value: one that does not follow then has its points of something
     that somebody else has set.
@@ -110,7 +110,7 @@ class _Behind:
 def values_after(
     targets: Iterable[PriorityTarget], planned: Iterable[NewPush], wanted: Wanted
 ) -> dict[str, int]:
-    """Returns key of an organization's target -> what stands there after the planned writes."""
+    """Returns key of an organization's target -> the value there after the planned writes."""
     values = {each.key: each.value for each in targets if each.organization in wanted.points}
     return values | {push.key: push.new for push in planned if push.key in values}
 

@@ -1,13 +1,14 @@
 """One process at a time steers a cluster: a lease in the store, with a token that only grows.
 
-No clock of any host decides. Who wants the lease has to watch it for its length, on a clock that
-nobody sets, without seeing a sign of life. Each transaction of its holder is such a sign, and
-fails once somebody else has the lease. What the holder writes elsewhere it writes within half the
-length of a sign of life that is committed, or gives another one first; and a process that it has
-started to write there is ended before anybody else can have the lease.
+No host's clock decides. A process that wants the lease watches it for the lease's length, on a
+monotonic clock, and takes it if it sees no sign of life. Each transaction of the holder is such a
+sign, and fails once another process has the lease. The holder writes elsewhere only within half
+the length after a committed sign of life, or gives another one first; a process that it started to
+write there is ended before any other process can have the lease.
 
-A holder with a journal goes on while it cannot show life. So nobody may take the lease from it but
-who has that journal, which proves that the holder has ended, or by `--take-over`.
+A holder with a journal continues while it cannot give a sign of life. So its lease can only be
+taken by a process that has this journal, which proves that the holder has ended, or by `--take-
+over`.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Lease:
 
     @property
     def leads(self) -> bool:
-        """Whether this process has the lease for sure: nobody can have taken it yet."""
+        """Whether this process has the lease for sure: no other process can have taken it yet."""
         if self._token is None:
             return False
         return self._journal is not None or self._clock() - self._alive_at < self._length
@@ -136,10 +137,10 @@ class Lease:
         return committed
 
     def check(self) -> float:
-        """Makes sure that nobody else has the lease, without asking the store too often.
+        """Makes sure that no other process has the lease, without asking the store too often.
 
         Returns:
-            for how many seconds nobody else can take it.
+            for how many seconds no other process can take it.
 
         Raises:
             LeaseHeldError: the lease is not ours.

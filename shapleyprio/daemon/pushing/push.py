@@ -115,9 +115,9 @@ def foreign(
 
     Args:
         channel: where we write.
-        targets: what stands there now.
+        targets: the value there now.
         managed: key of a target -> what we wrote there before.
-        ours: what stands at a job of ours, though nothing of it be on record: the points of now,
+        ours: the value at a job of ours, though nothing of it be on record: the points of now,
             for the store may have been lost, and what the table of points may have given.
     """
     if not channel.yields:
@@ -182,7 +182,7 @@ def plan(
 
     Args:
         channel: where to write.
-        targets: what stands there now.
+        targets: the value there now.
         managed: key of a target -> what we wrote there before.
         wanted: what should.
         stamp: for the record.
@@ -224,7 +224,7 @@ def plan(
 
 
 def carry_out(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> PushCounts:
-    """Records the writes, makes them, reads back what stands there and records that too.
+    """Records the writes, makes them, reads back the value there and records that too.
 
     Args:
         store: of the cluster, where they are recorded.
@@ -308,7 +308,7 @@ def _is_left(push: NewPush, value: int | None, *, is_made: bool) -> bool:
 
     Args:
         push: the write.
-        value: what stands there now; None where Slurm does not show it.
+        value: the value there now; None where Slurm does not show it.
         is_made: whether Slurm took the write.
     """
     if value is not None:
@@ -330,7 +330,7 @@ def _original(
 def _is_unheard(
     target: PriorityTarget, managed: Mapping[str, ManagedValue], points: int | None
 ) -> bool:
-    """Returns whether Slurm goes by something else than what stands there, and is to hear of it.
+    """Returns whether Slurm goes by something else than the value there, and is to hear of it.
 
     At targets of others that is their business, unless it is ours that is still in force.
     """
@@ -343,7 +343,7 @@ def _is_unheard(
 def _state(
     push: NewPush, values: Mapping[str, int | None], refusal: str | None
 ) -> tuple[PushState, str]:
-    """Returns what became of a write, by what stands at keys now; Slurm may have refused it."""
+    """Returns what became of a write, by the values at keys now; Slurm may have refused it."""
     value = values.get(push.key)
     if value == push.new:
         return PushState.APPLIED, ""

@@ -46,7 +46,7 @@ def plan_rollback(
 ) -> list[NewPush]:
     """Returns the writes on these channels that put back what stood there before we came.
 
-    What somebody else has changed since is left alone. Slurm does not show what stands at held
+    What somebody else has changed since is left alone. Slurm does not show the values at held
     and at running jobs: there the old value is written unseen. So it is at those that neither wait
     nor run, unless accounting says that they have ended: some may have been requeued meanwhile.
 
@@ -149,7 +149,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _UnseenJob:
-    """A job at which Slurm does not show what stands there.
+    """A job at which Slurm does not show the value there.
 
     Attributes:
         account, submit: None where not even that is known.

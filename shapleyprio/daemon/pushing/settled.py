@@ -1,4 +1,4 @@
-"""The waiting jobs at which nothing is to be written, until something changes.
+"""The pending jobs at which nothing is to be written, until something changes.
 
 What is to be written at a job follows from what Slurm shows of it, from what we did to it, and from
 what its organization is to have. Slurm's adapter gives the very same object for a job of which
@@ -24,7 +24,7 @@ class PlanBasis:
 
     Attributes:
         points: organization -> points.
-        claims: whose the jobs are.
+        claims: the jobs' organizations.
         given, least: as `push.plan` has them.
         managed: what we did, the very same mapping unless others may have written as well.
     """

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 def lasting(poll_interval: int) -> int:
-    """Returns for how many seconds a table counts that every cycle writes anew."""
+    """Returns for how many seconds a table counts that every cycle rewrites."""
     return max(SHORTEST_SECONDS, 10 * poll_interval)
 
 

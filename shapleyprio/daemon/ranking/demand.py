@@ -1,9 +1,9 @@
-"""Which waiting jobs count in an estimate, and since when.
+"""Which pending jobs count in an estimate, and since when.
 
 A job counts from the second from which Slurm calls it eligible, while nothing but its turn is
 missing. Slurm does not say since when that is so: a job beyond a limit is eligible all the time. So
 every cycle notes which jobs are kept back, and one that no longer is counts from that cycle on. It
-also counts anew when its own organization lets a job go first that has counted for a shorter time.
+also restarts when its own organization lets a job go first that has counted for a shorter time.
 On record are only the jobs whose eligible time says too little.
 """
 
@@ -24,7 +24,7 @@ from shapleyprio.store import KeptBack
 
 
 class Counted(NamedTuple):
-    """What of a waiting job counts.
+    """What of a pending job counts.
 
     Attributes:
         since: second from which it counts.
@@ -77,13 +77,13 @@ class Rooms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What decides beside the waiting jobs themselves.
+    """What decides beside the pending jobs themselves.
 
     Attributes:
         t: second of this cycle.
         rooms: where they may start.
-        organization_of: returns for whom a waiting job counts.
-        own_priority: returns the priority that a waiting job has without our points.
+        organization_of: returns for whom a pending job counts.
+        own_priority: returns the priority that a pending job has without our points.
         started: runs that were not known in the last cycle.
         running_tasks: returns how many tasks of each of some arrays run.
     """
@@ -98,7 +98,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The waiting jobs as a cycle found them.
+    """The pending jobs as a cycle found them.
 
     Attributes:
         pending: all that wait.
@@ -138,11 +138,11 @@ class Demand:
                 since[job.job_id] = max(job.eligible, row.counts_since or 0)
             else:
                 since[job.job_id] = scene.t
-                news[job.job_id] = _anew(job.job_id, scene.t)
+                news[job.job_id] = _restarted(job.job_id, scene.t)
         counting_jobs = [job for job in pending if job.job_id in since]
         for job_id in self._passed_over(counting_jobs, since, scene):
             since[job_id] = scene.t
-            news[job_id] = _anew(job_id, scene.t)
+            news[job_id] = _restarted(job_id, scene.t)
         tasks = _tasks_of_throttled(counting_jobs, scene)
         counting = {
             job.job_id: Counted(
@@ -159,7 +159,7 @@ class Demand:
     ) -> Iterator[int]:
         """Yields jobs behind which their own organization puts one that started before them.
 
-        A job of lower priority that starts before them is backfilled, and keeps nobody waiting.
+        A job of lower priority that starts before them is backfilled, and delays no other.
         """
         queues = self._started_by_priority(scene)
         whose = {organization for organization, _ in queues}
@@ -202,7 +202,7 @@ class Demand:
         }
 
 
-def _anew(job_id: int, t: int) -> KeptBack:
+def _restarted(job_id: int, t: int) -> KeptBack:
     return KeptBack(job_id=job_id, counts_since=t, kept_since=None)
 
 

@@ -89,15 +89,15 @@ class Observation:
 
     @cached_property
     def left_out(self) -> frozenset[str]:
-        """Partitions whose jobs count for nobody."""
+        """Partitions whose jobs do not count."""
         return self.tenures.left_out("partition", self.t)
 
     def organization_of(self, job: PendingJob) -> str:
-        """Returns for whom a waiting job counts, NOBODY among them."""
+        """Returns for whom a pending job counts, NOBODY among them."""
         return self._claims.of(job)
 
     def organization_of_jobs_in(self, account: str, partitions: str) -> str:
-        """Returns for whom an account's waiting jobs count that may start in these partitions."""
+        """Returns for whom an account's pending jobs count that may start in these partitions."""
         return self._claims.of_jobs_in(account, partitions)
 
     def holders(self, *others: str) -> dict[str, str]:
@@ -126,9 +126,9 @@ class Observation:
         return Claims(self.holders(), left_out_partitions=self.left_out)
 
     def counting_jobs(self, counting: Mapping[int, Counted]) -> list[WaitingJob]:
-        """Returns the waiting jobs that an estimate takes in.
+        """Returns the pending jobs that an estimate takes in.
 
-        Slurm's list says of waiting jobs how many CPUs they ask for, and of nothing else.
+        Slurm's list says of pending jobs how many CPUs they ask for, and of nothing else.
 
         Args:
             counting: job id -> what counts of it.
@@ -186,7 +186,7 @@ class Observation:
         ).counted_by(ledger)
 
     def _waiting_work(self, counting: Mapping[int, Counted]) -> dict[str, tuple[int, int]]:
-        """Returns organization -> processors that its waiting jobs ask for, and since when."""
+        """Returns organization -> processors that its pending jobs ask for, and since when."""
         found: dict[str, tuple[int, int]] = {}
         whose = {place: self._claims.of_jobs_in(*place) for place in self._waiting}
         for job in self.pending:

@@ -72,13 +72,13 @@ class Questions:
     def _answered(self, environ: WSGIEnvironment) -> tuple[HTTPStatus, dict[str, object]]:
         path, query = environ["PATH_INFO"], environ.get("QUERY_STRING", "")
         if environ["REQUEST_METHOD"] != "GET":
-            return HTTPStatus.METHOD_NOT_ALLOWED, failure("questions are put with GET", 2)
+            return HTTPStatus.METHOD_NOT_ALLOWED, failure("questions require GET", 2)
         try:
             inquiry = Inquiry.read(path, query)
         except ValueError as error:
             return HTTPStatus.BAD_REQUEST, failure(str(error), 2)
         if not self._turns.acquire(timeout=PATIENCE_SECONDS):
-            busy = "too many ask at this moment; ask again in a minute"
+            busy = "too many questions at this moment; ask again in a minute"
             return HTTPStatus.SERVICE_UNAVAILABLE, failure(busy, 3)
         try:
             asker = self._askers.asker(environ, inquiry.target)

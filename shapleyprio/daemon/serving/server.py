@@ -191,7 +191,7 @@ class _Connections(HTTPServer):
             return
         connection.worked_on = threads
         task = loop.create_task(self._answer(request, connection, threads))
-        self._tasks.add(task)  # a task that nobody holds may vanish
+        self._tasks.add(task)  # an unreferenced task may vanish
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(
@@ -243,7 +243,7 @@ class Server(_Server):
     """Serves an address of the network.
 
     Raises:
-        OSError: the address cannot be had.
+        OSError: the address is not available.
     """
 
     def __init__(self, address: Address, app: WSGIApplication) -> None:
@@ -261,7 +261,7 @@ class LocalServer(_Server):
     The kernel says who does. A socket that a dead daemon has left is replaced.
 
     Raises:
-        OSError: the socket cannot be had.
+        OSError: the socket is not available.
     """
 
     def __init__(self, path: Path, app: WSGIApplication) -> None:
@@ -273,7 +273,7 @@ class LocalServer(_Server):
         super().__init__(listening, _Connections(app, _user_at_end, QUESTIONS_AT_ONCE))
 
     def close(self) -> None:
-        """Removes the socket as well, so that clients find at once that nobody is there."""
+        """Removes the socket as well, so that clients find at once that no daemon is there."""
         super().close()
         with suppress(OSError):
             self._path.unlink()
@@ -316,7 +316,7 @@ def _user_at_end(connection: socket.socket) -> tuple[str, dict[str, Any]]:
 
 
 def _is_dead(path: Path) -> bool:
-    """Returns whether a socket is there that nobody listens to."""
+    """Returns whether a socket without a listener is there."""
     if not path.is_socket():
         return False
     with socket.socket(socket.AF_UNIX) as probe:

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 class Site:
     """The servers at ``metrics.address`` and ``service.socket``, and the checks that they show.
 
-    An address that cannot be had now, such as a port that another process holds for a moment, is
+    An address that is not available now, such as a port that another process holds for a moment, is
     tried again and again: metrics are no reason to stop steering.
 
     Args:
@@ -36,7 +36,7 @@ class Site:
         check: a configuration against the live cluster.
         questions: made of the current configuration, what users may ask; None for nothing.
         drift_trouble: why the last window was not replayed; empty if it was.
-        retries: whether to try again where an address cannot be had.
+        retries: whether to try again where an address is not available.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Site:
         self._complained: set[tuple[str, str, str]] = set()
 
     def open(self, config: Config) -> None:
-        """Serves from now on, or as soon as the addresses can be had, unless they are off."""
+        """Serves from now on, or as soon as the addresses are available, unless they are off."""
         self._take(config)
         if config.metrics.address is not None:
             self._checks.start()
@@ -98,7 +98,7 @@ class Site:
             served = self._try()
 
     def _try(self) -> bool:
-        """Serves where nothing is served yet; returns whether all addresses could be had."""
+        """Serves where nothing is served yet; returns whether all addresses were available."""
         with self._trying:
             return self._closed.is_set() or self._try_both()
 

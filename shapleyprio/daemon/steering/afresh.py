@@ -21,7 +21,7 @@ def accounted_afresh(
     """Reads all of Slurm's accounting from a second on; nothing is written into Slurm.
 
     Args:
-        config: whose accounts and nodes are whose, now and in the past.
+        config: who owns accounts and nodes, now and in the past.
         slurm: the cluster.
         cluster: its name.
         since: second; None for when a new ledger opens.

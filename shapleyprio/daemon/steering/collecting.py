@@ -1,4 +1,4 @@
-"""Python's search for circles of objects that nobody uses, kept out of a cycle's way.
+"""Python's search for unreachable cycles of objects, kept out of a cycle's way.
 
 A cycle makes some million records of a large cluster and keeps most of them. None is in a circle,
 so counting references frees them; to look through all of them again and again, while they are

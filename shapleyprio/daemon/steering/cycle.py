@@ -95,7 +95,7 @@ class Cycle:
     """Runs cycles on one cluster, or on what a pool has of it.
 
     Args:
-        config: whose accounts and nodes are whose, and how to rank and push.
+        config: who owns accounts and nodes, and how to rank and push.
         slurm: the cluster.
         store: of the cluster or of one of its ledgers, where everything is kept.
         clock: seconds since the epoch, for the record; what is accounted follows Slurm's clock.
@@ -433,7 +433,7 @@ class Cycle:
                 stranded=self._segment.stranded(in_slurm),
             )
             note_capacities(transaction, observation, names, opened.watermark.opened)
-            if layout is not self._noted:  # as long as it is not read anew, it is the same
+            if layout is not self._noted:  # as long as it is not reread, it is the same
                 tres, since = self._config.fairness.tres, opened.watermark.opened
                 note_layout(transaction, layout, tres, report.t, since)
             managed = self._managed.read(transaction)
@@ -459,7 +459,7 @@ class Cycle:
         return observation
 
     def _count_unknown_accounts(self, report: CycleReport, pending: Sequence[PendingJob]) -> None:
-        """Counts jobs of accounts that are nobody's, for accounting does not know them.
+        """Counts jobs of accounts of no organization, for accounting does not know them.
 
         One that has just been added is known in the next cycle.
         """
@@ -469,7 +469,7 @@ class Cycle:
             self._intake.forget_layout()
         if found and found.keys() != self._unknown_accounts:
             log.warning(
-                "waiting jobs of accounts that Slurm's accounting does not know are nobody's",
+                "pending jobs of accounts unknown to Slurm's accounting have no organization",
                 jobs=report.of_unknown_accounts,
                 accounts=names_shown(found),
             )
@@ -548,7 +548,7 @@ class Cycle:
         report.planned = most_urgent(needed, observation.pending, self._limits)
         report.postponed = len(needed) - len(report.planned)
         made = [item for item in report.planned if item.channel == channel.name]
-        keys = {item.key for item in made}  # a job that is postponed is seen anew next time
+        keys = {item.key for item in made}  # a job that is postponed is seen again next time
         first = [one for one in new if one.key in keys]
         report.missed = submission.count_missed(first, looked_at, published, wanted)
         strays = self._followers.await_values(
@@ -577,7 +577,7 @@ class Cycle:
             return
         self._foreign = foreign
         if foreign == Foreign():
-            log.info("no foreign priorities any more", channel=self._channel.name)
+            log.info("no foreign priorities are left", channel=self._channel.name)
             return
         log.warning(
             "somebody else has set priorities; they are left as they are",

@@ -66,7 +66,7 @@ class DaemonParts:
     """What a daemon works with.
 
     Attributes:
-        read_config: reads the configuration anew, for SIGHUP.
+        read_config: rereads the configuration, for SIGHUP.
         make_cycles: builds from a configuration what runs the cycles, for each of the cluster's
             ledgers.
         metrics: updated after every cycle.
@@ -125,7 +125,7 @@ class Daemon:
         )
 
     def run(self) -> bool:
-        """Runs cycles until SIGTERM or SIGINT; SIGHUP reads the configuration anew.
+        """Runs cycles until SIGTERM or SIGINT; SIGHUP rereads the configuration.
 
         A daemon that loses its lease waits until it is free again.
 
@@ -200,7 +200,7 @@ class Daemon:
         self._change_schedule(lambda: self._scheduler.add_job(self._rest))
 
     def _rest(self) -> None:
-        """Ends what works beside the cycles, as another process steers; leading starts it anew."""
+        """Ends what works beside the cycles, as another process steers; leading restarts it."""
         if not self._lease.is_ours:
             for cycle in self._cycles:
                 cycle.end()
@@ -400,7 +400,7 @@ class Daemon:
             self._adapter = adapter
             if adapter is not None and adapter.why:
                 log.warning(
-                    "Slurm is spoken to in another way than is preferred",
+                    "another adapter than the preferred one is used",
                     adapter=adapter.name,
                     instead_of=adapter.instead_of,
                     why=adapter.why,

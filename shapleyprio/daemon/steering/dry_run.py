@@ -258,7 +258,7 @@ def _moves(before: Tenures, after: Tenures, second: int) -> Iterator[Move]:
     for (kind, name), tenure in last.items():
         held = before.holder(kind, name, second)
         if before.knows(kind, name) and tenure.organization != held:
-            assert tenure.since is not None, "what was heard of before has another holder since"
+            assert tenure.since is not None, "a known node or account has a new holder"
             yield Move(
                 kind=kind, name=name, before=held, after=tenure.organization, since=tenure.since
             )

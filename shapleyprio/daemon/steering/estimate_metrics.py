@@ -20,13 +20,13 @@ class EstimateGauges:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.estimates = Counter(
             "shapleyprio_estimates",
-            "Estimates of contributions by what became of them.",
+            "Estimates of contributions by result.",
             ["cluster", "result"],
             registry=registry,
         )
         self.t = Gauge(
             "shapleyprio_estimate_timestamp_seconds",
-            "For when contributions were last estimated, by the cluster's clock.",
+            "Time of the last estimate of contributions, by the cluster's clock.",
             ["cluster"],
             registry=registry,
         )

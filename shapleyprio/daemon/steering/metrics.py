@@ -61,9 +61,9 @@ OF_CYCLE: Described = {
         (),
     ),
     "postponed_writes": ("Writes into Slurm that the last cycle left to the next.", ()),
-    "pause_seconds": ("For how long nothing has been steered, as paused; 0 if it is not.", ()),
+    "pause_seconds": ("Time since the begin of the present pause; 0 without one.", ()),
     "jobs_of_unknown_accounts": (
-        "Waiting jobs under accounts that Slurm's accounting does not know.",
+        "Pending jobs under accounts that Slurm's accounting does not know.",
         (),
     ),
     "ranking_rule_info": (
@@ -71,30 +71,29 @@ OF_CYCLE: Described = {
         ("rule",),
     ),
     "foreign_priorities": (
-        "Accounts that somebody else has set, waiting jobs that do not have the points of their "
+        "Accounts that somebody else has set, pending jobs that do not have the points of their "
         "account, and those at which somebody has set priority, site factor or nice.",
         ("of",),
     ),
     "pool_age_seconds": (
-        "Age of what another cluster in the pool has found last, by this cluster's clock.",
+        "Age of another cluster's last cycle in the pool, by this cluster's clock.",
         ("other",),
     ),
     "pool_stale": (
-        "Whether that is too old, and so counts as it stood, or is missing or in another weight.",
+        "Whether that is too old (its last balances count), missing, or in another weight.",
         ("other",),
     ),
     "completed_parts": (
-        "Parts of all jobs, whoever's, completed since the ledger's opening.",
+        "Parts of all jobs completed since the ledger's opening.",
         (),
     ),
     "user_work_after_end_processor_seconds": (
-        "Processor-seconds that the jobs of a user which ended within a day went on after their "
-        "ends; of the users who have most.",
+        "Processor-seconds of a user's jobs after their end, of jobs that ended in the last day; "
+        "for the users with the most.",
         ("organization", "user"),
     ),
     "organization_oldest_pending_seconds": (
-        "How long the job has waited that could start and has waited longest; absent where none "
-        "waits.",
+        "Wait so far of the oldest pending job that could start; absent without one.",
         ("organization", "partition"),
     ),
     **{f"organization_{name}": (text, ("organization",)) for name, text in BY_ORGANIZATION.items()},
@@ -150,13 +149,13 @@ class _Counters:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.records = Counter(
             "shapleyprio_records",
-            "Accounting records by what became of them.",
+            "Accounting records by result.",
             ["cluster", "result"],
             registry=registry,
         )
         self.pushes = Counter(
             "shapleyprio_pushes",
-            "Writes into Slurm by what became of them.",
+            "Writes into Slurm by state.",
             ["cluster", "state"],
             registry=registry,
         )
@@ -187,7 +186,7 @@ class _Counters:
         )
         self.submissions = Counter(
             "shapleyprio_submissions",
-            "Waiting jobs, when first seen, by whether the table of points had given them theirs.",
+            "Pending jobs, when first seen, by whether the table of points had given them theirs.",
             ["cluster", "result"],
             registry=registry,
         )

@@ -77,7 +77,7 @@ MOST_PENDING = 100_000
     "--most-organizations",
     default=MOST_ORGANIZATIONS,
     metavar="K",
-    help="Replay ref with so many at most; the largest takes minutes, up to 20 can be had.",
+    help="Replay ref with so many at most; the largest takes minutes, 20 at most.",
 )
 @click.option(
     "--pending",
@@ -127,7 +127,7 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             beside random orderings and those of shapiq if it is installed; some minutes
     predictors  how fair live is with each predictor, on contended windows of --logs
     manipulations  what an organization of --logs gains by splitting, merging, delaying or
-            padding its jobs, by wrong time limits, and by jobs that nobody needs; some minutes
+            padding its jobs, by wrong time limits, and by useless jobs; some minutes
     splitting  how long jobs wait if an organization of --logs becomes two members, one of
             which brings nothing and has its urgent jobs; some minutes
     peers   the first jobs of two of --logs by the replay, AccaSim and Lapis, which pip

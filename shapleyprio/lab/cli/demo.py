@@ -66,7 +66,7 @@ def command(
 
     Boots a private real Slurm on this machine, submits more jobs than it can run, steers it with
     the daemon and shows what happens; then stops everything. It needs neither a configuration
-    nor a cluster. Where Slurm cannot be had, the simulated one takes its place.
+    nor a cluster. Where Slurm is not available, the simulated one takes its place.
     """
     if isnan(hours):
         raise click.BadParameter("nan is no number of hours", param_hint="--hours")

@@ -141,7 +141,7 @@ def command(**options: Any) -> None:
     """Compare policies over many windows of LOG..., and sum up.
 
     Windows are drawn at random, the log's users and processors are dealt out to organizations,
-    and every policy is held against ref: by how many seconds a part of work came too early or too
+    and every policy is compared with ref: by how many seconds a part of work came too early or too
     late on average (Δψ/p_tot). Shown are, for each log, shares and number of organizations, the
     mean with its 95 % bootstrap interval, standard deviation and median, and in how many windows
     a policy was the fairest, alone (wins) or with others (ties).

@@ -202,13 +202,13 @@ def shown(value: str | float | None) -> str:
 
 
 def failures(made: Experiment, rows: Sequence[Row]) -> list[str]:
-    """Says how many values could not be had, and why the first one could not."""
+    """Says how many values are missing, and why the first one could not."""
     failed = [row for row in rows if row[made.value] is None]
     if not failed:
         return []
     first = next((row for row in failed if row.get("problem")), None)
     why = "" if first is None else f", such as: {reason(first)}"
-    return [f"{len(failed):,} values could not be had{why}"]
+    return [f"{len(failed):,} values are missing{why}"]
 
 
 def reason(row: Row) -> str:

@@ -68,7 +68,7 @@ def collecting(addresses: Addresses | None, *, directory: Path) -> Iterator[list
     ]
     end = ["Ctrl-C ends everything.", ""]
     if found is None:
-        yield [*lines, "Prometheus: not installed, so nobody collects the metrics", *end]
+        yield [*lines, "Prometheus: not installed, so the metrics are not collected", *end]
         return
     with _prometheus(found, addresses, directory):
         yield [*lines, f"Prometheus: http://{addresses.prometheus}/", *end]

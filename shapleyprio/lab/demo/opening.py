@@ -94,10 +94,10 @@ def _real_stage(
     say: Say,
     needed: bool,
 ) -> Stage | None:
-    """Returns a private Slurm, or None, saying why in one line, where it cannot be had.
+    """Returns a private Slurm, or None, saying why in one line, where it is not available.
 
     Raises:
-        DemoError: it cannot be had, but is needed.
+        DemoError: it is not available, but is needed.
     """
     try:
         from shapleyprio.lab.demo.real import RealStage

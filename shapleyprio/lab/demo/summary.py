@@ -90,7 +90,7 @@ def conclusion(found: Sequence[DemoResult]) -> str:
     """Sums up in a sentence or two what was seen."""
     lender = max(found, key=lambda result: result.balance_per_part or 0)
     if (lender.balance_per_part or 0) <= 0:
-        return "So far nobody has lent more than it used."
+        return "So far no organization has lent more than it used."
     others = [result for result in found if result is not lender]
     waits = " and ".join(f"{minutes(result.wait)} for {result.name}" for result in others)
     came_first = lender.wait < min(result.wait for result in others)

@@ -76,7 +76,7 @@ class Experiment:
         cells: the work, in the order in which it is best begun (long cells first).
         by: columns whose values make the groups of the summary; the last one is what is compared
             (policy), those before it get a table each.
-        value: the column that is summed up; None in a row whose value could not be had, which is
+        value: the column that is summed up; None in a row whose value is missing, which is
             then counted as failed, and why may stand in its columns `problem` and `remedy`.
         better: whether low or high values win.
         paired: columns that are alike in rows that compete for a win.

@@ -20,7 +20,7 @@ GROUPS = ("log", "shares", "organizations", "policy")
 
 
 def windows_experiment(logs: Sequence[str], parameters: WindowsParameters) -> Experiment:
-    """Makes an experiment: policies against `ref` in windows drawn at random, each dealt anew.
+    """Makes an experiment: policies against `ref` in windows drawn at random, each with its deal.
 
     Args:
         logs: files, or URLs of stores.

@@ -26,7 +26,7 @@ class CellParameters:
         policies: names of `shapleyprio.replay.POLICIES`, or rand-N for rand with N orderings.
         length: of a window, seconds.
         contended: seconds by which directcontr or fairshare is away from ref at least, or else
-            the window is drawn anew, so that there is something to compare; None for any window.
+            the window is redrawn, so that there is something to compare; None for any window.
         processors: how many are dealt out; None for as many as the log says.
         wide: what becomes of jobs of several processors.
         backfill: what may pass a rigid job that does not fit.

@@ -54,7 +54,7 @@ class WindowCell(CellParameters):
     def run(self) -> list[Row]:
         """Returns a row for each policy.
 
-        A schedule that cannot be had, since numbers may leave the range in which they are exact,
+        A schedule that is not available, since numbers may leave the range in which they are exact,
         leaves its values out, and has the reason under `problem` and the code of what mends it
         under `remedy`; without `ref` there is no unfairness.
 
@@ -162,12 +162,12 @@ def window_at_random(
     """Draws a window in which a job of some organization is released that is not too wide.
 
     Every second from the log's first release to `length` before its end is equally likely to be
-    the start; windows without jobs are drawn anew.
+    the start; windows without jobs are redrawn.
 
     Args:
         log: all jobs.
         length: seconds; a longer one than the log's is the whole log.
-        consortium: whose the jobs are.
+        consortium: the jobs' organizations.
         random: to draw with.
         wide: what becomes of jobs of several processors.
 

@@ -149,7 +149,7 @@ class SimulatedSlurm:
         """Submits a job, or an array; returns its id.
 
         Args:
-            account: whose job it is.
+            account: the job's organization.
             processing_time: seconds it will execute, if its limit allows.
             options: everything else.
         """
@@ -201,7 +201,7 @@ class SimulatedSlurm:
             self._engine.compute(job)
 
     def set_account(self, job_id: int, account: str) -> None:
-        """Changes the account of one's own waiting job, which keeps what stands at it."""
+        """Changes the account of one's own waiting job, which keeps its value."""
         jobs = self._asked(job_id, waiting=True)
         self._check_known("account", account, self._accounts)
         self._engine.settle()

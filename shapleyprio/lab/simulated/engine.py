@@ -227,7 +227,7 @@ class Engine:
         self._look_at_limits_again()
 
     def set_account(self, job: Job, account: str) -> None:
-        """Changes the account of a waiting job; its priority is computed anew."""
+        """Changes the account of a waiting job; its priority is recomputed."""
         job.account = account
         self.compute(job)
         self._account(job, "PENDING")

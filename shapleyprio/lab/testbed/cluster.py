@@ -35,7 +35,7 @@ FOREIGN = ("SLURM", "SBATCH_", "SACCT_", "SQUEUE_", "SINFO_", "SALLOC_", "FAKETI
 
 
 class PrivateSlurm:
-    """A real Slurm whose whole state is one directory and which nobody else can reach.
+    """A real Slurm whose whole state is one directory and which no one else can reach.
 
     Args:
         directory: created if need be; a short path, for it holds UNIX sockets.

@@ -40,7 +40,7 @@ def reserved_ports(count: int) -> Iterator[int]:
     """Yields adjacent loopback ports that no other private Slurm here is given meanwhile.
 
     Slurm's daemons bind them only later. Meanwhile we hold the UDP ports of the same numbers,
-    which Slurm leaves alone, and nobody is given ports of which that cannot be had.
+    which Slurm leaves alone, and no cluster is given ports of which that is not available.
 
     Args:
         count: how many.
@@ -61,13 +61,13 @@ def reserved_ports(count: int) -> Iterator[int]:
 
 
 def all_free(base: int, count: int) -> bool:
-    """Returns whether nobody listens on these loopback ports."""
+    """Returns whether no process listens on these loopback ports."""
     with ExitStack() as probes:
         return _hold(probes, socket.SOCK_STREAM, base, count)
 
 
 def _hold(held: ExitStack, kind: socket.SocketKind, base: int, count: int) -> bool:
-    """Binds these ports until the stack is closed; returns whether nobody else has."""
+    """Binds these ports until the stack is closed; returns whether they were free."""
     for port in range(base, base + count):
         probe = held.enter_context(socket.socket(type=kind))
         if kind == socket.SOCK_STREAM:  # what lingers from a connection that was closed is no one

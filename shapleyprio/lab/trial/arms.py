@@ -15,7 +15,7 @@ LEAST_LOADED = MappingProxyType({"SelectTypeParameters": "CR_Core,CR_LLN"})
 """A job goes to the least loaded node, as near as Slurm comes to the papers' random processors.
 
 By default Slurm fills one node after the other, so that below full load the owner of the first
-node would work for all, and the owner of the last one for nobody.
+node would lend to all, and the owner of the last one to none.
 """
 
 MULTIFACTOR = MappingProxyType(

@@ -153,7 +153,7 @@ def _arm_as_json(
     trace, executed = arm.trace, arm.executed
     (row,) = as_json(log, executed.workload, [arm.result])["policies"]
     row["arm"] = row.pop("policy")
-    del row["seconds"]  # nobody measures how long Slurm's decisions take
+    del row["seconds"]  # how long Slurm's decisions take is not measured
     cycles = trace.cycles
     return {
         **row,

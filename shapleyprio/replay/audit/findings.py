@@ -32,7 +32,7 @@ def verdict(audit: Audit) -> str:
     clause = (
         f"{names[latest]} came off worst: it was {in_words(delay)}"
         if delay >= NOTHING
-        else "nobody was late"
+        else "no organization was late"
     )
     return f"On average work came {_gap(audit.recorded)} too early or too late, and {clause}."
 
@@ -61,7 +61,7 @@ def advice(
 
     Args:
         audit: what was found.
-        after_end: whose jobs went on after their ends, who did so most first.
+        after_end: users of jobs that continued after their end, most first.
         in_force: who ordered the queue; None if that is not known.
     """
     known = in_force if in_force is not None and in_force.steering else None
@@ -165,9 +165,9 @@ def _about_work_after_end(most: Sequence[UserAfterEnd]) -> Iterator[str]:
     for one in most:
         if one.processor_seconds >= SECONDS_OF_AN_HOUR:
             yield (
-                f"Ask user {one.user} of {one.organization or 'nobody'} why jobs go on after their "
-                f"ends: {_hours(one.processor_seconds)} of {count(one.jobs, 'job')} count for "
-                "nobody. A shorter KillWait in slurm.conf leaves less of that to be had."
+                f"Ask user {one.user} of {one.organization or 'no organization'} why jobs continue "
+                f"after their end: {_hours(one.processor_seconds)} of {count(one.jobs, 'job')} do "
+                "not count. A shorter KillWait in slurm.conf leaves less such work."
             )
 
 

@@ -24,7 +24,7 @@ def audit_as_json(log: Log, audit: Audit, after_end: Sequence[UserAfterEnd] = ()
     Args:
         log: that was read.
         audit: what was found.
-        after_end: whose jobs went on after their ends, who did so most first.
+        after_end: users of jobs that continued after their end, most first.
 
     Sums of part-seconds and processor-seconds are integers of any size, exact; ratios are floats.
     """

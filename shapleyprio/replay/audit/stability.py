@@ -69,7 +69,7 @@ class Stability:
         coalitions: how many were looked at; all organizations together are none of them.
         gaining: how many of them would have had more alone.
         strongest: with the largest gain, of several the smallest, then the one listed first; None
-            if nobody gains.
+            if none gains.
         strongest_relative: with the largest relative gain, chosen likewise.
         organizations: each alone.
         everybody: all together: their gain is what the same processors would have yielded under

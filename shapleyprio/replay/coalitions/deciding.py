@@ -1,7 +1,7 @@
 """Values of coalitions that decide as under Ref: each serves whom it owes the most by its own φ.
 
 Closer to the fair schedule than first come, first served, and dearer: a coalition's decisions need
-the values of all its subsets, so they cannot be had one by one.
+the values of all its subsets, so they cannot be computed one by one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The consortium's schedule by φ − ψ, with φ computed anew from what is known at the time."""
+"""The consortium's schedule by φ − ψ, with φ recomputed from what is known at the time."""
 
 from __future__ import annotations
 

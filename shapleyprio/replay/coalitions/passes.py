@@ -4,7 +4,7 @@ A pass comes to a moment after which it needs a processing time that is only a g
 until then is its state there, and a later pass, which knows more, goes on from it. A state is one
 row of whole numbers: those named below, how many jobs of each organization are in it, the heap
 of running jobs (end and processors in one number), and the open ones (organization, number among
-its jobs, start, processors), of which nobody knows when they end.
+its jobs, start, processors), of which it is unknown when they end.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Room(NamedTuple):
         taken: int64[k], jobs of each organization that were looked at.
         heap, later: int64[n], running jobs until the guesses begin, and after that; both are left
             empty.
-        open: int64[n, 4], jobs that run for nobody knows how long.
+        open: int64[n, 4], jobs that run for an unknown time.
     """
 
     taken: Ints

@@ -24,7 +24,7 @@ class Predictor(Protocol):
 
     @abstractmethod
     def learn(self, user: int, limit: int, processing_time: int) -> None:
-        """Takes in a job that has ended; user and limit are UNKNOWN where nobody knows them."""
+        """Takes in a job that has ended; user and limit are UNKNOWN if they are unknown."""
 
     @abstractmethod
     def predict(self, user: Ints, limit: Ints, elapsed: Ints) -> Ints:

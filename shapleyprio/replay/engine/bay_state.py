@@ -26,7 +26,7 @@ class BaySchedules(NamedTuple):
             first.
         jobs: [jobs, 3], PARTITION, FOLLOWING: the next job of the same queue, −1 for the last one;
             ARRIVING: not of that job, but the job that comes in its place in order of release.
-        bays: [c, x, 3], FREE: processors that work for nobody, fewer than none where fewer are
+        bays: [c, x, 3], FREE: idle processors, fewer than none where fewer are
             left than are busy, WANTED: room for how many are asked for or missing, CLOSED: the
             moment at which the bay was last closed for a job that waits for it, −1 at first.
         partitions: [c, p, 5], SIZE: the most processors there ever are, RESERVED: until when what
@@ -37,7 +37,7 @@ class BaySchedules(NamedTuple):
             waits, REST: processors that its copies still need, all of them if it is rigid,
             DEMAND: processors that the waiting jobs need, PASSED: the moment at which the head was
             last passed over, −1 at first.
-        free_of: [x, k], processors of each owner that work for nobody, in the schedule that is
+        free_of: [x, k], idle processors of each owner, in the schedule that is
             written down.
         given: [k], room for how many of each a job gets in a bay.
     """

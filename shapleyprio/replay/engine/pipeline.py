@@ -32,7 +32,7 @@ FEWEST_ORGANIZATIONS = 11
 """With fewer, sharing out the work costs more than it saves."""
 
 SHORT_STRETCH, LONG_STRETCH = 2, 32
-"""Blocks until the way of working is chosen anew, for one core and for all of them."""
+"""Blocks until the way of working is chosen again, for one core and for all of them."""
 
 BLOCKS_KEPT = 4
 """Blocks of which the values are kept: by so many the first part can be ahead of the last."""

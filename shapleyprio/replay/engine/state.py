@@ -97,7 +97,7 @@ class Coalitions(NamedTuple):
         takes_part: [c, k], whether organization u is a member.
         processors: [c], of all members.
         widest: [c], the most that they ever have: rigid jobs wider than that are passed over.
-        free: [c], those that work for nobody.
+        free: [c], the idle ones.
         now: [c], the moment it has come to.
         undecided: [c], whether starts at that moment are still to be decided.
         arrived: [c], how many of all arrivals it has passed.
@@ -110,7 +110,7 @@ class Coalitions(NamedTuple):
         served: [c], the organization that started last, −1 at first.
         utility: [c, k, 3 or 4], moments of each organization's jobs.
         total: [c, 3 or 4], moments of all jobs.
-        guessing: [c], the first moment from which a job runs of which nobody knows whether it
+        guessing: [c], the first moment from which a job runs of which it is unknown whether it
             still does; NEVER if there is none.
         next_end: [c], when the next running job ends.
         running: [c], how many entries its heap has.
@@ -154,7 +154,7 @@ class Record(NamedTuple):
     """The schedule that is written down, with the owners of the processors.
 
     Attributes:
-        coalition: [1], whose it is.
+        coalition: [1], to which it belongs.
         owned: [k], processors of each organization.
         free_of: [k], those that are free.
         contribution: [k, 3 or 4], moments of the work on each organization's processors.

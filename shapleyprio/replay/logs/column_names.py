@@ -74,7 +74,7 @@ class Header(NamedTuple):
 
     Attributes:
         names: of the columns, as sacct has them in small letters.
-        separator: what stands between them.
+        separator: the text between them.
         end: where the line ends in the text.
     """
 
@@ -126,7 +126,7 @@ def check_names(source: str, names: Sequence[str]) -> None:
 
 
 def columns_to_read(names: Sequence[str]) -> list[str]:
-    """Returns the names, "" for columns that nobody needs or that are there before."""
+    """Returns the names, "" for columns that are not needed or that are there before."""
     return [
         name if name in USED and name not in names[:place] else ""
         for place, name in enumerate(names)

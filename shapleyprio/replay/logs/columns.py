@@ -190,7 +190,7 @@ def split(
         text: the file.
         begin: where its first line of data begins.
         separator: one ASCII character.
-        names: of the columns, in their order; "" for those that nobody needs.
+        names: of the columns, in their order; "" for those that are not needed.
         rest: further separators belong to the last column.
 
     Returns:
@@ -217,7 +217,7 @@ class _Split(NamedTuple):
     """Where fields are in a text.
 
     Attributes:
-        slots: int64[columns], row of the column in begins and ends, UNKNOWN if nobody needs it.
+        slots: int64[columns], row of the column in begins and ends, UNKNOWN if it is not needed.
         begins, ends: int64[slots, lines], where the fields begin and end.
         starts: int64[lines], where the lines begin.
         fields: int64[lines], how many fields they have.

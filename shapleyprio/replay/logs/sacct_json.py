@@ -126,7 +126,7 @@ def _cells(job: Any) -> Iterator[str]:
         _OddError: one of them is not as any release prints it.
     """
     if not isinstance(job, Mapping):
-        raise _OddError(f"job: {_shown(job)} is no object")
+        raise _OddError(f"job: {_shown(job)} is not an object")
     yield str(_number(job, "job_id"))
     for name in ("account", "user"):
         yield _name(job, name) or _name(_object(job, "association"), name)
@@ -149,7 +149,7 @@ def _object(job: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise _OddError(f"{name}: {_shown(value)} is no object")
+        raise _OddError(f"{name}: {_shown(value)} is not an object")
     return value
 
 

@@ -54,7 +54,7 @@ class Past:
         """Returns the jobs of a consortium, each kept to its cluster.
 
         Raises:
-            WorkloadError: there are none, or nobody has processors.
+            WorkloadError: there are none, or there are no processors.
         """
         taken = workload_of(self.log, consortium, window=self.window)
         return kept_to_clusters(self.log, consortium, taken)

@@ -168,6 +168,6 @@ def _library() -> ctypes.CDLL:
         return ctypes.CDLL(str(LIBRARY))
     except OSError as error:
         raise ReplayError(
-            f"{LIBRARY} cannot be loaded ({error}); install shapleyprio anew, or make it by "
+            f"{LIBRARY} cannot be loaded ({error}); reinstall shapleyprio, or make it by "
             "hatch_build.py in a checkout"
         ) from None

@@ -159,7 +159,7 @@ class _Spans:
             except TimeoutError:  # what was to be done by a worker that is gone waits forever
                 gone = set(self._places) - set(self._client.nthreads())
                 if gone:
-                    raise DaskError(f"Dask's worker {min(gone)} is gone; begin anew") from None
+                    raise DaskError(f"Dask's worker {min(gone)} is gone; start again") from None
         if future.status != "finished":
             future.result()  # raises
 
@@ -194,7 +194,7 @@ def run_chunk(
     """Brings a span through blocks, and returns what changed in it."""
     _, span = opened
     if span.done != first:
-        raise DaskError("a worker was started anew, and its schedules are lost; begin anew")
+        raise DaskError("a worker was restarted, and its schedules are lost; start again")
     return [span.run_block([chunk[number] for chunk in before]) for number in range(last - first)]
 
 
@@ -227,4 +227,4 @@ def _in_words() -> Iterator[None]:
             f"a worker of Dask's lacks {error.name}; install shapleyprio[cluster] there"
         ) from None
     except (distributed.KilledWorker, *cancelled, OSError) as error:
-        raise DaskError(f"the Dask cluster failed: {error}; begin anew") from None
+        raise DaskError(f"the Dask cluster failed: {error}; start again") from None

@@ -59,7 +59,7 @@ def own_decisions(
 def rule_decisions(
     workload: Workload, policy: str, rule: RankingRule, options: RunOptions
 ) -> Schedule:
-    """Returns the schedule of a rule of the daemon, which ranks anew at each choice.
+    """Returns the schedule of a rule of the daemon, which ranks again at each choice.
 
     A rule that asks for estimates gets them as the policy `live` does.
 
@@ -83,7 +83,7 @@ def rule_decisions(
 
 
 class _Estimates:
-    """Contributions from what is known at each moment, computed anew every now and then."""
+    """Contributions from what is known at each moment, recomputed every now and then."""
 
     def __init__(self, workload: Workload, options: RunOptions) -> None:
         estimation = options.estimation
@@ -191,7 +191,7 @@ def _trajectories(moments: Ints, older: Ints, t: int) -> list[Trajectory]:
 
 
 def _ranks(policy: str, function: OwnPolicy, situation: Situation) -> list[int]:
-    """Returns each organization's rank; of those without waiting jobs nobody reads it."""
+    """Returns each organization's rank; that of those without waiting jobs is not read."""
     try:
         order = list(function(situation))
     except Exception as error:

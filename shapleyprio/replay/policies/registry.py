@@ -33,7 +33,7 @@ SAMPLED_REFERENCE = "rand"
 """What stands in for the reference where there are too many organizations for it."""
 
 SHAPLEY = "shapley"
-"""The policy by Shapley values that are computed anew every now and then."""
+"""The policy by Shapley values that are recomputed every now and then."""
 
 LIVE = "live"
 """The policy that a daemon could follow."""

@@ -60,7 +60,7 @@ def _schedule(
         cores=options.cores,
     )
     knowledge = Knowledge(workload, predictor)
-    if predictor is not None:  # nobody knows beforehand which jobs outlast their limits
+    if predictor is not None:  # it is not known beforehand which jobs outlast their limits
         limit = np.where(workload.limit == UNKNOWN, workload.processing_time, workload.limit)
         world = world._replace(jobs=world.jobs._replace(estimate=limit))
     steps = kernel.run(

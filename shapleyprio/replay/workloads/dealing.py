@@ -23,7 +23,8 @@ def deal(
     """Deals a log's users and some processors out to organization1, organization2 and so on.
 
     Each user goes to one of them at random, all equally likely and each user on its own, as in
-    the experiments of Skowron & Rzadca (SPAA 2013, section 7); jobs without a user are nobody's.
+    the experiments of Skowron & Rzadca (SPAA 2013, section 7); jobs without a user
+    belong to no organization.
     Same log and seed: same deal, whatever the versions of Python and numpy.
 
     Args:

@@ -52,7 +52,7 @@ def refuse_nonsense(
     """Refuses a workload, taken out of the logs of the claims, in the same way.
 
     Raises:
-        WorkloadError: most jobs are of nobody, or more was in use than there is.
+        WorkloadError: most jobs have no organization, or more was in use than there is.
     """
     if not _knows_itself(claims):
         members = consortium.clusters or (consortium,)
@@ -84,7 +84,7 @@ def _unseen(claims: Claims, members: Sequence[Consortium]) -> Iterator[WorkloadE
     """Yields what is configured and occurs neither in a log nor in its layout.
 
     Who names nodes needs no partition. An account may have no job, and is missed only where jobs
-    are of accounts that nobody claims: one of these may be meant.
+    are of unclaimed accounts: one of these may be meant.
     """
     partitions = {name for one in claims for name in nodes_of_partitions(one.log)}
     nodes = {name for one in members if one.nodes is not None for name in one.nodes.names}
@@ -108,7 +108,7 @@ def _unseen(claims: Claims, members: Sequence[Consortium]) -> Iterator[WorkloadE
             missing = [name for name in organization.accounts if name not in accounts]
             if missing and unclaimed and accounts:
                 what = f"account {listed(missing)} of {organization.name} never occurs"
-                others = f"nobody claims {names_shown(unclaimed)}"
+                others = f"no organization claims {names_shown(unclaimed)}"
                 yield _doubt(one.log, f"{what}, and {others}", "unseen", Remedy.GIVE_ACCOUNTS)
 
 
@@ -165,7 +165,7 @@ def _accounts(log: Log) -> Collection[str]:
 
 
 def _unclaimed(one: Claimed, member: Consortium, window: Window | None) -> Counter[str]:
-    """Counts jobs that are nobody's, and not left out, by account; "" where that is not known."""
+    """Counts jobs of no organization, and not left out, by account; "" where that is not known."""
     log = one.log
     jobs = (member.organization == UNKNOWN) & ~left_out_jobs(log, one.organizations, one.left_out)
     if window is not None:

@@ -37,7 +37,7 @@ class Claimed(NamedTuple):
     Attributes:
         log: its jobs.
         organizations: in the order of the configuration.
-        left_out: "account" and "partition" -> those whose jobs are nobody's.
+        left_out: "account" and "partition" -> those whose jobs do not count.
     """
 
     log: Log
@@ -72,7 +72,7 @@ def consortium_of(
 ) -> Consortium:
     """Applies the organizations' claims to a log.
 
-    A job belongs to the organization that claims its account; if nobody does, its user, then its
+    A job belongs to the organization that claims its account; if none does, its user, then its
     group, then its queue. Where the log's layout lacks the tree of accounts, only those listed
     count. In a log that names no accounts, an organization without accounts, users, groups and
     queues has the jobs of its partitions as well. In a log that names organizations (the daemon's
@@ -88,7 +88,7 @@ def consortium_of(
     Args:
         log: all jobs.
         organizations: in the order of the configuration.
-        left_out: "account" and "partition" -> those whose jobs are nobody's. A log that names
+        left_out: "account" and "partition" -> those whose jobs do not count. A log that names
             organizations lacks such jobs already.
         may_be_idle: whether it is right that no job belongs to any of them.
 
@@ -120,7 +120,7 @@ def consortium_of(
 
 
 def nodes_of(log: Log) -> Nodes:
-    """Returns the nodes of a log, as nobody's.
+    """Returns the nodes of a log, unowned.
 
     Raises:
         LogError: a list of nodes cannot be read.
@@ -186,7 +186,7 @@ def holders_of_accounts(
 def left_out_jobs(
     log: Log, organizations: Sequence[Organization], left_out: Mapping[str, Collection[str]]
 ) -> NDArray[np.bool_]:
-    """Returns which jobs of a log count for nobody, as the configuration has it."""
+    """Returns which jobs of a log do not count, as the configuration has it."""
     holders = holders_of_accounts(log, organizations, left_out)
     accounts = {account for account, holder in holders.items() if holder == LEFT_OUT}
     found = np.zeros(len(log.job), dtype=np.bool_)

@@ -30,7 +30,7 @@ class Consortium:
     Attributes:
         organizations: names; ties go to the one that comes first.
         owned: int64[organizations], processors each brings.
-        organization: int32[jobs of the log], index of the job's organization; UNKNOWN if nobody's.
+        organization: int32[jobs of the log], index of its organization; UNKNOWN if it has none.
         placed: whose processors each job of the log really got, with owners named as in
             organizations; None where the log does not say.
         nodes: whose they are; None where the log does not name them, or they do not matter.
@@ -191,7 +191,7 @@ def workload_of(
         horizon: age in seconds from which a part gains no more worth; None for never.
 
     Raises:
-        WorkloadError: nothing is left, nobody has processors, or it is not known whose each job
+        WorkloadError: nothing is left, there are no processors, or it is not known whose each job
             got, though that is to count.
     """
     window = window or whole_log(log)

@@ -147,7 +147,7 @@ def bars(
 
     Args:
         name: of the chart.
-        data: choice, organization, value, label (what stands beside the bar).
+        data: choice, organization, value, label (the text beside the bar).
         title: of the values.
         colors: of organizations.
         choice: that is shown at first; None where nothing can be chosen.

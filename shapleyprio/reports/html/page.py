@@ -101,7 +101,7 @@ class Front:
         reading: how to read the figures, and what their words mean.
         advice: what to do, a sentence or two each.
         caveats: what the figures do not say, likewise.
-        before: the figures of the period before beside these; None where nobody asked for them.
+        before: the figures of the period before beside these; None if not requested.
     """
 
     about: Sequence[str]
@@ -123,7 +123,7 @@ class Page:
         parameters: name -> value: all that it takes to reproduce the report.
         organizations: name -> color; the reader can switch each off in all charts.
         choice: what the reader can choose between; None for nothing.
-        command: that makes the report anew.
+        command: that repeats the report.
         front: the rest of the first page.
     """
 

@@ -80,7 +80,7 @@ class AccountPriorities(Channel):
         return job.association
 
     def is_foreign(self, value: int) -> bool:
-        """Returns whether something is set: where nothing is, nobody minds."""
+        """Returns whether something is set: where nothing is, all is well."""
         return value != UNSET_PRIORITY
 
     def value(self, original: int, points: int) -> int:  # noqa: ARG002 - it is ours alone

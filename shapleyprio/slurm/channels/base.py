@@ -28,7 +28,7 @@ class PriorityTarget:
         base_key: key of the array that a task was split from, else the same as `key`.
         label: what users call it.
         organization: who gets the priority; NOBODY's targets are left as they were found.
-        value: what stands there now.
+        value: the value there now.
         in_force: by what Slurm goes instead of `value`; None where it goes by that.
     """
 
@@ -76,11 +76,11 @@ class Claims:
         return cls(qos=dict.fromkeys(keys, NOBODY))
 
     def of(self, job: PendingJob) -> str:
-        """Returns the organization of a waiting job, NOBODY if it has none."""
+        """Returns the organization of a pending job, NOBODY if it has none."""
         return self.of_jobs_in(job.account, job.partition)
 
     def of_jobs_in(self, account: str, partition: str) -> str:
-        """Returns the organization of waiting jobs by account and partitions, as Slurm has them."""
+        """Returns the organization of pending jobs by account and partitions, as Slurm has them."""
         if not takes_part(partition, self.left_out_partitions):
             return NOBODY
         return self.accounts.get(account, NOBODY)
@@ -121,7 +121,7 @@ class Channel(ABC):
         needs_qos: whether every organization with accounts needs a QOS of its own.
         factor: the one of Slurm's priority factors that carries the points; None for a summand
             of its own.
-        follows_late: whether waiting jobs follow what was written only when Slurm next computes
+        follows_late: whether pending jobs follow what was written only when Slurm next computes
             their priorities.
         yields: whether a value that somebody else has set since we wrote stays.
     """
@@ -152,7 +152,7 @@ class Channel(ABC):
     def targets(
         self, slurm: Slurm, pending: Sequence[PendingJob], claims: Claims
     ) -> list[PriorityTarget]:
-        """Returns what carries a priority and what stands there now.
+        """Returns what carries a priority and the value there now.
 
         What Slurm does not show at the moment is passed over.
 
@@ -164,7 +164,7 @@ class Channel(ABC):
 
     @abstractmethod
     def values(self, slurm: Slurm, keys: Collection[str]) -> Mapping[str, int | None]:
-        """Reads what stands at targets now, and perhaps at others.
+        """Reads the values at targets now, and perhaps at others.
 
         Args:
             slurm: asked for it.
@@ -183,7 +183,7 @@ class Channel(ABC):
         return None
 
     def explained(self, job: PendingJob, original: int | None, points: int) -> str | None:
-        """Says what stands at a job where that is not what its points come to; None elsewhere.
+        """Says the value at a job where that is not what its points come to; None elsewhere.
 
         Of a job that we did not write to, what somebody has asked for is not known.
 
@@ -266,5 +266,5 @@ class Channel(ABC):
         yield from ()
 
     def stray_jobs(self, pending: Iterable[PendingJob], claims: Claims) -> Iterator[Finding]:  # noqa: ARG002 - others need them
-        """Yields what `check` has to say of waiting jobs that the channel does not reach."""
+        """Yields what `check` has to say of pending jobs that the channel does not reach."""
         yield from ()

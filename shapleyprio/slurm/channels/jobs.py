@@ -47,7 +47,7 @@ class JobChannel(Channel):
         ]
 
     def values(self, slurm: Slurm, keys: Collection[str]) -> Mapping[str, int | None]:
-        """Reads what stands at the jobs now."""
+        """Reads the values at the jobs now."""
         found = slurm.values_of(self.name, [int(key) for key in keys])
         return {str(job_id): value for job_id, value in found.items()}
 
@@ -67,7 +67,7 @@ class SiteFactor(JobChannel):
     """The site factor of jobs: ours alone, and not the users' to change."""
 
     name = "site_factor"
-    written = "the site factor of the waiting jobs"
+    written = "the site factor of the pending jobs"
     called = "site factor"
     yields = True
     job_field = JobField(
@@ -92,7 +92,7 @@ class SiteFactor(JobChannel):
             yield Finding(
                 Severity.WARNING,
                 "PrioritySiteFactorPlugin",
-                f"is {plugin}, which may overwrite the site factors we write",
+                f"is {plugin}, which may overwrite the site factors that are written",
                 'remove it from slurm.conf, or set push.channel = "nice"',
             )
 
@@ -101,7 +101,7 @@ class Nice(JobChannel):
     """The nice of jobs, which users may set as well: the points come off what they asked for."""
 
     name = "nice"
-    written = "the nice of the waiting jobs"
+    written = "the nice of the pending jobs"
     called = "nice"
     job_field = JobField(
         attribute="nice", sign=-1, scontrol="Nice", sprio="%N", squeue="%y", pyslurm="nice"

@@ -97,7 +97,7 @@ class Qos(Channel):
             yield Finding(
                 Severity.WARNING,
                 "PriorityCalcPeriod",
-                f"is {period} s: waiting jobs follow the priority of their QOS only that often",
+                f"is {period} s: pending jobs follow the priority of their QOS only that often",
                 "set PriorityCalcPeriod=00:01:00 in slurm.conf",
             )
 
@@ -113,6 +113,6 @@ class Qos(Channel):
             yield Finding(
                 Severity.WARNING,
                 f"organization {name}",
-                f"{count} of its waiting jobs are under QOS {qos} and do not get its priority",
+                f"{count} of its pending jobs are under QOS {qos} and do not get its priority",
                 f"sacctmgr modify account ACCOUNT set qos={own[name]} defaultqos={own[name]}",
             )

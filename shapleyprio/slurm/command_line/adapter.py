@@ -214,7 +214,7 @@ class CommandLineSlurm:
         return [job for job in found if job is not None]
 
     def values_of(self, channel: str, job_ids: Collection[int]) -> Mapping[int, int | None]:
-        """Reads the site factors or nices of some waiting jobs."""
+        """Reads the site factors or nices of some pending jobs."""
         return self._values.of(channel, job_ids)
 
     # -- writing

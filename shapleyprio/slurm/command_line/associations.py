@@ -80,7 +80,7 @@ class CommandLineAssociations:
     def priorities_in_force(self, accounts: Collection[str]) -> Mapping[str, int]:
         """Reads what the controller goes by at some accounts: account -> priority.
 
-        Asked for the users of a name that nobody has, slurmctld shows accounts alone, however many
+        Asked for the users of an unused name, slurmctld shows accounts alone, however many
         users they have.
         """
         found = self._in_force(accounts, f"users={NOBODYS_NAME}")
@@ -190,7 +190,7 @@ class CommandLineAssociations:
         delimiters, so that what sacctmgr prints of one looks like others. sacctmgr has no other
         delimiter. So the names that it prints are only what to ask for: of the accounts of these
         names it then shows each as one line. Those with a name that cannot be asked for are left
-        out, and are nobody's.
+        out, and belong to no organization.
         """
         of_accounts = (*STORED_ACCOUNTS, f"cluster={cluster}", "user=")  # not of users in them
         listed = map(stored_account_line, self._commands.read("sacctmgr", *of_accounts).split("\n"))

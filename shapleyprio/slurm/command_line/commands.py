@@ -25,7 +25,7 @@ FOREIGN = ("SACCT_", "SQUEUE_", "SPRIO_", "SDIAG_", "SCONTROL_", "SLURM_CLUSTERS
 
 FIXED = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 SAME_ZONE = {"TZ": ":/etc/localtime"}
-"""The zone that is in force where TZ is not set; but then the C library looks at that file anew for
+"""The zone that is in force where TZ is not set; but then the C library rereads that file for
 every time that is printed, which takes longer than all the rest of a line."""
 
 CHUNK_BYTES = 1 << 16
@@ -209,7 +209,7 @@ class SlurmCommands:
             arguments: of the command.
             check: called at once before each handful of orders is given to the command; if it
                 raises, the command is ended, and does not do the orders that it has not read.
-                Returns for how many seconds nobody else writes.
+                Returns for how many seconds no other process writes.
 
         Returns:
             what it had to say; its output is left out.
@@ -318,13 +318,14 @@ class SlurmCommands:
         if error.filename == ALARMED[0]:
             return SlurmUnavailableError(
                 f"{program} cannot be started: this user may not run the Python that starts it,"
-                f" {ALARMED[0]} ({error.strerror}): install shapleyprio where every user gets to"
+                f" {ALARMED[0]} ({error.strerror}): install shapleyprio where"
+                " every user can read it"
             )
         if error.errno not in {errno.ENOENT, errno.EACCES, errno.ENOTDIR}:
             return SlurmUnavailableError(f"{program} cannot be started: {error.strerror}")
         where = f"in {self._bin_directory}" if self._bin_directory is not None else "on the PATH"
         return SlurmUnavailableError(
-            f"{program} is not to be found {where}: install Slurm's client commands on this host"
+            f"{program} was not found {where}: install Slurm's client commands on this host"
             " or name the directory they are in"
         )
 

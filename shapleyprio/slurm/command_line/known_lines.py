@@ -36,7 +36,7 @@ class KnownRecords:
 
         Args:
             texts: of ``sacct -npX`` with `FIELDS`, each some whole lines.
-            delimiter: what stands after each field.
+            delimiter: the text after each field.
         """
         printed: list[JobRecord] = []
         waiting: list[str] = []

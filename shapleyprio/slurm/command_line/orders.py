@@ -37,7 +37,7 @@ class Orders:
         self.are_done = self.are_unread = False
 
     def begin(self, *, again: bool) -> None:
-        """Goes on with another command, which may have to do all anew that the last one was given.
+        """Goes on with another command, which may have to repeat all that the last one was given.
 
         A command that is killed does not say what it has done; to do it twice changes nothing. It
         was given too much for its time, so the next ones are given half of it at most.

@@ -1,4 +1,4 @@
-"""Reads what stands at some waiting jobs through Slurm's own commands, without the whole queue."""
+"""Reads the values at some pending jobs through Slurm's own commands, without the whole queue."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SQUEUE = ("-h", "-a", "--local", "--array", "-t", "PD", "-o")
 
 MOST_NAMED: Mapping[str, int] = {"sprio": 1, "squeue": 100}
 """Jobs that a command is asked for by their numbers: sprio 24.11 takes no list of them, and squeue
-compares every waiting job with every number, so that with many it is sooner done to read all."""
+compares every pending job with every number, so that with many it is sooner done to read all."""
 
 UNKNOWN = "Invalid job id specified"
 
 
 class CommandLineValues:
-    """What stands at waiting jobs, through sprio and squeue.
+    """What stands at pending jobs, through sprio and squeue.
 
     What slurmctld sends to sprio of a job is a small part of what it sends to squeue. But sprio
     shows no jobs that may not start; where some are missing, squeue knows whether they wait.

@@ -21,7 +21,7 @@ class PyslurmUnusableError(SlurmRefusedError):
 
 
 class PyslurmClient:
-    """Asks the worker, one request at a time; it ends when nobody has the client any more.
+    """Asks the worker, one request at a time; it ends with the client.
 
     Every method raises SlurmUnavailableError when no answer comes within the time limit, and the
     worker is killed then; PyslurmUnusableError when pyslurm does not fit.
@@ -101,7 +101,7 @@ class PyslurmClient:
             reply = self._worker.ask(self._program, request.as_json(), self._time_limit)
         except OSError as error:
             raise SlurmUnavailableError(f"pyslurm's worker: {error}") from error
-        assert reply is not None, "the worker is stopped when nobody can ask any more"
+        assert reply is not None, "the worker is stopped after the last request"
         return reply
 
 

@@ -52,7 +52,7 @@ def accounting_line(
     Args:
         line: without its line end.
         weight: what to count as a processor: a TRES name such as ``cpu`` or ``gres/gpu``.
-        delimiter: what stands after each field.
+        delimiter: the text after each field.
         weight_of: partition -> what to count there, if it is something else.
     """
     try:
@@ -66,7 +66,7 @@ def last_ends(lines: Iterable[str], delimiter: str) -> dict[RunKey, int]:
 
     Args:
         lines: without their line ends, times in epoch seconds.
-        delimiter: what stands after each field.
+        delimiter: the text after each field.
 
     Returns:
         run, by its end if its start is not known -> when the last of its steps ended. Runs without

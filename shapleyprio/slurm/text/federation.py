@@ -12,7 +12,7 @@ FIRST_FEDERATED = 1 << 26
 """Jobs that are no federation's have smaller numbers."""
 
 SIBLING_FIELDS = "JobID:21,Cluster:256,Origin:256,SiblingsViable:4096"
-"""Fields that squeue prints of a waiting job, none of which can hold a user's text."""
+"""Fields that squeue prints of a pending job, none of which can hold a user's text."""
 
 
 def counted_elsewhere(lines: Iterable[str]) -> dict[int, str]:

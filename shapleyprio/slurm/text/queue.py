@@ -1,4 +1,4 @@
-"""Reads the names of waiting jobs, the output of sprio, and the complaints of scontrol."""
+"""Reads the names of pending jobs, the output of sprio, and the complaints of scontrol."""
 
 from __future__ import annotations
 

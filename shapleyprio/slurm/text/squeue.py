@@ -1,4 +1,4 @@
-"""Puts the lines of squeue about waiting jobs together into the records that Slurm keeps.
+"""Puts the lines of squeue about pending jobs together into the records that Slurm keeps.
 
 Slurm keeps the waiting tasks of an array in one record, and each task that was once held, changed
 or requeued by itself in one of its own, with its own nice and priority. squeue puts all of them on
@@ -76,13 +76,13 @@ def format_of(fields: Iterable[str], delimiter: str) -> str:
 
 
 class WaitingRecords:
-    """The records of waiting jobs.
+    """The records of pending jobs.
 
     A record that is listed twice, or in two ways, is not believed: its lines are malformed.
 
     Args:
         texts: of ``squeue -h --array`` in the format of `TASK_FIELDS`, each some whole lines.
-        delimiter: what stands after each field.
+        delimiter: the text after each field.
         before: what was `known` of an earlier answer, so that it need not be read again; it is
             added to.
 
@@ -137,7 +137,7 @@ class WaitingRecords:
 
         Args:
             texts: of ``squeue -h`` in the format of `ARRAY_FIELDS`, each some whole lines.
-            delimiter: what stands after each field there.
+            delimiter: the text after each field there.
         """
         of_several: dict[str, list[_Record]] = {}
         for record in self._unread.values():
@@ -217,7 +217,7 @@ class KnownRecord:
     Attributes:
         text: the line, with `SEPARATOR` after each field; empty if there were several.
         number: of the record, as printed.
-        job: the waiting job as of the last answer.
+        job: the pending job as of the last answer.
     """
 
     __slots__ = ("job", "number", "text")
@@ -249,7 +249,7 @@ class _Record:
         base: the number of its array, or its own.
         tasks: of the array; empty if it is none.
         at_once: how many of them may run at the same time; None for all.
-        between: what stands after each field.
+        between: the text after each field.
     """
 
     __slots__ = ("_label", "_same", "_strange", "at_once", "base", "between", "number", "tasks")
@@ -284,7 +284,7 @@ class _Record:
         return tasks[-1] + step
 
     def job(self, factors: Mapping[int, Factors]) -> PendingJob:
-        """Returns the waiting job.
+        """Returns the pending job.
 
         Args:
             factors: job id -> what sprio shows of the job.

@@ -73,13 +73,13 @@ def fields_of(line: str, delimiter: str, count: int) -> list[str]:
 
 
 def plain_lines(texts: Iterable[str], delimiter: str) -> Iterator[tuple[list[str], str]]:
-    r"""Yields lines, and what stands after each of their fields: `SEPARATOR`, where it can.
+    r"""Yields lines, and the text after each of their fields: `SEPARATOR`, where it can.
 
     It stays the delimiter where `SEPARATOR` is in a line: it would not be known where fields end.
 
     Args:
         texts: each some whole lines.
-        delimiter: what stands after each field there.
+        delimiter: the text after each field there.
 
     >>> list(plain_lines(["1#a#", "2#b#\n3#c#"], "#")) == [
     ...     (["1\x1fa\x1f"], SEPARATOR), (["2\x1fb\x1f", "3\x1fc\x1f"], SEPARATOR)

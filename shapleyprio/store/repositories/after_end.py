@@ -15,7 +15,7 @@ class AfterEndView(Scope):
     """Reads work after ends."""
 
     def users_after_end(self, since: int, until: int, most: int) -> list[UserAfterEnd]:
-        """Returns whose runs that ended in [since, until) went on, who did so most first."""
+        """Returns users whose runs that ended in [since, until) continued, most first."""
         table = work_after_end.c
         processor_seconds = func.sum(table.processor_seconds)
         rows = self._connection.execute(

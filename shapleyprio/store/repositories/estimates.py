@@ -25,7 +25,7 @@ class EstimatesView(Scope):
         return self._read(EstimateRow, query.order_by(estimate.c.organization))
 
     def waiting_work(self) -> list[WaitingWork]:
-        """Returns what waiting jobs brought into the newest estimate, the most first."""
+        """Returns what pending jobs brought into the newest estimate, the most first."""
         query = select(*(column for column in columns(waiting_work) if column.name != "number"))
         rows = query.where(self._here(waiting_work)).order_by(waiting_work.c.number)
         return self._read(WaitingWork, rows)
@@ -44,7 +44,7 @@ class Estimates(EstimatesView):
 
         Args:
             rows: one for each organization.
-            waiting: what waiting jobs brought into it, the most first; that of others goes.
+            waiting: what pending jobs brought into it, the most first; that of others goes.
         """
         self._replace(estimate, [values_of(row) for row in rows])
         self._connection.execute(delete(waiting_work).where(self._here(waiting_work)))

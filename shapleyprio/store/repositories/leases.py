@@ -48,7 +48,7 @@ class LeaseView(Scope):
     """Reads the lease."""
 
     def lease(self) -> LeaseRow | None:
-        """Returns the lease as it stands, be it held or not; None if nobody ever had it."""
+        """Returns the lease as it stands, be it held or not; None if there never was one."""
         age = (_DatabaseSeconds() - lease.c.renewed_at).label("age")
         rows = self._read(LeaseRow, select(*columns(lease), age).where(self._here(lease)))
         return rows[0] if rows else None
@@ -125,7 +125,7 @@ class Leases(LeaseView):
     def renew_lease(self, holder: str, token: int) -> bool:
         """Gives a sign of life; returns whether the holder still has the lease by that token.
 
-        Until the transaction ends, nobody can take the lease.
+        Until the transaction ends, no other process can take the lease.
 
         Raises:
             StoreSchemaError: the tables are those of another release.
@@ -157,5 +157,5 @@ class Leases(LeaseView):
         if revision != migrations.head():
             raise StoreSchemaError(
                 f"the store's tables are at revision {revision}, and this release works with "
-                f"{migrations.head()}: it steers no more; install the release that upgraded them"
+                f"{migrations.head()}: it no longer steers; install the release that upgraded them"
             )

@@ -21,7 +21,7 @@ MOST_LINES = 1000
 """Different lines that are kept of a cluster."""
 
 MOST_LINES_AFTER_PRUNING = 500
-"""So that there is room again for lines that nobody has seen yet."""
+"""So that there is room again for new lines."""
 
 ONLY_COUNTED = Malformed(
     source="quarantine",

@@ -374,10 +374,10 @@ def test_a_name_or_a_host_list_is_found(text: str, kind: Kind | None, meant: obj
     ("text", "kind", "message"),
     [
         ("both", None, "'both' is an account and a node; say which with --kind account or --kind"),
-        ("physic", None, "no account and no node 'physic' was ever heard of; did you mean 'phys"),
-        ("physics", "node", "no node 'physics' was ever heard of; `shapleyprio ownership` lists"),
-        ("a[1-3]", None, "no node 'a3' was ever heard of; `shapleyprio own"),
-        ("a[1-", None, r"no account and no node 'a\[1-' was ever heard of"),
+        ("physic", None, "no account and no node 'physic' is known; did you mean 'phys"),
+        ("physics", "node", "no node 'physics' is known; `shapleyprio ownership` lists"),
+        ("a[1-3]", None, "no node 'a3' is known; `shapleyprio own"),
+        ("a[1-", None, r"no account and no node 'a\[1-' is known"),
     ],
 )
 def test_an_unknown_name_is_refused_with_a_remedy(

@@ -241,7 +241,7 @@ def test_jobs_under_another_qos_are_reported() -> None:
     slurm.submit("virus", processing_time=5, qos="b")
     findings = found(QOS, slurm)
     assert list(findings) == ["organization physics"]
-    assert "1 of its waiting jobs are under QOS normal" in findings["organization physics"].message
+    assert "1 of its pending jobs are under QOS normal" in findings["organization physics"].message
 
 
 def test_missing_privileges_are_an_error() -> None:
@@ -278,7 +278,7 @@ def test_waiting_jobs_of_accounts_that_accounting_does_not_know_are_a_warning() 
     slurm.submit("virus", processing_time=9)
     finding = found(config(), slurm)["accounts virus"]
     assert finding.severity is Severity.WARNING
-    assert "1 waiting job" in finding.message
+    assert "1 pending job" in finding.message
 
 
 def test_lines_that_cannot_be_read_are_a_warning() -> None:

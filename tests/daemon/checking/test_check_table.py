@@ -138,4 +138,4 @@ def test_waiting_jobs_without_their_points_are_counted(slurm: Cluster, file: Pat
         slurm.submit(account, processing_time=9)
     severity, message = only(found(slurm, file))
     assert severity is Severity.WARNING
-    assert message.startswith("2 waiting jobs, such as 2,")
+    assert message.startswith("2 pending jobs, such as 2,")

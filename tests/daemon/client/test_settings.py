@@ -149,7 +149,7 @@ def test_a_configuration_that_is_not_ones_own_sends_one_to_the_daemon(
     config.write_text("")
     monkeypatch.setattr(os, "access", lambda *_: False)
     found = way(monkeypatch, client=client, config=config)
-    assert found.startswith(f"{config} is not yours to read")
+    assert found.startswith(f"you may not read {config}")
     assert "SHAPLEYPRIO_URL" in found
     written(tmp_path, 'url = "http://client"')
     assert way(monkeypatch, client=client, config=config) == "http://client"

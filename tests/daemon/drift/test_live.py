@@ -176,7 +176,7 @@ def test_a_replay_that_needs_too_much_memory_is_given_up(store: Store, url: str)
     worker = WORKER_WITH + "r.replay_window = lambda _: bytearray(3 * 2**30)\nworker.main()"
     result, why = failure(store, url, worker, memory_limit="2G")
     assert result == "too_large"
-    assert why.startswith("2 GiB of memory did not do; raise drift.memory_limit")
+    assert why.startswith("2 GiB of memory were not enough; raise drift.memory_limit")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What stands in for estimates where it matters only which waiting jobs they take in."""
+"""What stands in for estimates where it matters only which pending jobs they take in."""
 
 from __future__ import annotations
 

@@ -400,7 +400,7 @@ def failure(url: str, text: str, **estimation: str) -> tuple[str, str]:
             WORKER_WITH
             + "e.StoreEstimator.answer = lambda *_: bytearray(9 * 2**30)\nworker.main()",
             "too_large",
-            "4 GiB of memory did not do; raise estimation.memory_limit",
+            "4 GiB of memory were not enough; raise estimation.memory_limit",
         ),
     ],
     ids=["ends", "babbles", "is killed", "has a defect", "lacks packages", "is too large"],

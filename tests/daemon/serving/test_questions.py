@@ -260,11 +260,11 @@ def test_who_asks_about_the_own_jobs_learns_of_others_work_the_sum(asked: Asked)
         answer = asked.explain(OWNER, value, key)
         assert OTHER not in json.dumps(dict(answer.value))
         assert (
-            "3 waiting jobs of physics count in the newest estimate, with 40 processor-hours, of "
+            "3 pending jobs of physics count in the newest estimate, with 40 processor-hours, of "
             f"these 1 job with 10 of user {OWNER}."
         ) in answer.lines
     assert asked.directory.read == []
-    named = f"It is brought by {OTHER} (30 processor-h), {OWNER} (10 processor-h)."
+    named = f"It comes from {OTHER} (30 processor-h), {OWNER} (10 processor-h)."
     for user, value, key in (
         (COORDINATOR, "2", "job"),
         (COORDINATOR, "physics", "account"),
@@ -282,7 +282,7 @@ def test_while_the_rights_are_not_known_nobody_elses_job_is_shown(asked: Asked) 
 def test_while_slurm_is_away_only_operators_learn_what_the_store_knows(asked: Asked) -> None:
     asked.service.slurm.take_down("slurmctld")
     assert asked.refusal(OWNER, "2") == (3, "slurmctld does not answer")
-    assert "Whether job 2 still waits is not known" in " ".join(asked.explain(BOSS, "2").lines)
+    assert "Whether job 2 is still pending is not known" in " ".join(asked.explain(BOSS, "2").lines)
 
 
 def test_many_who_ask_look_into_the_queue_once(asked: Asked) -> None:
@@ -422,7 +422,7 @@ def test_who_asks_beside_many_others_is_put_off(
     taken = asked.site._questions._turns  # type: ignore[union-attr]
     while taken.acquire(blocking=False):
         pass
-    assert "too many ask" in asked.refusal(OWNER, "2")[1]
+    assert "too many questions" in asked.refusal(OWNER, "2")[1]
     taken.release()
     assert asked.explain(OWNER, "2").code == 0
 

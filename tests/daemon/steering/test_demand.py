@@ -1,4 +1,4 @@
-"""Which waiting jobs count in an estimate, and since when."""
+"""Which pending jobs count in an estimate, and since when."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def trials(text: str, *arguments: str) -> Result:
     [
         ("list.toml: there is no table [[trial]]", "deal-users = 2\n"),
         ("list.toml: Expected '='", "deal-users\n"),
-        ("trial one: say whose the jobs are", ONE),
+        ("trial one: name the owners of the jobs", ONE),
         ("trial one: No such option", f"deal-user = 2\n{ONE}"),
         ("trial one: Invalid value for '--deal-users'", f"deal-users = 0\n{ONE}"),
         ("trial one: Invalid value for '--arm'", f'deal-users = 2\narm = ["fair"]\n{ONE}'),
@@ -112,7 +112,7 @@ def test_what_has_results_is_shown_and_not_run_again() -> None:
         ("{}", "was run with other parameters than are asked for now"),
         ('{"trial": {"deal-users": 3}}', "was run with other parameters than are asked for now"),
         ("no JSON", "cannot be read"),
-        ("[]", "is no object in JSON"),
+        ("[]", "is not a JSON object"),
     ],
 )
 def test_results_of_something_else_are_not_taken_for_a_trials(text: str, complaint: str) -> None:

@@ -24,7 +24,7 @@ NODES_EACH = 16
 PROCESSORS_A_NODE = 8
 PROCESSORS = len(ORGANIZATIONS) * NODES_EACH * PROCESSORS_A_NODE
 SPARE_NODE = "spare"
-"""Belongs to nobody: work there is used by an organization and contributed by none."""
+"""Belongs to no organization: work there is used by an organization and contributed by none."""
 
 PARTITIONS: Mapping[str, tuple[str, ...]] = {
     name: tuple(f"{name}-{number:02}" for number in range(1, NODES_EACH + 1))

@@ -144,7 +144,7 @@ def padded(percent: int) -> Presentation:
 
 
 def with_phantoms(times: int) -> Presentation:
-    """Returns what adds jobs that nobody needs and that are cancelled when they start.
+    """Returns what adds useless jobs that are cancelled when they start.
 
     They need so many times all processors and ask for ten days. Each time that the organization
     has submitted nothing for some minutes, one that was held is released, of a user without past.

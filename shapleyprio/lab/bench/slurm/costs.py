@@ -278,7 +278,7 @@ def _distinct(queue: Queue, channel: str, bar: MakeBar) -> Iterator[Measurement]
 
 
 def _answer_times(what: str, seconds: Sequence[float]) -> Iterator[Measurement]:
-    """Yields the median with the worst, and the 95th percentile; nothing if nobody asked."""
+    """Yields the median with the worst, and the 95th percentile; nothing without requests."""
     if not seconds:
         return
     milliseconds = [1000 * duration for duration in seconds]

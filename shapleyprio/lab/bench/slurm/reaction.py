@@ -75,7 +75,7 @@ class FirstLooks:
 def first_looks(queue: Queue, cycles: Cycles, progress: Callable[[int], None]) -> FirstLooks:
     """Submits `JOBS` jobs that Slurm itself gives their priority, and looks at each at once.
 
-    No daemon runs meanwhile, so nobody else can.
+    No daemon runs meanwhile, so no one else can.
 
     Args:
         queue: in which other jobs wait; the new ones are cancelled in the end.

@@ -49,7 +49,7 @@ def experiment_page(
         tables: the experiment's own.
         notes: what to know about limits and failures.
         options: name -> value: what else was asked for.
-        command: that makes the report anew.
+        command: that repeats the report.
 
     Raises:
         ExperimentError: an input has gone since.
@@ -99,7 +99,7 @@ def verdict(summed: Summed) -> str:
     """Returns the outcome in one sentence."""
     ordered = _ordered(summed)
     if not ordered:
-        return "No value could be had; the notes below say why."
+        return "There are no values; the notes below say why."
     apart = [lines for lines in ordered if lines[0].mean != lines[-1].mean or len(lines) == 1]
     if not apart:
         return (

@@ -87,7 +87,7 @@ def federation_of(
         clock: what the clock shows when the window begins, in seconds.
 
     Raises:
-        WorkloadError: nobody has a job in the window.
+        WorkloadError: there is no job in the window.
     """
     workload = workload_of(log, consortium, window=window)
     local = np.zeros(len(workload.job), dtype=bool)

@@ -52,7 +52,7 @@ def key_in(file: Path | None) -> bytes:
     """Returns the key of an anonymization; a file that is missing is made, for its owner alone.
 
     Args:
-        file: None for a key that nobody will know.
+        file: None for a random key that is not kept.
 
     Raises:
         ReplayError: the file cannot be used.
@@ -79,7 +79,7 @@ class Anonymizer:
     """Changes records; the same name becomes the same everywhere, and with the same key always.
 
     Args:
-        key: without which nobody can find out whether a name is someone's.
+        key: without which it cannot be found out whether a name is someone's.
         shift: whether times are moved into the past, by whole weeks that the key chooses.
     """
 
@@ -112,7 +112,7 @@ class Anonymizer:
         return record.model_copy(update=changed)
 
     def name(self, kind: str, name: str) -> str:
-        """Returns what stands for a name; nothing, nobody and what is left out stay what they are.
+        """Returns the replacement of a name; those of no organization and what is left out stay.
 
         Args:
             kind: as in `Named`; names of different kinds have nothing in common.

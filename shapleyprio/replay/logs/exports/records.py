@@ -1,4 +1,4 @@
-"""The format of an export: what stands in which of its files. docs/export.md describes it.
+"""The format of an export: which file has what. docs/export.md describes it.
 
 A row that was written is checked when it is read: whoever sends an export may have changed it.
 """
@@ -108,7 +108,7 @@ class ExportedRun(Row):
         job: Slurm's own number.
         limit: seconds; None where unlimited or not known.
         nodes: node -> processors that it held there.
-        allocations: whose processors worked for whom; none if it counts for nobody.
+        allocations: whose processors worked for whom; none if it does not count.
     """
 
     job: Job
@@ -157,7 +157,7 @@ class ExportedTenure(Row):
     """Time during which one organization held something, in ``tenures.jsonl``; see `Tenure`.
 
     Attributes:
-        organization: empty for nobody.
+        organization: empty for none.
     """
 
     kind: Kind

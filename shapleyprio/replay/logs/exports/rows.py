@@ -282,5 +282,5 @@ def _own(row: Row) -> dict[str, Any]:
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
-    """Sorts names anew: those that were replaced are in the order of what they stand for."""
+    """Sorts names again: those that were replaced are in the order of what they stand for."""
     return tuple(sorted(names))

@@ -29,7 +29,7 @@ def export(
     span: ExportSpan,
     anonymizer: Anonymizer | None = None,
 ) -> Manifest:
-    """Writes what a store holds of some ledgers, and returns what stands in the manifest.
+    """Writes what a store holds of some ledgers, and returns the manifest's contents.
 
     The same rows and the same key make the same file, byte by byte.
 

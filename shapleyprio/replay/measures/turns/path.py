@@ -90,7 +90,7 @@ class JudgedMoment:
 
     Attributes:
         t: second of the window.
-        free: [bay], processors that work for nobody.
+        free: [bay], idle processors.
         running: what is at work.
         queues: (organization, partition) -> its jobs.
         rest: [job], processors or copies that have not started.
