@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.daemon.consortium import BIOLOGY, PHYSICS, Cluster, Service, config
+from shapleyprio.store import Store
+from tests.daemon.consortium import BIOLOGY, FIRST, LAST, PHYSICS, Cluster, Service, config
 
 if TYPE_CHECKING:
-    from shapleyprio.store import StandingRow, Store
+    from shapleyprio.store import StandingRow
 
 
 def standings(service: Service) -> dict[str, StandingRow]:
@@ -34,3 +35,37 @@ def test_mint_contribution_by_guests_whose_account_nobody_claims(
     slurm.wait(200)
     rows = standings(service)
     assert rows["physics"].balance == -rows["biology"].balance < 0
+
+
+def test_keep_the_points_of_better_days_by_a_hold(slurm: Cluster, store: Store) -> None:
+    service = Service(slurm, store)
+    slurm.fill("guest")
+    kept, other = (slurm.submit(name, processing_time=9) for name in ("physics", "biology"))
+    service.run()
+    assert (slurm.job(kept).site_factor, slurm.job(other).site_factor) == (FIRST, LAST)
+    slurm.hold(kept)
+    service.restart(config(BIOLOGY, PHYSICS))  # the one listed first leads while nobody is owed
+    service.run()
+    slurm.release(kept)
+    assert slurm.job(kept).site_factor == FIRST
+    service.run()  # the daemon looks for changes between two cycles, too
+    assert (slurm.job(kept).site_factor, slurm.job(other).site_factor) == (LAST, FIRST)
+
+
+def test_be_paid_twice_for_a_job_by_requeueing_it_again_and_again(
+    slurm: Cluster, store: Store
+) -> None:
+    service = Service(slurm, store)
+    job = slurm.submit("physics", processing_time=1000, processors=4, partition="pb")
+    for _ in range(5):
+        slurm.wait(7)
+        slurm.requeue(job)
+        service.run()
+    slurm.cancel(job)
+    slurm.wait(100)
+    runs = standings(service)
+    assert runs["physics"].utility == runs["biology"].contribution > 0
+    assert runs["physics"].balance == -runs["biology"].balance < 0
+    with Store.open("sqlite://", create=True) as afresh:
+        once = standings(Service(slurm, afresh))
+    assert once["physics"].utility == runs["physics"].utility
