@@ -100,13 +100,19 @@ def load(config_path: Path) -> Config:
 UNWINDING_SECONDS = 5
 """For so long a process may close what it opened after a signal."""
 
+OF_A_CLUSTER_SECONDS = 120
+"""So long where a private Slurm is to be ended, on a machine that has much to do."""
+
 
 @contextmanager
-def termination_unwinds() -> Iterator[None]:
+def termination_unwinds(patience: float = UNWINDING_SECONDS) -> Iterator[None]:
     """Lets SIGTERM and SIGHUP end the process as an error would: everything opened is closed.
 
     Where that hangs, in a library or at a file that gives nothing, the process is ended some
     seconds later; so after Ctrl-C.
+
+    Args:
+        patience: how many seconds later.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -121,7 +127,7 @@ def termination_unwinds() -> Iterator[None]:
         if before[number] is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, leave)
     try:
-        with _ended_in_time((*signals, signal.SIGINT)):
+        with _ended_in_time((*signals, signal.SIGINT), patience):
             yield
     finally:
         for number in signals:
@@ -129,7 +135,7 @@ def termination_unwinds() -> Iterator[None]:
 
 
 @contextmanager
-def _ended_in_time(signals: tuple[signal.Signals, ...]) -> Iterator[None]:
+def _ended_in_time(signals: tuple[signal.Signals, ...], patience: float) -> Iterator[None]:
     """Ends the process that goes on some seconds after a signal was to end it.
 
     Python runs handlers in the main thread only, and only between two of its own instructions; it
@@ -141,7 +147,7 @@ def _ended_in_time(signals: tuple[signal.Signals, ...]) -> Iterator[None]:
 
     def watch() -> None:
         while number := os.read(come, 1):
-            if number[0] in signals and not survived.wait(UNWINDING_SECONDS):
+            if number[0] in signals and not survived.wait(patience):
                 os.write(2, b"shapleyprio: something hangs; ended without cleaning up\n")
                 os._exit(128 + number[0])
         os.close(come)

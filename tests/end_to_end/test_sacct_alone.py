@@ -127,7 +127,9 @@ def test_a_log_whose_jobs_are_of_accounts_below_stops_until_the_tree_is_given(
     printed: Printed,
 ) -> None:
     nodes = printed.given()[:2]
-    printed.stops("account physics of physics never occurs, and nobody claims lab", PLAIN, *nodes)
+    printed.stops(
+        "account physics of physics never occurs, and no organization claims lab", PLAIN, *nodes
+    )
     message = "3 of 4 jobs belong to no organization; most are of account lab (3); give --accounts"
     printed.stops(message, PLAIN, *nodes, "--allow", "unseen")
     allowed = ("--allow", "unseen", "--allow", "no-organization")

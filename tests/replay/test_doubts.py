@@ -74,7 +74,9 @@ def test_a_node_that_never_occurs_is_unseen() -> None:
 
 def test_an_account_is_missed_only_where_nobody_claims_others() -> None:
     log, odd = log_of([0, 10, 0], **JOBS), {**B, "accounts": ["beta"]}
-    doubted("account beta of B never occurs, and nobody claims b", "unseen", log, A=A, B=odd)
+    doubted(
+        "account beta of B never occurs, and no organization claims b", "unseen", log, A=A, B=odd
+    )
     judge(log, A=A, B={**B, "accounts": ["b", "beta"]})
     judge(log, A=A, B=odd, left_out={"account": ("b",)})
     judge(replace(log, layout=LogLayout(parents={"beta": None})), A=A, B=odd)

@@ -162,7 +162,7 @@ def test_a_worker_that_is_gone_ends_it(client: Any, monkeypatch: pytest.MonkeyPa
         while pids:
             os.kill(pids.popitem()[1], signal.SIGKILL)
 
-    with pytest.raises(DaskError, match="begin anew"):
+    with pytest.raises(DaskError, match="start again"):
         run_policy(made_up(8), "ref", dask=client, progress=kill)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from shapleyprio.cli.common import termination_unwinds
+from shapleyprio.cli.common import OF_A_CLUSTER_SECONDS, termination_unwinds
 from shapleyprio.cli.logs import log_warnings
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.refusals import packages_needed, refuse_missing_directories
@@ -157,7 +157,7 @@ def command(*, json_file: Path | None, **options: Any) -> None:
         print_what_is_left_out(parameters.logs)
     log_warnings()
     with (
-        termination_unwinds(),
+        termination_unwinds(OF_A_CLUSTER_SECONDS),
         # a stopped Slurm may still be writing its last words
         tempfile.TemporaryDirectory(
             prefix="shapleyprio-bench-", ignore_cleanup_errors=True

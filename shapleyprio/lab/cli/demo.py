@@ -13,7 +13,7 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from shapleyprio.cli.common import termination_unwinds
+from shapleyprio.cli.common import OF_A_CLUSTER_SECONDS, termination_unwinds
 from shapleyprio.cli.options.refusals import refuse_missing_directories, refuse_used_directory
 from shapleyprio.cli.options.shared import directory_option, output_option, speed_option
 from shapleyprio.common.output import whole_file
@@ -84,7 +84,7 @@ def command(
     lasting = None if watch else duration
     try:
         with (
-            termination_unwinds(),
+            termination_unwinds(OF_A_CLUSTER_SECONDS),
             reserved() if watch else nullcontext() as addresses,
             state_directory(directory) as state,
             opened(

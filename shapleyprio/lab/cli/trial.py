@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.common import termination_unwinds
+from shapleyprio.cli.common import OF_A_CLUSTER_SECONDS, termination_unwinds
 from shapleyprio.cli.options.json_output import json_option
 from shapleyprio.cli.options.refusals import (
     packages_needed,
@@ -85,7 +85,7 @@ def command(**options: Any) -> None:
     parameters = trial_parameters(options)
     with packages_needed("trial"):
         from shapleyprio.lab.cli.trialling import trial
-    with termination_unwinds():
+    with termination_unwinds(OF_A_CLUSTER_SECONDS):
         trial(parameters)
 
 

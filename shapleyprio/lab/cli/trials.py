@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.common import termination_unwinds
+from shapleyprio.cli.common import OF_A_CLUSTER_SECONDS, termination_unwinds
 from shapleyprio.cli.options.json_output import json_option
 from shapleyprio.cli.options.refusals import (
     packages_needed,
@@ -73,7 +73,7 @@ def command(trial_list: Path, logs: Path, **options: Any) -> None:
     refuse_missing_directories(("--json", parameters.json_file))
     with packages_needed("trials", "trial"):
         from shapleyprio.lab.cli.trialling_many import trials
-    with termination_unwinds():
+    with termination_unwinds(OF_A_CLUSTER_SECONDS):
         trials(parameters)
 
 

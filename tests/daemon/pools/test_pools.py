@@ -341,7 +341,7 @@ def test_an_organization_under_another_name_is_shown(store: Store) -> None:
     status = read_status(store.cluster("c2"))
     assert status.pool is not None
     assert status.pool.strangers == ("biology", "physics")
-    assert "none here: biology, physics" in status.pool.sentences()[-1]
+    assert "do not exist here: biology, physics" in status.pool.sentences()[-1]
 
 
 def test_another_horizon_at_a_cluster_of_the_pool_is_shown(store: Store) -> None:

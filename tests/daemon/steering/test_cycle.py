@@ -168,7 +168,7 @@ def test_jobs_of_accounts_that_accounting_does_not_know_are_nobodys_and_counted(
         assert service.run().of_unknown_accounts == 2
     assert report.of_unknown_accounts == last_cycle(service).of_unknown_accounts == 2
     assert [push.organization for push in report.planned] == ["physics"]
-    named = [entry for entry in logs if "does not know" in entry["event"]]
+    named = [entry for entry in logs if "unknown to Slurm" in entry["event"]]
     assert [(entry["jobs"], entry["accounts"]) for entry in named] == [(2, "guest")]
 
 

@@ -159,7 +159,7 @@ def test_the_conclusion_follows_the_numbers() -> None:
     assert said.startswith("b is owed most (balance +1.5 h, measured by what it earned)")
     assert "and came first: its jobs waited 1.0 min on average, against 15.0 min for a" in said
     assert "they would have waited 30.0 min" in said
-    assert "nobody" in conclusion([result("a", 0, 0), result("b", 0, 0)])
+    assert "no organization" in conclusion([result("a", 0, 0), result("b", 0, 0)])
 
 
 @pytest.mark.real_slurm
