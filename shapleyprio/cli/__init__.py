@@ -44,6 +44,7 @@ COMMANDS = {
     "changes": "Show what changed, and when.",
     "history": "Show past standings, cycles or writes.",
     "ownership": "Show or correct who owned what since when.",
+    "first": "Put a pending job first, by an exception.",
     "pause": "Steer nothing for a while, and account on.",
     "resume": "Steer again after a pause.",
     "rollback": "Restore every priority that the daemon changed.",

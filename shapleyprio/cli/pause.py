@@ -16,7 +16,7 @@ from shapleyprio.store import PauseRow, Store
 
 @click.command
 @config_option
-@reason_option
+@reason_option()
 @click.option("--keep", is_flag=True, help="Leave priorities as they were last written.")
 def command(config_path: Path, *, reason: str, keep: bool) -> None:
     """Steer nothing until `shapleyprio resume`, while accounting goes on.

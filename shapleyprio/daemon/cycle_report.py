@@ -9,12 +9,21 @@ from time import monotonic
 from typing import Self
 
 from shapleyprio.daemon.pushing.following import Foreign
+from shapleyprio.daemon.pushing.going_first import PlannedFirst
 from shapleyprio.daemon.pushing.push import PushCounts
 from shapleyprio.fairness.pool import PoolPart
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.port import AdapterInUse
-from shapleyprio.store import NewPush, PauseRow, PendingJobs, StandingRow, UserAfterEnd, Wait
+from shapleyprio.store import (
+    ExceptionRow,
+    NewPush,
+    PauseRow,
+    PendingJobs,
+    StandingRow,
+    UserAfterEnd,
+    Wait,
+)
 
 
 @dataclass(slots=True)
@@ -90,6 +99,8 @@ class CycleReport:
         touched: how many pending jobs were touched so that they follow.
         set_by_others: key of a job -> what somebody else has newly set where we write.
         pause: during which it ran, so that it steered nothing; None if nothing was paused.
+        exceptions: those that last.
+        first: what puts their jobs first.
         foreign: what others have set where we write.
         seconds_until_reorder: seconds from t until the order of organizations that wait changes,
             if nothing starts or ends; None if not before the next poll.
@@ -123,6 +134,8 @@ class CycleReport:
     touched: int = 0
     set_by_others: Mapping[str, int] = field(default_factory=dict)
     pause: PauseRow | None = None
+    exceptions: Sequence[ExceptionRow] = ()
+    first: PlannedFirst = field(default_factory=PlannedFirst)
     foreign: Foreign = field(default_factory=Foreign)
     seconds_until_reorder: int | None = None
     lag_seconds: int = 0

@@ -90,7 +90,7 @@ def _wanted_of(ledger: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
     accounted = (tables.run, tables.allocation, tables.ledger, tables.tenure, tables.watermark)
     in_pool = (tables.stay, tables.earlier_ledger)
     estimated_from = (tables.capacity, tables.sampling, tables.kept_back)
-    over_time = (tables.steering, tables.node, tables.account)
+    over_time = (tables.steering, tables.exception, tables.node, tables.account)
     for table in (*accounted, *in_pool, *estimated_from, *over_time):
         yield table, [table.c.cluster == ledger]
     yield standing, [standing.c.cluster == ledger, standing.c.cycle == newest_standings]

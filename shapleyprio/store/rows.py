@@ -293,6 +293,38 @@ class PauseRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExceptionRow:
+    """A job that goes first, for an admin has said so.
+
+    Attributes:
+        job_id: Slurm's own number; that of an array means all its tasks that wait.
+        since: when it was ordered, by the cluster's clock.
+        label: the name users know the job by.
+        organization: for which it counts.
+        user: who ordered it, for people.
+        reason: why.
+        before_all: whether it goes before the jobs of all organizations, not of its own alone.
+        until: when it ends at the latest; None for no such end.
+        ended: its end; None while it lasts.
+        ended_by: what ended it, for people; empty while it lasts.
+        passed: organization, NOBODY among them -> how many jobs it was put before, when it was
+            first followed; empty until then.
+    """
+
+    job_id: int
+    since: int
+    label: str
+    organization: str
+    user: str
+    reason: str
+    before_all: bool
+    until: int | None = None
+    ended: int | None = None
+    ended_by: str = ""
+    passed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StandingRow:
     """An organization's standing after a cycle.
 

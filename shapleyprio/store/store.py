@@ -43,6 +43,7 @@ from shapleyprio.store.repositories.after_end import AfterEnd, AfterEndView
 from shapleyprio.store.repositories.capacities import Capacities, CapacitiesView
 from shapleyprio.store.repositories.configurations import Configurations, ConfigurationsView
 from shapleyprio.store.repositories.estimates import Estimates, EstimatesView
+from shapleyprio.store.repositories.exceptions import Exceptions, ExceptionsView
 from shapleyprio.store.repositories.given_points import Publishing, PublishingView
 from shapleyprio.store.repositories.history import Drifts, DriftsView, History, HistoryView
 from shapleyprio.store.repositories.layouts import Layouts, LayoutsView
@@ -89,6 +90,7 @@ class View(
     SteeringHistoryView,
     ConfigurationsView,
     PausesView,
+    ExceptionsView,
     DriftsView,
     EstimatesView,
     WaitRecordsView,
@@ -113,6 +115,7 @@ class Transaction(
     SteeringHistory,
     Configurations,
     Pauses,
+    Exceptions,
     Drifts,
     Estimates,
     WaitRecords,
@@ -131,8 +134,8 @@ class Transaction(
         known to roll back is in the managed values, which stay.
 
         Args:
-            before: second, for cycles, standings, what steered, configurations, pauses, drifts,
-                estimates, quarantined lines and work after the end of runs.
+            before: second, for cycles, standings, what steered, configurations, pauses, exceptions,
+                drifts, estimates, quarantined lines and work after the end of runs.
             pushes_before: second, for pushes.
         """
         return (
@@ -140,6 +143,7 @@ class Transaction(
             + self._prune_steering(before)
             + self._prune_configurations(before)
             + self._prune_pauses(before)
+            + self._prune_exceptions(before)
             + self._prune_drifts(before)
             + self._prune_estimates(before)
             + self._prune_pushes(pushes_before)

@@ -390,6 +390,21 @@ pause = _table(
     _required("resumed_by", Words(255)),
 )
 
+exception = _table(
+    "exception",
+    _key("job_id", BigInteger()),
+    _key("since", _SECOND),
+    _required("label", Words(255)),
+    _required("organization", _ORGANIZATION),
+    _required("user", Words(255)),
+    _required("reason", Words(500)),
+    _required("before_all", Boolean()),
+    _optional("until", _SECOND),
+    _optional("ended", _SECOND),
+    _required("ended_by", Words(255)),
+    _required("passed", JsonMapping()),
+)
+
 standing = _table(
     "standing",
     _key("cycle", BigInteger()),

@@ -236,6 +236,19 @@ def upgrade() -> None:
         required("resumed_by", NAME),
     )
     create(
+        "exception",
+        [required("job_id", INTEGER), required("since", INTEGER)],
+        required("label", NAME),
+        required("organization", ORGANIZATION),
+        required("user", NAME),
+        required("reason", SENTENCE),
+        required("before_all", sa.Boolean()),
+        optional("until", INTEGER),
+        optional("ended", INTEGER),
+        required("ended_by", NAME),
+        required("passed", LONG_TEXT),
+    )
+    create(
         "standing",
         [required("cycle", INTEGER), required("organization", ORGANIZATION)],
         required("t", INTEGER),

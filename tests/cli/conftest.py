@@ -14,6 +14,7 @@ from shapleyprio.cli import (
     db,
     explain,
     export,
+    first,
     main,
     ownership,
     pause,
@@ -108,7 +109,8 @@ def shell_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandL
 @contextmanager
 def speaking_to(connect: Callable[..., Slurm], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Has commands speak to what `connect` returns."""
-    for module in (composition, daemon, db, explain, export, ownership, pause, resume, rollback):
+    commands = (daemon, db, explain, export, first, ownership, pause, resume, rollback)
+    for module in (composition, *commands):
         monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setenv("COLUMNS", "200")
     yield

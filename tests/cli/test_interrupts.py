@@ -35,6 +35,7 @@ ARGUMENTS = {
     "audit": ["log.swf"],
     "report": ["--output", "reports"],
     "export": ["log.export"],
+    "first": ["1", "--reason", "why"],
     "pause": ["--reason", "why"],
     "trial": ["log.swf"],
     "trials": [__file__, "--keep", "results"],

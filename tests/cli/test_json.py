@@ -51,7 +51,17 @@ def parsed(result: Result) -> Any:
 def test_all_commands_that_show_results_have_the_same_option() -> None:
     # they show what they do, no results, or write them into files of their own
     without = {
-        *("demo", "export", "init", "db accept-clock", "db upgrade", "pause", "report", "resume"),
+        *(
+            "demo",
+            "export",
+            "first",
+            "init",
+            "db accept-clock",
+            "db upgrade",
+            "pause",
+            "report",
+            "resume",
+        ),
     }
     declared = []
     for name, command in commands():

@@ -15,7 +15,7 @@ import pytest
 from shapleyprio.cli.options.types import Month, month_before
 from shapleyprio.common.wording import clock_time
 from shapleyprio.fairness.tenure import Tenure
-from shapleyprio.store import AllocatedRun, SteeringRow
+from shapleyprio.store import AllocatedRun, ExceptionRow, SteeringRow
 from tests.cli.conftest import CommandLine
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import PROCESSORS, run
@@ -110,6 +110,41 @@ def test_a_month_is_reported_with_the_month_before(shell: CommandLine) -> None:
     periods = exact["periods"]
     assert sum(each["organizations"][1]["used"] for each in periods) == 2 * DAY
     assert len(periods) == 30
+
+
+def test_a_month_names_what_went_first_and_what_that_cost_the_others(shell: CommandLine) -> None:
+    from shapleyprio.store import Store
+
+    fill(shell, *flood(1, 0), opened=-90 * DAY)
+    row = ExceptionRow(
+        job_id=3,
+        since=BEGIN,
+        label="3",
+        organization="physics",
+        user="ann",
+        reason="a <deadline>",
+        before_all=True,
+    )
+    steered = SteeringRow(since=BEGIN - DAY, rule="shapley", chosen="shapley", channel="nice")
+    with Store.open(shell.url) as store, store.cluster(NAME).transaction() as rows:
+        rows.note_steering(steered)
+        for one in (
+            row,
+            replace(row, since=BEGIN - 60 * DAY),
+            replace(row, since=BEGIN + 60 * DAY),
+        ):
+            rows.begin_exception(one)
+            rows.note_passed(one, {"biology": 4, "": 1})
+            rows.end_exception(3, one.since + DAY, "the job started")
+    printed, page, _ = pages(shell, "--month", MONTH)
+    said = (
+        f"Exception: job 3 of physics before all others since {clock_time(BEGIN)}, by ann "
+        "(a <deadline>); it passed 4 of biology, 1 of nobody, and used 24 processor-hours"
+    )
+    assert printed.count("Exception: ") == 1
+    assert said in printed
+    assert said in page
+    assert "a <deadline>" not in (shell.folder / "reports" / f"{NAME}-{MONTH}.html").read_text()
 
 
 def test_a_month_names_the_rule_that_steered_and_what_changed_hands(shell: CommandLine) -> None:

@@ -308,3 +308,45 @@ def test_what_an_operator_sets_by_hand_is_left_alone_and_told(consortium: Consor
     consortium.succeed("rollback")
     assert {job.site_factor for job in consortium.waiting().values()} == {0}
     assert consortium.waiting()[nice].nice == -50
+
+
+@pytest.mark.parametrize("channel", ["site_factor", "association"])
+def test_a_job_that_an_admin_puts_first_really_starts_first(
+    consortium: Consortium, busy: int, channel: str
+) -> None:
+    jobs = {
+        name: [consortium.cluster.submit(name, 60, processors=ALL_CPUS) for _ in range(2)]
+        for name in MEMBERS
+    }
+    before_all, own = jobs["gamma"][1], jobs["beta"][1]
+    consortium.configure(channel=channel)
+    consortium.once()
+    consortium.succeed("first", str(before_all), "--before-all", "--reason", "a deadline")
+    consortium.succeed("first", str(own), "--reason", "an exam")
+    consortium.once()
+
+    def order() -> list[int]:
+        waiting = consortium.waiting()
+        return sorted(waiting, key=lambda job: (-waiting[job].priority, job))
+
+    due = [before_all, *jobs["alpha"], own, jobs["beta"][0], jobs["gamma"][0]]
+    consortium.until(lambda: order() == due, what="priorities that are computed")
+    assert consortium.once() == 0
+    explained = consortium.succeed("explain", str(before_all))
+    assert re.search("It goes before all others since .* has ordered: a deadline.", explained)
+    assert "2 jobs go first by exceptions" in consortium.succeed("explain", str(jobs["beta"][0]))
+    consortium.cluster.run("scancel", str(busy))
+    consortium.until(lambda: before_all not in consortium.waiting(), what="the start")
+    assert all(job in consortium.waiting() for name in ("alpha", "beta") for job in jobs[name])
+    consortium.once()
+    with consortium.reading() as view:
+        (found,) = view.exceptions()
+        ended = [row for row in view.exceptions(since=0) if row.ended is not None]
+    assert found.job_id == own
+    (row,) = ended
+    assert (row.job_id, row.ended_by) == (before_all, "the job started")
+    assert row.passed == {"alpha": 2, "beta": 2, "gamma": 1}
+    consortium.succeed("first", str(own), "--undo")
+    consortium.once()
+    waiting = consortium.waiting()
+    assert len({waiting[job].site_factor for job in jobs["beta"]}) == 1

@@ -78,22 +78,24 @@ def pool_option(command: AnyCommand) -> AnyCommand:
     )(command)
 
 
-def _reason(_context: click.Context, _parameter: click.Parameter, reason: str) -> str:
+def _reason(_context: click.Context, _parameter: click.Parameter, reason: str | None) -> str | None:
+    if reason is None:
+        return None
     words = " ".join(reason.split())
     if not words:
         raise click.BadParameter("give a reason: it is shown to all users")
     return words
 
 
-def reason_option(command: AnyCommand) -> AnyCommand:
-    """Adds --reason, which must be given; the command gets `reason`."""
+def reason_option(*, required: bool = True) -> Option[Any]:
+    """Returns the option --reason; the command gets `reason`."""
     return click.option(
         "--reason",
-        required=True,
+        required=required,
         metavar="TEXT",
         callback=_reason,
         help="The reason; it is stored and shown to all users.",
-    )(command)
+    )
 
 
 def config_option(command: AnyCommand) -> AnyCommand:

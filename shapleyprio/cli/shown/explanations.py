@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
+from shapleyprio.cli.shown.tables import on_exception
 from shapleyprio.cli.shown.waiting_work import sentences_on_waiting_work
 from shapleyprio.common.wording import (
     SECONDS_OF_AN_HOUR,
@@ -64,6 +65,7 @@ def sentences_on_job(explanation: JobExplanation, influence: int | None, channel
         *_on_waiting_work(explanation.ranked, "user", "" if job is None else job.user),
         *_on_what_stands(explanation, channel),
         *_on_by_hand(explanation),
+        *_on_exceptions(explanation),
         *_on_own(explanation.ranked, explanation.own_ahead),
         *(_on_rule(explanation.basis.rule, influence) if explanation.ranked else ()),
         *(_on_slurm(job, explanation) if job else ()),
@@ -288,7 +290,7 @@ def _on_what_stands(explanation: JobExplanation, channel: str) -> list[str]:
     """Says the value in Slurm, where that is not what the rank gives."""
     job, ranked = explanation.job, explanation.ranked
     written = [push for push in explanation.pushes if push.channel == channel]
-    if job is None or ranked is None:
+    if job is None or ranked is None or explanation.exception is not None:
         return []
     original = written[0].original if written else None
     odd = CHANNELS[channel].explained(job, original, ranked.points)
@@ -303,6 +305,20 @@ def _on_by_hand(explanation: JobExplanation) -> list[str]:
         )
         if kind == "priority":
             sentences.append("No points count for it until an operator holds and releases it.")
+    return sentences
+
+
+def _on_exceptions(explanation: JobExplanation) -> list[str]:
+    """Says that it goes first because of an order, or that others do."""
+    sentences = []
+    if explanation.exception is not None:
+        sentences.append(on_exception("It", explanation.exception))
+    if explanation.put_ahead:
+        verb = "goes" if explanation.put_ahead == 1 else "go"
+        sentences.append(
+            f"{_sentence(_jobs(explanation.put_ahead))} {verb} first by exceptions that an admin "
+            "has ordered; `shapleyprio status` lists them."
+        )
     return sentences
 
 

@@ -25,7 +25,7 @@ from shapleyprio.daemon.accounting.moves import called
 from shapleyprio.daemon.answering.freshness import Steering
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.answering.status import OrganizationStatus
-from shapleyprio.store import NewPush, PauseRow, Push, UserAfterEnd
+from shapleyprio.store import ExceptionRow, NewPush, PauseRow, Push, UserAfterEnd
 
 WIDEST_TABLE = 10_000
 
@@ -348,6 +348,8 @@ def sentences_on_steering(steering: Steering, *, of_status: bool = False) -> lis
         of_status: whether to say that no daemon runs also while its last cycle still holds.
     """
     paused = [] if steering.pause is None else sentences_on_pause(steering.pause)
+    if of_status:
+        paused += [on_exception(f"Job {row.label}", row) for row in steering.exceptions]
     if steering.cycle_ended is None:
         return paused
     since = f"since {clock_time(steering.cycle_ended)} ({duration(steering.age)} ago)"
@@ -376,6 +378,16 @@ def sentences_on_pause(pause: PauseRow) -> list[str]:
         f"Steering is paused since {clock_time(pause.since)} by {pause.user}: {reason}.",
         f"{stands}; work counts as ever.",
     ]
+
+
+def on_exception(job: str, row: ExceptionRow) -> str:
+    """Says which job goes first, since when, and who ordered it and why."""
+    others = "all others" if row.before_all else f"all others of {row.organization}"
+    until = "" if row.until is None else f" until {clock_time(row.until)}"
+    return (
+        f"{job} goes before {others} since {clock_time(row.since)}{until}, as {row.user} has "
+        f"ordered: {row.reason.rstrip('.')}."
+    )
 
 
 MOST_USERS = 10

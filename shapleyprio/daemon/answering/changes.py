@@ -11,14 +11,23 @@ from typing import Any, Literal
 from shapleyprio.common.wording import count, duration, listed
 from shapleyprio.config.written import differences
 from shapleyprio.daemon.accounting.moves import in_words, together
-from shapleyprio.store import ConfigurationRow, Interruption, PauseRow, SteeringRow, View
+from shapleyprio.store import (
+    ConfigurationRow,
+    ExceptionRow,
+    Interruption,
+    PauseRow,
+    SteeringRow,
+    View,
+)
 
 MOST_NAMES = 5
 """So many nodes or accounts that were corrected are named in one line."""
 
 NOT_SET = "not set"
 
-Kind = Literal["configuration", "upgrade", "ownership", "steering", "pause", "failure", "outage"]
+Kind = Literal[
+    "configuration", "upgrade", "ownership", "steering", "pause", "exception", "failure", "outage"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +66,7 @@ def read_changes(view: View, since: int, patience: int) -> list[Change]:
         *_corrections(view, since),
         *_steering(view.steering(since), since),
         *(_pause(row) for row in view.pauses(since) if row.since >= since),
+        *(_exception(row) for row in view.exceptions(since) if row.since >= since),
         *map(_interruption, view.interruptions(since, patience)),
     ]
     return sorted(found, key=attrgetter("at"))
@@ -122,6 +132,13 @@ def _pause(row: PauseRow) -> Change:
     how = "priorities stay as written" if row.keep else "priorities are put back"
     what = f"{row.user} paused, {how}: {row.reason}"
     return Change(at=row.since, until=row.until, kind="pause", what=what)
+
+
+def _exception(row: ExceptionRow) -> Change:
+    others = "all others" if row.before_all else f"all others of {row.organization}"
+    over = f" ({row.ended_by})" if row.ended_by else ""
+    what = f"{row.user} put job {row.label} before {others}: {row.reason}{over}"
+    return Change(at=row.since, until=row.ended, kind="exception", what=what)
 
 
 def _interruption(found: Interruption) -> Change:

@@ -23,16 +23,23 @@ from shapleyprio.daemon.answering.mutual_gain import estimate_behind
 from shapleyprio.daemon.answering.pool_status import pool_status
 from shapleyprio.daemon.answering.waiting_work import Sees, seen_by
 from shapleyprio.daemon.drift.figures import last_window
-from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR, Kind, by_hand
-from shapleyprio.daemon.pushing.push import live_keys
+from shapleyprio.daemon.pushing.by_hand import Kind, by_hand_in
+from shapleyprio.daemon.pushing.going_first import means
 from shapleyprio.daemon.pushing.rollback import UNREADABLE
-from shapleyprio.daemon.pushing.submission import given_on
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import NOBODY, Tenures, takes_part
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob, PendingQueue, SlurmError
-from shapleyprio.store import ClusterStore, CycleRow, Push, PushState, StandingRow, View
+from shapleyprio.store import (
+    ClusterStore,
+    CycleRow,
+    ExceptionRow,
+    Push,
+    PushState,
+    StandingRow,
+    View,
+)
 
 PUSHES_SHOWN = 10
 
@@ -109,7 +116,7 @@ def explain_job(
                 )
             pushes = _pushes_for(view, job)
             organization = scene.organization_of(job)
-            hands = _by_hand(view, job)
+            hands = by_hand_in(view, job)
     ahead, tied_ahead, own_ahead = scene.ahead_of(job)
     return JobExplanation(
         basis=scene.basis,
@@ -123,6 +130,8 @@ def explain_job(
         pushes=pushes[:PUSHES_SHOWN],
         given=next((one for one in pushes if one.state is PushState.AT_SUBMISSION), None),
         by_hand=hands,
+        exception=None if job is None else scene.exception_of(job),
+        put_ahead=0 if job is None else scene.put_ahead_of(job),
     )
 
 
@@ -250,6 +259,7 @@ class _Scene:
         watermark = view.watermark()
         self._second = watermark.accounted_to if watermark else 0
         self.tenures = view.tenures()
+        self._exceptions = view.exceptions()
         self._left_out = self.tenures.left_out("partition", self._second)
         cycle = view.cycle(standings[0].cycle) if standings else None
         estimated = estimate_behind(view, cycle) if cycle else None
@@ -306,6 +316,19 @@ class _Scene:
             len(before),
             sum(other.priority == job.priority for other in before),
             sum(self.organization_of(other) == own for other in before),
+        )
+
+    def exception_of(self, job: PendingJob) -> ExceptionRow | None:
+        """Returns the exception by which a job goes first; None if there is none."""
+        return next((row for row in self._exceptions if means(row, job)), None)
+
+    def put_ahead_of(self, job: PendingJob) -> int:
+        """Counts the jobs ahead that go first, before all or before this organization's others."""
+        rows, own = self._exceptions, self.organization_of(job)
+        return sum(
+            any(means(row, other) and (row.before_all or row.organization == own) for row in rows)
+            for other in self._queue.jobs
+            if rows and _in_slurm(other) < _in_slurm(job)
         )
 
     def jobs_by_organization(
@@ -376,16 +399,6 @@ def _pushes_for(view: View, job: PendingJob) -> Sequence[Push]:
         if CHANNELS[push.channel].key_of(job) == push.key
     }
     return [found[number] for number in sorted(found, reverse=True)]
-
-
-def _by_hand(view: View, job: PendingJob) -> Mapping[Kind, int]:
-    keys = live_keys([job])
-    managed = {
-        name: view.managed_values(name, keys) for name, one in CHANNELS.items() if one.per_job
-    }
-    published = view.published_points()
-    points = (row.priority for row in view.latest_standings())
-    return by_hand(job, managed, given_on(SITE_FACTOR, published).union(points))
 
 
 def _pushes_to(view: View, label: str) -> Sequence[Push]:

@@ -8,11 +8,12 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, RankJson
+from shapleyprio.daemon.answering.freshness import exception_as_json
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.drift.figures import LastWindow
 from shapleyprio.daemon.pushing.by_hand import Kind
 from shapleyprio.slurm.port import PendingJob
-from shapleyprio.store import Push, SteeringRow
+from shapleyprio.store import ExceptionRow, Push, SteeringRow
 
 
 class Outside(StrEnum):
@@ -83,6 +84,8 @@ class JobExplanation:
         given: what it had got from the table of points when it was first seen; None if nothing,
             or if that is no longer on record.
         by_hand: what somebody has set at it -> the value.
+        exception: by which it goes first; None if there is none.
+        put_ahead: jobs ahead of it that go first by exceptions which concern it.
     """
 
     basis: Basis
@@ -96,6 +99,8 @@ class JobExplanation:
     pushes: Sequence[Push]
     given: Push | None
     by_hand: Mapping[Kind, int]
+    exception: ExceptionRow | None = None
+    put_ahead: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
@@ -121,6 +126,8 @@ class JobExplanation:
             ],
             "at_submission": self.given and self.given.new,
             "by_hand": dict(self.by_hand),
+            "exception": self.exception and exception_as_json(self.exception),
+            "put_ahead": self.put_ahead,
         }
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shapleyprio.store import ClusterStore, CycleRow, PauseRow
+from shapleyprio.store import ClusterStore, CycleRow, ExceptionRow, PauseRow
 
 MISSED_CYCLES = 3
 """Intervals without a cycle after which what the last one found is out of date."""
@@ -32,6 +32,7 @@ class Steering:
             None if they were not.
         patience: seconds for which what a cycle found holds.
         pause: that lasts; None if nothing is paused.
+        exceptions: those that last.
     """
 
     at: int
@@ -40,6 +41,7 @@ class Steering:
     rolled_back_at: int | None
     patience: int
     pause: PauseRow | None
+    exceptions: Sequence[ExceptionRow] = ()
 
     @property
     def age(self) -> int:
@@ -59,6 +61,7 @@ class Steering:
             "nobody_steers_since": self.nobody_since,
             "rolled_back_at": self.rolled_back_at,
             "pause": pause_as_json(self.pause),
+            "exceptions": [exception_as_json(row) for row in self.exceptions],
         }
 
 
@@ -67,6 +70,12 @@ def pause_as_json(pause: PauseRow | None) -> dict[str, Any] | None:
     if pause is None:
         return None
     return {name: getattr(pause, name) for name in ("since", "user", "reason", "keep")}
+
+
+def exception_as_json(row: ExceptionRow) -> dict[str, Any]:
+    """Returns a value for json.dumps of an exception that lasts."""
+    names = ("since", "user", "reason", "organization", "before_all", "until")
+    return {"job": row.label, **{name: getattr(row, name) for name in names}}
 
 
 def patience_of(poll_seconds: int) -> int:
@@ -97,7 +106,7 @@ def read_steering(
         cycle = view.cycle(standings[0].cycle) if standings else None
         lease = view.lease()
         pushes = view.pushes(limit=1)
-        pause = view.pause()
+        pause, exceptions = view.pause(), view.exceptions()
     patience = patience_of(poll_seconds)
     held = lease is not None and lease.is_held and lease.age <= max(lease.ttl, patience)
     put_back = pushes[0].at if pushes and pushes[0].cycle == ROLLBACK else None
@@ -108,6 +117,7 @@ def read_steering(
         rolled_back_at=put_back if _is_after(put_back, cycle) else None,
         patience=patience,
         pause=pause,
+        exceptions=exceptions,
     )
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
-from shapleyprio.daemon.pushing.push import explains, is_foreign, known_at
+from shapleyprio.daemon.pushing.push import explains, is_foreign, known_at, live_keys
+from shapleyprio.daemon.pushing.submission import given_on
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob
-from shapleyprio.store import ManagedValue
+from shapleyprio.store import ManagedValue, View
 
 SITE_FACTOR, NICE = CHANNELS["site_factor"], CHANNELS["nice"]
 
@@ -58,6 +59,16 @@ def set_by_hand(
             for kind in by_hand(job, managed, ours, user_top=user_top):
                 found.setdefault(kind, []).append(job.label)
     return {kind: tuple(labels) for kind, labels in found.items()}
+
+
+def by_hand_in(view: View, job: PendingJob) -> Mapping[Kind, int]:
+    """Returns what somebody has set at a job, for all that the store knows."""
+    keys = live_keys([job])
+    managed = {
+        name: view.managed_values(name, keys) for name, one in CHANNELS.items() if one.per_job
+    }
+    points = (row.priority for row in view.latest_standings())
+    return by_hand(job, managed, given_on(SITE_FACTOR, view.published_points()).union(points))
 
 
 def _known(managed: Managed, channel: str, job: PendingJob) -> list[ManagedValue]:

@@ -6,7 +6,7 @@ PriorityCalcPeriod. An update that changes nothing will do: a touch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shapleyprio.daemon.pushing.by_hand import Kind
@@ -74,17 +74,27 @@ class Followers:
             or not _explained(managed.get(channel.key_of(one.job)), one.shown)
         ]
 
-    def touch(self, slurm: Slurm, check: Callable[[], float] = unchecked) -> int:
+    def touch(
+        self,
+        slurm: Slurm,
+        fresh: Collection[str] = (),
+        check: Callable[[], float] = unchecked,
+    ) -> int:
         """Touches jobs that are behind, and returns how many.
 
         Args:
             slurm: where they wait, and what they are to follow stands.
+            fresh: targets of jobs whose site factor is not any more what the queue showed.
             check: as the port `Slurm` has it.
 
         Raises:
             SlurmUnavailableError: Slurm went away; the rest follows by itself.
         """
-        due = [one for one in self._behind if one.job.job_id not in self._touched]
+        due = [
+            one
+            for one in self._behind
+            if one.job.job_id not in self._touched and one.job.target not in fresh
+        ]
         due.sort(key=lambda one: (-one.value, -one.job.priority))
         factors = {
             one.job.target: one.job.site_factor

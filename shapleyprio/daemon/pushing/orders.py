@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
 from shapleyprio.common.wording import clock_time
-from shapleyprio.store import ClusterStore, PauseRow
+from shapleyprio.config.segments import Segment
+from shapleyprio.daemon.pushing.by_hand import by_hand_in
+from shapleyprio.daemon.pushing.going_first import means
+from shapleyprio.fairness.tenure import NOBODY, takes_part
+from shapleyprio.slurm.port import PendingJob, Slurm
+from shapleyprio.store import ClusterStore, ExceptionRow, PauseRow, Transaction, View
 
 
 class OrderError(Exception):
@@ -41,3 +49,122 @@ def resume(store: ClusterStore, at: int, user: str) -> PauseRow:
     if lasting is None:
         raise OrderError("nothing is paused")
     return lasting
+
+
+def put_first(
+    store: ClusterStore, slurm: Slurm, segments: Sequence[Segment], row: ExceptionRow
+) -> ExceptionRow:
+    """Puts a job, or what waits of an array, first.
+
+    Args:
+        store: of the cluster.
+        slurm: where the job waits.
+        segments: of the cluster.
+        row: what is ordered; its label is the job's number or name, as somebody has typed it.
+
+    Returns:
+        what was ordered, with the number and the organization of the job.
+
+    Raises:
+        OrderError: there is no such job, or it cannot go first.
+        SlurmError, StoreError: nothing was changed.
+    """
+    job_id, label, jobs = _waiting(slurm, row.label)
+    first = jobs[0]
+    segment = next((one for one in segments if one.has(first.partition)), None)
+    if segment is None:
+        raise OrderError(f"job {row.label} waits in a partition of no pool, so nothing steers it")
+    ledger = store.ledger(segment.ledger)
+    with ledger.reading() as view:
+        _refuse_second(view.exceptions(), jobs)
+        for job in jobs:
+            _refuse_by_hand(view, job)
+        organization = _organization_of(view, first)
+    found = replace(row, job_id=job_id, label=label, organization=organization)
+    lasting = ledger.transact(lambda transaction: transaction.begin_exception(found))
+    _refuse_second([lasting] if lasting else [], jobs)
+    return found
+
+
+def undo_first(
+    store: ClusterStore, segments: Sequence[Segment], label: str, at: int, user: str
+) -> ExceptionRow:
+    """Ends the exception of a job, and returns it as it was.
+
+    Args:
+        store: of the cluster.
+        segments: of the cluster.
+        label: number or name of the job.
+        at: second by the cluster's clock.
+        user: who ends it.
+
+    Raises:
+        OrderError: there is none.
+        StoreError: nothing was changed.
+    """
+
+    def end(rows: Transaction) -> ExceptionRow | None:
+        named = (row for row in rows.exceptions() if label in {row.label, str(row.job_id)})
+        row = next(named, None)
+        return None if row is None else rows.end_exception(row.job_id, at, user)
+
+    for segment in segments:
+        ended = store.ledger(segment.ledger).transact(end)
+        if ended is not None:
+            return ended
+    raise OrderError(f"job {label} does not go first by an exception; `status` lists those that do")
+
+
+def _waiting(slurm: Slurm, label: str) -> tuple[int, str, list[PendingJob]]:
+    """Returns the number and the name of a job or an array, and what waits of it."""
+    queue = slurm.pending()
+    array = [job for job in queue.jobs if str(job.array_job_id) == label]
+    if array:
+        return int(label), label, array
+    jobs = [job for job in queue.jobs if label in {job.label, str(job.job_id)}]
+    if jobs:
+        return jobs[0].job_id, jobs[0].label, jobs
+    for job in slurm.started():
+        if label in {job.label, str(job.job_id), str(job.array_job_id)}:
+            raise OrderError(f"job {label} is not pending: it has started")
+    unreadable = ", or its line could not be read" if queue.malformed else ""
+    raise OrderError(f"no job {label} is pending{unreadable}; see `squeue -j {label}`")
+
+
+def _refuse_second(rows: Collection[ExceptionRow], jobs: Collection[PendingJob]) -> None:
+    for row in rows:
+        if any(means(row, job) for job in jobs):
+            raise OrderError(
+                f"job {row.label} goes first since {clock_time(row.since)} by {row.user}:"
+                f" {row.reason}; run `shapleyprio first {row.label} --undo` first to change that"
+            )
+
+
+def _refuse_by_hand(view: View, job: PendingJob) -> None:
+    """Refuses a job that is somebody else's to place; a nice below 0 counts beside our points."""
+    hands = by_hand_in(view, job)
+    for kind, called in (("priority", "priority"), ("site_factor", "site factor")):
+        if kind in hands:
+            raise OrderError(
+                f"somebody has set the {called} of job {job.label} by hand, so it is left alone;"
+                " take that back first"
+            )
+
+
+def _organization_of(view: View, job: PendingJob) -> str:
+    """Returns for which organization a job counts."""
+    watermark = view.watermark()
+    if watermark is None:
+        raise OrderError(
+            f"the store knows nothing of cluster {view.cluster} yet; let the daemon run a cycle"
+        )
+    tenures, t = view.tenures(), watermark.accounted_to
+    none = f"job {job.label} counts for no organization:"
+    if not takes_part(job.partition, tenures.left_out("partition", t)):
+        raise OrderError(f"{none} partition {job.partition} is left out")
+    if job.account in tenures.left_out("account", t):
+        raise OrderError(f"{none} account {job.account} is left out")
+    organization = tenures.holder("account", job.account, t)
+    if organization == NOBODY:
+        raise OrderError(f"{none} none claims account {job.account}")
+    return organization

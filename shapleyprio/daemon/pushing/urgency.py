@@ -62,10 +62,10 @@ def most_urgent(
     """
     if not pushes:
         return []
-    changes = _changes(pushes)
-    are_changed = map(changes.__contains__, map(attrgetter("job_id"), pending))
+    changed = changes(pushes)
+    are_changed = map(changed.__contains__, map(attrgetter("job_id"), pending))
     jobs = {job.job_id: job for job in compress(pending, are_changed)}
-    queues = None if limits.allow_any(len(pushes)) else _Queues(pending, jobs, changes)
+    queues = None if limits.allow_any(len(pushes)) else _Queues(pending, jobs, changed)
 
     def urgency(push: NewPush) -> tuple[int, int, bool, int, int]:
         if not CHANNELS[push.channel].per_job:
@@ -99,14 +99,14 @@ class _Queues:
         self,
         pending: Collection[PendingJob],
         written: Mapping[int, PendingJob],
-        changes: Mapping[int, int],
+        changed: Mapping[int, int],
     ) -> None:
         """Sorts the jobs.
 
         Args:
             pending: all that wait.
             written: those that are written to, by job id.
-            changes: job id -> by how much that changes its priority.
+            changed: job id -> by how much that changes its priority.
         """
         together: dict[str, list[int]] = defaultdict(list)
         for job in pending:
@@ -114,7 +114,7 @@ class _Queues:
                 together[job.partition].append(-job.priority)
         for job_id, job in written.items():
             if job.waits_for_its_turn:
-                together[job.partition].append(-(job.priority + changes[job_id]))
+                together[job.partition].append(-(job.priority + changed[job_id]))
         self._falling: dict[str, list[int]] = defaultdict(list)
         for partitions, priorities in together.items():
             for partition in partitions.split(","):
@@ -128,13 +128,13 @@ class _Queues:
         return min(bisect_left(self._falling[name], -priority) for name in names)
 
 
-def _changes(pushes: Iterable[NewPush]) -> Counter[int]:
+def changes(pushes: Iterable[NewPush]) -> Counter[int]:
     """Returns job id -> by how much all writes to the job change its priority."""
-    changes: Counter[int] = Counter()
+    changed: Counter[int] = Counter()
     for push in pushes:
         if CHANNELS[push.channel].per_job:
-            changes[int(push.key)] += _rise(push)
-    return changes
+            changed[int(push.key)] += _rise(push)
+    return changed
 
 
 def _rise(push: NewPush) -> int:

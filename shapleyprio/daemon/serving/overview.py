@@ -10,12 +10,12 @@ from threading import Lock
 from typing import Any
 
 from shapleyprio.daemon.answering.changes import Change, read_changes
-from shapleyprio.daemon.answering.freshness import patience_of, pause_as_json
+from shapleyprio.daemon.answering.freshness import exception_as_json, patience_of, pause_as_json
 from shapleyprio.daemon.answering.status import Status, read_status
 from shapleyprio.daemon.serving.checks import Checked
 from shapleyprio.daemon.serving.drift import Drift, drift_of_last_day
 from shapleyprio.fairness.pool import ledger_of
-from shapleyprio.store import ClusterStore, CycleRow, PauseRow, StoreError
+from shapleyprio.store import ClusterStore, CycleRow, ExceptionRow, PauseRow, StoreError
 
 WEEK = 7 * 86_400
 MOST_CHANGES = 20
@@ -44,6 +44,7 @@ class Overview:
         checked: what `check` found last; None until it has run.
         changes: of the last week, the oldest first.
         pause: that lasts; None if nothing is paused.
+        exceptions: those that last.
     """
 
     cluster: str
@@ -57,6 +58,7 @@ class Overview:
     checked: Checked | None
     changes: Sequence[Change] = ()
     pause: PauseRow | None = None
+    exceptions: Sequence[ExceptionRow] = ()
 
     @property
     def last_cycle(self) -> CycleRow | None:
@@ -81,6 +83,7 @@ class Overview:
             "other_ledgers": list(self.others) or None,
             "error": self.why or None,
             "pause": pause_as_json(self.pause),
+            "exceptions": [exception_as_json(row) for row in self.exceptions],
             "version": version("shapleyprio"),
             "at": self.at,
             "silent_seconds": self.silent_seconds,
@@ -156,11 +159,12 @@ class Overviews:
                 drift = drift_of_last_day(view, status.cycle.t)
                 patience = patience_of(self.poll_seconds)
                 changes = read_changes(view, int(self._clock()) - WEEK, patience)
-                pause = view.pause()
+                pause, exceptions = view.pause(), view.exceptions()
         except StoreError as error:
             return self._overview(store, None, str(error))
         found = self._overview(store, status, drift=drift)
-        return replace(found, changes=changes[-MOST_CHANGES:], pause=pause)
+        recent = changes[-MOST_CHANGES:]
+        return replace(found, changes=recent, pause=pause, exceptions=exceptions)
 
     def _overview(
         self,

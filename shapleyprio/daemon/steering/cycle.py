@@ -23,6 +23,12 @@ from shapleyprio.daemon.pushing import push, submission
 from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR, set_by_hand
 from shapleyprio.daemon.pushing.cut_off import CutOff, LastKnown
 from shapleyprio.daemon.pushing.following import Followers, Foreign, values_after
+from shapleyprio.daemon.pushing.going_first import (
+    FirstJobs,
+    LastingExceptions,
+    SiteFactors,
+    note_passed,
+)
 from shapleyprio.daemon.pushing.lease import LeaseHeldError
 from shapleyprio.daemon.pushing.push import Stamp, Wanted
 from shapleyprio.daemon.pushing.rollback import plan_rollback
@@ -137,6 +143,7 @@ class Cycle:
         self._rule = RULES[config.fairness.rule]
         self._followers = Followers()
         self._foreign = Foreign()
+        self._exceptions = LastingExceptions(store)
         self._pause: PauseRow | None = None
         self._unknown_accounts: frozenset[str] = frozenset()
         self._next: int | None = None
@@ -248,6 +255,7 @@ class Cycle:
             report.number, standings, ranking, points, observation, all_parts
         )
         wanted = Wanted(points=points, reasons=explanations(report.standings, ranking))
+        report.exceptions = self._exceptions.follow(source, report.t)
         self._note_pause(report)
         if report.pause is None:
             self._plan(report, observation, wanted)
@@ -290,6 +298,7 @@ class Cycle:
         reason = f"points of cycle {last[0].cycle}; the controller's clock is behind it"
         points = {row.organization: row.priority for row in last}
         wanted = Wanted(points=points, reasons=dict.fromkeys(points, reason))
+        report.exceptions = self._exceptions.follow(source, report.t)
         self._plan(report, observation, wanted)
         report.pushed = push.carry_out(self._store, self._slurm, report.planned)
         return ClockError(f"{error}; new jobs get the points of cycle {last[0].cycle} meanwhile")
@@ -535,22 +544,39 @@ class Cycle:
         report.at_submission = submission.found_at(new, given, stamp)
         known = submission.given_on(SITE_FACTOR, published).union(wanted.points.values())
         foreign = push.foreign(channel, targets, managed, known)
+        at_site = SiteFactors(
+            claims=claims,
+            points={
+                name: value if channel is SITE_FACTOR else 0
+                for name, value in wanted.points.items()
+            },
+            managed=of_jobs[SITE_FACTOR.name],
+            given=submission.given_on(SITE_FACTOR, published),
+            ours=known,
+        )
+        first = FirstJobs.among(observation.pending, report.exceptions, self._slurm, at_site)
         left_alone = {target.key for target in foreign}
+        if channel is SITE_FACTOR:
+            left_alone |= first.keys
         report.set_by_others = push.news_of_foreign(foreign, managed) if channel.per_job else {}
         ours = [target for target in targets if target.key not in left_alone]
         needed = push.plan(channel, ours, managed, wanted, stamp, given, least)
-        self._settled.settle(observation.pending, unsettled, {item.key for item in needed})
+        open_keys = {item.key for item in needed} | first.keys
+        self._settled.settle(observation.pending, unsettled, open_keys)
         others = [other for other in CHANNELS.values() if other is not channel]
-        needed += plan_rollback(self._store, self._slurm, others, stamp)
+        needed += first.without(plan_rollback(self._store, self._slurm, others, stamp))
         needed += push.put_back(
             channel, self._slurm, observation.stranded, managed, stamp, given, least
         )
+        room = max(wanted.points.values(), default=0)
+        report.first = first.plan(observation.pending, needed, at_site, room, stamp)
+        needed += report.first.pushes
         report.planned = most_urgent(needed, observation.pending, self._limits)
         report.postponed = len(needed) - len(report.planned)
         made = [item for item in report.planned if item.channel == channel.name]
         keys = {item.key for item in made}  # a job that is postponed is seen again next time
-        first = [one for one in new if one.key in keys]
-        report.missed = submission.count_missed(first, looked_at, published, wanted)
+        seen = [one for one in new if one.key in keys]
+        report.missed = submission.count_missed(seen, looked_at, published, wanted)
         strays = self._followers.await_values(
             channel, observation.pending, values_after(ours, made, wanted), managed
         )
@@ -599,6 +625,7 @@ class Cycle:
         if table.keep(by_account, report.t, self._slurm_time):
             report.table_written = report.t
         submission.note_found(self._store, report.at_submission)
+        note_passed(self._store, report.first)
         if report.set_by_others:
             news = report.set_by_others
             self._store.transact(lambda rows: rows.note_foreign(self._channel.name, news))
@@ -606,7 +633,8 @@ class Cycle:
         report.pushed = push.carry_out(self._store, self._slurm, report.planned)
         all_written = not report.pushed.refused + report.pushed.unconfirmed
         if self._config.push.touch and all_written and report.pause is None:
-            report.touched = self._followers.touch(self._slurm, self._store.check)
+            fresh = {one.target for one in report.planned if one.channel == SITE_FACTOR.name}
+            report.touched = self._followers.touch(self._slurm, fresh, self._store.check)
         table.end(self._slurm_time)
 
     def _slurm_time(self) -> int:

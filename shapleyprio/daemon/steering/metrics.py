@@ -62,6 +62,7 @@ OF_CYCLE: Described = {
     ),
     "postponed_writes": ("Writes into Slurm that the last cycle left to the next.", ()),
     "pause_seconds": ("Time since the begin of the present pause; 0 without one.", ()),
+    "jobs_put_first": ("Pending jobs that go first by exceptions.", ()),
     "jobs_of_unknown_accounts": (
         "Pending jobs under accounts that Slurm's accounting does not know.",
         (),
@@ -384,6 +385,7 @@ class Metrics(Collector):
             "ledger_lag_seconds": [((), last.lag_seconds)],
             "postponed_writes": [((), last.postponed)],
             "pause_seconds": [((), 0 if last.pause is None else max(last.t - last.pause.since, 0))],
+            "jobs_put_first": [((), last.first.jobs)],
             "jobs_of_unknown_accounts": [((), last.of_unknown_accounts)],
             "ranking_rule_info": [((last.rule,), 1)],
             "foreign_priorities": [

@@ -27,12 +27,14 @@ class InForce:
             at the begin to what does now; empty if that is not known.
         changes: of ownership in the window, in words, such as ``node b3: physics → biology at
             2026-11-22 14:02:00``.
+        exceptions: by which jobs went first in the window, in words, each with what it cost.
     """
 
     begin: int
     end: int
     steering: tuple[SteeringRow, ...] = ()
     changes: tuple[str, ...] = ()
+    exceptions: tuple[str, ...] = ()
 
     @property
     def rule(self) -> str:
@@ -72,7 +74,7 @@ class InForce:
         found = [f"Order of the queue: {listed(steered, MOST_NAMED)}"]
         if self.changes:
             found.append(f"Changes of ownership: {listed(self.changes, MOST_NAMED)}")
-        return tuple(found)
+        return (*found, *(f"Exception: {one}" for one in self.exceptions))
 
     @property
     def _seconds(self) -> dict[str, int]:

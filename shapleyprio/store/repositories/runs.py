@@ -80,6 +80,14 @@ class RunsView(Scope):
         query = select(run.c.job_id).where(self._here(run), run.c.job_id == job_id).limit(1)
         return self._connection.execute(query).first() is not None
 
+    def runs_of(self, job_id: int, since: int) -> Iterator[AllocatedRun]:
+        """Yields the runs of a job, or of the tasks of an array, that began at `since` or later."""
+        tasks = run.c.label.startswith(f"{job_id}_", autoescape=True)
+        query = select(*_RUN).where(
+            self._here(run), run.c.start >= since, (run.c.job_id == job_id) | tasks
+        )
+        yield from self._placed([_run_of(row) for row in self._connection.execute(query)])
+
     def unfinished_runs(self) -> list[Run]:
         """Returns all runs without an end, in the order of their keys."""
         rows = self._connection.execute(select(*_RUN).where(self._here(run), run.c.end.is_(None)))

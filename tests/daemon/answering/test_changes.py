@@ -10,7 +10,7 @@ import pytest
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError
 from shapleyprio.daemon.answering.changes import Change, read_changes
 from shapleyprio.slurm.port import SlurmUnavailableError
-from shapleyprio.store import CorrectionRow, PauseRow
+from shapleyprio.store import CorrectionRow, ExceptionRow, PauseRow
 from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS, Service, config
 
 if TYPE_CHECKING:
@@ -89,6 +89,25 @@ def test_a_pause_names_who_why_and_for_how_long(service: Service) -> None:
     (change,) = changes(service)
     assert (change.at, change.until, change.kind) == (NOW + 5, NOW + 65, "pause")
     assert change.what == "ann paused, priorities are put back: a demo"
+
+
+def test_an_exception_names_whose_job_who_why_and_what_ended_it(service: Service) -> None:
+    row = ExceptionRow(
+        job_id=7,
+        since=NOW + 5,
+        label="7",
+        organization="physics",
+        user="ann",
+        reason="a deadline",
+        before_all=False,
+    )
+    with service.store.cluster(NAME).transaction() as rows:
+        rows.begin_exception(row)
+        rows.end_exception(7, NOW + 65, "the job started")
+    (change,) = changes(service)
+    assert (change.at, change.until, change.kind) == (NOW + 5, NOW + 65, "exception")
+    put = "ann put job 7 before all others of physics: a deadline (the job started)"
+    assert change.what == put
 
 
 def test_pruned_cycles_are_no_outage(service: Service) -> None:

@@ -182,7 +182,7 @@ def test_a_job_as_json(steered: Service) -> None:
         ),
         *("score", "value", "t", "rule", "estimated_at", "horizon", "slurm_away", "pushes"),
         *("steering", "drift", "drift_seconds", "outside"),
-        *("at_submission", "cluster", "pool", "waiting_work", "by_hand"),
+        *("at_submission", "cluster", "pool", "waiting_work", "by_hand", "exception", "put_ahead"),
     }
     assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
     assert output["balance_per_part"] == pytest.approx(440 / 120)

@@ -19,7 +19,7 @@ from shapleyprio.daemon.serving.checks import Checked
 from shapleyprio.daemon.serving.drift import DAY_SECONDS, Drift, drift_of_last_day
 from shapleyprio.daemon.serving.overview import Overview
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay
-from shapleyprio.store import DriftRow, PauseRow, SteeringRow, Store
+from shapleyprio.store import DriftRow, ExceptionRow, PauseRow, SteeringRow, Store
 from tests.daemon.consortium import NAME, NOW, Service
 
 
@@ -66,6 +66,36 @@ def test_a_pause_is_an_alarm(overview: Overview) -> None:
     assert "<b>Steering is paused</b> since <time>2027-01-15 08:00:00" in text
     assert "by ann: an &lt;odd&gt; queue. Jobs have the priorities that" in text
     assert "Jobs keep the points" in page.render(replace(overview, pause=replace(pause, keep=True)))
+
+
+def test_everybody_sees_which_jobs_go_first_and_why(overview: Overview) -> None:
+    row = ExceptionRow(
+        job_id=7,
+        since=NOW,
+        label="7",
+        organization="physics",
+        user="ann",
+        reason="a <big> deadline",
+        before_all=False,
+        until=NOW + 60,
+    )
+    text = page.render(replace(overview, exceptions=[row]))
+    assert "<b>Job 7 goes before all others of physics</b> since <time>2027-01-15 08:00:00" in text
+    assert "until <time>2027-01-15 08:01:00" in text
+    assert "as ann has ordered: a &lt;big&gt; deadline." in text
+    all_others = page.render(replace(overview, exceptions=[replace(row, before_all=True)]))
+    assert "goes before all others</b>" in all_others
+    assert replace(overview, exceptions=[row]).as_json()["exceptions"] == [
+        {
+            "job": "7",
+            "since": NOW,
+            "user": "ann",
+            "reason": "a <big> deadline",
+            "organization": "physics",
+            "before_all": False,
+            "until": NOW + 60,
+        }
+    ]
 
 
 def test_a_pool_and_what_is_stale_in_it_is_shown(overview: Overview) -> None:

@@ -33,6 +33,7 @@ NAMES = {
     "shapleyprio_ledger_lag_seconds": "gauge",
     "shapleyprio_postponed_writes": "gauge",
     "shapleyprio_pause_seconds": "gauge",
+    "shapleyprio_jobs_put_first": "gauge",
     "shapleyprio_jobs_of_unknown_accounts": "gauge",
     "shapleyprio_work_after_end_processor_seconds": "counter",
     "shapleyprio_user_work_after_end_processor_seconds": "gauge",

@@ -1,0 +1,73 @@
+"""`shapleyprio first`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from shapleyprio.cli.common import load, user
+from shapleyprio.cli.options.refusals import refuse
+from shapleyprio.cli.options.shared import config_option, reason_option
+from shapleyprio.cli.options.types import INSTANT
+from shapleyprio.common.wording import clock_time, visible
+from shapleyprio.config import connect
+from shapleyprio.config.segments import segments_of
+from shapleyprio.daemon.ledgers import cluster_of
+from shapleyprio.daemon.pushing import orders
+from shapleyprio.store import ExceptionRow, Store
+
+
+@click.command
+@click.argument("jobid")
+@config_option
+@reason_option(required=False)
+@click.option("--before-all", is_flag=True, help="Before the jobs of the other organizations, too.")
+@click.option("--until", type=INSTANT, help="When it ends at the latest.")
+@click.option("--undo", is_flag=True, help="End it now.")
+def command(
+    jobid: str,
+    config_path: Path,
+    reason: str | None,
+    until: int | None,
+    *,
+    before_all: bool,
+    undo: bool,
+) -> None:
+    """Put the pending job JOBID before all other jobs of its organization.
+
+    Of an array all pending tasks go first. The next cycle follows the order. All users see who gave
+    it, since when and why, and the report of the month has it, too. It ends when the job starts or
+    leaves the queue.
+    """
+    refuse(
+        (undo and (reason is not None or before_all or until is not None), "--undo stands alone"),
+        (not undo and reason is None, "--reason is missing: it is shown to all users"),
+    )
+    config = load(config_path)
+    slurm = connect(config)
+    cluster = cluster_of(config, slurm)
+    segments, now = segments_of(config, cluster), slurm.controller().time
+    if until is not None and until <= now:
+        raise click.BadParameter(f"it is {clock_time(now)} by then", param_hint="--until")
+    with Store.open(config.store.url) as store:
+        if undo:
+            ended = orders.undo_first(store.cluster(cluster), segments, jobid, now, user())
+            since = f"since {clock_time(ended.since)} by {ended.user}"
+            click.echo(f"Job {visible(ended.label)} went first {visible(since)}: that is over.")
+            return
+        row = ExceptionRow(
+            job_id=0,
+            since=now,
+            label=jobid,
+            organization="",
+            user=user(),
+            reason=reason or "",
+            before_all=before_all,
+            until=until,
+        )
+        row = orders.put_first(store.cluster(cluster), slurm, segments, row)
+    others = "all others" if before_all else f"all others of {row.organization}"
+    click.echo(
+        f"With the next cycle job {visible(row.label)} goes before {others} that are pending."
+    )

@@ -1,0 +1,324 @@
+"""Jobs that go first, for an admin has said so, before all others or those of their organization.
+
+Whatever the channel, it is done at the site factor of the job: there stand the points that it would
+have there anyway, and as many more as put it first. They are written like all others, so that
+whoever puts back what was found does so here as well. Of several exceptions those before all come
+first, then the one that was ordered first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from shapleyprio.common.wording import visible
+from shapleyprio.daemon.pushing import push
+from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR
+from shapleyprio.daemon.pushing.push import Stamp, Wanted
+from shapleyprio.daemon.pushing.urgency import changes
+from shapleyprio.slurm.channels import Claims, PriorityTarget
+from shapleyprio.slurm.port import PendingJob, Slurm
+from shapleyprio.slurm.shared_reading import Source
+from shapleyprio.store import ClusterStore, ExceptionRow, ManagedValue, NewPush, Transaction
+
+MARGIN = 10
+"""Points by which a job goes before its own organization: Slurm rounds each priority by itself."""
+
+STARTED = "the job started"
+LEFT = "the job left the queue"
+TIME_IS_UP = "its time was up"
+
+log = structlog.get_logger(__name__)
+
+
+def means(row: ExceptionRow, job: PendingJob) -> bool:
+    """Returns whether an exception is of a job, or of its array."""
+    return row.job_id in {job.job_id, job.array_job_id}
+
+
+class LastingExceptions:
+    """The exceptions that last, from cycle to cycle.
+
+    Args:
+        store: that has them.
+    """
+
+    def __init__(self, store: ClusterStore) -> None:
+        self._store = store
+        self._known: frozenset[tuple[int, int]] = frozenset()
+
+    def follow(self, source: Source, t: int) -> Sequence[ExceptionRow]:
+        """Ends the exceptions whose end has come, and returns the others.
+
+        Args:
+            source: where the jobs are.
+            t: second by the cluster's clock.
+        """
+        with self._store.reading() as view:
+            rows = view.exceptions()
+        if rows:
+            over = self._over(rows, source, t)
+            self._end(over, t)
+            rows = [row for row in rows if row.job_id not in over]
+        for row in rows:
+            if (row.job_id, row.since) not in self._known:
+                log.warning("a job goes first by an exception", **_in_log(row))
+        self._known = frozenset((row.job_id, row.since) for row in rows)
+        return rows
+
+    def _over(self, rows: Iterable[ExceptionRow], source: Source, t: int) -> dict[int, str]:
+        """Returns job id -> what ended its exception. An unreadable line may be of any job."""
+        queue = source.pending()
+        over = {row.job_id: TIME_IS_UP for row in rows if row.until is not None and row.until <= t}
+        waiting = {number for job in queue.jobs for number in (job.job_id, job.array_job_id)}
+        gone = {row.job_id for row in rows} - waiting - over.keys()
+        if not gone or queue.malformed:
+            return over
+        started = {number for job in source.started() for number in (job.job_id, job.array_job_id)}
+        with self._store.reading() as view:
+            return over | {
+                job_id: STARTED if job_id in started or view.has_runs_of(job_id) else LEFT
+                for job_id in gone
+            }
+
+    def _end(self, over: Mapping[int, str], t: int) -> None:
+        def end(transaction: Transaction) -> None:
+            for job_id, by in over.items():
+                transaction.end_exception(job_id, t, by)
+
+        if over:
+            self._store.transact(end)
+            for job_id, by in over.items():
+                log.info("an exception is over", job=job_id, why=by)
+
+
+def _in_log(row: ExceptionRow) -> dict[str, object]:
+    return {
+        "job": visible(row.label),
+        "by": row.user,
+        "why": row.reason,
+        "before": "all" if row.before_all else row.organization,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteFactors:
+    """What stands at the site factors of jobs, and what would without exceptions.
+
+    Attributes:
+        claims: whose the jobs are.
+        points: organization -> points that its jobs have there anyway; those of others have none.
+        managed: what we did there.
+        given: as `push.plan` has it.
+        ours: as `push.foreign` has it.
+    """
+
+    claims: Claims
+    points: Mapping[str, int]
+    managed: Mapping[str, ManagedValue]
+    given: Collection[int]
+    ours: Collection[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstJobs:
+    """The waiting jobs that exceptions put first, but for those that somebody has set by hand.
+
+    Attributes:
+        exceptions: each with its jobs and where to write, the one that goes first at the begin.
+    """
+
+    exceptions: Sequence[tuple[ExceptionRow, Sequence[tuple[PendingJob, PriorityTarget]]]] = ()
+
+    @classmethod
+    def among(
+        cls,
+        pending: Iterable[PendingJob],
+        rows: Iterable[ExceptionRow],
+        slurm: Slurm,
+        found: SiteFactors,
+    ) -> FirstJobs:
+        """Finds them.
+
+        Args:
+            pending: the jobs that wait.
+            rows: the exceptions that last.
+            slurm: where they wait.
+            found: what stands there.
+        """
+        in_order = sorted(rows, key=lambda row: (not row.before_all, row.since, row.job_id))
+        if not in_order:
+            return cls()
+        meant = {job.job_id: job for job in pending if any(means(row, job) for row in in_order)}
+        targets = SITE_FACTOR.targets(slurm, list(meant.values()), found.claims)
+        foreign = push.foreign(SITE_FACTOR, targets, found.managed, found.ours)
+        left = {
+            int(target.key): target
+            for target in targets
+            if target not in foreign and target.organization in found.points
+        }
+        exceptions = []
+        for row in in_order:
+            theirs = [number for number in left if means(row, meant[number])]
+            exceptions.append((row, [(meant[number], left.pop(number)) for number in theirs]))
+        return cls(exceptions=[(row, jobs) for row, jobs in exceptions if jobs])
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Keys of their targets."""
+        return frozenset(target.key for _, jobs in self.exceptions for _, target in jobs)
+
+    def without(self, pushes: Iterable[NewPush]) -> list[NewPush]:
+        """Returns the writes that are to something else than to what puts jobs first."""
+        keys = self.keys
+        return [item for item in pushes if item.channel != SITE_FACTOR.name or item.key not in keys]
+
+    def plan(
+        self,
+        pending: Sequence[PendingJob],
+        needed: Sequence[NewPush],
+        found: SiteFactors,
+        room: int,
+        stamp: Stamp,
+    ) -> PlannedFirst:
+        """Plans what puts them first.
+
+        What was written before stays while it does. A job that goes before all gets more than it
+        needs, so that it does when ranks change; one that goes before its own organization gets
+        hardly more, or it would go before others as well.
+
+        Args:
+            pending: the jobs that wait.
+            needed: the other writes, which change priorities as well.
+            found: what stands there.
+            room: points that a job which goes before all gets beyond what it needs.
+            stamp: for the record.
+        """
+        if not self.exceptions:
+            return PlannedFirst()
+        places = _Places(pending, needed, found.claims, self.keys)
+        planned: list[NewPush] = []
+        passed: list[tuple[ExceptionRow, Mapping[str, int]]] = []
+        for row, jobs in reversed(self.exceptions):
+            bare = {job.job_id: places.priority(job) - target.value for job, target in jobs}
+            after: dict[int, int] = {}
+            for job, target in jobs:
+                usual = found.points[target.organization]
+                floor = places.highest(None if row.before_all else target.organization)
+                least = max(floor + 1 - bare[job.job_id], usual)
+                value = _value(target.value, least, usual, room if row.before_all else None)
+                after[job.job_id] = bare[job.job_id] + value
+                wanted = Wanted(
+                    points={target.organization: value},
+                    reasons={target.organization: f"put first by {row.user}: {row.reason}"},
+                )
+                planned += push.plan(
+                    SITE_FACTOR, [target], found.managed, wanted, stamp, found.given
+                )
+            job, target = max(jobs, key=lambda one: after[one[0].job_id])
+            without = bare[job.job_id] + found.points[target.organization]
+            counts = places.passed(job, without, after[job.job_id])
+            if counts and not row.passed:
+                passed.append((row, counts))
+            for job, _ in jobs:
+                places.put(job, after[job.job_id])
+        return PlannedFirst(jobs=len(self.keys), pushes=planned, passed=passed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFirst:
+    """What puts jobs first.
+
+    Attributes:
+        jobs: how many go first.
+        pushes: the writes.
+        passed: exceptions that are followed for the first time, and the jobs that theirs passes:
+            organization, NOBODY among them -> how many.
+    """
+
+    jobs: int = 0
+    pushes: Sequence[NewPush] = ()
+    passed: Sequence[tuple[ExceptionRow, Mapping[str, int]]] = ()
+
+
+def note_passed(store: ClusterStore, planned: PlannedFirst) -> None:
+    """Keeps on record which jobs those that go first have passed."""
+
+    def note(transaction: Transaction) -> None:
+        for row, counts in planned.passed:
+            transaction.note_passed(row, counts)
+
+    if planned.passed:
+        store.transact(note)
+
+
+def _value(now: int, least: int, usual: int, room: int | None) -> int:
+    """Returns what is to stand at a job.
+
+    Args:
+        now: what does.
+        least: what suffices.
+        usual: what would without the exception.
+        room: as `FirstJobs.plan` has it; None for a job that goes before its own organization.
+    """
+    margin = MARGIN if room is None else room
+    # new points of a QOS or an account reach a job that is written to before the others, so that
+    # it seems to need nothing beside them for a while
+    needs_none = least == usual == 0
+    if now >= least and (room is not None or needs_none or now <= least + 2 * margin):
+        return now
+    return min(least if least == usual else least + margin, SITE_FACTOR.largest)
+
+
+class _Places:
+    """The priorities of the waiting jobs that Slurm computes, once all is written.
+
+    Args:
+        pending: the jobs that wait.
+        needed: all writes but those that put jobs first.
+        claims: whose the jobs are.
+        first: keys of the jobs that are put first, which count for nothing until `put`.
+    """
+
+    def __init__(
+        self,
+        pending: Iterable[PendingJob],
+        needed: Iterable[NewPush],
+        claims: Claims,
+        first: Collection[str],
+    ) -> None:
+        self._moved = changes(needed)
+        self._claims = claims
+        self._jobs: list[tuple[PendingJob, int]] = []
+        self._highest: dict[str, int] = {}
+        for job in pending:
+            if job.priority and not job.is_fixed and str(job.job_id) not in first:
+                self.put(job, self.priority(job))
+
+    def priority(self, job: PendingJob) -> int:
+        """Returns that of a job with the site factor that it has."""
+        return job.priority + self._moved[job.job_id]
+
+    def highest(self, organization: str | None) -> int:
+        """Returns the highest one of an organization's jobs, None for all; 0 if there are none."""
+        if organization is None:
+            return max(self._highest.values(), default=0)
+        return self._highest.get(organization, 0)
+
+    def put(self, job: PendingJob, priority: int) -> None:
+        """Notes where a job is."""
+        organization = self._claims.of(job)
+        self._jobs.append((job, priority))
+        self._highest[organization] = max(self.highest(organization), priority)
+
+    def passed(self, job: PendingJob, without: int, priority: int) -> Counter[str]:
+        """Counts by organization the jobs that a job passes with a priority, not without it."""
+        before = (-without, job.submit, job.job_id)
+        return Counter(
+            self._claims.of(other)
+            for other, theirs in self._jobs
+            if theirs < priority and (-theirs, other.submit, other.job_id) < before
+        )
