@@ -111,6 +111,8 @@ class Walk:
         self.running: list[Running] = []
         self.of_jobs = [Account(workload.horizon) for _ in self.owned]
         self.of_processors = [Account(workload.horizon) for _ in self.owned]
+        self.credits = [0] * self.k
+        self.came_to = 0
 
     @property
     def free(self) -> int:
@@ -132,6 +134,8 @@ class Walk:
         return min(moments)
 
     def advance(self, t: int) -> None:
+        self._earn_credits(t - self.came_to)
+        self.came_to = t
         while self.running and self.running[0].end == t:
             done = heappop(self.running)
             self.free_of[done.owner] += done.processors
@@ -139,6 +143,40 @@ class Walk:
         while self.arrivals and self.release[self.arrivals[0]] == t:
             job = self.arrivals.popleft()
             self.queues[self.organization[job]].append(job)
+
+    def above_guaranteed(self, organization: int) -> int:
+        """Half-processors at work for it, less those that it owns (of whole ones, the half)."""
+        return 2 * self.of_jobs[organization].occupied - self.owned[organization]
+
+    def _earn_credits(self, seconds: int) -> None:
+        """Karma's quantum: in half-credits, the poorest donors for their share lend first."""
+        donated, paid = [0] * self.k, 0
+        for u in range(self.k):
+            above = self.above_guaranteed(u)
+            waiting = sum(self.rest[job] for job in self.queues[u])
+            donated[u] = max(0, -above - 2 * waiting) * seconds
+            self.credits[u] += (self.owned[u] - max(0, above)) * seconds
+            paid += max(0, above) * seconds
+
+        def earned(level: int) -> list[int]:
+            return [
+                min(room, max(0, level * owned - credit))
+                for room, owned, credit in zip(donated, self.owned, self.credits, strict=True)
+            ]
+
+        if paid >= sum(donated):
+            given = donated
+        else:
+            low, high = -(2**70), 2**70
+            while high - low > 1:
+                level = (low + high) // 2
+                low, high = (level, high) if sum(earned(level)) <= paid else (low, level)
+            given, left = earned(low), paid - sum(earned(low))
+            for u, most in enumerate(earned(high)):
+                more = min(most - given[u], left)
+                given[u] += more
+                left -= more
+        self.credits = [credit + more for credit, more in zip(self.credits, given, strict=True)]
 
     def start(self, t: int, organization: int, owner: int, processors: int) -> None:
         """Starts processors of the organization's first job."""
@@ -176,6 +214,10 @@ KEYS: Mapping[str, Key] = {
     "fairshare": lambda walk, t, u: walk.per_share(walk.of_jobs[u].surface(t), u),
     "utfairshare": lambda walk, t, u: walk.per_share(walk.of_jobs[u].psi(t), u),
     "currfairshare": lambda walk, t, u: walk.per_share(walk.of_jobs[u].occupied, u),
+    "karma": lambda walk, t, u: (
+        walk.above_guaranteed(u) >= 0,
+        walk.per_share(max(0, walk.above_guaranteed(u)) - walk.credits[u], u),
+    ),
     "roundrobin": lambda walk, t, u: (u - walk.served - 1) % walk.k,
     "fcfs": lambda walk, t, u: (walk.release[walk.head(u)], walk.position[walk.head(u)]),
 }

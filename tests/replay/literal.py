@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
-from itertools import chain, combinations, permutations
+from itertools import chain, combinations, pairwise, permutations
 from math import factorial
 from random import Random
 
@@ -436,6 +436,54 @@ def round_robin(schedule: CoalitionSchedule, t: int, waiting: Sequence[int]) -> 
     return next(organization for organization in cycle if organization in waiting)
 
 
+def karma(schedule: CoalitionSchedule, t: int, waiting: Sequence[int]) -> int:
+    """Karma's Algorithm 1 with half guaranteed: a quantum lasts from one moment to the next.
+
+    Fair shares are the processors that an organization owns, credits count halves. Guaranteed
+    processors come first, then one by one those with the most credits for their share.
+    """
+    credit = dict.fromkeys(sorted(schedule.members), 0)
+    events = sorted({0, t, *(event for event in schedule.events() if event < t)})
+    for begin, end in pairwise(events):
+        demand = dict.fromkeys(credit, 0)
+        working = dict.fromkeys(credit, 0)
+        for start in schedule.starts:
+            task = start.task
+            if start.start <= begin < start.end:
+                working[task.organization] += task.processors
+            if task.release <= begin < start.end:
+                demand[task.organization] += task.processors
+        for u, queue in schedule.queue.items():
+            demand[u] += sum(task.processors for task in queue if task.release <= begin)
+        quantum = end - begin
+        donated = {u: max(0, schedule.owned[u] - 2 * demand[u]) * quantum for u in credit}
+        lent = 0
+        for u in credit:
+            borrowed = max(0, 2 * working[u] - schedule.owned[u])
+            credit[u] += (schedule.owned[u] - borrowed) * quantum
+            lent += borrowed * quantum
+        lent = min(lent, sum(donated.values()))
+        level = min((credit[u] // schedule.owned[u] for u in credit if donated[u]), default=0)
+        while lent:  # the poorest for their share lend first
+            level += 1
+            wanted = {
+                u: min(donated[u], max(0, level * schedule.owned[u] - credit[u])) for u in credit
+            }
+            for u in credit:
+                more = min(wanted[u], lent)
+                credit[u] += more
+                donated[u] -= more
+                lent -= more
+
+    def order(u: int) -> tuple[bool, bool, Fraction, int]:
+        above = 2 * occupied(schedule, t, u) - schedule.owned[u]
+        left = credit[u] - max(0, above)
+        owned = schedule.owned[u]
+        return above >= 0, owned == 0, -Fraction(left, owned or 1), u
+
+    return min(waiting, key=order)
+
+
 RULES: Mapping[str, Rule] = {
     "directcontr": direct(psi),
     "orig-direct": direct(psi),
@@ -444,6 +492,7 @@ RULES: Mapping[str, Rule] = {
     "fairshare": fair_share(of_its_jobs(surface)),
     "utfairshare": fair_share(of_its_jobs(psi)),
     "currfairshare": fair_share(occupied),
+    "karma": karma,
     "roundrobin": round_robin,
     "fcfs": lambda schedule, t, waiting: first_come(schedule)(waiting),
 }

@@ -30,7 +30,7 @@ TRACES = Path(__file__).parents[3] / "shared" / "traces"
 LPC, HPC2N = "LPC-EGEE-2004-1.2-cln.swf.gz", "HPC2N-2002-2.2-cln.swf.gz"
 DECIDED = sorted(KEYS)
 BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
-ONE_COPY_EACH = {"currfairshare", "roundrobin"}
+ONE_COPY_EACH = {"currfairshare", "karma", "roundrobin"}
 OWNERS_DECIDE = {"directcontr", "orig-direct", "rel-direct", "simpl-direct"}
 BUSY = workloads(
     organizations=st.integers(2, 4), owned=st.integers(0, 3), lengths=st.integers(20, 60), jobs=20

@@ -160,6 +160,7 @@ class Record(NamedTuple):
         contribution: [k, 3 or 4], moments of the work on each organization's processors.
         released: [2, k, 2 or 3], moments of releases, of jobs and of the work on processors: what a
             part gains in worth if it counts from its job's release (ψ′ of CloudShare).
+        credits: [k], of Karma, in halves (`native/karma.h`).
         random: [1], state of the generator of random numbers.
         placing: [1], RANDOM, LEAST_LOADED or AS_RECORDED: whose free processors a job gets.
         first_part: [jobs + 1], job i really got the parts first_part[i] up to first_part[i + 1].
@@ -174,6 +175,7 @@ class Record(NamedTuple):
     free_of: Ints
     contribution: Ints
     released: Ints
+    credits: Ints
     random: NDArray[np.uint64]
     placing: Ints
     first_part: Ints
@@ -355,6 +357,7 @@ def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int, *, wide
         free_of=owned.copy(),
         contribution=np.zeros((k, 3 + wide), dtype=np.int64),
         released=np.zeros((2, k, 2 + wide), dtype=np.int64),
+        credits=np.zeros(k, dtype=np.int64),
         random=np.array([seed % 2**64], dtype=np.uint64),
         placing=np.array([PLACING[workload.placement]], dtype=np.int64),
         first_part=first,

@@ -1,11 +1,14 @@
 #include "choice.h"
 
 #include "by_second.h"
+#include "karma.h"
 
-/* What an organization has used of its share; who has used least of it comes first. */
+/* What an organization has used of its share; who has used least of it comes first, of those that
+ * are not served later. */
 typedef struct {
     Whole used;
     int64_t share;
+    bool later;
 } Standing;
 
 /* Returns what parts are worth more at t because of their jobs' releases, of moments of these. */
@@ -43,7 +46,8 @@ static Whole lead(int64_t policy, const World *world, bool wide, int64_t c, int6
  * FairShare looks at the processor time that it had, UtFairShare at its utility psi and
  * CurrFairShare at the processors that work for it, each for its share of the processors; RoundRobin
  * serves whoever comes first behind the one that was served last, FCFS the earliest release, then
- * in the order of the log. */
+ * in the order of the log. Karma serves first who has less than is guaranteed, then by credits, of
+ * which what is borrowed now is paid a second ahead. */
 static Standing standing(int64_t policy, const World *world, bool wide, int64_t c, int64_t t,
                          int64_t u) {
     const Jobs *jobs = &world->jobs;
@@ -53,18 +57,28 @@ static Standing standing(int64_t policy, const World *world, bool wide, int64_t 
     switch (policy) {
     case FIRST_COME:
         job = row(state->head, c)[u];
-        return (Standing){(Whole)joined(jobs->release.at[job], jobs->position.at[job]), 1};
+        return (Standing){(Whole)joined(jobs->release.at[job], jobs->position.at[job]), 1, false};
     case FAIR_SHARE:
-        return (Standing){parts(own, t), share};
+        return (Standing){parts(own, t), share, false};
     case UTILITY_SHARE:
-        return (Standing){utility_at(state, wide, c, u, t), share};
+        return (Standing){utility_at(state, wide, c, u, t), share, false};
     case CURRENT_SHARE:
-        return (Standing){own[0], share};
-    case ROUND_ROBIN:
-        return (Standing){(u - state->served.at[c] - 1 + k) % k, 1};
-    default:
-        return (Standing){lead(policy, world, wide, c, t, u), 1};
+        return (Standing){own[0], share, false};
+    case KARMA: {
+        int64_t above = above_guaranteed(world, c, u);
+        return (Standing){most(above, 0) - (Whole)world->record.credits.at[u], share, above >= 0};
     }
+    case ROUND_ROBIN:
+        return (Standing){(u - state->served.at[c] - 1 + k) % k, 1, false};
+    default:
+        return (Standing){lead(policy, world, wide, c, t, u), 1, false};
+    }
+}
+
+static bool comes_before(Standing one, Standing other) {
+    if (one.later != other.later)
+        return other.later;
+    return less_by_share(one.used, one.share, other.used, other.share);
 }
 
 /* Returns the candidate that comes before all others. */
@@ -72,12 +86,12 @@ static int64_t first_of_all(int64_t policy, const World *world, int64_t c, int64
     const Coalitions *state = &world->state;
     bool wide = is_wide(state);
     int64_t best = -1, k = organizations_of(state);
-    Standing best_one = {0, 0};
+    Standing best_one = {0, 0, false};
     for (int64_t u = 0; u < k; u++) {
         if (!is_candidate(state, c, t, u))
             continue;
         Standing one = standing(policy, world, wide, c, t, u);
-        if (best < 0 || less_by_share(one.used, one.share, best_one.used, best_one.share)) {
+        if (best < 0 || comes_before(one, best_one)) {
             best = u;
             best_one = one;
         }

@@ -2,6 +2,7 @@
 
 #include "choice.h"
 #include "in_bays.h"
+#include "karma.h"
 #include "notes.h"
 #include "starting.h"
 
@@ -168,6 +169,8 @@ static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t u
         saturate(world, c, least(t, until - 1));
         if (t >= least(until, state->guessing.at[c]))
             return true;
+        if (policy == KARMA)
+            earn_credits(world, c, t);
         state->now.at[c] = t;
         end_jobs(world, c, t);
         (confined ? arrive_in_bays : arrive)(world, c, t);

@@ -22,7 +22,8 @@ enum {
     CURRENT_SHARE,
     ROUND_ROBIN,
     FIRST_COME,
-    RANKED
+    RANKED,
+    KARMA
 };
 
 /* Columns of BaySchedules. */
@@ -130,6 +131,7 @@ typedef struct {
     Ints free_of;
     Ints contribution;
     Ints released;
+    Ints credits;
     Words random;
     Ints placing;
     Ints first_part;

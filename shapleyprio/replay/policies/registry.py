@@ -143,6 +143,14 @@ _ONE_SCHEDULE = (
         decision="the earliest release, then the order of the log",
     ),
     _compiled(
+        "karma",
+        codes.KARMA,
+        decision="whoever has less than half its processors at work for it, then the most credits "
+        "for its share: it earns half its processors and what others borrow of the other half, "
+        "and pays for what it has above",
+        source="Karma, Algorithm 1",
+    ),
+    _compiled(
         "orig-direct",
         codes.DIRECT,
         decision="directcontr by its name in CloudShare: ψ times processors",
