@@ -175,11 +175,13 @@ def health() -> Dashboard:
                     Query(f"shapleyprio_pause_seconds{{{ALL}}}", "paused"),
                 ),
                 panels.graph(
-                    "Priorities of others",
-                    "With the channel association: accounts that somebody else has set, and "
-                    "waiting jobs without the points of their account.",
+                    "Exceptions and priorities of others",
+                    "Jobs that go first because an admin ordered it. With the channel association: "
+                    "accounts that somebody else has set, and pending jobs without the points of "
+                    "their account.",
                     panels.COUNT,
                     panels.NEUTRAL,
+                    Query(f"shapleyprio_jobs_put_first{{{ALL}}}", "jobs put first"),
                     Query(f"shapleyprio_foreign_priorities{{{ALL}}}", "{{of}}"),
                 ),
                 panels.graph(
