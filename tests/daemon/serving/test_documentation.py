@@ -29,7 +29,8 @@ def keys(value: Any) -> Any:
     """What there is beside the values: lists of tables count by their first."""
     if isinstance(value, dict):
         return {key: keys(one) for key, one in value.items()}
-    return [keys(value[0])] if isinstance(value, list) and isinstance(value[0], dict) else None
+    is_table = isinstance(value, list) and value and isinstance(value[0], dict)
+    return [keys(value[0])] if is_table else None
 
 
 def test_the_json_has_the_keys_that_are_served(opened: Served, steered: Service) -> None:

@@ -54,7 +54,7 @@ def test_the_status_is_what_the_command_prints_and_more(opened: Served, steered:
     assert {key: output[key] for key in printed} == printed
     assert output.keys() - printed.keys() == {
         *("error", "version", "at", "silent_seconds", "last_cycle"),
-        *("drift_trouble", "check", "changes", "pause"),
+        *("drift_trouble", "check", "changes", "pause", "exceptions"),
         "other_ledgers",
     }
     assert (output["last_cycle"]["number"], output["last_cycle"]["outcome"]) == (1, "ok")
