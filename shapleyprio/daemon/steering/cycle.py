@@ -255,12 +255,7 @@ class Cycle:
             report.number, standings, ranking, points, observation, all_parts
         )
         wanted = Wanted(points=points, reasons=explanations(report.standings, ranking))
-        report.exceptions = self._exceptions.follow(source, report.t)
-        self._note_pause(report)
-        if report.pause is None:
-            self._plan(report, observation, wanted)
-        else:
-            self._plan_pause(report, report.pause)
+        self._plan_unless_paused(report, source, observation, wanted)
         waiting = {row.organization for row in report.standings if row.pending}
         if report.pause is None:
             report.seconds_until_reorder = ranking.seconds_until_reorder(
@@ -298,9 +293,10 @@ class Cycle:
         reason = f"points of cycle {last[0].cycle}; the controller's clock is behind it"
         points = {row.organization: row.priority for row in last}
         wanted = Wanted(points=points, reasons=dict.fromkeys(points, reason))
-        report.exceptions = self._exceptions.follow(source, report.t)
-        self._plan(report, observation, wanted)
+        self._plan_unless_paused(report, source, observation, wanted)
         report.pushed = push.carry_out(self._store, self._slurm, report.planned)
+        if report.pause is not None:
+            return error
         return ClockError(f"{error}; new jobs get the points of cycle {last[0].cycle} meanwhile")
 
     def activity(self) -> tuple[int, int] | None:
@@ -498,6 +494,17 @@ class Cycle:
         others = others_can_add(self._intake.layout, self._channel.factor)
         order = ranking.order
         return scale(len(order), others, self._config.push.influence).points_of(order)
+
+    def _plan_unless_paused(
+        self, report: CycleReport, source: Source, observation: Observation, wanted: Wanted
+    ) -> None:
+        """Plans what is wanted, or what a pause leaves to do."""
+        report.exceptions = self._exceptions.follow(source, report.t)
+        self._note_pause(report)
+        if report.pause is None:
+            self._plan(report, observation, wanted)
+        else:
+            self._plan_pause(report, report.pause)
 
     def _note_pause(self, report: CycleReport) -> None:
         """Finds out whether we are paused, and logs it when that has changed."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shapleyprio.daemon.accounting.cluster_clock import ClockError
 from shapleyprio.daemon.pushing import orders
 from shapleyprio.lab.simulated import SimulatedSlurm
 from shapleyprio.slurm.points_table import read_table
@@ -196,3 +197,19 @@ def test_only_one_pause_lasts(waiting: Service) -> None:
     resume(waiting)
     with pytest.raises(orders.OrderError, match="nothing is paused"):
         resume(waiting)
+
+
+def test_a_pause_holds_while_a_clock_catches_up(waiting: Service) -> None:
+    waiting.run()
+    pause(waiting)
+    waiting.slurm.skew = -1000
+    new = waiting.slurm.submit("physics", nice=7, processing_time=9)
+    for _ in range(2):
+        with pytest.raises(ClockError, match="behind") as raised:
+            waiting.run()
+        assert "meanwhile" not in str(raised.value)
+        assert values(waiting) == {2: (0, 0), 3: (1, 0), 4: (2, 0), new: (7, 0)}
+    resume(waiting)
+    with pytest.raises(ClockError, match="meanwhile"):
+        waiting.run()
+    assert values(waiting)[new] != (7, 0)
