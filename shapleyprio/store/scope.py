@@ -42,7 +42,7 @@ OF_CLUSTERS = frozenset(
     )
 )
 """Tables with one set of rows for all ledgers of a cluster: who may write into its Slurm, by which
-configuration, whether anybody is to, and the value there, whichever ledger the job counts in."""
+configuration, whether anybody is to, and the values there, whichever ledger the job counts in."""
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -77,7 +77,7 @@ class Scope:
         return table.c.cluster == self._key(table)
 
     def _key(self, table: Table) -> str:
-        """Returns the name under which a table has the rows: the value in Slurm is not split."""
+        """Returns the name under which a table has the rows: the values in Slurm are not split."""
         return cluster_behind(self.cluster) if table in OF_CLUSTERS else self.cluster
 
     def _read(self, kind: Callable[..., T], query: Select[Any]) -> list[T]:

@@ -84,7 +84,7 @@ class Followers:
 
         Args:
             slurm: where they wait, and what they are to follow stands.
-            fresh: targets of jobs whose site factor is not any more what the queue showed.
+            fresh: targets of jobs whose site factor has changed since the queue was read.
             check: as the port `Slurm` has it.
 
         Raises:

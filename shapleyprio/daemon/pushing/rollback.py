@@ -149,7 +149,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _UnseenJob:
-    """A job at which Slurm does not show the value there.
+    """A job whose value Slurm does not show.
 
     Attributes:
         account, submit: None where not even that is known.

@@ -6,8 +6,8 @@ a job to where it will be among the first, and those that lower one which stands
 will be. They come by the place to which they matter, a thousand places at a time, and within
 these those that raise before those that lower: a few raised jobs can start next whatever follows,
 while of lowered ones all must be, before one is of use. Each cycle weighs what is left again, with
-the value in Slurm by then. Where fewer writes than that are all made, they come by the priorities
-that they give.
+the priorities in Slurm by then. Where fewer writes than that are all made, they come by the
+priorities that they give.
 """
 
 from __future__ import annotations

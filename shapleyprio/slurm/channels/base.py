@@ -28,7 +28,7 @@ class PriorityTarget:
         base_key: key of the array that a task was split from, else the same as `key`.
         label: what users call it.
         organization: who gets the priority; NOBODY's targets are left as they were found.
-        value: the value there now.
+        value: its present value.
         in_force: by what Slurm goes instead of `value`; None where it goes by that.
     """
 
@@ -152,7 +152,7 @@ class Channel(ABC):
     def targets(
         self, slurm: Slurm, pending: Sequence[PendingJob], claims: Claims
     ) -> list[PriorityTarget]:
-        """Returns what carries a priority and the value there now.
+        """Returns what carries a priority, with its present value.
 
         What Slurm does not show at the moment is passed over.
 

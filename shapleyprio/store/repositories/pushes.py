@@ -89,7 +89,7 @@ class Pushes(PushesView):
         The managed values of their targets are written in the same transaction.
 
         Args:
-            pushes: to be tried, or the value there already.
+            pushes: to be tried, or whose values were found there already.
             state: what is known to have become of them.
         """
         first = self.last_push() + 1
