@@ -67,7 +67,6 @@ def command(
             until=until,
         )
         row = orders.put_first(store.cluster(cluster), slurm, segments, row)
-    others = "all others" if before_all else f"all others of {row.organization}"
     click.echo(
-        f"With the next cycle job {visible(row.label)} goes before {others} that are pending."
+        f"With the next cycle job {visible(row.label)} goes before {row.others} that are pending."
     )

@@ -323,6 +323,11 @@ class ExceptionRow:
     ended_by: str = ""
     passed: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def others(self) -> str:
+        """The jobs that it goes before, in words."""
+        return "all others" if self.before_all else f"all others of {self.organization}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingRow:

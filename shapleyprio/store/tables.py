@@ -392,8 +392,8 @@ pause = _table(
 
 exception = _table(
     "exception",
-    _key("job_id", BigInteger()),
     _key("since", _SECOND),
+    _key("job_id", BigInteger()),
     _required("label", Words(255)),
     _required("organization", _ORGANIZATION),
     _required("user", Words(255)),

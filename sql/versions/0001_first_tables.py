@@ -237,7 +237,7 @@ def upgrade() -> None:
     )
     create(
         "exception",
-        [required("job_id", INTEGER), required("since", INTEGER)],
+        [required("since", INTEGER), required("job_id", INTEGER)],
         required("label", NAME),
         required("organization", ORGANIZATION),
         required("user", NAME),

@@ -15,11 +15,11 @@ import pytest
 from shapleyprio.cli.options.types import Month, month_before
 from shapleyprio.common.wording import clock_time
 from shapleyprio.fairness.tenure import Tenure
-from shapleyprio.store import AllocatedRun, ExceptionRow, SteeringRow
+from shapleyprio.store import AllocatedRun, SteeringRow
 from tests.cli.conftest import CommandLine
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import PROCESSORS, run
-from tests.store.examples import BEGIN, standing, watermark, work_after_end
+from tests.store.examples import BEGIN, exception, standing, watermark, work_after_end
 
 DAY = 86_400
 MONTH = "2023-11"
@@ -116,15 +116,7 @@ def test_a_month_names_what_went_first_and_what_that_cost_the_others(shell: Comm
     from shapleyprio.store import Store
 
     fill(shell, *flood(1, 0), opened=-90 * DAY)
-    row = ExceptionRow(
-        job_id=3,
-        since=BEGIN,
-        label="3",
-        organization="physics",
-        user="ann",
-        reason="a <deadline>",
-        before_all=True,
-    )
+    row = exception(3, reason="a <deadline>", before_all=True)
     steered = SteeringRow(since=BEGIN - DAY, rule="shapley", chosen="shapley", channel="nice")
     with Store.open(shell.url) as store, store.cluster(NAME).transaction() as rows:
         rows.note_steering(steered)

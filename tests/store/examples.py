@@ -7,7 +7,15 @@ from typing import Any
 
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import Allocation
-from shapleyprio.store import AllocatedRun, CycleRow, NewPush, StandingRow, Watermark, WorkAfterEnd
+from shapleyprio.store import (
+    AllocatedRun,
+    CycleRow,
+    ExceptionRow,
+    NewPush,
+    StandingRow,
+    Watermark,
+    WorkAfterEnd,
+)
 
 BEGIN = 1_700_000_000
 
@@ -70,6 +78,20 @@ def cycle(number: int, started: int = BEGIN, outcome: str = "done") -> CycleRow:
         refused=2,
         seconds={"push": 0.25},
     )
+
+
+def exception(job_id: int, since: int = BEGIN, **values: Any) -> ExceptionRow:
+    """A job of physics goes before the others of physics."""
+    row = ExceptionRow(
+        job_id=job_id,
+        since=since,
+        label=str(job_id),
+        organization="physics",
+        user="ann",
+        reason="a deadline",
+        before_all=False,
+    )
+    return replace(row, **values)
 
 
 def standing(cycle: int, organization: str = "physics", t: int = BEGIN) -> StandingRow:

@@ -5,22 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shapleyprio.store import ExceptionRow
-from tests.store.examples import BEGIN
+from tests.store.examples import BEGIN, exception
 
 if TYPE_CHECKING:
     from shapleyprio.store import Store
 
-FIRST = ExceptionRow(
-    job_id=7,
-    since=BEGIN,
-    label="7",
-    organization="physics",
-    user="ann",
-    reason="a deadline",
-    before_all=False,
-    until=BEGIN + 1000,
-)
+FIRST = exception(7, until=BEGIN + 1000)
 SECOND = replace(FIRST, job_id=6, since=BEGIN + 10, label="5_1", before_all=True, until=None)
 OVER = replace(FIRST, ended=BEGIN + 50, ended_by="the job started")
 

@@ -47,7 +47,6 @@ def _exceptions(view: View, begin: int, end: int) -> Iterator[str]:
     for row in view.exceptions(begin):
         if row.since >= end:
             continue
-        others = "all others" if row.before_all else f"all others of {row.organization}"
         passed = [f"{jobs} of {name or 'nobody'}" for name, jobs in row.passed.items()]
         used = sum(
             one.processors * (min(one.end or end, end) - min(one.begin, end))
@@ -55,7 +54,7 @@ def _exceptions(view: View, begin: int, end: int) -> Iterator[str]:
             for one in allocations
         )
         yield visible(
-            f"job {row.label} of {row.organization} before {others} since "
+            f"job {row.label} of {row.organization} before {row.others} since "
             f"{clock_time(row.since)}, by {row.user} ({row.reason}); it passed "
             f"{listed(passed) or 'no jobs'}, and used {processor_hours(used)} processor-hours"
         )

@@ -300,7 +300,7 @@ def _share(part: float | None) -> str:
 def plan_table(
     pushes: Sequence[NewPush], *, dated: bool = False, empty: str = "nothing to write"
 ) -> FittingTable:
-    """Returns writes, made or planned: the value there, what shall, and why.
+    """Returns writes, made or planned: the value before, the one after, and why.
 
     One that puts back what was found is for no organization.
 
@@ -382,10 +382,9 @@ def sentences_on_pause(pause: PauseRow) -> list[str]:
 
 def on_exception(job: str, row: ExceptionRow) -> str:
     """Says which job goes first, since when, and who ordered it and why."""
-    others = "all others" if row.before_all else f"all others of {row.organization}"
     until = "" if row.until is None else f" until {clock_time(row.until)}"
     return (
-        f"{job} goes before {others} since {clock_time(row.since)}{until}, as {row.user} has "
+        f"{job} goes before {row.others} since {clock_time(row.since)}{until}, as {row.user} has "
         f"ordered: {row.reason.rstrip('.')}."
     )
 

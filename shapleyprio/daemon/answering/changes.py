@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal
@@ -48,7 +48,7 @@ class Change:
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
-        return {name: getattr(self, name) for name in Change.__slots__}
+        return asdict(self)
 
 
 def read_changes(view: View, since: int, patience: int) -> list[Change]:
@@ -135,9 +135,8 @@ def _pause(row: PauseRow) -> Change:
 
 
 def _exception(row: ExceptionRow) -> Change:
-    others = "all others" if row.before_all else f"all others of {row.organization}"
     over = f" ({row.ended_by})" if row.ended_by else ""
-    what = f"{row.user} put job {row.label} before {others}: {row.reason}{over}"
+    what = f"{row.user} put job {row.label} before {row.others}: {row.reason}{over}"
     return Change(at=row.since, until=row.ended, kind="exception", what=what)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from shapleyprio.common.wording import SECONDS_OF_A_DAY
 from shapleyprio.store import PendingJobs, View, Wait
-
-DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,7 @@ class WaitsInPartition:
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
-        return {name: getattr(self, name) for name in WaitsInPartition.__slots__}
+        return asdict(self)
 
 
 def read_waits(view: View, t: int) -> tuple[WaitsInPartition, ...]:
@@ -46,7 +45,7 @@ def read_waits(view: View, t: int) -> tuple[WaitsInPartition, ...]:
         view: of the store.
         t: second of the last cycle.
     """
-    return by_place(view.waits(since=t - DAY), view.pending_jobs(), t)
+    return by_place(view.waits(since=t - SECONDS_OF_A_DAY), view.pending_jobs(), t)
 
 
 def by_place(

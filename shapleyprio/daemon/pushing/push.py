@@ -115,10 +115,10 @@ def foreign(
 
     Args:
         channel: where we write.
-        targets: the value there now.
+        targets: with their present values.
         managed: key of a target -> what we wrote there before.
-        ours: the value at a job of ours, though nothing of it be on record: the points of now,
-            for the store may have been lost, and what the table of points may have given.
+        ours: values that we may have given a job without a record of it: the present points, as
+            the store may have been lost, and what the table of points may have given.
     """
     if not channel.yields:
         return []
@@ -182,7 +182,7 @@ def plan(
 
     Args:
         channel: where to write.
-        targets: the value there now.
+        targets: with their present values.
         managed: key of a target -> what we wrote there before.
         wanted: what should.
         stamp: for the record.
@@ -194,7 +194,7 @@ def plan(
     for target in targets:
         points = wanted.points.get(target.organization)
         original = _original(target, managed, given)
-        known = target.key in managed or target.base_key in managed
+        known = known_at(managed, target.key, target.base_key)
         if least is not None and (known or points is not None):
             original = max(original, least)
         if points is None:
@@ -224,7 +224,7 @@ def plan(
 
 
 def carry_out(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush]) -> PushCounts:
-    """Records the writes, makes them, reads back the value there and records that too.
+    """Records the writes, makes them, reads the values back and records these, too.
 
     Args:
         store: of the cluster, where they are recorded.
@@ -319,11 +319,9 @@ def _is_left(push: NewPush, value: int | None, *, is_made: bool) -> bool:
 def _original(
     target: PriorityTarget, managed: Mapping[str, ManagedValue], given: Collection[int]
 ) -> int:
-    for key in (target.key, target.base_key):
-        value = managed.get(key)
-        ours = value and (explains(value, target.value) or target.value in given)
-        if value and ours:
-            return value.original
+    for known in known_at(managed, target.key, target.base_key):
+        if explains(known, target.value) or target.value in given:
+            return known.original
     return BEFORE_SUBMISSION if target.value in given else target.value
 
 

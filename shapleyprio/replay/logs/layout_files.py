@@ -159,8 +159,8 @@ def _rows(
     names: list[str] = []
     cuts: list[slice] | None = None
     for number, line in enumerate(lines, start=1):
+        cells = _cells(line, cuts)
         if not names:
-            cells = line.split("|") if "|" in line else line.split()
             found = [cell.strip().casefold() for cell in cells]
             if not set(wanted).difference(found):
                 names = found
@@ -168,16 +168,18 @@ def _rows(
             cuts = [slice(*found.span()) for found in re.finditer("-+", line)]
             names = [lines[number - 2][cut].strip().casefold() for cut in cuts]
         elif line.strip():
-            if cuts is not None:
-                cells = [line[cut].rstrip() for cut in cuts]
-                if any(n in _NAMES and c.endswith("+") for n, c in zip(names, cells, strict=True)):
-                    raise LogError(f"{file}:{number}: a name is cut off; give what `{ask}` prints")
-            else:
-                cells = line.split("|") if "|" in line else line.split()
             fields = dict(zip(names, cells, strict=False))
+            if cuts is not None and any(fields.get(name, "").endswith("+") for name in _NAMES):
+                raise LogError(f"{file}:{number}: a name is cut off; give what `{ask}` prints")
             yield number, {k: v.rstrip() if k == indented else v.strip() for k, v in fields.items()}
     if not names:
         raise LogError(f"{file}: no line names {', '.join(wanted)}; give what `{ask}` prints")
+
+
+def _cells(line: str, cuts: Sequence[slice] | None) -> list[str]:
+    if cuts is not None:
+        return [line[cut].rstrip() for cut in cuts]
+    return line.split("|") if "|" in line else line.split()
 
 
 def _text(file: Path) -> str:

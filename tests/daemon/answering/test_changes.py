@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError
 from shapleyprio.daemon.answering.changes import Change, read_changes
 from shapleyprio.slurm.port import SlurmUnavailableError
-from shapleyprio.store import CorrectionRow, ExceptionRow, PauseRow
+from shapleyprio.store import CorrectionRow, PauseRow
 from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS, Service, config
-
-if TYPE_CHECKING:
-    pass
+from tests.store.examples import exception
 
 PATIENCE = 90
 
@@ -92,15 +89,7 @@ def test_a_pause_names_who_why_and_for_how_long(service: Service) -> None:
 
 
 def test_an_exception_names_whose_job_who_why_and_what_ended_it(service: Service) -> None:
-    row = ExceptionRow(
-        job_id=7,
-        since=NOW + 5,
-        label="7",
-        organization="physics",
-        user="ann",
-        reason="a deadline",
-        before_all=False,
-    )
+    row = exception(7, NOW + 5)
     with service.store.cluster(NAME).transaction() as rows:
         rows.begin_exception(row)
         rows.end_exception(7, NOW + 65, "the job started")

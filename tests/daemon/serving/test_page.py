@@ -19,8 +19,9 @@ from shapleyprio.daemon.serving.checks import Checked
 from shapleyprio.daemon.serving.drift import DAY_SECONDS, Drift, drift_of_last_day
 from shapleyprio.daemon.serving.overview import Overview
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay
-from shapleyprio.store import DriftRow, ExceptionRow, PauseRow, SteeringRow, Store
+from shapleyprio.store import DriftRow, PauseRow, SteeringRow, Store
 from tests.daemon.consortium import NAME, NOW, Service
+from tests.store.examples import exception
 
 
 @pytest.fixture
@@ -69,16 +70,7 @@ def test_a_pause_is_an_alarm(overview: Overview) -> None:
 
 
 def test_everybody_sees_which_jobs_go_first_and_why(overview: Overview) -> None:
-    row = ExceptionRow(
-        job_id=7,
-        since=NOW,
-        label="7",
-        organization="physics",
-        user="ann",
-        reason="a <big> deadline",
-        before_all=False,
-        until=NOW + 60,
-    )
+    row = exception(7, NOW, reason="a <big> deadline", until=NOW + 60)
     text = page.render(replace(overview, exceptions=[row]))
     assert "<b>Job 7 goes before all others of physics</b> since <time>2027-01-15 08:00:00" in text
     assert "until <time>2027-01-15 08:01:00" in text
