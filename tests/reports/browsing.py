@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from selenium.webdriver import Chrome, ChromeOptions
@@ -31,11 +33,13 @@ def browser(size: tuple[int, int]) -> Iterator[Chrome]:
         metrics = {"width": width, "height": height, "pixelRatio": 2.0, "touch": True}
         options.add_experimental_option("mobileEmulation", {"deviceMetrics": metrics})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = Chrome(options=options, service=Service(str(programs[1])))
-    try:
-        yield driver
-    finally:
-        driver.quit()
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # it leaves some behind
+        service = Service(str(programs[1]), env={**os.environ, "TMPDIR": folder})
+        driver = Chrome(options=options, service=service)
+        try:
+            yield driver
+        finally:
+            driver.quit()
 
 
 def opened(driver: Chrome, file: Path) -> None:

@@ -74,10 +74,12 @@ def _print(program: str, html: Path, printed: Path) -> str:
         f"--print-to-pdf={printed}",
         html.as_uri(),
     )
+    folder = str(html.parent)
     try:
         done = subprocess.run(
             command,
-            env={**os.environ, "HOME": str(html.parent)},  # a service's may not be writable
+            # a service's home may not be writable, and Chromium leaves folders behind
+            env={**os.environ, "HOME": folder, "TMPDIR": folder},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TIME_LIMIT,
