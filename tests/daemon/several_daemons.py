@@ -200,10 +200,11 @@ class Wire:
                 threading.Thread(target=self._forward, args=(source, target), daemon=True).start()
 
     def _forward(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
+        with suppress(OSError):  # a killed process resets what it has not read
             while data := source.recv(65536):
                 self._whole.wait()
                 target.sendall(data)
+        with suppress(OSError):
             target.shutdown(socket.SHUT_WR)
 
 
