@@ -39,8 +39,8 @@ def command(
 
     One timeline of configurations that the daemon took over, key by key, or refused; of upgrades
     of shapleyprio and Slurm; of nodes, accounts and partitions that changed hands, and corrections;
-    of the rule and the channel that steered; of pauses and exceptions; of cycles that failed,
-    and times without any.
+    of the rule and the channel that steered; of pauses, exceptions and clocks of the controller
+    that were accepted; of cycles that failed, and times without any.
     """
     begin = int(time.time()) - WEEK if since is None else since
     config = load(config_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import GroupOfCommands, load
+from shapleyprio.cli.common import GroupOfCommands, load, user
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option, pool_option
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
@@ -60,9 +60,9 @@ def accept(config_path: Path, pool: str | None) -> None:
         Store.open(config.store.url) as opened,
         Lease(opened.cluster(segment.ledger), seconds=seconds, journal=journal).held() as ours,
     ):
-        found = accept_clock(ours, slurm.controller(), overlap=config.service.overlap)
+        found = accept_clock(ours, slurm.controller(), overlap=config.service.overlap, user=user())
     click.echo(
-        f"the ledger stands at {clock_time(found.now)}, no more at {clock_time(found.before)}"
+        f"the ledger stands at {clock_time(found.at)}, no more at {clock_time(found.before)}"
     )
     if found.ahead:
         click.echo(

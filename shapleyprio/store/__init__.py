@@ -10,6 +10,7 @@ from shapleyprio.store.errors import (
 )
 from shapleyprio.store.journal import Journal
 from shapleyprio.store.rows import (
+    AcceptedClockRow,
     AccountRow,
     AllocatedRun,
     CapacityRow,
@@ -44,6 +45,7 @@ from shapleyprio.store.scope import batches
 from shapleyprio.store.store import ClusterStore, Store, Transaction, View
 
 __all__ = [
+    "AcceptedClockRow",
     "AccountRow",
     "AllocatedRun",
     "CapacityRow",

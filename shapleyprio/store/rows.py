@@ -272,6 +272,23 @@ class Wait(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedClockRow:
+    """A controller's clock that was behind the ledger, and is right, for an admin has said so.
+
+    Attributes:
+        at: second by that clock, at which the ledger stands since.
+        before: second at which it stood.
+        ahead: runs that lay ahead, and are accounted when their time has come.
+        user: who accepted it, for people.
+    """
+
+    at: int
+    before: int
+    ahead: int
+    user: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PauseRow:
     """A time in which nothing steers, for an admin has said so.
 

@@ -39,6 +39,7 @@ from shapleyprio.store.errors import (
     StoreSchemaError,
     store_errors,
 )
+from shapleyprio.store.repositories.accepted_clocks import AcceptedClocks, AcceptedClocksView
 from shapleyprio.store.repositories.after_end import AfterEnd, AfterEndView
 from shapleyprio.store.repositories.capacities import Capacities, CapacitiesView
 from shapleyprio.store.repositories.configurations import Configurations, ConfigurationsView
@@ -89,6 +90,7 @@ class View(
     HistoryView,
     SteeringHistoryView,
     ConfigurationsView,
+    AcceptedClocksView,
     PausesView,
     ExceptionsView,
     DriftsView,
@@ -114,6 +116,7 @@ class Transaction(
     History,
     SteeringHistory,
     Configurations,
+    AcceptedClocks,
     Pauses,
     Exceptions,
     Drifts,
@@ -134,14 +137,16 @@ class Transaction(
         known to roll back is in the managed values, which stay.
 
         Args:
-            before: second, for cycles, standings, what steered, configurations, pauses, exceptions,
-                drifts, estimates, quarantined lines and work after the end of runs.
+            before: second, for cycles, standings, what steered, configurations, accepted clocks,
+                pauses, exceptions, drifts, estimates, quarantined lines and work after the end of
+                runs.
             pushes_before: second, for pushes.
         """
         return (
             self._prune_cycles(before)
             + self._prune_steering(before)
             + self._prune_configurations(before)
+            + self._prune_accepted_clocks(before)
             + self._prune_pauses(before)
             + self._prune_exceptions(before)
             + self._prune_drifts(before)

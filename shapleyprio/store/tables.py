@@ -380,6 +380,14 @@ steering = _table(
     _required("channel", _CHANNEL),
 )
 
+accepted_clock = _table(
+    "accepted_clock",
+    _key("at", _SECOND),
+    _required("before", _SECOND),
+    _required("ahead", _COUNT),
+    _required("user", Words(255)),
+)
+
 pause = _table(
     "pause",
     _key("since", _SECOND),

@@ -227,6 +227,13 @@ def upgrade() -> None:
         required("channel", WORD),
     )
     create(
+        "accepted_clock",
+        [required("at", INTEGER)],
+        required("before", INTEGER),
+        required("ahead", INTEGER),
+        required("user", NAME),
+    )
+    create(
         "pause",
         [required("since", INTEGER)],
         required("user", NAME),

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import COMMANDS, main
+from shapleyprio.cli.common import user
 from shapleyprio.common.wording import MISSING, clock_time
 from shapleyprio.store import CycleRow, Store, migrations
 from tests.daemon.consortium import FIRST, LAST, NAME, NOW
@@ -335,6 +336,9 @@ def test_db_accept_clock_lets_the_daemon_go_on(steered: CommandLine) -> None:
         f"the ledger stands at {clock_time(steered.slurm.now)}, no more at "
         f"{clock_time(steered.slurm.now + 7200)}\n",
     )
+    told = as_json(steered, "changes", "--since", "always")
+    what = f"{user()} accepted the controller's clock, 2 h behind the ledger"
+    assert [row["what"] for row in told if row["kind"] == "clock"] == [what]
     assert steered.run("daemon", "--once").exit_code == 0
     result = steered.run("db", "accept-clock")
     assert result.exit_code == 5

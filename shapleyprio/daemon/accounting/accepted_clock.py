@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError
 from shapleyprio.slurm.port import Controller
-from shapleyprio.store import ClusterStore, Transaction
+from shapleyprio.store import AcceptedClockRow, ClusterStore, Transaction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptedClock:
-    """What became of the ledger.
-
-    Attributes:
-        before: second at which it stood.
-        now: second at which it stands.
-        ahead: runs that lie ahead of it, and are accounted when their time has come.
-    """
-
-    before: int
-    now: int
-    ahead: int
-
-
-def accept_clock(store: ClusterStore, controller: Controller, *, overlap: int) -> AcceptedClock:
+def accept_clock(
+    store: ClusterStore, controller: Controller, *, overlap: int, user: str
+) -> AcceptedClockRow:
     """Lets the ledger go on from the controller's clock; what it holds stays exact.
 
-    Estimates that were made ahead of that clock are deleted.
+    Estimates that were made ahead of that clock are deleted. That it was accepted is on record.
 
     Args:
         store: of the ledger.
         controller: as it is now.
         overlap: seconds by which records may be late.
+        user: who accepts it, for people.
+
+    Returns:
+        what became of the ledger.
 
     Raises:
         AccountingError: there is nothing to accept, or the ledger cannot go back so far.
@@ -41,7 +30,7 @@ def accept_clock(store: ClusterStore, controller: Controller, *, overlap: int) -
     """
     now = controller.time
 
-    def accept(transaction: Transaction) -> AcceptedClock:
+    def accept(transaction: Transaction) -> AcceptedClockRow:
         watermark = transaction.watermark()
         if watermark is None or watermark.accounted_to <= now:
             raise AccountingError(
@@ -57,6 +46,8 @@ def accept_clock(store: ClusterStore, controller: Controller, *, overlap: int) -
         opened.look(controller, overlap=overlap)
         ahead = opened.go_back(now)
         transaction.forget_estimates(now)
-        return AcceptedClock(before=watermark.accounted_to, now=now, ahead=ahead)
+        row = AcceptedClockRow(at=now, before=watermark.accounted_to, ahead=ahead, user=user)
+        transaction.note_accepted_clock(row)
+        return row
 
     return store.transact(accept)

@@ -12,6 +12,7 @@ from shapleyprio.common.wording import count, duration, listed
 from shapleyprio.config.written import differences
 from shapleyprio.daemon.accounting.moves import in_words, together
 from shapleyprio.store import (
+    AcceptedClockRow,
     ConfigurationRow,
     ExceptionRow,
     Interruption,
@@ -26,7 +27,15 @@ MOST_NAMES = 5
 NOT_SET = "not set"
 
 Kind = Literal[
-    "configuration", "upgrade", "ownership", "steering", "pause", "exception", "failure", "outage"
+    "configuration",
+    "upgrade",
+    "ownership",
+    "steering",
+    "pause",
+    "exception",
+    "clock",
+    "failure",
+    "outage",
 ]
 
 
@@ -67,6 +76,7 @@ def read_changes(view: View, since: int, patience: int) -> list[Change]:
         *_steering(view.steering(since), since),
         *(_pause(row) for row in view.pauses(since) if row.since >= since),
         *(_exception(row) for row in view.exceptions(since) if row.since >= since),
+        *map(_accepted_clock, view.accepted_clocks(since)),
         *map(_interruption, view.interruptions(since, patience)),
     ]
     return sorted(found, key=attrgetter("at"))
@@ -138,6 +148,12 @@ def _exception(row: ExceptionRow) -> Change:
     over = f" ({row.ended_by})" if row.ended_by else ""
     what = f"{row.user} put job {row.label} before {row.others}: {row.reason}{over}"
     return Change(at=row.since, until=row.ended, kind="exception", what=what)
+
+
+def _accepted_clock(row: AcceptedClockRow) -> Change:
+    behind = duration(row.before - row.at)
+    what = f"{row.user} accepted the controller's clock, {behind} behind the ledger"
+    return Change(at=row.at, kind="clock", what=what)
 
 
 def _interruption(found: Interruption) -> Change:

@@ -9,7 +9,7 @@ import pytest
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError
 from shapleyprio.daemon.answering.changes import Change, read_changes
 from shapleyprio.slurm.port import SlurmUnavailableError
-from shapleyprio.store import CorrectionRow, PauseRow
+from shapleyprio.store import AcceptedClockRow, CorrectionRow, PauseRow
 from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS, Service, config
 from tests.store.examples import exception
 
@@ -97,6 +97,14 @@ def test_an_exception_names_whose_job_who_why_and_what_ended_it(service: Service
     assert (change.at, change.until, change.kind) == (NOW + 5, NOW + 65, "exception")
     put = "ann put job 7 before all others of physics: a deadline (the job started)"
     assert change.what == put
+
+
+def test_a_clock_that_was_accepted_names_who_accepted_it(service: Service) -> None:
+    row = AcceptedClockRow(at=NOW + 5, before=NOW + 7205, ahead=1, user="ann")
+    with service.store.cluster(NAME).transaction() as rows:
+        rows.note_accepted_clock(row)
+    what = "ann accepted the controller's clock, 2 h behind the ledger"
+    assert changes(service) == [Change(at=NOW + 5, kind="clock", what=what)]
 
 
 def test_pruned_cycles_are_no_outage(service: Service) -> None:

@@ -112,7 +112,7 @@ class LivingDaemon:
 
     def accept_clock(self) -> None:
         self._show_token()
-        accept_clock(self._lease.store, self._slurm.controller(), overlap=self._overlap)
+        accept_clock(self._lease.store, self._slurm.controller(), overlap=self._overlap, user="ann")
 
     def roll_back(self) -> None:
         self._show_token()

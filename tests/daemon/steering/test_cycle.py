@@ -431,11 +431,11 @@ def test_after_the_clock_is_accepted_the_ledger_goes_on_and_is_exact(
         service.run()
     if prunes:
         service.cycle.prune()
-    accepted = accept_clock(shared, slurm.controller(), overlap=60)
-    assert (accepted.now, accepted.ahead) == (slurm.now, 2)
+    accepted = accept_clock(shared, slurm.controller(), overlap=60, user="ann")
+    assert (accepted.at, accepted.ahead) == (slurm.now, 2)
     assert accepted.before == slurm.now - 10 + 2 * HOUR
     with pytest.raises(AccountingError, match="nothing to accept"):
-        accept_clock(shared, slurm.controller(), overlap=60)
+        accept_clock(shared, slurm.controller(), overlap=60, user="ann")
     assert service.run().t == slurm.now
     assert_worth_is_that_of_the_records(service)
     for _ in range(30):
@@ -471,7 +471,7 @@ def test_a_clock_is_not_accepted_if_a_node_changed_hands_ahead_of_it(service: Se
     slurm.skew = 0
     before = watermark(service)
     with pytest.raises(AccountingError, match="a node or an account changed hands at"):
-        accept_clock(service.store.cluster(NAME), slurm.controller(), overlap=60)
+        accept_clock(service.store.cluster(NAME), slurm.controller(), overlap=60, user="ann")
     assert watermark(service) == before
 
 

@@ -1,0 +1,68 @@
+"""Clocks that were accepted, and what was on record from a second ahead of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from shapleyprio.store import (
+    AcceptedClockRow,
+    AccountRow,
+    CapacityRow,
+    NodeRow,
+    PauseRow,
+    SteeringRow,
+)
+from tests.store.examples import BEGIN, exception
+
+if TYPE_CHECKING:
+    from shapleyprio.store import Store
+
+NOW = BEGIN + 1000
+ACCEPTED = AcceptedClockRow(at=NOW, before=NOW + 7200, ahead=2, user="ann")
+STEERED = SteeringRow(since=BEGIN, rule="directcontr", chosen="directcontr", channel="nice")
+PAUSE = PauseRow(since=NOW + 60, user="ann", reason="an odd clock", keep=False)
+
+
+def test_they_are_kept_as_long_as_history(store: Store) -> None:
+    later = replace(ACCEPTED, at=NOW + 500, user="bob")
+    with store.cluster("c").transaction() as rows:
+        rows.note_accepted_clock(ACCEPTED)
+        rows.note_accepted_clock(later)
+        assert rows.accepted_clocks() == [ACCEPTED, later]
+        assert rows.accepted_clocks(since=NOW + 1) == [later]
+        assert rows.prune_history(NOW + 1, pushes_before=0) == 1
+        assert rows.accepted_clocks() == [later]
+    with store.cluster("d").reading() as view:
+        assert view.accepted_clocks() == []
+
+
+def test_what_was_so_from_a_second_ahead_is_so_from_the_clock_on(store: Store) -> None:
+    node = NodeRow(name="a1", since=BEGIN, processors=4, partitions=("pa",))
+    account = AccountRow(name="physics", since=NOW + 60, parent=None)
+    brought = CapacityRow(organization="physics", since=NOW + 60, processors={("pa",): 4})
+    first = exception(7, NOW + 60)
+    over = replace(exception(8, NOW + 60), ended=NOW + 70, ended_by="the job started")
+    with store.cluster("c").transaction() as rows:
+        for row in (
+            STEERED,
+            replace(STEERED, since=NOW + 10, channel="qos"),
+            replace(STEERED, since=NOW + 20, channel="site_factor"),
+        ):
+            rows.note_steering(row)
+        rows.put_layout([node, replace(node, since=NOW + 60, processors=8)], [account])
+        rows.correct_capacities((), [brought], 0)
+        rows.begin_pause(PAUSE)
+        for one in (first, over):
+            rows.begin_exception(one)
+        rows.note_accepted_clock(ACCEPTED)
+
+        steers = replace(STEERED, since=NOW, channel="site_factor")
+        assert rows.steering() == [STEERED, steers]
+        rows.note_steering(replace(steers, since=NOW + 30))
+        assert rows.steering() == [STEERED, steers]
+        assert rows.node_rows() == [node, replace(node, since=NOW, processors=8)]
+        assert rows.account_rows() == [replace(account, since=NOW)]
+        assert rows.capacities() == [replace(brought, since=NOW)]
+        assert rows.pause() == replace(PAUSE, since=NOW)
+        assert rows.exceptions(since=0) == [replace(first, since=NOW), over]
