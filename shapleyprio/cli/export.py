@@ -17,6 +17,7 @@ from shapleyprio.cli.options.refusals import (
 )
 from shapleyprio.cli.options.shared import config_option
 from shapleyprio.cli.options.types import INSTANT
+from shapleyprio.common.errors import OutputError
 from shapleyprio.common.wording import dates, listed, whole
 from shapleyprio.config import Config, connect
 from shapleyprio.daemon.ledgers import cluster_of, stored_ledgers
@@ -48,6 +49,7 @@ from shapleyprio.store import ClusterStore, Store, StoreError
     is_flag=True,
     help="Read Slurm's accounting instead of the store, with the present owners and sizes.",
 )
+@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
 @click.option("--anonymize", is_flag=True, help="Replace all names, and say what is left.")
 @click.option(
     "--key",
@@ -68,6 +70,7 @@ def command(
     until: int | None,
     *,
     live: bool,
+    force: bool,
     anonymize: bool,
     key_file: Path | None,
     shift_time: bool,
@@ -75,9 +78,10 @@ def command(
     """Export accounting, with nodes, accounts and owners, into FILE.
 
     Beside the jobs that were executed it has nodes with their sizes and partitions, the tree of
-    accounts, who owned what, and which rule and channel steered, each since when; weight, horizon
-    and Slurm's release. The commands replay, audit, report, experiment and trial read it, and need
-    no --organizations. docs/export.md describes the file for other programs.
+    accounts, who owned what, which rule and channel steered, pauses and jobs that were put first,
+    each since when; weight, horizon and Slurm's release. The commands replay, audit, report,
+    experiment and trial read it, and need no --organizations. docs/export.md describes the file for
+    other programs.
 
     Dates are local unless they have a zone. The store keeps runs for the time that the key
     service.keep_runs sets; it is only read.
@@ -94,6 +98,8 @@ def command(
     )
     refuse_the_same_file(("FILE", file), ("--config", config_path), ("--key", key_file))
     refuse_missing_directories(("FILE", file))
+    if file.exists() and not force:
+        raise OutputError(f"{file}: is there already; --force overwrites it")
     config = load(config_path)
     anonymizer = Anonymizer(key_in(key_file), shift=shift_time) if anonymize else None
     names = [organization.name for organization in config.organizations]

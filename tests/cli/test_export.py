@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
+from shapleyprio.replay.logs.exports.anonymizing import Anonymizer
+from shapleyprio.store import PauseRow
 from tests.cli.conftest import CommandLine
 from tests.daemon.consortium import NAME, NOW
-from tests.store.examples import BEGIN, work_after_end
+from tests.store.examples import BEGIN, exception, work_after_end
 
 NAMES = ("physics", "biology", "guest", "eve", "a1", "a2", "b1", "pa", "pb", "all", NAME)
 """What users, admins and the configuration call things; no anonymized file may have any."""
@@ -35,6 +39,17 @@ def lived(shell: CommandLine) -> CommandLine:
     slurm.wait(10)
     assert shell.run("daemon", "--once").exit_code == 0
     return shell
+
+
+def put_first(shell: CommandLine, user: str = "ann") -> None:
+    """An admin has paused, and put two jobs first: one has run, the other still waits."""
+    reason = "a secret project"
+    pause = PauseRow(since=NOW + 60, user=user, reason=reason, keep=False, until=NOW + 90)
+    first = exception(3, NOW + 70, user=user, reason=reason, before_all=True)
+    with shell.store() as store, store.cluster(NAME).transaction() as rows:
+        rows.put_pauses([pause])
+        over = replace(first, ended=NOW + 100, passed={"biology": 2, "": 1})
+        rows.put_exceptions([over, replace(first, job_id=4, since=NOW + 90)])
 
 
 def exported(shell: CommandLine, *arguments: str, name: str = "past.tar.gz") -> str:
@@ -97,19 +112,45 @@ def test_an_audit_of_an_export_finds_what_the_store_has(lived: CommandLine) -> N
     assert anonymous(found) == anonymous(known)
 
 
+def ordered(*arguments: str) -> list[str]:
+    """The lines of an audit that say what admins ordered."""
+    result = offline(*arguments)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    return [line for line in lines if line.startswith(("Pause: ", "Exception: "))]
+
+
+def test_an_audit_of_an_export_names_pauses_and_jobs_that_went_first(lived: CommandLine) -> None:
+    put_first(lived)
+    whose = ("--organizations", str(lived.file), "--cluster", NAME)
+    known = ordered("audit", lived.url, *whose)
+    assert len(known) == 3
+    assert known[0].endswith(", by ann (a secret project); priorities were put back")
+    assert "; it passed 2 of biology, 1 of nobody, and used " in known[1]
+    assert ordered("audit", exported(lived)) == known
+
+    key = ("--anonymize", "--key", str(lived.folder / "key"))
+    hidden = exported(lived, *key, name="hidden.tar.gz")
+    name = Anonymizer((lived.folder / "key").read_bytes().strip()).name
+    for named, line in zip(ordered("audit", hidden), known, strict=True):
+        words = line.replace(" (a secret project)", "").replace("ann", name("user", "ann"))
+        for one in ("physics", "biology"):
+            words = words.replace(one, name("organization", one))
+        assert named == re.sub(r"job (\d+)", lambda job: f"job {name('job', job[1])}", words)
+
+
 def test_a_report_of_an_export_is_that_of_the_store(
     lived: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shapleyprio.reports.html.pdf.BROWSERS", ())
-    found = []
-    for number, source in enumerate((["--config", str(lived.file)], [exported(lived)])):
+    past, found = exported(lived), []
+    for number, source in enumerate((["--config", str(lived.file)], [past])):
         directory = lived.folder / str(number)
         result = offline("report", *source, "--month", "2027-01", "--output", str(directory))
         assert result.exit_code == 0, result.output
         found.append(json.loads((directory / f"{NAME}-2027-01.json").read_text()))
     assert found[0]["waits"]
     assert anonymous(found[1]) == anonymous(found[0])
-    past = exported(lived)
     result = offline("report", past, "--month", "2026-10", "--output", str(lived.folder / "x"))
     assert result.exit_code == 2
     assert f"{past}: holds nothing of 2026-10" in result.stderr
@@ -125,10 +166,11 @@ def test_an_experiment_takes_users_and_processors_out_of_an_export(lived: Comman
 def test_no_name_is_left_in_an_anonymized_export(lived: CommandLine) -> None:
     with lived.store() as store, store.cluster(NAME).transaction() as rows:
         rows.save_work_after_end([work_after_end(user="eve")], asked_until=BEGIN + 50)
+    put_first(lived, user="root")
     moved = lived.run("ownership", "set", "a1", "biology", "--since", "always", "--yes")
     assert moved.exit_code == 0, moved.output
     plain, hidden = exported(lived), exported(lived, "--anonymize", name="hidden.tar.gz")
-    for name in NAMES:
+    for name in (*NAMES, "root", "a secret project"):
         quoted = json.dumps(name)
         assert quoted in "".join(members(plain).values()), name
         assert quoted not in "".join(members(hidden).values()), name
@@ -142,7 +184,7 @@ def test_the_same_key_makes_the_same_names_and_the_same_file(lived: CommandLine)
     assert Path(first).read_bytes() == Path(second).read_bytes()
     assert members(first)["accounts.jsonl"] != members(other)["accounts.jsonl"]
     (lived.folder / "short").write_text("secret\n")
-    result = lived.run("export", other, "--anonymize", "--key", str(lived.folder / "short"))
+    result = lived.run("export", other, "--force", *key[:2], str(lived.folder / "short"))
     assert result.exit_code == 2
     assert "has 6 bytes, and a key has 16 at least" in result.stderr
 
@@ -156,7 +198,7 @@ def test_what_is_left_is_said(lived: CommandLine) -> None:
 def test_times_are_shifted_by_whole_weeks(lived: CommandLine) -> None:
     key = ("--anonymize", "--key", str(lived.folder / "key"))
     first = [json.loads(row) for row in members(exported(lived, *key))["runs.jsonl"].splitlines()]
-    file = exported(lived, *key, "--shift-time")
+    file = exported(lived, *key, "--shift-time", "--force")
     second = [json.loads(row) for row in members(file)["runs.jsonl"].splitlines()]
     moved = {
         one[name] - other[name]
@@ -196,6 +238,19 @@ def test_slurms_accounting_makes_the_same_export_as_the_store_of_a_daemon_that_s
     assert "--live reads Slurm's accounting instead" in result.stderr
     again = exported(lived, "--live", name="again.tar.gz")
     assert members(again)["runs.jsonl"] == members(live)["runs.jsonl"]
+
+
+def test_a_file_that_is_there_is_left_alone_unless_forced(lived: CommandLine) -> None:
+    file = Path(exported(lived))
+    before = file.read_bytes()
+    for arguments in ((), ("--anonymize", "--key", str(lived.folder / "key"))):
+        result = lived.run("export", str(file), *arguments)
+        assert result.exit_code == 2
+        assert result.stderr == f"shapleyprio: {file}: is there already; --force overwrites it\n"
+    assert file.read_bytes() == before
+    assert not (lived.folder / "key").exists()
+    exported(lived, "--anonymize", "--force")
+    assert file.read_bytes() != before
 
 
 def test_options_that_do_not_go_together_are_refused(lived: CommandLine) -> None:

@@ -15,7 +15,7 @@ import pytest
 from shapleyprio.cli.options.types import Month, month_before
 from shapleyprio.common.wording import clock_time
 from shapleyprio.fairness.tenure import Tenure
-from shapleyprio.store import AllocatedRun, SteeringRow
+from shapleyprio.store import AllocatedRun, PauseRow, SteeringRow
 from tests.cli.conftest import CommandLine
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import PROCESSORS, run
@@ -128,14 +128,19 @@ def test_a_month_names_what_went_first_and_what_that_cost_the_others(shell: Comm
             rows.begin_exception(one)
             rows.note_passed(one, {"biology": 4, "": 1})
             rows.end_exception(3, one.since + DAY, "the job started")
+        pause = PauseRow(since=BEGIN - DAY, user="bob", reason="a <move>", keep=True)
+        rows.put_pauses([pause, replace(pause, since=BEGIN - 60 * DAY, until=BEGIN - 50 * DAY)])
     printed, page, _ = pages(shell, "--month", MONTH)
     said = (
         f"Exception: job 3 of physics before all others since {clock_time(BEGIN)}, by ann "
         "(a <deadline>); it passed 4 of biology, 1 of nobody, and used 24 processor-hours"
     )
     assert printed.count("Exception: ") == 1
-    assert said in printed
-    assert said in page
+    paused = f"Pause: since {clock_time(BEGIN - DAY)} on, by bob (a <move>); priorities stayed"
+    assert printed.count("Pause: ") == 1
+    for text in (said, paused):
+        assert text in printed
+        assert text in page
     assert "a <deadline>" not in (shell.folder / "reports" / f"{NAME}-{MONTH}.html").read_text()
 
 

@@ -8,6 +8,7 @@ import json
 import random
 import tarfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -19,15 +20,22 @@ from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.clusters import consortium_named
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer
 from shapleyprio.replay.logs.exports.reading import read_export
-from shapleyprio.replay.logs.exports.records import MANIFEST, ExportRecord, Manifest, Named, Word
+from shapleyprio.replay.logs.exports.records import (
+    MANIFEST,
+    ExportRecord,
+    FreeText,
+    Manifest,
+    Named,
+    Word,
+)
 from shapleyprio.replay.logs.exports.rows import PARTS, ExportSpan
 from shapleyprio.replay.logs.exports.writing import export
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.logs.window import known_span
-from shapleyprio.store import CapacityRow, NodeRow, Store
+from shapleyprio.store import CapacityRow, NodeRow, PauseRow, Store
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import FLOOD, remember
-from tests.store.examples import BEGIN, cycle, standing, work_after_end
+from tests.store.examples import BEGIN, cycle, exception, standing, work_after_end
 
 Members = dict[str, bytes]
 
@@ -50,6 +58,10 @@ def fill(store: Store) -> None:
         rows.correct_capacities((), [both], 0)
         rows.save_tenures({("node", "n"): [Tenure("node", "n", "physics", None, None)]})
         rows.save_work_after_end([work_after_end()], asked_until=BEGIN + 50)
+        pause = PauseRow(since=BEGIN, user="ann", reason="a move", keep=True)
+        rows.put_pauses([replace(pause, since=BEGIN - 60, until=BEGIN - 50), pause])
+        first = exception(7, passed={"biology": 3, "": 1})
+        rows.put_exceptions([first, replace(first, job_id=8, ended=BEGIN + 9)])
 
 
 @pytest.fixture
@@ -325,7 +337,7 @@ def test_every_text_in_an_export_is_a_name_or_a_word_of_slurm_or_ours() -> None:
     for model in models():
         for name, hint in get_type_hints(model, include_extras=True).items():
             for text in texts(hint) if name not in PLAIN and name in model.model_fields else ():
-                named = any(isinstance(mark, Named) for mark in get_args(text)[1:])
+                named = any(isinstance(mark, Named | FreeText) for mark in get_args(text)[1:])
                 assert named or text == Word, (model, name)
 
 

@@ -11,7 +11,7 @@ from shapleyprio.store import ClusterStore, View
 
 
 def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InForce:
-    """Reads what steered and what changed hands in a window.
+    """Reads what steered, what changed hands and what admins ordered in a window.
 
     Args:
         ledgers: of the game; of several, what steered the first counts, for all have one rule.
@@ -23,10 +23,10 @@ def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InFo
     """
     steering = []
     changes: list[Change] = []
-    exceptions: list[str] = []
+    orders: list[str] = []
     for ledger in ledgers:
         with ledger.reading() as view:
-            exceptions += _exceptions(view, begin, end)
+            orders += [*_pauses(view, begin, end), *_exceptions(view, begin, end)]
             steering.append(view.steering(begin))
             changes += read_changes(view, begin, patience=end - begin)
     return InForce(
@@ -38,8 +38,20 @@ def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InFo
             for one in changes
             if one.kind == "ownership" and one.at < end
         ),
-        exceptions=tuple(exceptions),
+        orders=tuple(dict.fromkeys(orders)),
     )
+
+
+def _pauses(view: View, begin: int, end: int) -> Iterator[str]:
+    """Yields the pauses that lasted in a window: whose, why, and what became of priorities."""
+    for row in view.pauses(begin):
+        if row.since < end:
+            until = "on" if row.until is None else f"until {clock_time(row.until)}"
+            stood = "stayed as written" if row.keep else "were put back"
+            yield visible(
+                f"Pause: since {clock_time(row.since)} {until}, by {row.user}{_why(row.reason)}; "
+                f"priorities {stood}"
+            )
 
 
 def _exceptions(view: View, begin: int, end: int) -> Iterator[str]:
@@ -54,7 +66,12 @@ def _exceptions(view: View, begin: int, end: int) -> Iterator[str]:
             for one in allocations
         )
         yield visible(
-            f"job {row.label} of {row.organization} before {row.others} since "
-            f"{clock_time(row.since)}, by {row.user} ({row.reason}); it passed "
+            f"Exception: job {row.label} of {row.organization} before {row.others} since "
+            f"{clock_time(row.since)}, by {row.user}{_why(row.reason)}; it passed "
             f"{listed(passed) or 'no jobs'}, and used {processor_hours(used)} processor-hours"
         )
+
+
+def _why(reason: str) -> str:
+    """Returns a reason in brackets; of an anonymized export there is none."""
+    return f" ({reason})" if reason else ""

@@ -27,14 +27,15 @@ class InForce:
             at the begin to what does now; empty if that is not known.
         changes: of ownership in the window, in words, such as ``node b3: physics → biology at
             2026-11-22 14:02:00``.
-        exceptions: by which jobs went first in the window, in words, each with what it cost.
+        orders: of admins that held in the window, in words: pauses, and exceptions by which jobs
+            went first, each with what it cost.
     """
 
     begin: int
     end: int
     steering: tuple[SteeringRow, ...] = ()
     changes: tuple[str, ...] = ()
-    exceptions: tuple[str, ...] = ()
+    orders: tuple[str, ...] = ()
 
     @property
     def rule(self) -> str:
@@ -65,7 +66,7 @@ class InForce:
         return [policy for policy in COMPARED if policy != DirectContr.name]
 
     def sentences(self) -> tuple[str, ...]:
-        """Says what ordered the queue since when, and what changed hands."""
+        """Says what ordered the queue since when, what changed hands and what admins ordered."""
         if not self.steering:
             return ()
         steered = [_in_words(row) for row in self.steering]
@@ -74,7 +75,7 @@ class InForce:
         found = [f"Order of the queue: {listed(steered, MOST_NAMED)}"]
         if self.changes:
             found.append(f"Changes of ownership: {listed(self.changes, MOST_NAMED)}")
-        return (*found, *(f"Exception: {one}" for one in self.exceptions))
+        return (*found, *self.orders)
 
     @property
     def _seconds(self) -> dict[str, int]:

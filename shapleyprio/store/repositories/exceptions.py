@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import select, update
 
@@ -46,6 +46,10 @@ class Exceptions(ExceptionsView):
     def note_passed(self, row: ExceptionRow, passed: Mapping[str, int]) -> None:
         """Notes before how many jobs of whom an exception has put its job."""
         self._change(row, passed=passed)
+
+    def put_exceptions(self, rows: Iterable[ExceptionRow]) -> None:
+        """Stores exceptions, in place of those of the same jobs and seconds."""
+        self._replace(exception, [values_of(row) for row in rows])
 
     def _of(self, job_id: int) -> ExceptionRow | None:
         return next((row for row in self.exceptions() if row.job_id == job_id), None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy import select, update
 
 from shapleyprio.store.rows import PauseRow
@@ -44,6 +46,10 @@ class Pauses(PausesView):
                 .values(until=max(until, lasting.since), resumed_by=user)
             )
         return lasting
+
+    def put_pauses(self, rows: Iterable[PauseRow]) -> None:
+        """Stores pauses, in place of those that began at the same seconds."""
+        self._replace(pause, [values_of(row) for row in rows])
 
     def _prune_pauses(self, before: int) -> int:
         """Deletes pauses that had ended by then; returns how many rows."""

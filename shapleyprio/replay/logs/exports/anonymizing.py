@@ -17,6 +17,7 @@ from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.replay.logs.exports.records import (
     OF_KIND,
     ExportRecord,
+    FreeText,
     JobNumber,
     Named,
     PointInTime,
@@ -34,7 +35,8 @@ LEFT = (
     "how many processors jobs held on how many nodes, how long they were allowed to and did "
     "execute, and how they ended",
     "how large nodes are, which partitions they share, and who owned them since when",
-    "the rule and the channel, the horizon, the weight, and Slurm's release",
+    "the rule and the channel, pauses, which jobs were put first, the horizon, the weight, and "
+    "Slurm's release",
 )
 """What an anonymized export still says, in words."""
 
@@ -176,6 +178,8 @@ class Anonymizer:
                     return lambda value, of: self.name(getattr(of, OF_KIND), value)
                 case Named(kind):
                     return lambda value, _: self.name(kind, value)
+                case FreeText():
+                    return lambda *_: ""
                 case PointInTime():
                     return lambda value, _: self.second(value)
                 case JobNumber():

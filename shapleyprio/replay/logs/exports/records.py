@@ -42,6 +42,10 @@ class Named:
     kind: str
 
 
+class FreeText:
+    """Says of a text that somebody has written it: no anonymized export has it."""
+
+
 class PointInTime:
     """Says of a number that it is a second since the epoch."""
 
@@ -64,6 +68,7 @@ Member = Annotated[str, Named("organization"), Field(max_length=64)]
 Configured = Annotated[OrganizationName, Named("organization"), Field(max_length=64)]
 LedgerName = Annotated[str, Named("ledger"), Field(max_length=64, pattern=_VISIBLE)]
 Label = Annotated[str, Named("job"), Field(max_length=255)]
+Reason = Annotated[str, FreeText(), Field(max_length=500)]
 Word = Annotated[str, Field(max_length=64)]
 Second = Annotated[int, PointInTime(), Field(ge=0, le=LAST_SECOND)]
 Seconds = Annotated[int, Field(ge=0, le=LAST_SECOND)]
@@ -201,6 +206,30 @@ class ExportedSteering(Row):
     rule: Word
     chosen: Word
     channel: Word
+
+
+class ExportedPause(Row):
+    """A time in which nothing steered, in ``pauses.jsonl``; see `PauseRow`."""
+
+    since: Second
+    until: Second | None
+    user: User
+    reason: Reason
+    keep: bool
+
+
+class ExportedException(Row):
+    """A job that went first, in ``exceptions.jsonl``; see `ExceptionRow`."""
+
+    job: Job
+    since: Second
+    ended: Second | None
+    label: Label
+    organization: Member
+    user: User
+    reason: Reason
+    before_all: bool
+    passed: dict[Member, Count]
 
 
 class ExportedStanding(Row):

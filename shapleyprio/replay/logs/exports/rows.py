@@ -15,8 +15,10 @@ from shapleyprio.replay.logs.exports.records import (
     ExportedAllocation,
     ExportedCapacity,
     ExportedCorrection,
+    ExportedException,
     ExportedLedger,
     ExportedNode,
+    ExportedPause,
     ExportedRun,
     ExportedStanding,
     ExportedStay,
@@ -30,7 +32,9 @@ from shapleyprio.store import (
     AllocatedRun,
     CapacityRow,
     CorrectionRow,
+    ExceptionRow,
     NodeRow,
+    PauseRow,
     StandingRow,
     SteeringRow,
     Transaction,
@@ -161,6 +165,23 @@ def _steering(view: View, span: ExportSpan) -> Iterator[Row]:
     return _all_of(ExportedSteering, view, view.steering(span.since or 0, span.until))
 
 
+def _pauses(view: View, span: ExportSpan) -> Iterator[Row]:
+    rows = (row for row in view.pauses() if span.holds(row.since, row.until))
+    return _all_of(ExportedPause, view, rows)
+
+
+def _exceptions(view: View, span: ExportSpan) -> Iterator[Row]:
+    for row in view.exceptions(since=0):
+        if span.holds(row.since, row.ended):
+            values = {name: getattr(row, name) for name in _OF_EXCEPTION}
+            yield ExportedException(
+                cluster=view.cluster, job=row.job_id, passed=dict(row.passed), **values
+            )
+
+
+_OF_EXCEPTION = tuple(ExportedException.model_fields.keys() - {"cluster", "job", "passed"})
+
+
 def _standings(view: View, _span: ExportSpan) -> Iterator[Row]:
     return _all_of(ExportedStanding, view, view.latest_standings())
 
@@ -227,6 +248,22 @@ def _put_steering(rows: Transaction, found: Iterable[ExportedSteering]) -> None:
         rows.note_steering(SteeringRow(**_own(row)))
 
 
+def _put_pauses(rows: Transaction, found: Iterable[ExportedPause]) -> None:
+    rows.put_pauses([PauseRow(**_own(row)) for row in found])
+
+
+def _put_exceptions(rows: Transaction, found: Iterable[ExportedException]) -> None:
+    exceptions = [
+        ExceptionRow(
+            job_id=row.job,
+            passed=row.passed,
+            **{name: getattr(row, name) for name in _OF_EXCEPTION},
+        )
+        for row in found
+    ]
+    rows.put_exceptions(exceptions)
+
+
 def _put_standings(rows: Transaction, found: Iterable[ExportedStanding]) -> None:
     rows.save_standings(StandingRow(**_own(row)) for row in found)
 
@@ -262,6 +299,8 @@ PARTS: Mapping[str, Part] = {
     "corrections.jsonl": Part(ExportedCorrection, _corrections, _put_corrections),
     "capacities.jsonl": Part(ExportedCapacity, _capacities, _put_capacities),
     "steering.jsonl": Part(ExportedSteering, _steering, _put_steering),
+    "pauses.jsonl": Part(ExportedPause, _pauses, _put_pauses),
+    "exceptions.jsonl": Part(ExportedException, _exceptions, _put_exceptions),
     "standings.jsonl": Part(ExportedStanding, _standings, _put_standings),
     "after_end.jsonl": Part(ExportedWorkAfterEnd, _after_end, _put_after_end),
 }
