@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WAITS = (
     "import threading; lock = threading.Lock(); lock.acquire(); print(flush=True); lock.acquire()"
 )
-HAS_A_CHILD = "import subprocess; subprocess.Popen(['sleep', '60']); "
+HAS_A_CHILD = "import subprocess; subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL); "
 SLEEPS = "import time; print(flush=True); time.sleep(600)"
 
 
