@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from shapleyprio.common.errors import OutputError
+from shapleyprio.common.wording import visible
+
+_FORMULA_BEGINS = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20")
+"""What has a spreadsheet take a cell for a formula; the last four are wide forms of the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,19 @@ def write_json(file: Path, content: object) -> None:
     with whole_file(file) as stream:
         json.dump(content, stream, indent=2, ensure_ascii=False)
         stream.write("\n")
+
+
+def inert_cell(text: str) -> str:
+    r"""Returns text for a cell of CSV that no spreadsheet takes for a formula (OWASP).
+
+    An apostrophe goes before what might be one. What people would not see is written out, so that
+    no cell ends its line. Numbers do not go through here.
+
+    >>> inert_cell("=HYPERLINK(1)"), inert_cell("a=b"), inert_cell("\t=1")
+    ("'=HYPERLINK(1)", 'a=b', '\\t=1')
+    """
+    shown = visible(text)
+    return f"'{shown}" if shown.startswith(_FORMULA_BEGINS) else shown
 
 
 def whole_file(path: Path) -> AbstractContextManager[TextIO]:

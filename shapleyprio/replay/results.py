@@ -12,6 +12,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.common.output import inert_cell
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
 from shapleyprio.replay.measures.turns.counting import Turns, turns_of
@@ -178,5 +179,5 @@ def _first_copies(job: NDArray[np.int64], copies: NDArray[np.int64]) -> NDArray[
 def _cells(texts: Sequence[str]) -> str:
     """Returns the cells of CSV, quoted where they must be."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(texts)
+    csv.writer(line, lineterminator="").writerow(map(inert_cell, texts))
     return line.getvalue()

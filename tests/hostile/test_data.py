@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import lzma
@@ -20,15 +21,19 @@ from hypothesis import strategies as st
 
 from shapleyprio.cli import main
 from shapleyprio.common.errors import Remedy
+from shapleyprio.common.output import whole_file
 from shapleyprio.config import ConfigError, load_config
 from shapleyprio.config.load import MOST_PROBLEMS
 from shapleyprio.config.values import host_list
 from shapleyprio.daemon.accounting import open_tenures
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.lab.experiment.results import write_rows
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs import files, memory
 from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.policies import run_policy
+from shapleyprio.replay.results import write_schedules
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text.accounting import FIELDS, accounting_line
 from shapleyprio.slurm.text.squeue import MOST_ASIDE, WaitingRecords
@@ -41,6 +46,7 @@ from shapleyprio.store.repositories.quarantine import (
 )
 from tests.fairness.examples import job_record
 from tests.lab.experiment.examples import write_log
+from tests.replay.strategies import Job, workload_of_jobs
 from tests.store.servers import file_of, url_of
 
 if TYPE_CHECKING:
@@ -508,3 +514,30 @@ def test_end_a_command_by_an_option_of_any_text(
     result = CliRunner().invoke(main, ["audit", missing, "--deal-users", "2", f"{option}={text}"])
     assert result.exit_code == 2, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+FORMULA = "HYPERLINK(A1)"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        *((f"{begin}{FORMULA}", f"'{begin}{FORMULA}") for begin in "=+-@\uff1d"),
+        *((f"{begin}={FORMULA}", f"{begin!a}={FORMULA}".replace("'", "")) for begin in "\t\r\n"),
+    ],
+)
+def test_have_a_spreadsheet_calculate_what_a_name_says(
+    tmp_path: Path, name: str, shown: str
+) -> None:
+    rows = tmp_path / "rows.csv"
+    write_rows(rows, [{"policy": name, "value": -5.5, "count": 7}])
+    jobs = tmp_path / "jobs.csv"
+    workload = replace(workload_of_jobs([1], [Job(0, 0, 4)], 20), organizations=(name,))
+    with whole_file(jobs) as stream:
+        write_schedules(stream, workload, [run_policy(workload, "fcfs")])
+    found = []
+    for file in (rows, jobs):
+        with file.open(newline="") as lines:
+            found += list(csv.DictReader(lines))
+    assert found[0] == {"policy": shown, "value": "-5.5", "count": "7"}
+    assert found[1]["organization"] == found[1]["owner"] == shown

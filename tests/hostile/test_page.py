@@ -13,15 +13,22 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import pytest
+from selenium.webdriver.common.by import By
 from structlog.testing import capture_logs
 
+from shapleyprio.common.wording import visible
 from shapleyprio.daemon.serving import overview, server
 from shapleyprio.daemon.serving.server import LocalServer
-from tests.daemon.consortium import NAME
+from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.store import CycleRow, ExceptionRow, PauseRow, PendingJobs, StandingRow
+from tests.daemon.consortium import NAME, NOW
 from tests.daemon.serving.sites import HOST, Served
+from tests.reports.browsing import DESKTOP, browser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from shapleyprio.store import Store
 
 OTHERS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 """Addresses of this host that stand for those of other clients."""
@@ -288,3 +295,66 @@ def test_keep_others_from_asking_by_asking_all_the_time(tmp_path: Path) -> None:
         hanging.set()
         for answered in answers:
             assert b" 200 " in answered.readline()
+
+
+BREAK_OUT = "document.documentElement.dataset.ran=1"
+HOSTILE = (
+    f"<script>{BREAK_OUT}</script>",
+    f"<img src=x onerror={BREAK_OUT}>",
+    f"\"' autofocus tabindex=0 onfocus={BREAK_OUT} x='",
+    f"</small></th></style></script><svg onload={BREAK_OUT}>",
+    "{{ 7 * 7 }}{% raw %}&lt;b&gt;<!--",
+    "\u202eyadot\u2066\x1b[2J\x00",
+)
+"""What others can make names, reasons and messages of."""
+
+OF_NAMES = "script, img, [onfocus], [autofocus], svg[onload], b b, iframe, object, form"
+
+
+def fill(store: Store) -> None:
+    """Every text that the page shows is somebody's, and hostile."""
+    with store.cluster(NAME).transaction() as transaction:
+        transaction.save_cycle(
+            CycleRow(number=1, started=NOW, finished=NOW + 1, outcome="ok", t=NOW)
+        )
+        transaction.save_cycle(
+            CycleRow(number=2, started=NOW, finished=NOW + 1, outcome="x", message="".join(HOSTILE))
+        )
+        transaction.save_standings(
+            StandingRow(
+                cycle=1, organization=name, t=NOW, contribution=0, utility=0, score=-place,
+                parts=1, all_parts=9, priority=10 - place, pending=1, running=1, processors=1,
+                reason=name,
+            )
+            for place, name in enumerate(HOSTILE)
+        )  # fmt: skip
+        transaction.save_pending_jobs(
+            PendingJobs(organization=name, partition=name, jobs=1, since=NOW) for name in HOSTILE
+        )
+        transaction.begin_pause(
+            PauseRow(since=NOW, user=HOSTILE[1], reason="".join(HOSTILE), keep=False)
+        )
+        for number, name in enumerate(HOSTILE):
+            transaction.begin_exception(
+                ExceptionRow(
+                    job_id=number, since=NOW, label=name, organization=name, user=name,
+                    reason=name, before_all=False,
+                )
+            )  # fmt: skip
+
+
+def test_run_code_in_the_browser_of_whoever_reads_the_page_by_a_name(served: Served) -> None:
+    fill(served.store)
+    served.findings = [Finding(Severity.ERROR, name, name, name) for name in HOSTILE]
+    served.open()
+    with browser(DESKTOP) as driver:
+        driver.get(f"http://{HOST}:{served.port}/")
+        text = driver.find_element(By.TAG_NAME, "body").text
+        assert driver.find_elements(By.CSS_SELECTOR, OF_NAMES) == []
+        assert driver.execute_script("return document.documentElement.dataset.ran") is None
+        assert driver.execute_script("return performance.getEntriesByType('resource').length") == 0
+        assert driver.get_log("browser") == []  # type: ignore[no-untyped-call]
+    shown = [" ".join(visible(name).split()) for name in HOSTILE]
+    # balances, waits, exceptions, findings, the pause and the failed cycle
+    assert [text.count(name) >= 8 for name in shown] == [True] * len(HOSTILE), text
+    assert not any(unseen in text for unseen in "\u202e\u2066\x1b")

@@ -4,8 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from shapleyprio.daemon.accounting.after_end import MOST_ASKED
+from shapleyprio.daemon.steering.cycle import Cycle
+from shapleyprio.fairness.utility import worth
+from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.store import Store
-from tests.daemon.consortium import BIOLOGY, FIRST, LAST, PHYSICS, Cluster, Service, config
+from tests.daemon.consortium import (
+    BIOLOGY,
+    FIRST,
+    LAST,
+    NAME,
+    NOW,
+    PHYSICS,
+    QUIET,
+    Cluster,
+    Service,
+    config,
+)
 
 if TYPE_CHECKING:
     from shapleyprio.store import StandingRow
@@ -69,3 +86,35 @@ def test_be_paid_twice_for_a_job_by_requeueing_it_again_and_again(
     with Store.open("sqlite://", create=True) as afresh:
         once = standings(Service(slurm, afresh))
     assert once["physics"].utility == runs["physics"].utility
+
+
+@pytest.mark.parametrize("more", [1, 2 * MOST_ASKED])
+def test_lose_work_or_count_it_twice_by_ending_everything_in_one_second(
+    store: Store, more: int
+) -> None:
+    count = MOST_ASKED + more
+    slurm = SimulatedSlurm(
+        SimulatedSpec(
+            cluster=NAME,
+            nodes={"a1": 1, "b1": count},
+            partitions={"pa": ["a1"], "pb": ["b1"]},
+            accounts={"physics": None, "biology": None},
+            settings=QUIET,
+        ),
+        now=NOW,
+    )
+    cycle = Cycle(config(), slurm, store.cluster(NAME), clock=lambda: slurm.now)
+    cycle.run()
+    jobs = [slurm.submit("physics", processing_time=60, partition="pb") for _ in range(count)]
+    slurm.works_on |= dict.fromkeys(jobs, 9)
+    counted = 0
+    for _ in range(9):
+        slurm.advance(slurm.now + 20)
+        counted += cycle.run().after_end.get("physics", 0)
+    with store.cluster(NAME).reading() as view:
+        ended = [run.end for run, _ in view.all_runs()]
+        rows = {row.organization: row for row in view.latest_standings()}
+    assert ended == [NOW + 60] * count
+    assert counted == 9 * count
+    assert rows["physics"].utility == count * worth(NOW, NOW + 60, slurm.now)
+    assert rows["physics"].balance == -rows["biology"].balance < 0

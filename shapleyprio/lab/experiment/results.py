@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from shapleyprio.common.output import whole_binary_file, whole_file
+from shapleyprio.common.output import inert_cell, whole_binary_file, whole_file
 from shapleyprio.lab.experiment.cells import Experiment, ExperimentError, Row
 from shapleyprio.lab.experiment.keeping import manifest_of
 from shapleyprio.lab.experiment.summary import Line
@@ -41,6 +41,7 @@ def write_rows(file: Path, rows: Sequence[Row]) -> None:
 
     frame = pd.DataFrame.from_records(list(rows))
     if file.suffix == ".csv":
+        frame = frame.map(lambda value: inert_cell(value) if isinstance(value, str) else value)
         with whole_file(file) as stream:
             frame.to_csv(stream, index=False, lineterminator="\n")
         return
