@@ -3,8 +3,10 @@
 Most daemons die within this process, by an exception that no handler of errors sees: what is
 committed stays, all else is undone, and the next one knows only what is stored. That is what
 SIGKILL leaves, but for the database's own recovery, so a few lives kill real processes, and on
-servers one in twelve kills the server. A full disk and a read-only one are what the
-database says of them, and in one life in twelve on SQLite a small file-system of its own.
+servers one in twelve kills the server. In one in twelve the rule is `shapley`, and whatever
+happens to the estimator, no cycle ranks by another estimate than the one from scratch. A full disk
+and a read-only one are what the database says of them, and in one life in twelve on SQLite a small
+file-system of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from tests.daemon.faults.daemon import AnyDaemon
     from tests.store.servers import Databases
 
-SPECIAL_EVERY, PROCESSES_EVERY = 12, 24
+SPECIAL_EVERY, PROCESSES_EVERY, ESTIMATES_EVERY = 12, 24, 12
 """So many rounds of the databases have one of special lives among them."""
 
 DATABASES = ["sqlite", "postgresql", "sqlite", "sqlite", "mariadb", "sqlite"]
@@ -149,15 +151,18 @@ def test_a_life_of_faults_ends_with_the_exact_ledger(
             journal = tmp_path / "journal" if life.has_journal else None
             daemon: AnyDaemon
             if number % PROCESSES_EVERY != 1:
-                daemon = LivingDaemon(config, slurm, store.open(), name, journal)
+                daemon = LivingDaemon(config, slurm, store.open(), name, journal, life.estimation)
             else:
                 daemon = ProcessDaemon(config, slurm, store.url, name, journal)
             ends.callback(daemon.kill)
             return daemon
 
-        life = Life(seed, store, begin)
+        life = Life(seed, store, begin, estimates=number % ESTIMATES_EVERY == 2)
+        estimation = life.estimation
         try:
             life.live()
+            if estimation is not None:
+                assert estimation.ranked[True] > estimation.ranked[False], estimation.ranked
             life.settle()
             check_everything(life)
         except BaseException:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shapleyprio.config import Config
     from shapleyprio.slurm.port import Slurm
     from shapleyprio.store import StandingRow, Store
+    from tests.daemon.faults.estimator import Estimation
 
 LEASE_SECONDS = 10
 
@@ -70,10 +71,17 @@ class LivingDaemon:
         store: as this process has opened it.
         name: of the cluster.
         journal: file with which it goes on while the store is away; None to wait for it.
+        estimation: begins its estimates; None for a rule that asks for none.
     """
 
     def __init__(
-        self, config: Config, slurm: Any, store: Store, name: str, journal: Path | None
+        self,
+        config: Config,
+        slurm: Any,
+        store: Store,
+        name: str,
+        journal: Path | None,
+        estimation: Estimation | None = None,
     ) -> None:
         self._slurm: Slurm = slurm
         self._seen: SeenSlurm = slurm
@@ -90,7 +98,12 @@ class LivingDaemon:
         rows = store.cluster(name)
         self._lease = Lease(rows, seconds=LEASE_SECONDS, journal=opened, clock=clock)
         self._overlap = config.service.overlap
-        self._cycle = Cycle(config, slurm, self._lease.store, clock=clock, journal=opened)
+        estimates = None if estimation is None else estimation.begin(self._lease.store)
+        if estimates is not None:
+            self._opened.callback(estimates.stop)
+        self._cycle = Cycle(
+            config, slurm, self._lease.store, clock=clock, journal=opened, estimates=estimates
+        )
 
     def try_to_take(self) -> bool:
         return self._lease.try_to_take()

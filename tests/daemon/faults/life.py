@@ -12,6 +12,7 @@ from shapleyprio.store import StoreConflictError, StoreError
 from tests.daemon.consortium import NOW, config
 from tests.daemon.faults.cluster import ACCOUNTS, NODES, QOS, FaultyCluster
 from tests.daemon.faults.daemon import LEASE_SECONDS, Killed
+from tests.daemon.faults.estimator import FAULTS, Estimation
 from tests.daemon.faults.stores import CHANGING, READING
 from tests.daemon.faults.world import DAY, HOUR, World
 from tests.daemon.scripted_accounting import runs_since
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from shapleyprio.fairness.runs import RunKey
     from shapleyprio.fairness.tenure import Kind
     from tests.daemon.faults.daemon import AnyDaemon
-    from tests.daemon.faults.stores import FaultyStore
+    from tests.daemon.faults.estimator import FAULTS, Estimation
+from tests.daemon.faults.stores import FaultyStore
 
 NAMES = ["physics", "biology", "chemistry"]
 SINCE = "2027-01-15T07:00:00Z"
@@ -43,9 +45,11 @@ class Life:
         seed: of all chances.
         store: where the daemon keeps its books.
         begin: starts a process of the daemon, by a configuration, the cluster and its name.
+        estimates: whether the rule is the one that asks for estimates until all works again.
 
     Attributes:
         events: what has happened.
+        estimation: of contributions; None for a rule that asks for none.
         has_journal: whether the daemon goes on while the store is away.
         claims: kind and name -> its holders as configured, one after the other, each with the
             seconds in which a cycle may have taken that in.
@@ -59,6 +63,8 @@ class Life:
         seed: int,
         store: FaultyStore,
         begin: Callable[[Config, FaultyCluster, str], AnyDaemon],
+        *,
+        estimates: bool = False,
     ) -> None:
         self.chance = Random(seed)
         self.events: list[str] = []
@@ -68,6 +74,7 @@ class Life:
         self.slurm = FaultyCluster(self.name, Random(seed + 10**9), delay=delay)
         self.slurm.moments = store.moments
         self.world = World(self.slurm, self.chance)
+        self.estimation = Estimation(store.url, self.name) if estimates else None
         self.channel = self.chance.choice(CHANNELS)
         self.has_journal = self.chance.random() < 0.5
         self.claims: dict[tuple[Kind, str], list[tuple[str, list[int]]]] = {}
@@ -99,6 +106,7 @@ class Life:
             self.run: 14,
             self.run_before_a_late_record: 3 if self.slurm.delay else 0,
             self.die: 6,
+            self.hurt_the_estimator: 0 if self.estimation is None else 12,
             self.freeze: 0 if self.has_journal else 3,  # nobody would take over
             self.prune: 2,
             self.restart: 1,
@@ -117,8 +125,11 @@ class Life:
             self._note(happening())
 
     def settle(self) -> None:
-        """Everything works again, until all that happened is accounted."""
+        """Everything works again, until all that happened is accounted; ranks are by balance."""
         self._note("everything works again")
+        if self.estimation is not None:
+            self._stop()
+            self.estimation = None
         self.slurm.malformed.clear()
         self.slurm.write_on()
         self.slurm.lose_changes(0)
@@ -236,6 +247,15 @@ class Life:
         self._stop()
         return f"stops; the horizon is {self._horizon} from now on"
 
+    def hurt_the_estimator(self) -> str:
+        """Its worker is killed, stopped, slow or short of memory when it is asked next."""
+        assert self.estimation is not None
+        self.slurm.wait(40)  # an estimate is due
+        self.estimation.fault = fault = self.chance.choice(FAULTS)
+        ran = self.run()
+        self.estimation.fault = None
+        return f"{ran} while the estimator is {fault}"
+
     def lose_messages(self) -> str:
         """Accounting takes the next changes of accounts, and slurmctld never hears of them."""
         lost = self.chance.randint(1, 4)
@@ -291,7 +311,8 @@ class Life:
 
     def _cycle(self, daemon: AnyDaemon) -> None:
         standings = daemon.run()
-        assert sum(row.contribution - row.utility for row in standings) == 0
+        if self.estimation is None:
+            assert sum(row.contribution - row.utility for row in standings) == 0
         self._unsettled.clear()
         self._good_horizon = self._horizon
 
@@ -372,7 +393,11 @@ class Life:
         ]
         return config(
             *organizations,
-            fairness={"horizon": self._horizon, "since": SINCE},
+            fairness={
+                "rule": "directcontr" if self.estimation is None else "shapley",
+                "horizon": self._horizon,
+                "since": SINCE,
+            },
             push={"channel": self.channel, "most_writes": 8},
             service={"overlap": f"{OVERLAP}s", "keep_history": "3650d", "keep_pushes": "3650d"},
         )
