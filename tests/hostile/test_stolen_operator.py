@@ -1,8 +1,9 @@
-"""What the daemon's right in Slurm is worth to whoever steals it, and what shows it."""
+"""What rights in Slurm are worth: the daemon's to whoever steals it, and a coordinator's."""
 
 from __future__ import annotations
 
 import os
+import pwd
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,8 +17,10 @@ from tests.processes import DAEMON, as_user
 
 pytestmark = pytest.mark.real_slurm
 
+COORDINATOR = pwd.getpwnam("mail").pw_uid
 
-@pytest.fixture
+
+@pytest.fixture(scope="module")
 def slurm(prepared_database: Path) -> Iterator[PrivateSlurm]:
     """A cluster on which the user daemon is an Operator, as shapleyprio's daemon is."""
     if os.geteuid() != 0:
@@ -29,7 +32,43 @@ def slurm(prepared_database: Path) -> Iterator[PrivateSlurm]:
             slurm.add_accounts({"alpha": None, "beta": None})
             where = ("account=alpha", f"cluster={CLUSTER}")
             slurm.run("sacctmgr", "-i", "add", "user", "daemon", *where, "adminlevel=Operator")
+            for user in ("mail", "lp"):
+                slurm.run("sacctmgr", "-i", "add", "user", user, *where_of("alpha"))
+            slurm.run("sacctmgr", "-i", "add", "coordinator", "account=alpha", "names=mail")
             yield slurm
+
+
+def where_of(account: str) -> tuple[str, str]:
+    return f"account={account}", f"cluster={CLUSTER}"
+
+
+def test_use_the_right_of_a_coordinator(slurm: PrivateSlurm) -> None:
+    def may(*words: str) -> bool:
+        return as_user(COORDINATOR, slurm.environment, *words).returncode == 0
+
+    running = slurm.submit("beta", 3000, processors=6)
+    ours, theirs = (str(slurm.submit(name, 3000, processors=6)) for name in ("alpha", "beta"))
+    change, modify = ("scontrol", "update"), ("sacctmgr", "-i", "modify")
+    for job in (ours, theirs):
+        for field in ("Priority=9000000", "Nice=-5", "SiteFactor=7", "Account=beta"):
+            assert not may(*change, f"JobId={job}", field), (job, field)
+    assert not may(*change, f"JobId={theirs}", "TimeLimit=1")
+    assert not may("scancel", theirs)
+    for account in ("alpha", "beta"):
+        for value in ("priority=5", "fairshare=50", "parent=root"):
+            assert not may(*modify, "account", account, "set", value), (account, value)
+    assert not may(*modify, "user", "mail", "set", "adminlevel=Operator")
+    add = ("sacctmgr", "-i", "add")
+    assert not may(*add, "account", "gamma", f"cluster={CLUSTER}")
+    assert not may(*add, "account", "beta-own", "parent=beta", f"cluster={CLUSTER}")
+    assert not may(*add, "user", "news", *where_of("beta"))
+    # what one may: within the account, whose organization gets and pays what happens there
+    assert may(*change, f"JobId={ours}", "TimeLimit=1")
+    assert may("scancel", ours)
+    assert may(*add, "user", "news", *where_of("alpha"))
+    assert may(*add, "account", "alpha-own", "parent=alpha", f"cluster={CLUSTER}")
+    assert may(*modify, "user", "lp", "where", "account=alpha", "set", "priority=5")
+    slurm.run("scancel", str(running), theirs)
 
 
 def test_use_the_right_of_an_operator(slurm: PrivateSlurm) -> None:
