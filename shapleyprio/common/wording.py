@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
+from pytimeparse2 import parse as parse_duration
+
 MISSING = "–"  # noqa: RUF001  # the dash of tables
 """Shown where there is no value."""
 
@@ -38,6 +40,12 @@ def exact_duration(seconds: int) -> str:
     """
     size, unit = next(found for found in UNITS if seconds % found[0] == 0)
     return f"{seconds // size}{unit[0]}"
+
+
+def seconds_in(text: str) -> int | None:
+    """Returns whole seconds, such as 90 or 1m30s; None for anything else."""
+    seconds = parse_duration(text) if text else None
+    return int(seconds) if seconds is not None and 0 <= seconds == int(seconds) else None
 
 
 def magnitude(number: float, sign: str = "") -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
+from math import fsum, log
 from typing import Any, NoReturn
 
 from shapleyprio.fairness.utility import Moments
@@ -52,6 +53,13 @@ class Account:
 
     def psi_relative(self, t: int) -> int:
         return self.psi(t) + self.parts_by_release.parts(t)
+
+    def decayed(self, t: int, half_life: int) -> float:
+        """Processor-seconds, of which half is left a half-life later."""
+        return fsum(
+            processors * half_life / log(2) * (1 - 0.5 ** ((t - second) / half_life))
+            for second, processors in self.events
+        )
 
     def surface(self, t: int) -> int:
         return self.parts.parts(t)
@@ -202,6 +210,11 @@ class Walk:
         owned = self.owned[organization]
         return (True, Fraction(used)) if owned == 0 else (False, Fraction(used, owned))
 
+    def per_share_rounded(self, used: float, organization: int) -> tuple[bool, int]:
+        """To 2^-20 s, as the policy compares them."""
+        owned = self.owned[organization]
+        return owned == 0, round(used / (owned or 1) * 2**20)
+
 
 Key = Callable[[Walk, int, int], Any]
 """The waiting organization with the least key (walk, t, organization) is served next."""
@@ -212,6 +225,7 @@ KEYS: Mapping[str, Key] = {
     "rel-direct": lambda walk, t, u: -walk.balance(Account.psi_relative, t, u),
     "simpl-direct": lambda walk, t, u: -walk.balance(Account.surface, t, u),
     "fairshare": lambda walk, t, u: walk.per_share(walk.of_jobs[u].surface(t), u),
+    "fairshare:20s": lambda walk, t, u: walk.per_share_rounded(walk.of_jobs[u].decayed(t, 20), u),
     "utfairshare": lambda walk, t, u: walk.per_share(walk.of_jobs[u].psi(t), u),
     "currfairshare": lambda walk, t, u: walk.per_share(walk.of_jobs[u].occupied, u),
     "karma": lambda walk, t, u: (

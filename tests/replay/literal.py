@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from itertools import chain, combinations, pairwise, permutations
-from math import factorial
+from math import factorial, fsum, log
 from random import Random
 
 from shapleyprio.replay.workloads.workload import Workload
@@ -414,6 +414,36 @@ def occupied(schedule: CoalitionSchedule, t: int, organization: int) -> int:
     return sum(task.processors for task in tasks if task.organization == organization)
 
 
+def decayed(half_life: int) -> Callable[[CoalitionSchedule, int, int], float]:
+    """Processor time of which each second counts half a half-life later, by its integral."""
+
+    def usage(schedule: CoalitionSchedule, t: int, organization: int) -> float:
+        return fsum(
+            start.task.processors
+            * half_life
+            / log(2)
+            * (
+                0.5 ** ((t - min(start.end, t)) / half_life)
+                - 0.5 ** ((t - start.start) / half_life)
+            )
+            for start in schedule.starts
+            if start.task.organization == organization
+        )
+
+    return usage
+
+
+def by_usage(used: Callable[[CoalitionSchedule, int, int], float]) -> Rule:
+    """The least for each processor owned, to 2^-20 s; whoever has none comes after all others."""
+
+    def key(schedule: CoalitionSchedule, t: int, organization: int) -> tuple[bool, int, int]:
+        owned = schedule.owned[organization]
+        parts = round(used(schedule, t, organization) / (owned or 1) * 2**20)
+        return owned == 0, parts, organization
+
+    return lambda schedule, t, waiting: min(waiting, key=partial(key, schedule, t))
+
+
 def psi(part: Part, t: int) -> int:
     """Eq. 3, and CloudShare's Eq. 2."""
     return part.age(t)
@@ -490,6 +520,7 @@ RULES: Mapping[str, Rule] = {
     "rel-direct": direct(psi_relative),
     "simpl-direct": direct(surface),
     "fairshare": fair_share(of_its_jobs(surface)),
+    "fairshare:20s": by_usage(decayed(20)),
     "utfairshare": fair_share(of_its_jobs(psi)),
     "currfairshare": fair_share(occupied),
     "karma": karma,

@@ -9,9 +9,8 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 
 import click
-from pytimeparse2 import parse as parse_duration
 
-from shapleyprio.common.wording import exact_duration
+from shapleyprio.common.wording import exact_duration, seconds_in
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
@@ -38,12 +37,6 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 
 
 
 OFF = "off"
-
-
-def seconds_in(text: str) -> int | None:
-    """Returns whole seconds, such as 90 or 1m30s; None for anything else."""
-    seconds = parse_duration(text) if text else None
-    return int(seconds) if seconds is not None and 0 <= seconds == int(seconds) else None
 
 
 def in_units(seconds: int | None) -> str:

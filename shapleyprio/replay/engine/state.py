@@ -161,6 +161,8 @@ class Record(NamedTuple):
         released: [2, k, 2 or 3], moments of releases, of jobs and of the work on processors: what a
             part gains in worth if it counts from its job's release (ψ′ of CloudShare).
         credits: [k], of Karma, in halves (`native/karma.h`).
+        usage: [k], decayed processor-seconds of each organization's jobs (`native/decay.h`).
+        decay: [2, steps], how usage decays (`decay.steps_of`); [2, 0] if it does not.
         random: [1], state of the generator of random numbers.
         placing: [1], RANDOM, LEAST_LOADED or AS_RECORDED: whose free processors a job gets.
         first_part: [jobs + 1], job i really got the parts first_part[i] up to first_part[i + 1].
@@ -176,6 +178,8 @@ class Record(NamedTuple):
     contribution: Ints
     released: Ints
     credits: Ints
+    usage: NDArray[np.float64]
+    decay: NDArray[np.float64]
     random: NDArray[np.uint64]
     placing: Ints
     first_part: Ints
@@ -358,6 +362,8 @@ def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int, *, wide
         contribution=np.zeros((k, 3 + wide), dtype=np.int64),
         released=np.zeros((2, k, 2 + wide), dtype=np.int64),
         credits=np.zeros(k, dtype=np.int64),
+        usage=np.zeros(k),
+        decay=np.zeros((2, 0)),
         random=np.array([seed % 2**64], dtype=np.uint64),
         placing=np.array([PLACING[workload.placement]], dtype=np.int64),
         first_part=first,

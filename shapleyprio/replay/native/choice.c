@@ -1,6 +1,7 @@
 #include "choice.h"
 
 #include "by_second.h"
+#include "decay.h"
 #include "karma.h"
 
 /* What an organization has used of its share; who has used least of it comes first, of those that
@@ -43,7 +44,7 @@ static Whole lead(int64_t policy, const World *world, bool wide, int64_t c, int6
 
 /* Returns where u stands by a policy.
  *
- * FairShare looks at the processor time that it had, UtFairShare at its utility psi and
+ * FairShare looks at the processor time that it had (with a half-life at what is left of it), UtFairShare at its utility psi and
  * CurrFairShare at the processors that work for it, each for its share of the processors; RoundRobin
  * serves whoever comes first behind the one that was served last, FCFS the earliest release, then
  * in the order of the log. Karma serves first who has less than is guaranteed, then by credits, of
@@ -60,6 +61,8 @@ static Standing standing(int64_t policy, const World *world, bool wide, int64_t 
         return (Standing){(Whole)joined(jobs->release.at[job], jobs->position.at[job]), 1, false};
     case FAIR_SHARE:
         return (Standing){parts(own, t), share, false};
+    case DECAYED_SHARE:
+        return (Standing){usage_by_share(world, u), share > 0, false};
     case UTILITY_SHARE:
         return (Standing){utility_at(state, wide, c, u, t), share, false};
     case CURRENT_SHARE:

@@ -1,6 +1,7 @@
 #include "engine.h"
 
 #include "choice.h"
+#include "decay.h"
 #include "in_bays.h"
 #include "karma.h"
 #include "notes.h"
@@ -171,6 +172,8 @@ static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t u
             return true;
         if (policy == KARMA)
             earn_credits(world, c, t);
+        if (policy == DECAYED_SHARE)
+            decay_usage(world, c, t);
         state->now.at[c] = t;
         end_jobs(world, c, t);
         (confined ? arrive_in_bays : arrive)(world, c, t);

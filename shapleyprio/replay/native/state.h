@@ -23,7 +23,8 @@ enum {
     ROUND_ROBIN,
     FIRST_COME,
     RANKED,
-    KARMA
+    KARMA,
+    DECAYED_SHARE
 };
 
 /* Columns of BaySchedules. */
@@ -132,6 +133,8 @@ typedef struct {
     Ints contribution;
     Ints released;
     Ints credits;
+    Floats usage;
+    Floats decay;
     Words random;
     Ints placing;
     Ints first_part;

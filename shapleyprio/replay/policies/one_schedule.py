@@ -9,6 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from shapleyprio.replay.engine import engine
+from shapleyprio.replay.engine.decay import steps_of
 from shapleyprio.replay.engine.keys import Keys, no_keys
 from shapleyprio.replay.engine.limits import check_range
 from shapleyprio.replay.engine.schedule import Schedule
@@ -27,7 +28,9 @@ from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.workloads.workload import Workload
 
 
-def compiled_decisions(workload: Workload, policy: str, code: int, options: RunOptions) -> Schedule:
+def compiled_decisions(
+    workload: Workload, policy: str, code: int, options: RunOptions, half_life: int | None = None
+) -> Schedule:
     """Returns the schedule of a policy whose decision is in C (`native/choice.c`).
 
     Args:
@@ -35,12 +38,15 @@ def compiled_decisions(workload: Workload, policy: str, code: int, options: RunO
         policy: its name.
         code: of its decision, in `kernel.codes`.
         options: how it is run.
+        half_life: seconds after which usage counts half; None if the decision asks for none.
 
     Raises:
         PolicyError: numbers may get larger than can be compared exactly.
     """
     wide = check_range(workload)
     world = one_world(workload, no_keys(), options.seed, wide=wide)
+    if half_life is not None:
+        world = world._replace(record=world.record._replace(decay=steps_of(half_life)))
     steps = engine.run(code, world, workload.window.length)
     seconds = timed(steps, options.progress)
     return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from shapleyprio.common.wording import seconds_in
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, Estimation
 from shapleyprio.replay.engine import codes
@@ -44,7 +45,10 @@ LIVE_HEEDS = ("recompute", "coalitions", "predictor")
 RECORDED = "recorded"
 """What happened, as a policy."""
 
-COMPARED = ("directcontr", "fairshare")
+FAIR_SHARE = "fairshare"
+"""The policy by processor time for its share; with a half-life behind a colon, by what is left."""
+
+COMPARED = ("directcontr", FAIR_SHARE)
 """Policies that replays, audits and the live drift compare with the reference by default."""
 
 MOST_FOR_REF = 12
@@ -114,7 +118,7 @@ _ONE_SCHEDULE = (
         source="SPAA 2013, Fig. 9",
     ),
     _compiled(
-        "fairshare",
+        FAIR_SHARE,
         codes.FAIR_SHARE,
         decision="the least processor time of its jobs so far, for its share",
         source="SPAA 2013, section 7.1",
@@ -283,8 +287,9 @@ def policy_named(name: str) -> Policy:
     """Returns a policy by its name.
 
     Args:
-        name: one of `POLICIES`; ``ref:UTILITY`` for one of `shapleyprio.replay.policies.utilities`;
-            ``rule:NAME`` for one of the daemon's `RULES`; or ``module:function`` for a user's own
+        name: one of `POLICIES`; ``fairshare:HALF-LIFE``, such as fairshare:7d; ``ref:UTILITY`` for
+            one of `shapleyprio.replay.policies.utilities`; ``rule:NAME`` for one of the daemon's
+            `RULES`; or ``module:function`` for a user's own
             (see `shapleyprio.replay.policies.own`).
 
     Raises:
@@ -298,6 +303,8 @@ def policy_named(name: str) -> Policy:
         return _ref_for(rest)
     if colon and prefix == RULE:
         return _by_rule(rest)
+    if colon and prefix == FAIR_SHARE:
+        return _decayed(name, rest)
     if colon and prefix not in POLICIES:
         return _own(name)
     near = get_close_matches(prefix, POLICIES, n=1)
@@ -333,6 +340,28 @@ def _ref_for(utility_name: str) -> Policy:
         name=f"{REFERENCE}:{utility_name}",
         decision=f"ref for the utility {utility_name}",
         source="SPAA 2013, Definition 3.1 and Fig. 1",
+        schedule=schedule,
+    )
+
+
+def _decayed(name: str, half_life: str) -> Policy:
+    seconds = seconds_in(half_life)
+    if not seconds:
+        raise PolicyError(
+            f"policy {name!r}: {half_life!r} is not a half-life; "
+            f"write for instance {FAIR_SHARE}:7d or {FAIR_SHARE}:12h"
+        )
+
+    def schedule(workload: Workload, options: RunOptions) -> Schedule:
+        from shapleyprio.replay.policies.one_schedule import compiled_decisions
+
+        return compiled_decisions(workload, name, codes.DECAYED_SHARE, options, seconds)
+
+    return Policy(
+        name=name,
+        decision=f"the least processor time of its jobs for its share, half of it forgotten every "
+        f"{half_life}",
+        source="Slurm, PriorityDecayHalfLife; Kueue, usageHalfLifeTime",
         schedule=schedule,
     )
 
