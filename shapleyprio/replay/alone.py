@@ -6,11 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shapleyprio.replay.engine.schedule import CoalitionValues
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload, jobs_of
+
+
+def jobs_alone(workload: Workload, members: Sequence[int]) -> NDArray[np.int64]:
+    """Returns those jobs of some organizations that fit on the processors of these alone."""
+    width = 1 if workload.wide == "expand" else workload.processors
+    if workload.bays is None:
+        room = workload.owned[list(members)].sum()
+    else:
+        room = workload.bays.of_members(members).processors[workload.bays.partition]
+    return np.flatnonzero(np.isin(workload.organization, members) & (width <= room))
 
 
 def workload_alone(workload: Workload, members: Sequence[int]) -> Workload | None:
@@ -26,9 +37,8 @@ def workload_alone(workload: Workload, members: Sequence[int]) -> Workload | Non
         None if they have no processors, or no job that fits on them.
     """
     owned = workload.owned[list(members)]
-    widest = 1 if workload.wide == "expand" else workload.processors
-    taken = np.flatnonzero(np.isin(workload.organization, members) & (widest <= owned.sum()))
-    if len(taken) == 0 or not owned.any():
+    taken = jobs_alone(workload, members)
+    if len(taken) == 0:
         return None
     own = jobs_of(workload, taken)
     return replace(

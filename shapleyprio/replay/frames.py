@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.results import jobs_of, results_of
+from shapleyprio.replay.results import as_float, jobs_of, results_of
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
 
@@ -43,7 +43,8 @@ def comparison_frame(workload: Workload, schedules: Sequence[Schedule]) -> pd.Da
     Returns:
         One row for each policy and organization: policy, organization, processors, jobs, utility
         (exact, Python's integers), contribution (exact fractions, None where not known), parts,
-        mean_wait in seconds, and drift in seconds against ref if that is among the schedules.
+        mean_wait in seconds, rho (finish-time fairness), and drift in seconds against ref if that
+        is among the schedules.
     """
     jobs = jobs_of(workload)
     return pd.DataFrame(
@@ -60,9 +61,8 @@ def comparison_frame(workload: Workload, schedules: Sequence[Schedule]) -> pd.Da
                     else result.schedule.contribution[u]
                 ),
                 "parts": result.measures.parts[u],
-                "mean_wait": None
-                if (wait := result.measures.mean_waits[u]) is None
-                else float(wait),
+                "mean_wait": as_float(result.measures.mean_waits[u]),
+                "rho": as_float(result.finish_times.rho[u]),
                 "drift": None if result.drifts is None else float(result.drifts[u]),
             }
             for result in results_of(workload, schedules)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shapleyprio.common.output import inert_cell
 from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.finish_times import FinishTimes, finish_times
 from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
 from shapleyprio.replay.measures.turns.counting import Turns, turns_of
 from shapleyprio.replay.policies import REFERENCE
@@ -40,6 +41,7 @@ class Result:
         drifts: (ψ(u) − ψ*(u)) / p_tot* of each organization, in seconds; None likewise.
         turns: how often what the rule of Ref would not have started was started; None likewise, and
             where there are too many jobs and coalitions (`turns_of`).
+        finish_times: how it compares with each organization alone.
     """
 
     schedule: Schedule
@@ -47,6 +49,7 @@ class Result:
     unfairness: Fraction | None
     drifts: tuple[Fraction, ...] | None
     turns: Turns | None
+    finish_times: FinishTimes
 
 
 def results_of(workload: Workload, schedules: Sequence[Schedule]) -> tuple[Result, ...]:
@@ -59,6 +62,7 @@ def results_of(workload: Workload, schedules: Sequence[Schedule]) -> tuple[Resul
     policies = [schedule.policy for schedule in schedules]
     fair = measured[policies.index(REFERENCE)] if REFERENCE in policies else None
     judged = None if fair is None else turns_of(workload, schedules)
+    finished = finish_times(workload, schedules)
     return tuple(
         Result(
             schedule=schedule,
@@ -66,6 +70,7 @@ def results_of(workload: Workload, schedules: Sequence[Schedule]) -> tuple[Resul
             unfairness=None if fair is None else unfairness(measures, fair),
             drifts=None if fair is None else drifts(measures, fair),
             turns=None if judged is None else judged[number],
+            finish_times=finished[number],
         )
         for number, (schedule, measures) in enumerate(zip(schedules, measured, strict=True))
     )
@@ -105,7 +110,7 @@ def as_json(log: Log, workload: Workload, results: Sequence[Result]) -> dict[str
 
 
 def _policy_as_json(workload: Workload, result: Result) -> dict[str, Any]:
-    schedule, measures = result.schedule, result.measures
+    schedule, measures, finished = result.schedule, result.measures, result.finish_times
     contributions = schedule.contribution or [None] * len(workload.organizations)
     return {
         "policy": schedule.policy,
@@ -117,16 +122,24 @@ def _policy_as_json(workload: Workload, result: Result) -> dict[str, Any]:
                 "utility": measures.utilities[u],
                 "contribution": None if (phi := contributions[u]) is None else str(phi),
                 "parts": measures.parts[u],
-                "mean_wait": None if (wait := measures.mean_waits[u]) is None else float(wait),
+                "mean_wait": as_float(measures.mean_waits[u]),
+                "rho": as_float(finished.rho[u]),
+                "never_alone": finished.never_alone[u],
             }
             for u, name in enumerate(workload.organizations)
         ],
         "p_tot": measures.p_tot,
-        "unfairness": None if result.unfairness is None else float(result.unfairness),
+        "unfairness": as_float(result.unfairness),
         "contested": None if result.turns is None else result.turns.contested,
         "out_of_turn": None if result.turns is None else result.turns.out_of_turn,
+        "largest_rho": as_float(finished.largest),
         "utilization": float(measures.utilization),
     }
+
+
+def as_float(value: Fraction | None) -> float | None:
+    """Returns the nearest double, for machines."""
+    return None if value is None else float(value)
 
 
 def write_schedules(file: TextIO, workload: Workload, schedules: Sequence[Schedule]) -> None:

@@ -66,7 +66,7 @@ def test_tables_for_people() -> None:
     headings = [
         "policy",
         "Δψ/p_tot",
-        *["out", "of", "turn", "mean", "wait", "95", "%", "wait", "slowdown"],
+        *["out", "of", "turn", "ρ", "mean", "wait", "95", "%", "wait", "slowdown"],
     ]
     assert lines[policies + 1].split() == [*headings, "utilization", "seconds"]
     rows = [line.split()[0] for line in lines[policies + 2 : organizations]]

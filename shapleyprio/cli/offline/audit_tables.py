@@ -9,8 +9,11 @@ from rich.console import Console
 
 from shapleyprio.cli.offline.workload_tables import (
     OUT_OF_TURN,
+    RHO,
+    RHO_LEGEND,
     TURNS_LEGEND,
     announce,
+    largest_rho,
     out_of_turn,
     where_jobs_ran,
 )
@@ -81,7 +84,7 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]
         f"Late or ahead, against {fair}{estimated}",
         _drifts(audit),
         "late or ahead: all that came too late or too early for an organization, spread over "
-        f"everybody's work; together: without signs; {_judged(audit)}",
+        f"everybody's work; together: without signs; {RHO_LEGEND}; {_judged(audit)}",
     )
     if audit.carried is None:
         yield "Used, processor-hours", _over_time(log, audit), ""
@@ -140,6 +143,7 @@ def _drifts(audit: Audit) -> FittingTable:
             *(duration(float(assessed.result.unfairness or 0)) for assessed in compared),
         )
     )
+    rows.append((RHO, "", "", *(largest_rho(assessed.result) for assessed in compared)))
     if any(assessed.result.turns is not None for assessed in compared):
         judged = (out_of_turn(assessed.result) for assessed in compared)
         rows.append((OUT_OF_TURN, "", "", *judged))

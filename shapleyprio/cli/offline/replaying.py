@@ -12,7 +12,10 @@ from rich.console import Console
 from shapleyprio.cli.offline.workload_reading import complain, workload_before, workload_for
 from shapleyprio.cli.offline.workload_tables import (
     OUT_OF_TURN,
+    RHO,
+    RHO_LEGEND,
     announce,
+    largest_rho,
     legend,
     organizations_table,
     out_of_turn,
@@ -167,9 +170,9 @@ def render(console: Console, log: Log, workload: Workload, results: Sequence[Res
     for table in (policies_table(results), organizations_table(workload, results)):
         console.print()
         console.print(table)
-    if results[0].unfairness is not None:
-        console.print()
-        console.print(legend(results), style="dim", soft_wrap=True)
+    console.print()
+    meaning = legend(results) if results[0].unfairness is not None else RHO_LEGEND
+    console.print(meaning, style="dim", soft_wrap=True)
     if reasons := workload.left_out_in_words:
         console.print()
         console.print(f"left out: {reasons}", markup=False, soft_wrap=True)
@@ -182,12 +185,13 @@ def policies_table(results: Sequence[Result]) -> FittingTable:
     """Makes a line for each policy."""
     against_ref = () if results[0].unfairness is None else ("Δψ/p_tot",)
     in_turn = () if results[0].turns is None else (OUT_OF_TURN,)
-    headings = ("mean wait", "95 % wait", "slowdown", "utilization", "seconds")
+    headings = (RHO, "mean wait", "95 % wait", "slowdown", "utilization", "seconds")
     rows = [
         (
             result.schedule.policy,
             *(() if result.unfairness is None else (duration(float(result.unfairness)),)),
             *(out_of_turn(result) for _ in in_turn),
+            largest_rho(result),
             duration(float(result.measures.mean_wait)),
             duration(result.measures.wait_95th_percentile),
             decimal(result.measures.mean_bounded_slowdown),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from shapleyprio.cli.shown.tables import FittingTable, table_of
-from shapleyprio.common.wording import MISSING, delay, duration, percent, whole
+from shapleyprio.common.wording import MISSING, decimal, delay, duration, percent, whole
 from shapleyprio.replay.measures.turns.counting import TOO_MANY, Turns
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.results import Result, jobs_of
@@ -27,11 +27,24 @@ TURNS_LEGEND = (
     "at which something started that ref would not have started then"
 )
 
+RHO = "ρ"
+
+RHO_LEGEND = (
+    "ρ: time from release to end of an organization's jobs, by that on its own processors alone; "
+    "the largest of all organizations; at most 1 if sharing served each of them no worse"
+)
+
 
 def legend(results: Sequence[Result]) -> str:
     """Returns what the columns mean, or why one is missing."""
     judged = f"{OUT_OF_TURN} is missing: {TOO_MANY}" if results[0].turns is None else TURNS_LEGEND
-    return f"{LEGEND}; {judged}"
+    return f"{LEGEND}; {judged}; {RHO_LEGEND}"
+
+
+def largest_rho(result: Result) -> str:
+    """Returns the finish-time fairness of the organization that sharing served worst."""
+    rho = result.finish_times.largest
+    return MISSING if rho is None else decimal(rho)
 
 
 def out_of_turn(result: Result) -> str:

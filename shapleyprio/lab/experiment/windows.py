@@ -11,9 +11,11 @@ from shapleyprio.lab.experiment.cells import ExperimentError, Row
 from shapleyprio.lab.experiment.logs import log_of
 from shapleyprio.lab.experiment.parameters import CellParameters
 from shapleyprio.lab.experiment.window_schedules import WindowSchedules
+from shapleyprio.replay.finish_times import finish_times
 from shapleyprio.replay.measures.measures import unfairness
 from shapleyprio.replay.measures.turns.counting import Turns
 from shapleyprio.replay.policies import COMPARED, REFERENCE
+from shapleyprio.replay.results import as_float
 from shapleyprio.replay.workloads.choices import DEFAULT_WIDE, Shares, Wide
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
@@ -132,6 +134,7 @@ class WindowCell(CellParameters):
             "p_tot": None,
             "contested": None,
             "out_of_turn": None,
+            "largest_rho": None,
             "mean_wait": None,
             "utilization": None,
             "decision_seconds": None,
@@ -142,6 +145,7 @@ class WindowCell(CellParameters):
             return row | tried
         schedule, measures = tried
         row |= {
+            "largest_rho": as_float(finish_times(workload, [schedule])[0].largest),
             "mean_wait": float(measures.mean_wait),
             "utilization": float(measures.utilization),
             "decision_seconds": schedule.seconds,

@@ -11,6 +11,7 @@ import numpy as np
 
 from shapleyprio.lab.trial.executed import ExecutedWorkload, executed_workload
 from shapleyprio.lab.trial.running import Conditions, Trace
+from shapleyprio.replay.finish_times import finish_times
 from shapleyprio.replay.measures.measures import drifts, measure, unfairness
 from shapleyprio.replay.measures.turns.counting import turns_of
 from shapleyprio.replay.policies import REFERENCE, run_policy
@@ -107,6 +108,7 @@ def arm_result(workload: Workload, trace: Trace, *, seed: int, cores: int = 1) -
         unfairness=unfairness(measures, fair.measures),
         drifts=drifts(measures, fair.measures),
         turns=None if turns is None else turns[0],
+        finish_times=finish_times(executed.workload, [executed.schedule])[0],
     )
     return ArmResult(trace=trace, executed=executed, result=result, model=model)
 

@@ -15,6 +15,7 @@ from shapleyprio.replay.audit.going_first import GoingFirst, going_first
 from shapleyprio.replay.audit.over_time import Period, carried, periods
 from shapleyprio.replay.audit.stability import Stability, stability
 from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.finish_times import finish_times
 from shapleyprio.replay.measures.measures import drifts, measure, unfairness
 from shapleyprio.replay.measures.turns.counting import turns_of
 from shapleyprio.replay.policies import (
@@ -156,6 +157,7 @@ def _assessed(
     values = with_singles(workload, reference.coalitions)
     fair = measure(workload, reference)
     judged = turns_of(workload, schedules) if reference.policy == REFERENCE else None
+    finished = finish_times(workload, schedules)
     assessed = []
     for number, schedule in enumerate(schedules):
         measures = fair if schedule is reference else measure(workload, schedule)
@@ -165,6 +167,7 @@ def _assessed(
             unfairness=unfairness(measures, fair),
             drifts=drifts(measures, fair),
             turns=None if judged is None else judged[number],
+            finish_times=finished[number],
         )
         assessed.append(Assessed(result=result, stability=stability(values, measures, fair)))
     return tuple(assessed)

@@ -22,6 +22,7 @@ from shapleyprio.lab.experiment.windows import WindowCell
 from shapleyprio.replay import Window, deal, measure, run_policy, unfairness, workload_of
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import PolicyError, WorkloadError
+from shapleyprio.replay.finish_times import finish_times
 from shapleyprio.replay.measures.turns.counting import turns_of
 from shapleyprio.replay.workloads.choices import Wide
 from shapleyprio.replay.workloads.log import Log
@@ -63,6 +64,8 @@ def test_a_row_is_the_unfairness_of_the_policy_in_that_window(cell: WindowCell) 
         assert row["unfairness"] == float(unfairness(measures, fair))
         assert row["mean_wait"] == float(measures.mean_wait)
         assert row["p_tot"] == fair.p_tot
+        (finished,) = finish_times(workload, [schedule])
+        assert row["largest_rho"] == (finished.largest and float(finished.largest))
         (turns,) = turns_of(workload, [schedule]) or ()
         assert (row["contested"], row["out_of_turn"]) == (turns.contested, turns.out_of_turn)
         assert row["jobs"] == len(workload.job)
