@@ -61,7 +61,7 @@ class Change:
 
 
 def read_changes(view: View, since: int, patience: int) -> list[Change]:
-    """Reads what changed at `since` or later, the oldest first.
+    """Reads what changed at `since` or later, the oldest first, orders before what followed.
 
     Args:
         view: of the store.
@@ -71,12 +71,12 @@ def read_changes(view: View, since: int, patience: int) -> list[Change]:
     found = [
         *_configurations(view.configurations(since), since),
         *_upgrades_of_slurm(view, since),
-        *_ownership(view, since),
-        *_corrections(view, since),
-        *_steering(view.steering(since), since),
         *(_pause(row) for row in view.pauses(since) if row.since >= since),
         *(_exception(row) for row in view.exceptions(since) if row.since >= since),
         *map(_accepted_clock, view.accepted_clocks(since)),
+        *_ownership(view, since),
+        *_corrections(view, since),
+        *_steering(view.steering(since), since),
         *map(_interruption, view.interruptions(since, patience)),
     ]
     return sorted(found, key=attrgetter("at"))

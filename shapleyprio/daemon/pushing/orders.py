@@ -106,7 +106,7 @@ def undo_first(
     def end(rows: Transaction) -> ExceptionRow | None:
         named = (row for row in rows.exceptions() if label in {row.label, str(row.job_id)})
         row = next(named, None)
-        return None if row is None else rows.end_exception(row.job_id, at, user)
+        return None if row is None else rows.end_exception(row.job_id, at, f"undone by {user}")
 
     for segment in segments:
         ended = store.ledger(segment.ledger).transact(end)

@@ -88,6 +88,13 @@ def test_a_pause_names_who_why_and_for_how_long(service: Service) -> None:
     assert change.what == "ann paused, priorities are put back: a demo"
 
 
+def test_in_one_second_a_pause_comes_before_what_follows_from_it(service: Service) -> None:
+    with service.store.cluster(NAME).transaction() as rows:
+        rows.begin_pause(PauseRow(since=NOW, user="ann", reason="a demo", keep=False))
+    service.run()
+    assert [kind for _, kind, _ in told(service)] == ["pause", "steering"]
+
+
 def test_an_exception_names_whose_job_who_why_and_what_ended_it(service: Service) -> None:
     row = exception(7, NOW + 5)
     with service.store.cluster(NAME).transaction() as rows:

@@ -114,6 +114,7 @@ def test_it_goes_before_its_own_organization_and_no_other(waiting: Service) -> N
     assert found(waiting) == usual
     assert order(waiting) == before
     assert exceptions(waiting) == []
+    assert exceptions(waiting, since=0)[0].ended_by == "undone by bob"
 
 
 def test_it_goes_before_all(waiting: Service) -> None:
