@@ -20,7 +20,7 @@ pytestmark = pytest.mark.real_slurm
 COORDINATOR = pwd.getpwnam("mail").pw_uid
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def slurm(prepared_database: Path) -> Iterator[PrivateSlurm]:
     """A cluster on which the user daemon is an Operator, as shapleyprio's daemon is."""
     if os.geteuid() != 0:
@@ -46,7 +46,7 @@ def test_use_the_right_of_a_coordinator(slurm: PrivateSlurm) -> None:
     def may(*words: str) -> bool:
         return as_user(COORDINATOR, slurm.environment, *words).returncode == 0
 
-    running = slurm.submit("beta", 3000, processors=6)
+    slurm.submit("beta", 3000, processors=6)
     ours, theirs = (str(slurm.submit(name, 3000, processors=6)) for name in ("alpha", "beta"))
     change, modify = ("scontrol", "update"), ("sacctmgr", "-i", "modify")
     for job in (ours, theirs):
@@ -68,7 +68,6 @@ def test_use_the_right_of_a_coordinator(slurm: PrivateSlurm) -> None:
     assert may(*add, "user", "news", *where_of("alpha"))
     assert may(*add, "account", "alpha-own", "parent=alpha", f"cluster={CLUSTER}")
     assert may(*modify, "user", "lp", "where", "account=alpha", "set", "priority=5")
-    slurm.run("scancel", str(running), theirs)
 
 
 def test_use_the_right_of_an_operator(slurm: PrivateSlurm) -> None:
