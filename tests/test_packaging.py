@@ -150,7 +150,7 @@ def test_the_example_of_the_configuration_is_up_to_date() -> None:
 
 
 def test_an_installed_package_finds_its_migrations(wheel: Path) -> None:
-    program = "from shapleyprio.store import migrations as m; print(m.scripts(), m.head())"
+    program = "from shapleyprio.store import migrations as m; print(m.scripts(), m.HEAD)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=wheel.parent,

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from threading import Lock
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from sqlalchemy import ColumnElement, Connection, column, exists, func, inspect, select, table
 from sqlalchemy.exc import SQLAlchemyError
 
 from shapleyprio.common.shipped import find
 from shapleyprio.store.tables import metadata
+
+REVISIONS = ("0001",)
+"""Those of the migrations, the oldest first. A store of another one is not ours to read."""
+
+HEAD = REVISIONS[-1]
+"""The revision that this release works with."""
 
 _version = table("alembic_version", column("version_num"))
 _schema = table("sqlite_master", *map(column, ("type", "name", "tbl_name", "rootpage")))
@@ -37,32 +37,17 @@ def scripts() -> Path:
     return find("sql")
 
 
-def head() -> str:
-    """Returns the revision that this release works with."""
-    revision = _directory().get_current_head()
-    assert revision is not None
-    return revision
-
-
 def current(connection: Connection) -> str | None:
     """Returns the revision of the tables, None if no migration ever made them."""
-    return MigrationContext.configure(connection).get_current_revision()
+    if not inspect(connection).has_table(_version.name):
+        return None
+    revision: str | None = connection.execute(select(_version.c.version_num)).scalar()
+    return revision
 
 
 def are_current() -> ColumnElement[bool]:
     """Returns the condition, for a statement, that the tables are those of this release."""
-    return exists().where(_version.c.version_num == head())
-
-
-def is_known(revision: str) -> bool:
-    """Returns whether this release has that revision.
-
-    It lacks those of newer releases, and those of test versions before the first release.
-    """
-    try:
-        return _directory().get_revision(revision) is not None
-    except CommandError:
-        return False
+    return exists().where(_version.c.version_num == HEAD)
 
 
 def misfit(connection: Connection) -> str | None:
@@ -95,12 +80,6 @@ def disguised(connection: Connection) -> str | None:
     if found is None:
         return None
     return f"the {'virtual table' if found.type == 'table' else found.type} {found.name}"
-
-
-@cache
-def _directory() -> ScriptDirectory:
-    """Reads the migrations once: they are those of the release that runs."""
-    return ScriptDirectory(str(scripts()))
 
 
 @contextmanager
@@ -141,6 +120,10 @@ def is_half_made(connection: Connection) -> bool:
 
 def upgrade(connection: Connection) -> None:
     """Runs the missing migrations inside the connection's transaction."""
+    # 0.15 s, which every command would take, and none but those that make tables need
+    from alembic import command
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
     config.attributes["connection"] = connection

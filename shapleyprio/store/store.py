@@ -390,8 +390,8 @@ class Store:
         """
         file = file_of(self._engine)
         if file is not None and not file.exists():
-            return Revision(None, migrations.head())
-        return Revision(self._origin(), migrations.head())
+            return Revision(None, migrations.HEAD)
+        return Revision(self._origin(), migrations.HEAD)
 
     def clusters(self) -> list[str]:
         """Returns the names of the clusters that have been observed or have a leader.
@@ -469,10 +469,10 @@ class Store:
             return migrations.current(connection)
 
     def _check_revision(self, revision: str | None) -> None:
-        if revision != migrations.head():
+        if revision != migrations.HEAD:
             raise StoreSchemaError(
                 f"store {self._name}: its tables are at revision {revision or 'none'}, this release"
-                f" works with {migrations.head()}; run `shapleyprio db upgrade`"
+                f" works with {migrations.HEAD}; run `shapleyprio db upgrade`"
             )
 
     def _check_origin(self, connection: Connection) -> None:
@@ -494,13 +494,13 @@ class Store:
                     f"store {self._name}: it has tables of something else"
                     f" ({', '.join(sorted(names)[:3])}); give the store a database of its own"
                 )
-        elif not migrations.is_known(revision):
+        elif revision not in migrations.REVISIONS:
             raise StoreSchemaError(
                 f"store {self._name}: a newer release wrote it, or a test version before the first"
-                f" (revision {revision}, this release works with {migrations.head()}); install the"
+                f" (revision {revision}, this release works with {migrations.HEAD}); install the"
                 " newer release, or give the store an empty database"
             )
-        elif revision == migrations.head() and (misfit := migrations.misfit(connection)):
+        elif revision == migrations.HEAD and (misfit := migrations.misfit(connection)):
             raise StoreSchemaError(
                 f"store {self._name}: a test version before the first release wrote it (other"
                 f" columns in {misfit} than at revision {revision}); give the store an empty"

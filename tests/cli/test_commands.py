@@ -365,7 +365,7 @@ def test_db_status_of_a_store_that_is_not_there(shell: CommandLine) -> None:
 def test_db_status_does_not_say_that_an_older_store_holds_nothing(
     steered: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrations, "head", lambda: "9999")
+    monkeypatch.setattr(migrations, "HEAD", "9999")
     (line,) = steered.run("db", "status").stdout.splitlines()
     assert re.fullmatch(
         r"revision \d{4}, this release has 9999 \(run `shapleyprio db upgrade`\)", line

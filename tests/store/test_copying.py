@@ -129,7 +129,7 @@ def test_a_store_of_another_revision_is_not_opened(
     filled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = content(filled)
-    monkeypatch.setattr("shapleyprio.store.migrations.head", lambda: "9999")
+    monkeypatch.setattr("shapleyprio.store.migrations.HEAD", "9999")
     with pytest.raises(StoreSchemaError, match="run `shapleyprio db upgrade`"):
         Store.open_existing(filled)
     assert content(filled) == before

@@ -53,7 +53,7 @@ def test_one_makes_the_tables_and_the_others_use_them(
             process.stdin.write("\n")
             process.stdin.flush()
         said = [process.communicate(timeout=SECONDS)[0] for process in processes]
-    assert said == [f"{migrations.head()}\n"] * PROCESSES
+    assert said == [f"{migrations.HEAD}\n"] * PROCESSES
 
 
 @pytest.mark.parametrize("kind", KINDS)

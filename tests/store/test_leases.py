@@ -98,6 +98,6 @@ def test_a_process_of_another_release_than_the_tables_neither_takes_nor_renews(
         take(rows, "b", now(rows))
     with place.transaction() as rows:
         rows._connection.execute(
-            text("UPDATE alembic_version SET version_num = :head"), {"head": migrations.head()}
+            text("UPDATE alembic_version SET version_num = :head"), {"head": migrations.HEAD}
         )
         assert rows.renew_lease("a", 1)

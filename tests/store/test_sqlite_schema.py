@@ -8,6 +8,7 @@ from threading import Barrier
 from typing import TYPE_CHECKING
 
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, make_url
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -65,13 +66,13 @@ def test_keys_fit_into_an_index_of_mariadb() -> None:
 
 def test_a_first_start_makes_the_tables(url: str, file: Path) -> None:
     with Store.open(url, any_revision=True) as store:
-        assert store.revision() == Revision(None, migrations.head())
+        assert store.revision() == Revision(None, migrations.HEAD)
     assert not file.exists()
     with pytest.raises(StoreUnreachableError, match="no such file; run `shapleyprio db upgrade`"):
         Store.open(url)
     assert not file.exists()
     with Store.open(url, create=True) as store:
-        assert store.revision() == Revision(migrations.head(), migrations.head())
+        assert store.revision() == Revision(migrations.HEAD, migrations.HEAD)
     with Store.open(url) as store:
         assert store.clusters() == []
 
@@ -96,6 +97,12 @@ def set_revision(file: Path, revision: str) -> None:
     connection.close()
 
 
+def test_the_revisions_are_those_of_the_migrations() -> None:
+    scripts = ScriptDirectory(str(migrations.scripts()))
+    found = [script.revision for script in scripts.walk_revisions()]
+    assert tuple(reversed(found)) == migrations.REVISIONS
+
+
 def test_several_stores_are_made_at_once(tmp_path: Path) -> None:
     ready = Barrier(8)
 
@@ -104,7 +111,7 @@ def test_several_stores_are_made_at_once(tmp_path: Path) -> None:
         with Store.open(f"sqlite:///{tmp_path / f'{number}.db'}", create=True) as store:
             return store.revision()
 
-    head = migrations.head()
+    head = migrations.HEAD
     with ThreadPoolExecutor(ready.parties) as pool:
         assert {*pool.map(make, range(ready.parties))} == {Revision(head, head)}
 
@@ -114,7 +121,7 @@ def test_an_older_store_is_not_touched_at_start(
 ) -> None:
     with store.cluster("c").transaction() as rows:
         rows.put_runs([placed_run(1)])
-    monkeypatch.setattr(migrations, "head", lambda: "9999")
+    monkeypatch.setattr(migrations, "HEAD", "9999")
     for create in (False, True):
         with pytest.raises(
             StoreSchemaError, match=r"at revision \d{4}, .*9999; run `shapleyprio db upgrade`"

@@ -154,8 +154,8 @@ class Leases(LeaseView):
 
     def _check_release(self) -> None:
         revision = migrations.current(self._connection)
-        if revision != migrations.head():
+        if revision != migrations.HEAD:
             raise StoreSchemaError(
                 f"the store's tables are at revision {revision}, and this release works with "
-                f"{migrations.head()}: it no longer steers; install the release that upgraded them"
+                f"{migrations.HEAD}: it no longer steers; install the release that upgraded them"
             )

@@ -225,7 +225,7 @@ def test_a_store_of_an_older_release_is_refused_and_not_upgraded(
 ) -> None:
     steer(in_file, busy, config())
     as_files = files(folder)
-    monkeypatch.setattr("shapleyprio.store.migrations.head", lambda: "9999")
+    monkeypatch.setattr("shapleyprio.store.migrations.HEAD", "9999")
     with pytest.raises(StoreSchemaError, match=rf"{folder}.*run `shapleyprio db upgrade`"):
         dry_run(in_file, busy, config())
     assert files(folder) == as_files
