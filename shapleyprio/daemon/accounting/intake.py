@@ -29,7 +29,14 @@ from shapleyprio.slurm.shared_reading import Source
 from shapleyprio.store import ClusterStore, Transaction, Watermark, batches
 
 CATCH_UP_SECONDS = 86_400
-"""At most this much of unread accounting is asked for at once."""
+"""This much of unread accounting is asked for at once, and twice as much after a quiet time.
+
+So a year of a busy cluster asks slurmdbd for no more at once than it can answer, and a month
+without jobs is five questions.
+"""
+
+QUIET_RECORDS = 5000
+"""A time with fewer records was quiet."""
 
 MOST_COUNTED = 100
 """In one cycle Slurm is asked for at most so many runs how many processors they hold where."""
@@ -129,7 +136,7 @@ class Intake:
         self._layout_read = 0
 
     def account(self, report: CycleReport, source: Source) -> OpenLedger:
-        """Accounts everything up to now, a day at most at once.
+        """Accounts everything up to now, piece by piece.
 
         Args:
             report: gets what became of it.
@@ -143,6 +150,7 @@ class Intake:
             AccountingError: the records or the clock are not as they must be.
             StoreError: so for the store.
         """
+        at_once = CATCH_UP_SECONDS
         while True:
             before = source.controller()
             now = before.time
@@ -152,16 +160,18 @@ class Intake:
             watermark = self._trusted_watermark(before)
             opened_at = self._opens(now) if watermark is None else watermark.opened
             read_until = opened_at if watermark is None else watermark.observed_until
-            until = min(now, read_until + CATCH_UP_SECONDS) if complete else now
+            until = min(now, read_until + at_once) if complete else now
             caught_up = until == now
             records = self._segment.records(
                 source.records(max(opened_at, read_until - self._overlap), until)
             )
-            reached = until if complete else None
+            reached, seen = until if complete else None, report.tally.seen
             opened = self._take_in(records, report, _Round(source, before), reached, last=caught_up)
             if caught_up:
                 opened.end_answer()
                 return opened
+            quiet = report.tally.seen - seen < QUIET_RECORDS
+            at_once = 2 * at_once if quiet else CATCH_UP_SECONDS
 
     def open(
         self,

@@ -578,7 +578,11 @@ def test_no_transaction_is_open_while_slurm_answers(
 # -- how far it has come
 
 
-def test_days_are_caught_up_in_several_transactions(store: Store) -> None:
+@pytest.mark.parametrize(("busy", "days"), [(9, [1, 3]), (2, [1, 2, 3])])
+def test_days_are_caught_up_one_by_one_unless_they_are_quiet(
+    store: Store, monkeypatch: pytest.MonkeyPatch, busy: int, days: list[int]
+) -> None:
+    monkeypatch.setattr("shapleyprio.daemon.accounting.intake.QUIET_RECORDS", busy)
     slurm = Cluster()
     service = Service(slurm, store, config(service={"overlap": "1h"}))
     service.run()
@@ -588,8 +592,10 @@ def test_days_are_caught_up_in_several_transactions(store: Store) -> None:
         slurm.wait(DAY // 3)
     slurm.windows.clear()
     service.run()
+    begins = [0, *days[:-1]]
     assert slurm.windows == [
-        (NOW + day * DAY - HOUR, NOW + (day + 1) * CATCH_UP_SECONDS) for day in range(3)
+        (NOW + begin * DAY - HOUR, NOW + end * CATCH_UP_SECONDS)
+        for begin, end in zip(begins, days, strict=True)
     ]
     assert watermark(service).observed_until == NOW + 3 * DAY
     parts = 9 * 4 * HOUR
@@ -613,10 +619,10 @@ def test_a_catch_up_that_breaks_off_goes_on_where_it_was(
         patch.setattr(slurm, "records", twice)
         with pytest.raises(SlurmUnavailableError):
             service.run()
-    assert watermark(service).observed_until == NOW + 2 * DAY
+    assert watermark(service).observed_until == NOW + DAY
     slurm.windows.clear()
     service.run()
-    assert [until for _, until in slurm.windows] == [NOW + 3 * DAY, NOW + 4 * DAY]
+    assert [until for _, until in slurm.windows] == [NOW + 2 * DAY, NOW + 4 * DAY]
 
 
 def test_the_watermark_stays_while_records_are_on_their_way(store: Store) -> None:
