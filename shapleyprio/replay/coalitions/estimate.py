@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import factorial
 
@@ -54,6 +54,15 @@ class Estimate:
     def contribution(self) -> tuple[Fraction, ...]:
         """φ of each organization in part-seconds."""
         return tuple(Fraction(value, self.denominator) for value, _, _ in self.numerators)
+
+    def later(self, seconds: int) -> Estimate:
+        """Returns what it is so many seconds later, if nothing starts or ends in coalitions."""
+        after = seconds * (seconds + 1) // 2
+        numerators = tuple(
+            (value + rate * seconds + growth * after, rate + growth * seconds, growth)
+            for value, rate, growth in self.numerators
+        )
+        return replace(self, numerators=numerators)
 
 
 def denominator_of(organizations: int) -> int:

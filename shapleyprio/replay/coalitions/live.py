@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from shapleyprio.replay.coalitions.estimate import Estimate
-from shapleyprio.replay.coalitions.game import Game
 from shapleyprio.replay.engine.codes import KEYED
 from shapleyprio.replay.engine.engine import advance_first
 from shapleyprio.replay.engine.keys import Keys
@@ -18,8 +17,7 @@ from shapleyprio.replay.native import packed
 def run(
     world: World,
     *,
-    game: Callable[[Record, int], Game],
-    contributions: Callable[[Game], Estimate],
+    contributions: Callable[[Record, int], Estimate],
     length: int,
 ) -> Iterator[int]:
     """Brings the consortium's schedule to the end of the window.
@@ -29,8 +27,7 @@ def run(
 
     Args:
         world: the consortium as its only coalition, with a row of keys for each organization.
-        game: from the schedule so far and a moment to the game that is known then.
-        contributions: from a game to φ.
+        contributions: from the schedule so far and a moment to φ as it is known then.
         length: of the window in seconds.
 
     Yields:
@@ -53,7 +50,7 @@ def run(
                 reached = int(state.now[0])
                 keys.begin[0] = reached
                 valid_until = reached + keys.rows.shape[1]
-                _write(keys, contributions(game(record, reached)))
+                _write(keys, contributions(record, reached))
         yield until
 
 

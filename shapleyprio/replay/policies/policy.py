@@ -11,6 +11,7 @@ from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.workloads.choices import DEFAULT_SEED
 
 if TYPE_CHECKING:
+    from shapleyprio.replay.coalitions.estimate import Estimate
     from shapleyprio.replay.engine.schedule import Schedule
     from shapleyprio.replay.workloads.workload import Workload
 
@@ -20,6 +21,10 @@ ORDERINGS = 15
 
 def no_progress(_second: int) -> None:
     """Shows no progress."""
+
+
+def not_kept(_second: int, _estimate: Estimate) -> None:
+    """Keeps no estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,7 @@ class RunOptions:
         dask: client (`distributed.Client`) of workers on which ref computes instead; None without.
         estimation: of contributions by shapley and live.
         progress: called with the second of the window that was reached.
+        estimated: called by shapley and live with each estimate, and the second that it is of.
     """
 
     seed: int = DEFAULT_SEED
@@ -41,6 +47,7 @@ class RunOptions:
     dask: Any = None
     estimation: Estimation = DEFAULT_ESTIMATION
     progress: ProgressCallback = no_progress
+    estimated: Callable[[int, Estimate], None] = not_kept
 
 
 Scheduler = Callable[["Workload", RunOptions], "Schedule"]
@@ -57,6 +64,7 @@ class Policy:
         source: the paper, and where in it; empty if it comes from none.
         schedule: makes a schedule; imports what it needs when it is called.
         heeds: the attributes of `Estimation` that it heeds.
+        code: of its decision in C, if it looks at one schedule alone (`engine.codes`).
     """
 
     name: str
@@ -64,6 +72,7 @@ class Policy:
     source: str = ""
     schedule: Scheduler
     heeds: tuple[str, ...] = ()
+    code: int | None = None
 
     @property
     def uses_history(self) -> bool:

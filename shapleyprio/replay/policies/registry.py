@@ -106,7 +106,7 @@ def _compiled(name: str, code: int, *, decision: str, source: str = "") -> Polic
 
         return compiled_decisions(workload, name, code, options)
 
-    return Policy(name=name, decision=decision, source=source, schedule=schedule)
+    return Policy(name=name, decision=decision, source=source, schedule=schedule, code=code)
 
 
 _ONE_SCHEDULE = (

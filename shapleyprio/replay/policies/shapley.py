@@ -11,13 +11,14 @@ from dataclasses import replace
 import numpy as np
 
 from shapleyprio.replay.coalitions import live as kernel
-from shapleyprio.replay.coalitions.estimate import Estimator, denominator_of
+from shapleyprio.replay.coalitions.estimate import Estimate, Estimator, denominator_of
 from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.coalitions.knowledge import Knowledge
 from shapleyprio.replay.coalitions.predictors import Predictor, predictor_named
 from shapleyprio.replay.engine.keys import keys_of
 from shapleyprio.replay.engine.limits import estimated_block
 from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.engine.state import Record, World
 from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -47,6 +48,12 @@ def live(workload: Workload, options: RunOptions) -> Schedule:
     return _schedule(workload, "live", predictor, options)
 
 
+def expecting_limits(workload: Workload, world: World) -> World:
+    """Returns a world that expects no job to outlast its limit, where it has one."""
+    limit = np.where(workload.limit == UNKNOWN, workload.processing_time, workload.limit)
+    return world._replace(jobs=world.jobs._replace(estimate=limit))
+
+
 def _schedule(
     workload: Workload, policy: str, predictor: Predictor | None, options: RunOptions
 ) -> Schedule:
@@ -61,14 +68,14 @@ def _schedule(
     )
     knowledge = Knowledge(workload, predictor)
     if predictor is not None:  # it is not known beforehand which jobs outlast their limits
-        limit = np.where(workload.limit == UNKNOWN, workload.processing_time, workload.limit)
-        world = world._replace(jobs=world.jobs._replace(estimate=limit))
-    steps = kernel.run(
-        world,
-        game=knowledge.game,
-        contributions=estimator.estimate,
-        length=length,
-    )
+        world = expecting_limits(workload, world)
+
+    def contributions(record: Record, t: int) -> Estimate:
+        found = estimator.estimate(knowledge.game(record, t))
+        options.estimated(t, found)
+        return found
+
+    steps = kernel.run(world, contributions=contributions, length=length)
     took = timed(steps, options.progress)
     return replace(
         schedule_of(workload, policy, options.seed, world.state, world.record, took),

@@ -51,8 +51,7 @@ def starts_of(
     knowledge = Knowledge(workload, predictor)
     for _ in run(
         world,
-        game=knowledge.game,
-        contributions=lambda game: estimate(game, budget=100),
+        contributions=lambda record, t: estimate(knowledge.game(record, t), budget=100),
         length=workload.window.length,
     ):
         pass

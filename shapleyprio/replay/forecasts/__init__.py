@@ -1,0 +1,1 @@
+"""Forecasts of when waiting jobs will start, from futures that the engine plays."""

@@ -1,0 +1,204 @@
+"""Futures: how a schedule may go on from the present, played by the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from shapleyprio.replay.coalitions import live
+from shapleyprio.replay.coalitions.estimate import Estimate, denominator_of
+from shapleyprio.replay.coalitions.predictors import Combined, Limit
+from shapleyprio.replay.engine import engine
+from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
+from shapleyprio.replay.engine.limits import check_range, estimated_block
+from shapleyprio.replay.engine.state import NEVER, Record, World
+from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST, Columns, Past
+from shapleyprio.replay.forecasts.present import Present, brought_to
+from shapleyprio.replay.policies.one_schedule import one_world
+from shapleyprio.replay.policies.shapley import expecting_limits
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.workload import Window, Workload
+
+FUTURES = 40
+"""Futures that are played of a present."""
+
+STEP = 4
+"""By so much longer a future is tried when not all that waits now has started in it."""
+
+MOST_TRIES = 9
+"""Futures of one day, and of ever longer ones up to more than a century."""
+
+KEYS_SECONDS = 4096
+"""Seconds of a block of keys: longer ones are computed in vain, shorter ones too often."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByCode:
+    """The order of a policy that looks at one schedule alone, by its code of `engine.codes`."""
+
+    code: int
+
+    def steps(self, present: Present, workload: Workload, seed: int) -> tuple[World, Iterator[int]]:
+        """Returns a world at present, and what brings it to the end of the workload's window."""
+        wide = check_range(workload)
+        world = brought_to(present, workload, one_world(workload, no_keys(), seed, wide=wide))
+        return world, engine.run(self.code, world, workload.window.length)
+
+
+@dataclass(frozen=True, slots=True)
+class ByEstimate:
+    """The order by φ − ψ, with φ going on as at its last estimate.
+
+    Attributes:
+        estimate: of contributions.
+        moment: the second that it is of, not after the present.
+    """
+
+    estimate: Estimate
+    moment: int
+
+    def steps(self, present: Present, workload: Workload, seed: int) -> tuple[World, Iterator[int]]:
+        """Returns a world at present, and what brings it to the end of the workload's window."""
+        k, length = len(workload.organizations), workload.window.length
+        block = estimated_block(workload, KEYS_SECONDS, denominator_of(k))
+        keys = keys_of(rows=k, coalitions=1, block=block, lattice=False)
+        fresh = expecting_limits(workload, one_world(workload, keys, seed, wide=block.wide))
+        world = brought_to(present, workload, fresh)
+        return world, live.run(world, contributions=self.at, length=length)
+
+    def at(self, _record: Record, second: int) -> Estimate:
+        """Returns the estimate as it has gone on until then."""
+        return self.estimate.later(second - self.moment)
+
+
+Order = ByCode | ByEstimate
+"""How a schedule goes on."""
+
+
+def no_estimate(organizations: int) -> ByEstimate:
+    """Returns the order by φ − ψ before anything is known of φ."""
+    nothing = Estimate(
+        numerators=((0, 0, 0),) * organizations,
+        denominator=denominator_of(organizations),
+        error=np.zeros(organizations),
+        coalitions=0,
+    )
+    return ByEstimate(nothing, 0)
+
+
+def starts_in(
+    present: Present, lengths: Ints, arrivals: Columns, order: Order, *, days: int, seed: int = 0
+) -> Ints:
+    """Plays one future.
+
+    Args:
+        present: where it begins.
+        lengths: int64[jobs of the present], processing times; longer than what has elapsed.
+        arrivals: jobs that will be released, later than now.
+        order: of the policy.
+        days: that it takes at most; it ends as soon as all that waits now has started.
+        seed: of draws of processors.
+
+    Returns:
+        int64[jobs of the present], when each starts; NEVER if not before the end.
+    """
+    workload = _workload(present, lengths, arrivals, present.t + days * DAY)
+    world, steps = order.steps(present, workload, seed)
+    k = len(workload.organizations)
+    there = np.bincount(present.jobs.organization, minlength=k)
+    last = world.jobs.first[:-1] + there
+    for _ in steps:
+        if (world.state.head[0] >= last).all():
+            break
+    size = int(world.record.size[0])
+    job = workload.job[world.record.job[:size]]
+    found = np.where(present.waits, NEVER, present.start)
+    found[job[job != UNKNOWN]] = world.record.start[:size][job != UNKNOWN]
+    return found
+
+
+def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) -> Workload:
+    """Returns present jobs, numbered by their places, and later ones, numbered UNKNOWN."""
+    now = present.jobs
+    fits = np.flatnonzero(
+        (arrivals.processors <= now.system_processors) & (arrivals.release < until)
+    )
+    later = arrivals.at(fits)
+    unknown = np.full(len(later.release), UNKNOWN, dtype=np.int64)
+    organization = np.concatenate((now.organization, later.organization))
+    release = np.concatenate((now.release, later.release))
+    position = np.concatenate((now.position, later.position))
+    start = np.concatenate((present.start, unknown))
+    order = np.lexsort((position, release, start == UNKNOWN, organization))
+    number = np.concatenate((np.arange(len(now.release)), unknown))
+    return replace(
+        now,
+        window=Window(start=now.window.start, length=until),
+        job=number[order],
+        organization=organization[order].astype(np.int32),
+        release=release[order],
+        processing_time=np.concatenate((lengths, later.processing_time))[order],
+        processors=np.concatenate((now.processors, later.processors))[order],
+        limit=np.concatenate((now.limit, later.limit))[order],
+        start=start[order],
+        position=position[order],
+        placed=None,
+        placement="random" if now.placement == "recorded" else now.placement,
+        horizon=None,
+    )
+
+
+def play(
+    present: Present,
+    order: Order,
+    predictor: Combined,
+    past: Past,
+    random: np.random.Generator,
+    *,
+    futures: int = FUTURES,
+) -> Ints:
+    """Plays futures with lengths and arrivals as they may be.
+
+    Args:
+        present: where they begin.
+        order: of the policy.
+        predictor: that has learned of all jobs that have ended.
+        past: what was released.
+        random: to draw with.
+        futures: how many.
+
+    Returns:
+        int64[futures, jobs of the present], when each starts; NEVER if not within four weeks.
+    """
+    lengths = predictor.draw(present.user, present.jobs.limit, present.elapsed, futures, random)
+    found, days = [], 1
+    for one, seed in zip(lengths, random.integers(2**62, size=futures).tolist(), strict=True):
+        while True:
+            arrivals = past.arrivals(present.t, days, predictor, np.random.default_rng(seed))
+            starts = starts_in(present, one, arrivals, order, days=days, seed=seed)
+            if days == LONGEST or (starts != NEVER).all():
+                break
+            days = min(days * STEP, LONGEST)
+        found.append(starts)
+    return np.stack(found)
+
+
+def by_limits(present: Present, order: Order) -> Ints:
+    """Plays the future in which jobs last as long as their limits, and no others come.
+
+    So does Slurm, for what it says when a job will start.
+
+    Returns:
+        int64[jobs of the present], when each starts; NEVER if not in a century.
+    """
+    jobs = present.jobs
+    lengths = Limit().predict(present.user, jobs.limit, present.elapsed)
+    nothing = Columns(*(np.zeros(0, dtype=np.int64) for _ in Columns._fields))
+    starts = present.start
+    for tries in range(MOST_TRIES):
+        starts = starts_in(present, lengths, nothing, order, days=STEP**tries)
+        if (starts != NEVER).all():
+            break
+    return starts

@@ -1,0 +1,173 @@
+"""Forecasts in a replay: asked at moments of a schedule, from nothing that came later."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapleyprio.replay.coalitions.estimate import Estimate
+from shapleyprio.replay.coalitions.predictors import Combined
+from shapleyprio.replay.engine.codes import KARMA
+from shapleyprio.replay.engine.keys import Ints
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.forecasts.arrivals import Columns, Past
+from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order, no_estimate
+from shapleyprio.replay.forecasts.present import Present, present_of
+from shapleyprio.replay.policies import LIVE, Estimation, RunOptions, policy_named
+from shapleyprio.replay.workloads.log import UNKNOWN, Log
+from shapleyprio.replay.workloads.workload import Consortium, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What is known at a moment.
+
+    Attributes:
+        present: the schedule.
+        past: what was released.
+        predictor: that has learned of all jobs that have ended.
+    """
+
+    present: Present
+    past: Past
+    predictor: Combined
+
+
+class Observer:
+    """Follows a schedule and knows nothing that lies ahead.
+
+    Args:
+        log: of which the workload is a window; what lies before it is known.
+        consortium: whose the jobs are.
+        workload: what was scheduled, with its history.
+        schedule: of it.
+    """
+
+    def __init__(
+        self, log: Log, consortium: Consortium, workload: Workload, schedule: Schedule
+    ) -> None:
+        self._workload, self._schedule = workload, schedule
+        begin = workload.window.start
+        self._jobs = _jobs_of(log, consortium, begin)
+        self._first = int(log.release.min()) - begin
+        self._ends, self._order = _ends_of(workload, schedule)
+        place = np.full(len(log.job), UNKNOWN, dtype=np.int64)
+        place[self._jobs.position] = np.arange(len(self._jobs.position))
+        self._place = place[workload.position]
+        self._learned, self._predictor = 0, Combined()
+        history = workload.history
+        self._user = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
+        if history is not None:
+            self._user = history.user
+            self._learn(history.past_user, history.past_limit, history.past_processing_time)
+
+    def at(self, t: int) -> Observation:
+        """Returns what is known at a moment of the window; it never falls."""
+        workload = self._workload
+        ended = int(np.searchsorted(self._ends, t, side="right"))
+        jobs = self._order[self._learned : ended]
+        self._learn(self._user[jobs], workload.limit[jobs], workload.processing_time[jobs])
+        self._jobs.processing_time[self._place[jobs]] = workload.processing_time[jobs]
+        self._learned = max(ended, self._learned)
+        known = int(np.searchsorted(self._jobs.release, t, side="right"))
+        return Observation(
+            present=present_of(workload, self._schedule, t),
+            past=Past(self._jobs.at(np.arange(known)), self._first),
+            predictor=self._predictor,
+        )
+
+    def _learn(self, user: Ints, limit: Ints, processing_time: Ints) -> None:
+        for job in zip(user.tolist(), limit.tolist(), processing_time.tolist(), strict=True):
+            self._predictor.learn(*job)
+
+
+def _jobs_of(log: Log, consortium: Consortium, begin: int) -> Columns:
+    """Returns the consortium's jobs of a log, on the clock of a window that begins then."""
+    whose = consortium.organization
+    jobs = np.flatnonzero(whose != UNKNOWN)
+    jobs = jobs[np.argsort(log.release[jobs], kind="stable")]
+    user = log.labels["user"].codes if "user" in log.labels else np.full(len(log.job), UNKNOWN)
+    end = log.start[jobs] + log.processing_time[jobs]
+    known = (log.start[jobs] != UNKNOWN) & (end <= begin)
+    return Columns(
+        release=log.release[jobs] - begin,
+        organization=whose[jobs].astype(np.int64),
+        processors=log.processors[jobs],
+        limit=log.limit[jobs],
+        user=user[jobs].astype(np.int64),
+        processing_time=np.where(known, log.processing_time[jobs], UNKNOWN),
+        position=jobs,
+    )
+
+
+def _ends_of(workload: Workload, schedule: Schedule) -> tuple[Ints, Ints]:
+    """Returns when jobs end, in that order, and which."""
+    job, first = np.unique(schedule.job, return_index=True)
+    end = schedule.start[first] + workload.processing_time[job]
+    order = np.argsort(end, kind="stable")
+    return end[order], job[order]
+
+
+Orders = Callable[[int], Order]
+"""From a second of the window to how the schedule goes on from there."""
+
+
+def check_forecast(policy: str) -> None:
+    """Refuses a policy of which nobody can say in which order it goes on.
+
+    Raises:
+        PolicyError: it is such a one, or there is none of that name.
+    """
+    if policy != LIVE and policy_named(policy).code in {None, KARMA}:
+        raise PolicyError(
+            f"there are no forecasts under {policy}; take {LIVE}, or a policy that looks at one "
+            "schedule alone, such as fairshare"
+        )
+
+
+def schedule_with_orders(
+    workload: Workload, policy: str, *, seed: int, estimation: Estimation
+) -> tuple[Schedule, Orders]:
+    """Returns the schedule of a policy, and how it seemed to go on at each of its moments.
+
+    Args:
+        workload: with its history.
+        policy: live, or one that looks at one schedule alone and at no credits.
+        seed: of all random draws.
+        estimation: of contributions.
+
+    Raises:
+        PolicyError: as for `check_forecast`.
+    """
+    check_forecast(policy)
+    found, estimates = policy_named(policy), Estimates()
+    options = RunOptions(seed=seed, estimation=estimation, estimated=estimates.keep)
+    schedule = found.schedule(workload, options)
+    if found.code is not None:
+        order = ByCode(found.code)
+        return schedule, lambda _t: order
+    return schedule, lambda t: estimates.order_at(t, len(workload.organizations))
+
+
+class Estimates:
+    """Keeps the estimates by which a policy decided."""
+
+    def __init__(self) -> None:
+        self._moments: list[int] = []
+        self._found: list[Estimate] = []
+
+    def keep(self, moment: int, estimate: Estimate) -> None:
+        """Keeps one, later than those before."""
+        self._moments.append(moment)
+        self._found.append(estimate)
+
+    def order_at(self, t: int, organizations: int) -> ByEstimate:
+        """Returns the order by the last estimate at a moment; by ψ alone if there was none."""
+        place = bisect_right(self._moments, t) - 1
+        if place < 0:
+            return no_estimate(organizations)
+        return ByEstimate(self._found[place], self._moments[place])

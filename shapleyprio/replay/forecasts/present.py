@@ -1,0 +1,205 @@
+"""The present: what runs and what waits at a moment of a schedule, and what was executed so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.engine.engine import expect_anew
+from shapleyprio.replay.engine.keys import Ints
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.engine.state import World
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.native import packed
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.running import COUNT_BITS, OWNER_BITS
+from shapleyprio.replay.workloads.workload import Workload, jobs_of
+
+Numbers = NDArray[np.object_]
+"""Python's integers, which no sum exceeds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executed:
+    """Moments of what has started and ended, as `engine.state` has them, by organization.
+
+    Attributes:
+        utility: [k, 3], of its jobs.
+        contribution: [k, 3], of the work on its processors.
+        released: [2, k, 2], of its jobs' releases, and of those of the work on its processors.
+        served: organization that started last; UNKNOWN if none has.
+    """
+
+    utility: Numbers
+    contribution: Numbers
+    released: Numbers
+    served: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """A schedule of whole jobs at a moment, after what was decided then.
+
+    Attributes:
+        t: the moment, in seconds on the workload's clock.
+        jobs: those that run and those that wait, in a workload's order.
+        user: int64[jobs], code of each one's user; UNKNOWN where not known.
+        start: int64[jobs], when each started; UNKNOWN if it waits.
+        job, owner, processors: int64[pieces], whose processors each running job has.
+        executed: until now.
+    """
+
+    t: int
+    jobs: Workload
+    user: Ints
+    start: Ints
+    job: Ints
+    owner: Ints
+    processors: Ints
+    executed: Executed
+
+    @property
+    def waits(self) -> NDArray[np.bool_]:
+        """bool[jobs], whether each waits."""
+        waits: NDArray[np.bool_] = self.start == UNKNOWN
+        return waits
+
+    @property
+    def elapsed(self) -> Ints:
+        """int64[jobs], seconds that each has run; 0 if it waits."""
+        elapsed: Ints = np.where(self.waits, 0, self.t - self.start)
+        return elapsed
+
+    @property
+    def free(self) -> int:
+        """Processors on which nothing runs."""
+        return self.jobs.system_processors - int(self.processors.sum())
+
+
+def present_of(workload: Workload, schedule: Schedule, t: int) -> Present:
+    """Returns the present of a moment of a schedule.
+
+    Raises:
+        PolicyError: jobs are not kept whole, or kept to partitions.
+    """
+    if workload.wide != "rigid" or workload.bays is not None:
+        raise PolicyError("forecasts are of whole jobs that may run on any processor")
+    entries = np.flatnonzero(schedule.start <= t)
+    job, start = schedule.job[entries], schedule.start[entries]
+    end = start + workload.processing_time[job]
+    begun = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
+    begun[job] = start
+    ended = np.zeros(len(workload.job), dtype=np.bool_)
+    ended[job[end <= t]] = True
+    there = np.flatnonzero((workload.release <= t) & ~ended)
+    place = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
+    place[there] = np.arange(len(there))
+    runs = end > t
+    history = workload.history
+    unknown = np.full(len(there), UNKNOWN, dtype=np.int64)
+    return Present(
+        t=t,
+        jobs=replace(jobs_of(workload, there), history=None, left_out={}),
+        user=unknown if history is None else history.user[there],
+        start=begun[there],
+        job=place[job[runs]],
+        owner=schedule.owner[entries][runs].astype(np.int64),
+        processors=schedule.copies[entries][runs],
+        executed=_executed(workload, schedule, entries, t),
+    )
+
+
+def _executed(workload: Workload, schedule: Schedule, entries: Ints, t: int) -> Executed:
+    k = len(workload.organizations)
+    job, begin = schedule.job[entries], schedule.start[entries]
+    owner, copies = schedule.owner[entries], schedule.copies[entries]
+    end = begin + workload.processing_time[job]
+    over = end <= t
+    second = np.concatenate((begin, end[over])).astype(object)
+    more = np.concatenate((copies, -copies[over])).astype(object)
+    release = np.concatenate((workload.release[job], workload.release[job][over])).astype(object)
+    of_job = np.concatenate((workload.organization[job], workload.organization[job][over]))
+    of_owner = np.concatenate((owner, owner[over]))
+    terms = np.stack((more, more * second, more * (second * (second - 1) // 2)), axis=1)
+    of_release = np.stack((more * release, more * release * second), axis=1)
+    found = [np.zeros((k, n), dtype=object) for n in (3, 3, 2, 2)]
+    for sums, whose, what in zip(
+        found,
+        (of_job, of_owner, of_job, of_owner),
+        (terms, terms, of_release, of_release),
+        strict=True,
+    ):
+        np.add.at(sums, whose, what)
+    served = int(workload.organization[job[-1]]) if len(job) else UNKNOWN
+    return Executed(
+        utility=found[0], contribution=found[1], released=np.stack(found[2:]), served=served
+    )
+
+
+def brought_to(present: Present, workload: Workload, world: World) -> World:
+    """Returns a world in which all that has come to be is as at present.
+
+    Args:
+        present: what is.
+        workload: its jobs with the lengths that they are to have, those that run first within
+            each organization, and jobs that are released later.
+        world: of that workload, in which nothing has happened yet.
+    """
+    t, released = present.t, workload.release <= present.t
+    jobs, state, record = world.jobs, world.state, world.record
+    running = workload.start != UNKNOWN
+    k, organization = len(workload.organizations), workload.organization
+    ahead = np.bincount(organization[running], minlength=k)
+    waiting = np.bincount(organization[released & ~running], minlength=k)
+    wanted = np.zeros(k, dtype=np.int64)
+    np.add.at(wanted, organization[released & ~running], workload.processors[released & ~running])
+    state.now[0], state.served[0] = t, present.executed.served
+    state.arrived[0] = np.count_nonzero(released)
+    state.head[0] = jobs.first[:-1] + ahead
+    waits = waiting > 0
+    state.rest[0, waits] = jobs.width[state.head[0, waits]]
+    state.demand_of[0], state.demand[0] = wanted, wanted.sum()
+    state.waiting[0] = np.count_nonzero(waits)
+    state.free[0] = present.free
+    state.utility[0] = _limbs(present.executed.utility, state.utility.shape[2])
+    state.total[0] = _limbs(present.executed.utility.sum(axis=0)[None], state.total.shape[1])[0]
+    record.contribution[:] = _limbs(present.executed.contribution, state.utility.shape[2])
+    record.released[:] = _limbs(present.executed.released, record.released.shape[2])
+    np.subtract.at(record.free_of, present.owner, present.processors)
+    _put_to_work(present, workload, world)
+    world = packed(world)
+    expect_anew(world)
+    return world
+
+
+def _put_to_work(present: Present, workload: Workload, world: World) -> None:
+    """Writes what runs into the heap; `workload.job` are places of the present's jobs there."""
+    place = np.full(len(present.start), UNKNOWN, dtype=np.int64)
+    running = np.flatnonzero(workload.start != UNKNOWN)
+    place[workload.job[running]] = running
+    job = place[present.job]
+    end = workload.start[job] + workload.processing_time[job]
+    order, state = np.argsort(end, kind="stable"), world.state
+    heap = state.ends.reshape(-1, 2)
+    heap[: len(job), 0] = end[order]
+    heap[: len(job), 1] = (
+        ((job << OWNER_BITS | present.owner) << COUNT_BITS) | present.processors
+    )[order]
+    state.running[0] = len(job)
+    if len(job):
+        state.next_end[0] = end[order[0]]
+
+
+def _limbs(numbers: Numbers, columns: int) -> Ints:
+    """Returns integers modulo 2^64, with a second limb behind the last one if there is a column."""
+    low = [[_wrapped(number) for number in row] for row in numbers.reshape(-1, numbers.shape[-1])]
+    if columns > numbers.shape[-1]:
+        last = numbers[..., -1].reshape(-1).tolist()
+        low = [[*row, _wrapped(number >> 64)] for row, number in zip(low, last, strict=True)]
+    return np.array(low, dtype=np.int64).reshape(*numbers.shape[:-1], columns)
+
+
+def _wrapped(number: int) -> int:
+    return (int(number) + 2**63) % 2**64 - 2**63

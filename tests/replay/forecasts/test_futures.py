@@ -1,0 +1,129 @@
+"""Futures go on from the present exactly as the schedule does, if they know what comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from shapleyprio.replay.coalitions.predictors import Combined
+from shapleyprio.replay.engine.codes import FAIR_SHARE
+from shapleyprio.replay.engine.state import NEVER
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.forecasts.forecast import forecasts
+from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, by_limits, play, starts_in
+from shapleyprio.replay.forecasts.observing import check_forecast, schedule_with_orders
+from shapleyprio.replay.forecasts.present import present_of
+from shapleyprio.replay.policies import ONE_SCHEDULE, Estimation
+from shapleyprio.replay.workloads.workload import Window, Workload
+from tests.replay.forecasts.examples import (
+    NO_PAST,
+    released_after,
+    rigid,
+    starts_of,
+    there_at,
+    whole_jobs,
+)
+from tests.replay.strategies import Job
+
+FORECAST = [policy for policy in ONE_SCHEDULE if policy != "karma"]
+HELD = Estimation(recompute=100)
+"""An estimate holds from the first contended moment to the end."""
+
+
+def scheduled(workload: Workload, policy: str) -> Any:
+    return schedule_with_orders(workload, policy, seed=0, estimation=HELD)
+
+
+@pytest.mark.parametrize("policy", [*FORECAST, "live"])
+@pytest.mark.parametrize("long_ago", [0, 2**32], ids=["one limb", "two limbs"])
+@settings(max_examples=60)
+@given(whole_jobs(), st.data())
+def test_with_the_true_lengths_and_arrivals_the_schedule_goes_on_as_it_did(
+    policy: str, long_ago: int, workload: Workload, data: st.DataObject
+) -> None:
+    workload = later_by(workload, long_ago)
+    schedule, orders = scheduled(workload, policy)
+    starts = starts_of(workload, schedule)
+    t = data.draw(st.integers(long_ago, workload.window.length - 1))
+    order = orders(t)
+    if isinstance(order, ByEstimate):
+        assume(order.estimate.coalitions)  # nobody has competed before
+    present, there = present_of(workload, schedule, t), there_at(workload, starts, t)
+    played = starts_in(
+        present,
+        workload.processing_time[there],
+        released_after(workload, t),
+        order,
+        days=1,
+    )
+    begun = starts[there] != NEVER
+    assert played[begun].tolist() == starts[there][begun].tolist()
+    assert (played[~begun] >= workload.window.length).all()
+
+
+def later_by(workload: Workload, seconds: int) -> Workload:
+    window = replace(workload.window, length=workload.window.length + seconds)
+    return replace(workload, window=window, release=workload.release + seconds)
+
+
+@given(whole_jobs(), st.sampled_from(["fairshare", "live"]), st.integers(0, 9), st.data())
+def test_no_job_is_forecast_before_now_and_none_without_a_future(
+    workload: Workload, policy: str, seed: int, data: st.DataObject
+) -> None:
+    schedule, orders = scheduled(workload, policy)
+    t = data.draw(st.integers(0, workload.window.length - 1))
+    present = present_of(workload, schedule, t)
+    random = np.random.default_rng(seed)
+    starts = play(present, orders(t), Combined(), NO_PAST, random, futures=5)
+    assert (starts[:, present.waits] > t).all()
+    assert (starts[:, ~present.waits] == present.start[~present.waits]).all()
+    found = forecasts(present, starts)
+    assert list(found) == np.flatnonzero(present.waits).tolist()
+    for forecast in found.values():
+        assert t < forecast.early <= forecast.median <= forecast.late
+        assert 0 <= forecast.within_hour <= 1
+
+
+def test_by_limits_jobs_last_as_long_as_they_asked_for_and_no_others_come() -> None:
+    jobs = [Job(0, 0, 10, limit=100), Job(0, 5, 10, limit=50), Job(0, 5, 10), Job(0, 6, 1)]
+    workload = rigid([1], jobs)
+    schedule, _ = scheduled(workload, "fairshare")
+    present = present_of(workload, schedule, 5)
+    assert by_limits(present, ByCode(FAIR_SHARE)).tolist() == [0, 100, 150]
+
+
+def test_a_first_job_waits_for_processors_and_those_behind_it_for_their_turn() -> None:
+    jobs = [Job(0, 0, 60, 2), Job(1, 1, 60, 3), Job(1, 2, 60, 1), Job(0, 2, 60, 1)]
+    workload = rigid([2, 1], jobs)
+    schedule, orders = scheduled(workload, "fairshare")
+    present = present_of(workload, schedule, 2)
+    assert present.free == 1
+    starts = play(present, orders(2), Combined(), NO_PAST, np.random.default_rng(0))
+    waits_for = {
+        int(present.jobs.job[job]): forecast.waits_for
+        for job, forecast in forecasts(present, starts).items()
+    }
+    assert waits_for == {101: "processors", 102: "turn", 103: "turn"}
+
+
+def test_what_cannot_be_played_is_refused() -> None:
+    workload = rigid([1], [Job(0, 0, 1)])
+    schedule, _ = scheduled(workload, "fairshare")
+    with pytest.raises(PolicyError, match="whole jobs that may run on any processor"):
+        present_of(replace(workload, wide="expand"), schedule, 0)
+    for policy in ("ref", "karma", "rule:directcontr"):
+        with pytest.raises(PolicyError, match=f"no forecasts under {policy}"):
+            check_forecast(policy)
+
+
+def test_a_window_of_a_day_ends_when_all_that_waited_has_started() -> None:
+    workload = replace(rigid([1], [Job(0, 0, 9), Job(0, 0, 9)]), window=Window(start=0, length=5))
+    schedule, orders = scheduled(workload, "fairshare")
+    present = present_of(workload, schedule, 1)
+    found = starts_in(present, np.array([9, 9]), NO_PAST.jobs, orders(1), days=1)
+    assert found.tolist() == [0, 9]
