@@ -147,6 +147,33 @@ def test_the_json_has_all_parameters() -> None:
     }
 
 
+FORECASTS = ("busy.swf", *SMALL, "--forecasts", "3", "--wide", "rigid", "--backfill", "easy")
+
+
+def test_forecasts_are_scored_beside_limits_and_mean_waits() -> None:
+    found = answer(*FORECASTS)
+    assert found["experiment"] == "forecasts"
+    assert found["parameters"]["policies"] == ["live", "fairshare"]
+    ways = ["futures", "limits", "mean wait"]
+    assert [line["group"]["by"] for line in found["summary"]] == 2 * ways
+    assert len(found["rows"]) == 3 * 2 * 3 * len(ways)
+    for row in found["rows"]:
+        assert row["forecast"] >= row["release"]
+        starts = row["start"] is not None
+        assert row["error"] == (abs(row["forecast"] - row["start"]) if starts else None)
+        assert (row["early"] is not None) == (row["by"] == "futures")
+    counts = [table["lines"][0][:2] for table in found["tables"]]
+    assert (
+        counts
+        == [
+            ["all", line["count"]] for line in found["summary"] if line["group"]["by"] == "futures"
+        ][::-1]
+    )
+    assert 0 < min(count for _, count in counts) <= 9
+    shown = succeeds(*FORECASTS, "--policy", "fcfs").stdout
+    assert "intervals that are to hold in 80 of 100 cases: busy, zipf, 2, fcfs" in shown
+
+
 def test_live_estimates_as_it_is_asked_to() -> None:
     live = ("busy.swf", *SMALL, "--policy", "live")
     asked = ("--predictor", "limit", "--recompute", "2s", "--coalitions", "40")
@@ -201,6 +228,14 @@ def test_a_cell_that_cannot_run_ends_it_with_one_line(monkeypatch: pytest.Monkey
             "--coalitions is for shapley and live",
             ["busy.swf", "--policy", "fcfs", "--coalitions", "40"],
         ),
+        ("--forecasts is about whole jobs", ["busy.swf", "--forecasts", "3"]),
+        (
+            "--contended does not go with --forecasts",
+            [*FORECASTS, "--contended", "9s"],
+        ),
+        ("there are no forecasts under ref", [*FORECASTS, "--policy", "ref"]),
+        ("none of 200 windows of 15 s drawn do 99 jobs wait", [*FORECASTS, "--forecasts", "99"]),
+        ("the preset sets --forecasts", ["--preset", "skowron-2013", ".", "--forecasts", "3"]),
         ("--exhibit goes with --preset", ["busy.swf", "--exhibit", "table-1"]),
         ("no exhibit 'table-9'", ["--preset", "skowron-2013", ".", "--exhibit", "table-9"]),
         ("none of skowron-2013's logs is at hand", ["--preset", "skowron-2013", "."]),

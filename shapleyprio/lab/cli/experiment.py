@@ -44,7 +44,11 @@ from shapleyprio.cli.options.shared import (
 from shapleyprio.cli.options.types import duration
 from shapleyprio.cli.options.workloads import backfill_without_rigid
 from shapleyprio.lab.cli.parameters import ExperimentParameters
-from shapleyprio.lab.experiment.parameters import DEFAULT_WINDOWS, WindowsParameters
+from shapleyprio.lab.experiment.parameters import (
+    DEFAULT_WINDOWS,
+    FORECAST_POLICIES,
+    WindowsParameters,
+)
 from shapleyprio.lab.experiment.presets import PRESETS
 
 
@@ -105,6 +109,11 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
     "something to compare.",
 )
 @count_option(
+    "--forecasts",
+    help="Forecast instead when so many jobs of each window will start, each at its release, "
+    "under live and fairshare unless --policy names others; with --wide rigid.",
+)
+@count_option(
     "--deals",
     metavar="D",
     default=DEFAULT_WINDOWS.deals,
@@ -151,6 +160,8 @@ def command(**options: Any) -> None:
     files and directories given.
     """
     refuse_what_a_preset_sets(options)
+    if options["forecasts"] is not None and not is_given("policies"):
+        options["policies"] = FORECAST_POLICIES
     parameters = ExperimentParameters(
         general=general_parameters(options), report=report_parameters(options), **options
     )
@@ -182,7 +193,7 @@ def general_parameters(options: dict[str, Any]) -> WindowsParameters:
 
 def refuse_what_a_preset_sets(options: Mapping[str, Any]) -> None:
     """Raises a usage error for an option that a preset does not have."""
-    of_general = {*OWN_OF_GENERAL, *ESTIMATION_FIELDS}
+    of_general = {*OWN_OF_GENERAL, *ESTIMATION_FIELDS, "forecasts"}
     for option in click.get_current_context().command.params:
         if option.name in of_general:
             refuse(
@@ -199,6 +210,14 @@ def refuse_contradictions(parameters: ExperimentParameters) -> None:
         (not parameters.logs and parameters.preset is None, "name at least one LOG, or a --preset"),
         (parameters.exhibits and parameters.preset is None, "--exhibit goes with --preset"),
         backfill_without_rigid(parameters.general.wide, parameters.general.backfill),
+        (
+            parameters.forecasts is not None and parameters.general.wide != "rigid",
+            "--forecasts is about whole jobs; add --wide rigid",
+        ),
+        (
+            parameters.forecasts is not None and parameters.general.contended is not None,
+            "--contended does not go with --forecasts, which draws windows in which jobs wait",
+        ),
         (parameters.dask is not None and is_given("cores"), "--cores does not go with --dask"),
         workers_without_slurm(parameters.dask, parameters.workers),
         (

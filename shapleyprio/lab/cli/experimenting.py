@@ -30,6 +30,7 @@ from shapleyprio.lab.experiment.cells import (
     Row,
 )
 from shapleyprio.lab.experiment.cluster import on_dask
+from shapleyprio.lab.experiment.forecast_windows import forecasts_experiment
 from shapleyprio.lab.experiment.general import windows_experiment
 from shapleyprio.lab.experiment.keeping import ResultCache
 from shapleyprio.lab.experiment.logs import logs_among
@@ -84,6 +85,8 @@ def made_of(parameters: ExperimentParameters) -> Experiment:
             "seed": parameters.seed,
         }
         return replace(made, parameters=asked)
+    if parameters.forecasts is not None:
+        return forecasts_experiment(parameters.logs, parameters.general, parameters.forecasts)
     return windows_experiment(parameters.logs, parameters.general)
 
 

@@ -104,6 +104,7 @@ class ExperimentParameters:
         preset: a paper's experiment.
         exhibits: which of the paper's tables, figures or scenarios.
         windows: how many of each log; a preset may have more kinds.
+        forecasts: at how many releases of each window starts are forecast; None for no forecasts.
         seed: of all random draws.
         general: parameters of the general experiment; a preset has its own.
         cores: to compute on.
@@ -117,6 +118,7 @@ class ExperimentParameters:
     preset: str | None
     exhibits: tuple[str, ...]
     windows: int | None
+    forecasts: int | None
     seed: int
     general: WindowsParameters
     cores: int

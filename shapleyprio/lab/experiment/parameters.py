@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION
-from shapleyprio.replay.policies import EXPERIMENT_POLICIES, Estimation
+from shapleyprio.replay.policies import EXPERIMENT_POLICIES, LIVE, Estimation
 from shapleyprio.replay.workloads.choices import (
     DEFAULT_BACKFILL,
     DEFAULT_SEED,
@@ -60,5 +60,8 @@ class WindowsParameters(CellParameters):
     organizations: Sequence[int] = (5,)
     shares: Sequence[Shares] = (DEFAULT_SHARES,)
 
+
+FORECAST_POLICIES = (LIVE, "fairshare")
+"""Policies under which starts are forecast by default."""
 
 DEFAULT_WINDOWS = WindowsParameters()

@@ -63,5 +63,6 @@ def as_json(experiment: Experiment, rows: Sequence[Row], lines: Sequence[Line]) 
         "better": experiment.better,
         "notes": list(experiment.notes),
         "summary": [asdict(line) for line in lines],
+        "tables": [] if experiment.tables is None else list(map(asdict, experiment.tables(rows))),
         "rows": list(rows),
     }

@@ -116,8 +116,9 @@ def test_an_unknown_predictor_is_refused_with_those_that_there_are() -> None:
 def drawn(
     predictor: Combined, jobs: list[tuple[int, int, int]], *, times: int = 50
 ) -> list[list[int]]:
-    columns = np.array(jobs, dtype=np.int64).reshape(-1, 3).T
-    return predictor.draw(*columns, times, np.random.default_rng(1)).T.tolist()
+    user, limit, elapsed = np.array(jobs, dtype=np.int64).reshape(-1, 3).T
+    found = predictor.draw(user, limit, elapsed, times, np.random.default_rng(1))
+    return [list(map(int, column)) for column in found.T]
 
 
 @given(

@@ -1,0 +1,153 @@
+"""The cell of an experiment on forecasts: one window of a log, dealt out once, under policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from shapleyprio.common.errors import Remedy
+from shapleyprio.lab.experiment.cells import ExperimentError, Row
+from shapleyprio.lab.experiment.logs import log_of
+from shapleyprio.lab.experiment.windows import WindowCell, window_at_random
+from shapleyprio.replay.engine.keys import Ints
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.engine.state import NEVER
+from shapleyprio.replay.forecasts.forecast import forecasts
+from shapleyprio.replay.forecasts.futures import by_limits, play
+from shapleyprio.replay.forecasts.observing import Observer, Orders, schedule_with_orders
+from shapleyprio.replay.forecasts.scoring import MeanWaits
+from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.workload import Consortium, Workload, with_history, workload_of
+
+MOST_DRAWS = 200
+"""Windows drawn until in one enough jobs wait."""
+
+FUTURES, LIMITS, MEAN_WAIT = "futures", "limits", "mean wait"
+"""By what a start is forecast."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastCell(WindowCell):
+    """One window of a log, in which forecasts of some jobs are scored under each policy.
+
+    The schedule goes on for as long again as the window, so that jobs released late in it are seen
+    to start as well.
+
+    Attributes:
+        releases: of how many jobs forecasts are asked, each when it is released and has to wait.
+    """
+
+    releases: int
+
+    def run(self) -> list[Row]:
+        """Returns a row for each policy, job and way to forecast.
+
+        Raises:
+            ReplayError: the log cannot be read, or has no window as wanted.
+        """
+        log = log_of(self.source)
+        dealt, random = self._dealt(log), self._random()
+        for _ in range(MOST_DRAWS):
+            window = window_at_random(log, self.length, dealt, random, wide=self.wide)
+            twice = replace(window, length=2 * self.length)
+            workload = workload_of(log, dealt, window=twice, wide=self.wide, backfill=self.backfill)
+            asked = _Asked(self, log, dealt, with_history(workload, log))
+            if asked.waits_enough():
+                return [row for policy in self.policies for row in asked.rows(policy)]
+        raise ExperimentError(
+            f"{log.source}: in none of {MOST_DRAWS} windows of {self.length} s drawn do "
+            f"{self.releases} jobs wait",
+            Remedy.LONGER_WINDOW,
+        )
+
+    def drawn_seed(self, purpose: str) -> int:
+        """Returns the seed of something that is drawn in this cell."""
+        return self._drawn_seed(purpose)
+
+
+class _Asked:
+    """A window in which forecasts are asked for."""
+
+    def __init__(
+        self, cell: ForecastCell, log: Log, consortium: Consortium, workload: Workload
+    ) -> None:
+        self._cell, self._log, self._consortium = cell, log, consortium
+        self._workload = workload
+        self._first = self._schedule(cell.policies[0])
+
+    def waits_enough(self) -> bool:
+        """Returns whether so many jobs wait under the first policy as are to be asked about."""
+        return len(self._waiting(self._first[0])) >= self._cell.releases
+
+    def rows(self, policy: str) -> Iterator[Row]:
+        """Returns a row for each job that is asked about, and each way to forecast."""
+        is_first = policy == self._cell.policies[0]
+        schedule, orders = self._first if is_first else self._schedule(policy)
+        workload, starts = self._workload, _starts_of(self._workload, schedule)
+        observer = Observer(self._log, self._consortium, workload, schedule)
+        expected = MeanWaits(workload, schedule)
+        random = np.random.default_rng(self._cell.drawn_seed(f"forecasts/{policy}"))
+        for job in self._sampled(self._waiting(schedule)).tolist():
+            t = int(workload.release[job])
+            known = observer.at(t)
+            place = int(np.flatnonzero(known.present.jobs.position == workload.position[job])[0])
+            order = orders(t)
+            futures = play(known.present, order, known.predictor, known.past, random)
+            forecast = forecasts(known.present, futures)[place]
+            by = {
+                FUTURES: forecast.median,
+                LIMITS: int(by_limits(known.present, order)[place]),
+                MEAN_WAIT: expected.start_of(job, t),
+            }
+            start = None if starts[job] == NEVER else int(starts[job])
+            for way, found in by.items():
+                of_futures = way == FUTURES
+                yield {
+                    "log": self._cell.log,
+                    "length": self._cell.length,
+                    "shares": self._cell.shares,
+                    "organizations": self._cell.organizations,
+                    "window": self._cell.window,
+                    "deal": self._cell.deal,
+                    "window_start": workload.window.start,
+                    "policy": policy,
+                    "job": int(workload.job[job]),
+                    "release": t,
+                    "start": start,
+                    "by": way,
+                    "forecast": found,
+                    "early": forecast.early if of_futures else None,
+                    "late": forecast.late if of_futures else None,
+                    "within_hour": forecast.within_hour if of_futures else None,
+                    "waits_for": forecast.waits_for if of_futures else None,
+                    "error": None if start is None else abs(found - start),
+                }
+
+    def _schedule(self, policy: str) -> tuple[Schedule, Orders]:
+        return schedule_with_orders(
+            self._workload,
+            policy,
+            seed=self._cell.drawn_seed("policy"),
+            estimation=self._cell.estimation,
+        )
+
+    def _waiting(self, schedule: Schedule) -> Ints:
+        """Returns jobs of the window that have to wait, in order of release."""
+        workload, starts = self._workload, _starts_of(self._workload, schedule)
+        jobs = np.flatnonzero((workload.release < self._cell.length) & (starts > workload.release))
+        found: Ints = jobs[np.argsort(workload.release[jobs], kind="stable")]
+        return found
+
+    def _sampled(self, jobs: Ints) -> Ints:
+        count = min(self._cell.releases, len(jobs))
+        sampled: Ints = jobs[np.arange(count) * len(jobs) // max(count, 1)]
+        return sampled
+
+
+def _starts_of(workload: Workload, schedule: Schedule) -> Ints:
+    """Returns when each job starts; NEVER if it does not."""
+    starts = np.full(len(workload.job), NEVER, dtype=np.int64)
+    starts[schedule.job[::-1]] = schedule.start[::-1]
+    return starts
