@@ -13,7 +13,7 @@ from shapleyprio.lab.experiment.forecasting import FUTURES, ForecastCell
 from shapleyprio.lab.experiment.general import windows_experiment
 from shapleyprio.lab.experiment.parameters import WindowsParameters
 from shapleyprio.lab.experiment.windows import WindowCell
-from shapleyprio.replay.forecasts.forecast import Forecast
+from shapleyprio.replay.forecasts.forecast import StartForecast
 from shapleyprio.replay.forecasts.observing import check_forecast
 from shapleyprio.replay.forecasts.scoring import Score, score_of, widened
 
@@ -22,7 +22,7 @@ GROUPS = ("log", "shares", "organizations", "policy")
 AHEAD = (600, 3600, 21_600)
 """Bounds of how long ahead forecasts are, in seconds, for a line of each."""
 
-Scored = tuple[Forecast, int]
+Scored = tuple[StartForecast, int]
 """A forecast and when the job started, in the log's seconds."""
 
 
@@ -111,7 +111,7 @@ def _scored(row: Row) -> Scored:
     def second(column: str) -> int:
         return int(row["window_start"] or 0) + int(row[column] or 0)
 
-    forecast = Forecast(
+    forecast = StartForecast(
         t=second("release"),
         median=second("forecast"),
         early=second("early"),

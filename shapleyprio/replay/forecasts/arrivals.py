@@ -40,7 +40,7 @@ class Columns(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ReleasedJobs:
     """What was released until now.
 
     Attributes:

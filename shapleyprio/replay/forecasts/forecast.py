@@ -31,7 +31,7 @@ WaitsFor = Literal["turn", "processors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class StartForecast:
     """When a job will start, as of a moment; seconds on one clock.
 
     Attributes:
@@ -59,7 +59,7 @@ class Forecast:
         wait = _scaled(start - self.t)
         return max(_scaled(self.early - self.t) - wait, wait - _scaled(self.late - self.t))
 
-    def widened(self, errors: Sequence[float]) -> Forecast:
+    def widened(self, errors: Sequence[float]) -> StartForecast:
         """Returns the forecast with the interval that would have held so far (conformal).
 
         Args:
@@ -76,7 +76,7 @@ class Forecast:
         return replace(self, early=min(early, self.median), late=max(late, self.median))
 
 
-def forecasts(present: Present, starts: Ints) -> dict[int, Forecast]:
+def forecasts(present: Present, starts: Ints) -> dict[int, StartForecast]:
     """Returns a forecast of each job that waits.
 
     Args:
@@ -100,7 +100,7 @@ def forecasts(present: Present, starts: Ints) -> dict[int, Forecast]:
     first[heads] = True
     lacks = first & (present.jobs.processors[waiting] > present.free)
     return {
-        job: Forecast(
+        job: StartForecast(
             t=present.t,
             early=early,
             median=median,

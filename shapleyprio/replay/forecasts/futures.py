@@ -14,7 +14,7 @@ from shapleyprio.replay.engine import engine
 from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
 from shapleyprio.replay.engine.limits import check_range, estimated_block
 from shapleyprio.replay.engine.state import NEVER, Record, World
-from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST, Columns, Past
+from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST, Columns, ReleasedJobs
 from shapleyprio.replay.forecasts.present import Present, brought_to
 from shapleyprio.replay.policies.one_schedule import one_world
 from shapleyprio.replay.policies.shapley import expecting_limits
@@ -154,7 +154,7 @@ def play(
     present: Present,
     order: Order,
     predictor: Combined,
-    past: Past,
+    past: ReleasedJobs,
     random: np.random.Generator,
     *,
     futures: int = FUTURES,

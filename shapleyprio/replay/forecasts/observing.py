@@ -14,7 +14,7 @@ from shapleyprio.replay.engine.codes import KARMA
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.forecasts.arrivals import Columns, Past
+from shapleyprio.replay.forecasts.arrivals import Columns, ReleasedJobs
 from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order, no_estimate
 from shapleyprio.replay.forecasts.present import Present, present_of
 from shapleyprio.replay.policies import LIVE, Estimation, RunOptions, policy_named
@@ -23,7 +23,7 @@ from shapleyprio.replay.workloads.workload import Consortium, Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class Known:
     """What is known at a moment.
 
     Attributes:
@@ -33,7 +33,7 @@ class Observation:
     """
 
     present: Present
-    past: Past
+    past: ReleasedJobs
     predictor: Combined
 
 
@@ -65,7 +65,7 @@ class Observer:
             self._user = history.user
             self._learn(history.past_user, history.past_limit, history.past_processing_time)
 
-    def at(self, t: int) -> Observation:
+    def at(self, t: int) -> Known:
         """Returns what is known at a moment of the window; it never falls."""
         workload = self._workload
         ended = int(np.searchsorted(self._ends, t, side="right"))
@@ -74,9 +74,9 @@ class Observer:
         self._jobs.processing_time[self._place[jobs]] = workload.processing_time[jobs]
         self._learned = max(ended, self._learned)
         known = int(np.searchsorted(self._jobs.release, t, side="right"))
-        return Observation(
+        return Known(
             present=present_of(workload, self._schedule, t),
-            past=Past(self._jobs.at(np.arange(known)), self._first),
+            past=ReleasedJobs(self._jobs.at(np.arange(known)), self._first),
             predictor=self._predictor,
         )
 
@@ -144,7 +144,7 @@ def schedule_with_orders(
         PolicyError: as for `check_forecast`.
     """
     check_forecast(policy)
-    found, estimates = policy_named(policy), Estimates()
+    found, estimates = policy_named(policy), KeptEstimates()
     options = RunOptions(seed=seed, estimation=estimation, estimated=estimates.keep)
     schedule = found.schedule(workload, options)
     if found.code is not None:
@@ -153,7 +153,7 @@ def schedule_with_orders(
     return schedule, lambda t: estimates.order_at(t, len(workload.organizations))
 
 
-class Estimates:
+class KeptEstimates:
     """Keeps the estimates by which a policy decided."""
 
     def __init__(self) -> None:

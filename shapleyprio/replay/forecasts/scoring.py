@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from statistics import median
 
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.forecasts.forecast import Forecast
+from shapleyprio.replay.forecasts.forecast import StartForecast
 from shapleyprio.replay.workloads.workload import Workload
 
 LAST_JOBS = 20
@@ -52,13 +52,13 @@ class MeanWaits:
         return (organization, int(self._workload.processors[job]).bit_length()), (organization,)
 
 
-def widened(scored: Iterable[tuple[Forecast, int]]) -> list[Forecast]:
+def widened(scored: Iterable[tuple[StartForecast, int]]) -> list[StartForecast]:
     """Returns forecasts with their intervals widened by what was observed before each was made.
 
     Args:
         scored: forecasts in order of their moments, and when their jobs started.
     """
-    found, errors = list[Forecast](), list[float]()
+    found, errors = list[StartForecast](), list[float]()
     to_come: list[tuple[int, float]] = []
     for forecast, start in scored:
         while to_come and to_come[0][0] <= forecast.t:
@@ -83,7 +83,7 @@ class Score:
     error: float | None
 
 
-def score_of(forecasts: Sequence[tuple[Forecast, int]]) -> Score:
+def score_of(forecasts: Sequence[tuple[StartForecast, int]]) -> Score:
     """Scores forecasts by when their jobs started."""
     if not forecasts:
         return Score(count=0, coverage=None, error=None)

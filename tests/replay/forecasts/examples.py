@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.arrivals import Columns, Past
+from shapleyprio.replay.forecasts.arrivals import Columns, ReleasedJobs
 from shapleyprio.replay.workloads.choices import Backfill
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log
 from shapleyprio.replay.workloads.workload import Consortium, Workload
@@ -19,7 +19,7 @@ from tests.replay.strategies import Job, workload_of_jobs, workloads
 BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
 
 NOTHING = Columns(*(np.zeros(0, dtype=np.int64) for _ in Columns._fields))
-NO_PAST = Past(NOTHING, 0)
+NO_PAST = ReleasedJobs(NOTHING, 0)
 
 
 @st.composite

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.replay.coalitions.predictors import Combined
-from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST, WEEK, Columns, Past, shifts
+from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST, WEEK, Columns, ReleasedJobs, shifts
 from shapleyprio.replay.workloads.log import UNKNOWN
 
 
-def past(release: list[int], *, first: int, processing_time: int = 7) -> Past:
+def past(release: list[int], *, first: int, processing_time: int = 7) -> ReleasedJobs:
     """Jobs of one organization and processor, the n-th at position n."""
     count, ones = len(release), np.ones(len(release), dtype=np.int64)
     jobs = Columns(
@@ -24,10 +24,10 @@ def past(release: list[int], *, first: int, processing_time: int = 7) -> Past:
         processing_time=processing_time * ones,
         position=np.arange(count),
     )
-    return Past(jobs, first)
+    return ReleasedJobs(jobs, first)
 
 
-def drawn(of: Past, days: int, seed: int) -> Columns:
+def drawn(of: ReleasedJobs, days: int, seed: int) -> Columns:
     return of.arrivals(0, days, Combined(), np.random.default_rng(seed))
 
 

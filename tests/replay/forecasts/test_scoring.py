@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.forecast import FEWEST_ERRORS, Forecast
+from shapleyprio.replay.forecasts.forecast import FEWEST_ERRORS, StartForecast
 from shapleyprio.replay.forecasts.observing import schedule_with_orders
 from shapleyprio.replay.forecasts.scoring import LAST_JOBS, MeanWaits, score_of, widened
 from shapleyprio.replay.policies import Estimation
@@ -19,9 +19,9 @@ from tests.replay.forecasts.examples import rigid, starts_of, whole_jobs
 from tests.replay.strategies import Job
 
 
-def forecast(t: int, early: int, middle: int, late: int) -> Forecast:
+def forecast(t: int, early: int, middle: int, late: int) -> StartForecast:
     """A forecast with waits from t on."""
-    return Forecast(
+    return StartForecast(
         t=t,
         early=t + early,
         median=t + middle,
@@ -38,7 +38,7 @@ FORECASTS = st.tuples(
 
 
 @given(st.lists(FORECASTS, min_size=1, max_size=30))
-def test_coverage_and_error_are_those_of_a_count(scored: list[tuple[Forecast, int]]) -> None:
+def test_coverage_and_error_are_those_of_a_count(scored: list[tuple[StartForecast, int]]) -> None:
     found = score_of(scored)
     assert found.count == len(scored)
     assert found.coverage == pytest.approx(
@@ -53,7 +53,7 @@ def test_nothing_is_scored_without_forecasts() -> None:
 
 @given(FORECASTS)
 def test_an_interval_missed_a_start_if_and_only_if_its_error_is_positive(
-    scored: tuple[Forecast, int],
+    scored: tuple[StartForecast, int],
 ) -> None:
     one, start = scored
     assert (one.error(start) > 0) == (not one.early <= start <= one.late)
@@ -61,7 +61,7 @@ def test_an_interval_missed_a_start_if_and_only_if_its_error_is_positive(
 
 @given(st.lists(FORECASTS, max_size=40), st.integers(0, 40), st.integers(1, 200_000))
 def test_only_jobs_that_had_started_before_widen_a_forecast(
-    scored: list[tuple[Forecast, int]], changed: int, wait: int
+    scored: list[tuple[StartForecast, int]], changed: int, wait: int
 ) -> None:
     scored = sorted(scored, key=lambda pair: pair[0].t)
     before = widened(scored)
