@@ -157,6 +157,11 @@ class Cycle:
             else None
         )
 
+    def continue_from(self, before: Cycle) -> None:
+        """Goes on after cycles of an earlier configuration: what they have logged is no news."""
+        self._exceptions, self._foreign = before._exceptions, before._foreign
+        self._pause = before._pause
+
     def share(self) -> SharedReading:
         """Begins to read the cluster, for this cycle and those of the cluster's other ledgers."""
         return SharedReading(self._slurm)

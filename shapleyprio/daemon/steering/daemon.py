@@ -524,8 +524,10 @@ class Daemon:
     def _replace(self, cycles: Sequence[Cycle]) -> None:
         """Runs these cycles from now on, and ends what served ledgers that are no more."""
         before, self._cycles = self._cycles, cycles
-        ledgers = {cycle.ledger for cycle in cycles}
-        self._metrics.withdraw_others(ledgers)
+        new = {cycle.ledger: cycle for cycle in cycles}
+        self._metrics.withdraw_others(new.keys())
         for cycle in before:
-            if cycle.ledger not in ledgers:
+            if cycle.ledger in new:
+                new[cycle.ledger].continue_from(cycle)
+            else:
                 cycle.end()

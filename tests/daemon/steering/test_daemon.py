@@ -21,7 +21,7 @@ from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.daemon import Daemon, DaemonParts
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.slurm.port import AdapterInUse, PendingQueue, SlurmUnavailableError
-from shapleyprio.store import CycleRow, Journal, Store
+from shapleyprio.store import CycleRow, ExceptionRow, Journal, PauseRow, Store
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, NOW, PHYSICS, Cluster, config
 from tests.leases import nobody_steers, take_away
 from tests.store.servers import held_by_another, url_of
@@ -392,6 +392,35 @@ def test_a_good_configuration_is_taken_over_as_a_whole(stage: Stage) -> None:
     assert stage.next_cycle() <= datetime.now(UTC), "explain would mix old and new until then"
     stage.daemon._cycle_or_log()
     assert stage.slurm.job(2).site_factor == LAST
+
+
+def test_what_was_so_before_a_reload_is_not_logged_as_news_after_it(stage: Stage) -> None:
+    stage.daemon._cycle_or_log()
+    row = ExceptionRow(
+        job_id=2,
+        since=NOW,
+        label="2",
+        organization="physics",
+        user="ann",
+        reason="a deadline",
+        before_all=False,
+    )
+    with stage.store.cluster(NAME).transaction() as rows:
+        rows.begin_exception(row)
+    stage.slurm.fix_priority(2, 9_000_000)
+    by_hand = "somebody else has set priorities; they are left as they are"
+    assert events(stage) == {"cycle", "a job goes first by an exception", by_hand}
+    stage.daemon._reload()
+    assert events(stage) == {"cycle"}
+    with stage.store.cluster(NAME).transaction() as rows:
+        rows.begin_pause(PauseRow(since=NOW, user="ann", reason="a demo", keep=True))
+    assert events(stage) == {"cycle", "steering is paused"}
+    stage.daemon._reload()
+    assert events(stage) == {"cycle"}
+
+
+def events(stage: Stage) -> set[object]:
+    return {line["event"] for line in logged(stage, "_cycle_or_log")}
 
 
 def changes(stage: Stage) -> list[tuple[str, str]]:
