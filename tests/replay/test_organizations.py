@@ -116,6 +116,9 @@ def test_organizations_without_any_job_are_refused() -> None:
     expected = r"jobs\.log: none of its jobs belongs .* it has accounts and users; compare"
     with pytest.raises(WorkloadError, match=expected):
         applied(log, physics={"accounts": ["physics"]} | P)
+    expected = "none of its jobs belongs to an organization: it names no organizations$"
+    with pytest.raises(WorkloadError, match=expected):
+        applied(log_of([0], format="store", organization=[None]), physics=P)
 
 
 # whose processors

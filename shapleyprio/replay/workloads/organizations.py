@@ -165,10 +165,15 @@ def _organization_of_jobs(
             claimed = _first_claims(column.names, names)[column.codes]
             found = np.where(found == UNKNOWN, claimed, found)
     if len(found) and (found == UNKNOWN).all() and not may_be_idle:
-        known = " and ".join(f"{kind}s" for kind in claims if knows(log, kind)) or "nothing"
+        known = " and ".join(f"{kind}s" for kind in claims if knows(log, kind))
+        why = (
+            f", and of what organizations can claim it has {known}; "
+            "compare the names in the [[organization]] tables with it"
+            if known
+            else f": it names no {', no '.join(f'{kind}s' for kind in claims)}"
+        )
         raise WorkloadError(
-            f"{log.source}: none of its jobs belongs to an organization, and of what organizations "
-            f"can claim it has {known}; compare the names in the [[organization]] tables with it",
+            f"{log.source}: none of its jobs belongs to an organization{why}",
             Remedy.GIVE_TREE if knows(log, "account") and not log.layout.parents else None,
         )
     return found
