@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import load_config
@@ -251,7 +252,15 @@ class Consortium:
 
     def metrics(self) -> str:
         """What Prometheus would read."""
-        address = f"http://127.0.0.1:{self.metrics_port}/metrics"
+        return self._served("metrics")
+
+    def page(self) -> dict[str, Any]:
+        """What the status page shows, for programs; it may be two seconds old."""
+        found: dict[str, Any] = json.loads(self._served("api/status"))
+        return found
+
+    def _served(self, path: str) -> str:
+        address = f"http://127.0.0.1:{self.metrics_port}/{path}"
         with urllib.request.urlopen(address, timeout=10) as answer:
             text: str = answer.read().decode()
         return text

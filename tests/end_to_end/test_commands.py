@@ -76,7 +76,7 @@ def test_explain_of_a_job_that_does_not_wait_is_a_usage_error(
     assert refused.stderr.startswith("shapleyprio: no job 4000000 waits")
 
 
-def test_who_waits_and_what_changed_is_shown(
+def test_who_waits_for_how_long_is_shown(
     steered: tuple[Consortium, dict[str, int]],
 ) -> None:
     consortium, _ = steered
@@ -87,9 +87,6 @@ def test_who_waits_and_what_changed_is_shown(
     printed = consortium.succeed("status", "--waits").splitlines()
     (heading,) = (line.split() for line in printed if "median wait" in line)
     assert heading[:3] == ["organization", "partition", "started"]
-    told = {row["kind"]: row["what"] for row in json.loads(consortium.succeed("changes", "--json"))}
-    assert told["steering"].startswith("rule directcontr, channel ")
-    assert told["configuration"].startswith("first configuration on record, shapleyprio ")
 
 
 def test_history_and_the_stores_status_are_reported(
@@ -116,20 +113,6 @@ def test_check_finds_no_fault_with_a_good_configuration(
     # the guests' account belongs to nobody, which is worth a warning
     assert done.returncode == 1
     assert any(GUESTS in finding["subject"] for finding in findings)
-
-
-def test_check_says_which_account_does_not_exist_and_which_was_meant(
-    steered: tuple[Consortium, dict[str, int]],
-) -> None:
-    consortium, _ = steered
-    config = consortium.directory / "misspelt-account.toml"
-    good = consortium.config_file.read_text()
-    config.write_text(good.replace('accounts = ["gamma"]', 'accounts = ["gama"]'))
-    done = consortium.run("check", config=config)
-    assert done.returncode == 3
-    assert "error: organization gamma: Slurm knows no account gama; did you mean 'gamma'?" in (
-        done.stdout
-    )
 
 
 def test_a_misspelt_key_is_refused_with_its_place_and_the_nearest_one(
@@ -180,17 +163,16 @@ def served(consortium: Consortium) -> bool:
     return False
 
 
-@pytest.mark.parametrize("command", [("daemon", "--once"), ("check",)])
-def test_while_accounting_is_away_commands_say_so_in_one_line(
-    consortium: Consortium, cluster: PrivateSlurm, command: tuple[str, ...]
+def test_while_accounting_is_away_one_line_says_so(
+    consortium: Consortium, cluster: PrivateSlurm
 ) -> None:
     consortium.configure()
     consortium.succeed("db", "upgrade")
     cluster.kill("slurmdbd")
     try:
-        done = consortium.run(*command)
+        done = consortium.run("daemon", "--once")
     finally:
         cluster.restart("slurmdbd")
     assert done.returncode == 3
-    (line,) = (done.stdout if command == ("check",) else done.stderr).splitlines()[:1]
+    (line,) = done.stderr.splitlines()
     assert "slurmdbd does not answer" in line

@@ -309,30 +309,6 @@ def test_sigterm_finishes_the_cycle_and_stops(
     assert not lease.is_held
 
 
-def test_sighup_takes_a_good_configuration_over_and_keeps_the_old_one_instead_of_a_bad_one(
-    consortium: Consortium, queue: dict[int, str]
-) -> None:
-    consortium.configure(influence=20_000, poll_seconds=3600)
-    with consortium.daemon() as daemon:
-        consortium.until(lambda: consortium.good_cycles() == 1, what="the only cycle this hour")
-        assert consortium.points() == {"alpha": 30_000, "beta": 20_000, "gamma": 10_000}
-
-        consortium.configure(influence=40_000, poll_seconds=1)
-        daemon.signal(signal.SIGHUP)
-        consortium.until(lambda: consortium.good_cycles() == 2, what="the new interval")
-        new = {"alpha": 60_000, "beta": 40_000, "gamma": 20_000}
-        assert consortium.points() == new
-
-        good = consortium.config_file.read_text()
-        consortium.config_file.write_text(good.replace("influence = 40000", "influense = 10"))
-        daemon.signal(signal.SIGHUP)
-        consortium.until(lambda: "is refused" in daemon.log(), what="the refusal")
-        assert "did you mean 'influence'?" in daemon.log()
-        consortium.await_cycles()
-        assert consortium.points() == new
-        assert daemon.end() == 0
-
-
 def test_one_process_at_a_time_steers_a_cluster(consortium: Consortium) -> None:
     consortium.configure()
     with consortium.daemon() as daemon:
@@ -385,37 +361,3 @@ def test_a_controller_killed_right_after_a_push_gets_the_priorities_again(
     outcomes = [cycle.outcome for cycle in consortium.cycles()]
     assert outcomes[0] == outcomes[-1] == "ok"
     assert "slurm_unavailable" in outcomes
-
-
-def test_a_pause_survives_kill_9_and_ends_when_somebody_says_so(
-    consortium: Consortium, queue: dict[int, str], guests_job: int
-) -> None:
-    consortium.configure()
-
-    def factors() -> dict[str, int | None]:
-        waiting = consortium.waiting()
-        assert waiting[guests_job].site_factor == 0
-        return {queue[job]: found.site_factor for job, found in waiting.items() if job in queue}
-
-    def are_written() -> bool:
-        return factors() == consortium.points()
-
-    with consortium.daemon("--take-over"):
-        consortium.until(lambda: consortium.good_cycles() > 0 and are_written(), what="points")
-        consortium.succeed("pause", "--reason", "the queue looks odd")
-        consortium.until(lambda: set(factors().values()) == {0}, what="what was found to be back")
-    with consortium.daemon("--take-over"):  # the one before was killed
-        new = consortium.cluster.submit("alpha", 60, processors=ALL_CPUS)
-        consortium.await_cycles(3)
-        assert consortium.waiting()[new].site_factor == 0
-        assert set(factors().values()) == {0}
-        (seconds,) = re.findall(
-            r"^shapleyprio_pause_seconds{.*} (\S+)$", consortium.metrics(), re.M
-        )
-        assert float(seconds) > 0
-        status = consortium.succeed("status")
-        assert re.search("paused since .* by .*: the queue looks odd", status)
-        consortium.succeed("resume")
-        consortium.until(are_written, what="points after the pause")
-        assert consortium.waiting()[new].site_factor == consortium.points()["alpha"]
-        assert "paused" not in consortium.succeed("status")

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from shapleyprio.store import PushState
 from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, QOS, Consortium, clear
 
 pytestmark = pytest.mark.real_slurm
@@ -265,61 +264,15 @@ def test_rollback_leaves_everything_as_it_was_found(
     assert consortium.slurm.qos_priorities() == {**QOS, "normal": 0}
 
 
-def test_what_an_operator_sets_by_hand_is_left_alone_and_told(consortium: Consortium) -> None:
-    fixed, factor, nice, other = (
-        consortium.cluster.submit("beta", 60, processors=ALL_CPUS) for _ in range(4)
-    )
-    consortium.configure()
-    assert consortium.once() == 4
-
-    def update(job: int, what: str) -> None:
-        consortium.cluster.run("scontrol", "update", f"JobId={job}", what)
-
-    update(fixed, "Priority=9000000")
-    update(factor, "SiteFactor=8000000")
-    update(nice, "Nice=-50")
-    for _ in range(2):
-        assert consortium.once() == 0
-    assert {push.state for push in consortium.pushes()} == {PushState.APPLIED}
-    waiting = consortium.waiting()
-    assert (waiting[fixed].priority, waiting[fixed].is_fixed) == (9_000_000, True)
-    assert waiting[factor].site_factor == 8_000_000
-    assert waiting[nice].priority == waiting[other].priority + 50
-    found = json.loads(consortium.succeed("status", "--json"))["by_hand"]
-    assert found == {"priority": 1, "site_factor": 1, "nice": 1}
-    assert "set by hand and left as it is: priority itself at 1 job" in consortium.succeed("status")
-    for job, said in (
-        (fixed, "Its priority itself was set to 9000000 by hand, and is left as it is."),
-        (factor, "Its site factor was set to 8000000 by hand, and is left as it is."),
-        (nice, "Its nice was set to -50 by hand, and is left as it is."),
-    ):
-        assert said in consortium.succeed("explain", str(job))
-    assert "Somebody" not in consortium.succeed("explain", str(other))
-
-    consortium.cluster.run("scontrol", "hold", str(fixed))
-    consortium.cluster.run("scontrol", "release", str(fixed))
-    update(factor, "SiteFactor=0")
-    consortium.until(
-        lambda: consortium.waiting()[fixed].site_factor is not None, what="factors of the job"
-    )
-    assert consortium.once() == 1
-    waiting = consortium.waiting()
-    assert {waiting[job].priority for job in (fixed, factor)} == {waiting[other].priority}
-    consortium.succeed("rollback")
-    assert {job.site_factor for job in consortium.waiting().values()} == {0}
-    assert consortium.waiting()[nice].nice == -50
-
-
-@pytest.mark.parametrize("channel", ["site_factor", "association"])
-def test_a_job_that_an_admin_puts_first_really_starts_first(
-    consortium: Consortium, busy: int, channel: str
+def test_a_job_that_an_admin_puts_first_starts_first_with_priorities_of_associations_too(
+    consortium: Consortium, busy: int
 ) -> None:
     jobs = {
         name: [consortium.cluster.submit(name, 60, processors=ALL_CPUS) for _ in range(2)]
         for name in MEMBERS
     }
     before_all, own = jobs["gamma"][1], jobs["beta"][1]
-    consortium.configure(channel=channel)
+    consortium.configure(channel="association")
     consortium.once()
     consortium.succeed("first", str(before_all), "--before-all", "--reason", "a deadline")
     consortium.succeed("first", str(own), "--reason", "an exam")

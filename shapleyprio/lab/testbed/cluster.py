@@ -18,7 +18,7 @@ from shapleyprio.lab.testbed.database import Database
 from shapleyprio.lab.testbed.detached import start_detached
 from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.lab.testbed.files import write_files
-from shapleyprio.lab.testbed.guarding import Guard
+from shapleyprio.lab.testbed.guarding import Guard, clock_ahead
 from shapleyprio.lab.testbed.packages import SEARCH_PATH, program
 from shapleyprio.lab.testbed.processes import MARKER, SlurmDaemon, end_all, wait_until
 
@@ -88,10 +88,16 @@ class PrivateSlurm:
         self._daemons[daemon].signal(signal.SIGKILL)
         self._daemons[daemon].wait(10)
 
-    def restart(self, daemon: Restartable) -> None:
-        """Starts a daemon again and waits until it answers."""
+    def restart(self, daemon: Restartable, *, ahead: int = 0) -> None:
+        """Starts a daemon again and waits until it answers.
+
+        Args:
+            daemon: which.
+            ahead: seconds by which its clock is ahead of the machine's from now on; for a cluster
+                whose clock is the machine's.
+        """
         end_all([self._daemons[daemon]], seconds=8)
-        self._daemons[daemon].start()
+        self._daemons[daemon].start(clock_ahead(ahead) if ahead else {})
         self._await_daemon(
             daemon, self._controller_answers if daemon == "slurmctld" else self._accounting_answers
         )

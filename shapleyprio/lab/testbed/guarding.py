@@ -38,11 +38,8 @@ class Guard:
         argv = [*PYTHON, "-m", "shapleyprio.lab.testbed.guard", str(directory)]
         self.clock: dict[str, str] = {}
         if speed > 1:
-            library = faketime_library()
-            if library is None:
-                raise SlurmUnavailableHere("an accelerated clock needs the package libfaketime")
             begin = f"@{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(epoch))} x{speed}"
-            self.clock = {"LD_PRELOAD": str(library), "FAKETIME": begin, "FAKETIME_DONT_RESET": "1"}
+            self.clock = {**_faked(begin), "FAKETIME_DONT_RESET": "1"}
             # the wrapper owns the shared memory, env is the first to read the clock
             argv = [program("faketime"), "-m", "-f", begin, "env", "-u", "LD_PRELOAD", *argv]
         self._start(argv, {**base, "FAKETIME_DONT_RESET": "1"}, directory)
@@ -84,3 +81,15 @@ class Guard:
         for name in self._shared.split() if self.clock else ():
             for file in (name.lstrip("/"), f"sem.{name.lstrip('/')}"):
                 Path("/dev/shm", file).unlink(missing_ok=True)  # noqa: S108 - exactly this file
+
+
+def clock_ahead(seconds: int) -> dict[str, str]:
+    """Returns the environment of a process whose clock is ahead; a monotonic one is as it is."""
+    return {**_faked(f"+{seconds}s"), "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+def _faked(time: str) -> dict[str, str]:
+    library = faketime_library()
+    if library is None:
+        raise SlurmUnavailableHere("a clock of its own needs the package libfaketime")
+    return {"LD_PRELOAD": str(library), "FAKETIME": time}

@@ -8,6 +8,7 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import psutil
@@ -42,9 +43,14 @@ class SlurmDaemon:
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Starts it; Ctrl-C in our terminal does not reach its session."""
-        self._process = start_detached(self._argv, environment=self._environment, log=self._log)
+    def start(self, clock: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Starts it; Ctrl-C in our terminal does not reach its session.
+
+        Args:
+            clock: what to add to its environment, for a clock of its own.
+        """
+        environment = {**self._environment, **clock}
+        self._process = start_detached(self._argv, environment=environment, log=self._log)
 
     def alive(self) -> bool:
         """Returns whether it was started and has not ended."""
