@@ -116,10 +116,12 @@ class Tenures:
     def left_out(self, kind: Kind, second: int) -> frozenset[str]:
         """Returns the accounts or partitions that are left out at that second."""
         return frozenset(
-            name
-            for one, name in self._rows
-            if one == kind and self._found(kind, name, second) == LEFT_OUT
+            name for one, name in self._rows if one == kind and self.is_left_out(kind, name, second)
         )
+
+    def is_left_out(self, kind: Kind, name: str, second: int) -> bool:
+        """Returns whether an account or partition is left out at that second."""
+        return self._found(kind, name, second) == LEFT_OUT
 
     def _found(self, kind: Kind, name: str, second: int) -> str:
         rows = self._rows.get((kind, name), ())

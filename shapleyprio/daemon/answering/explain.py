@@ -299,7 +299,7 @@ class _Scene:
         return self._outside(job.account)
 
     def _outside(self, account: str) -> Outside | None:
-        if account in self.tenures.left_out("account", self._second):
+        if self.tenures.is_left_out("account", account, self._second):
             return Outside.ACCOUNT
         return Outside.UNCLAIMED if self._holder(account) == NOBODY else None
 

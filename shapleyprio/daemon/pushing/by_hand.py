@@ -38,8 +38,9 @@ def by_hand(
     if job.is_fixed:
         return {"priority": job.priority}
     found: dict[Kind, int] = {}
-    factor, known = job.site_factor, _known(managed, SITE_FACTOR.name, job)
-    if factor and factor not in ours and is_foreign(factor, known):
+    factor = job.site_factor
+    # most jobs have points of ours, so what we did there is looked up for the others alone
+    if factor and factor not in ours and is_foreign(factor, _known(managed, SITE_FACTOR.name, job)):
         found["site_factor"] = factor
     if not user_top and job.nice < 0:
         known = _known(managed, NICE.name, job)

@@ -162,7 +162,7 @@ def _organization_of(view: View, job: PendingJob) -> str:
     none = f"job {job.label} counts for no organization:"
     if not takes_part(job.partition, tenures.left_out("partition", t)):
         raise OrderError(f"{none} partition {job.partition} is left out")
-    if job.account in tenures.left_out("account", t):
+    if tenures.is_left_out("account", job.account, t):
         raise OrderError(f"{none} account {job.account} is left out")
     organization = tenures.holder("account", job.account, t)
     if organization == NOBODY:

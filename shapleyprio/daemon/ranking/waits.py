@@ -17,7 +17,7 @@ def waits_of(runs: Iterable[Run], tenures: Tenures) -> list[Wait]:
     for run in runs:
         start = run.key.start
         organization = tenures.holder("account", run.account, start)
-        if organization != NOBODY and run.partition not in tenures.left_out("partition", start):
+        if organization != NOBODY and not tenures.is_left_out("partition", run.partition, start):
             found.append(Wait(organization, run.partition, start - run.release))
     return found
 
