@@ -48,7 +48,7 @@ def test_the_policies_print_what_is_documented() -> None:
         for line in (POOL, UNIVERSITY)
     )
     assert cells(0) == [
-        [*one[:3], *two[1:4]] for one, two in zip(pool[1:], university[1:], strict=True)
+        [*one[:4], *two[1:5]] for one, two in zip(pool[1:], university[1:], strict=True)
     ]
 
 
