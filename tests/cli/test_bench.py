@@ -252,6 +252,7 @@ def contended_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(contended, "WHOLE_LENGTH", 100)
     monkeypatch.setattr(contended, "CONTENDED", 1)
     monkeypatch.setattr(manipulations, "IDLE", 5)
+    monkeypatch.setattr(manipulations, "LONG", 5)
     for module in (manipulations, predictors, splitting):
         monkeypatch.setattr(module, "ORGANIZATIONS", 2)
         monkeypatch.setattr(module, "WINDOWS", 2)
@@ -266,6 +267,8 @@ def test_manipulations_are_tried_on_contended_windows(contended_logs: Path) -> N
     assert found["HPC2N, in single copies: mean gain", "fairshare"] != 0  # whole jobs were wide
     assert found["HPC2N, with phantoms twice as wide: mean gain", "live"] == 0
     assert found["HPC2N, with phantoms as wide as all: mean gain", "live"] < 0
+    for name in ("live", "live by limits"):
+        assert found["HPC2N, long jobs after short ones: mean gain", name] < 0
     assert ("HPC2N, twice the limits: organizations that gain", "live by limits") in found
     assert ("HPC2N, twice the limits: mean gain", "directcontr") not in found
     assert all(1 <= row["runs"] <= 4 for row in measured)

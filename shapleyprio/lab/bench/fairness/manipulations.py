@@ -39,6 +39,12 @@ IDLE = 960
 PHANTOM_LIMIT = 864_000
 """Seconds that it asks for."""
 
+LONG = 3600
+"""Seconds from which a job is worth training the predictor for."""
+
+TRAINERS = 20
+"""As many of a user's last jobs count for the prediction of the next one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Presented:
@@ -154,19 +160,12 @@ def with_phantoms(times: int) -> Presentation:
         ours = np.flatnonzero(workload.organization == organization)
         release = workload.release[ours]
         idle = np.diff(release, append=workload.window.length) > IDLE
-        before, count = ours[idle], int(idle.sum())
-
-        def added(column: Ints, value: Ints | int) -> Ints:
-            return np.concatenate((column, np.broadcast_to(value, count)))
-
-        presented = _presented(
+        presented = _with_useless(
             workload,
-            added(np.arange(len(workload.job)), before),
-            release=added(workload.release, release[idle] + IDLE),
-            processing_time=added(workload.processing_time, 1),
-            processors=added(workload.processors, times * workload.system_processors),
-            limit=added(workload.limit, PHANTOM_LIMIT),
-            useful=added(workload.processing_time, 0),
+            ours[idle],
+            release=release[idle] + IDLE,
+            processors=times * workload.system_processors,
+            limit=PHANTOM_LIMIT,
         )
         history = presented.workload.history
         if history is not None:
@@ -175,6 +174,38 @@ def with_phantoms(times: int) -> Presentation:
         return replace(presented, workload=replace(presented.workload, history=history))
 
     return present
+
+
+def trained(workload: Workload, organization: int) -> Presented:
+    """Lets users run sequential jobs of a second, with the same limit, before each long job."""
+    long = (workload.organization == organization) & (workload.processing_time >= LONG)
+    beside = np.repeat(np.flatnonzero(long), TRAINERS)
+    return _with_useless(
+        workload,
+        beside,
+        release=workload.release[beside],
+        processors=1,
+        limit=workload.limit[beside],
+    )
+
+
+def _with_useless(
+    workload: Workload, beside: Ints, *, release: Ints, processors: int, limit: Ints | int
+) -> Presented:
+    """Adds useless jobs of a second, each of the user of another job, and if need be before it."""
+
+    def added(value: Ints | int, column: Ints) -> Ints:
+        return np.concatenate((np.broadcast_to(value, len(beside)), column))
+
+    return _presented(
+        workload,
+        added(beside, np.arange(len(workload.job))),
+        release=added(release, workload.release),
+        processing_time=added(1, workload.processing_time),
+        processors=added(processors, workload.processors),
+        limit=added(limit, workload.limit),
+        useful=added(0, workload.processing_time),
+    )
 
 
 def with_limits(times: int) -> Presentation:
@@ -220,6 +251,9 @@ def _presented(
     return Presented(presented, useful[order])
 
 
+OF_PAST: Mapping[str, Presentation] = {"long jobs after short ones": trained}
+"""What a predictor that learns nothing, by limits, is not taken in by."""
+
 OF_WORK: Mapping[str, Presentation] = {
     "in single copies": as_copies,
     "in halves": in_halves,
@@ -228,6 +262,7 @@ OF_WORK: Mapping[str, Presentation] = {
     "padded by 20 %": padded(20),
     "with phantoms as wide as all": with_phantoms(1),
     "with phantoms twice as wide": with_phantoms(2),
+    **OF_PAST,
 }
 OF_LIMITS: Mapping[str, Presentation] = {
     "twice the limits": with_limits(2),
@@ -256,7 +291,7 @@ class Contender:
 CONTENDERS = (
     *(Contender(policy, policy, Estimation(), OF_WORK) for policy in COMPARED),
     Contender(LIVE, LIVE, Estimation(), {**OF_WORK, **OF_LIMITS}),
-    Contender("live by limits", LIVE, Estimation(predictor="limit"), OF_LIMITS),
+    Contender("live by limits", LIVE, Estimation(predictor="limit"), {**OF_LIMITS, **OF_PAST}),
 )
 
 
