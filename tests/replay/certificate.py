@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
+from itertools import takewhile
 from math import fsum, log
 from typing import Any, NoReturn
 
 from shapleyprio.fairness.utility import Moments
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.workloads.workload import Workload
+from tests.replay.literal import kai_shares
 
 
 class NotCertified(AssertionError):  # noqa: N818 (what it says about a schedule)
@@ -55,11 +57,10 @@ class Account:
         return self.psi(t) + self.parts_by_release.parts(t)
 
     def decayed(self, t: int, half_life: int) -> float:
-        """Processor-seconds, of which half is left a half-life later."""
-        return fsum(
-            processors * half_life / log(2) * (1 - 0.5 ** ((t - second) / half_life))
-            for second, processors in self.events
-        )
+        """Processor-seconds, of which half is left a half-life later; 2^-64 of any is nothing."""
+        recent = takewhile(lambda event: t - event[0] < 64 * half_life, reversed(self.events))
+        forgotten = fsum(n * 0.5 ** ((t - second) / half_life) for second, n in recent)
+        return (self.occupied - forgotten) * half_life / log(2)
 
     def surface(self, t: int) -> int:
         return self.parts.parts(t)
@@ -121,6 +122,7 @@ class Walk:
         self.of_processors = [Account(workload.horizon) for _ in self.owned]
         self.credits = [0] * self.k
         self.came_to = 0
+        self.divided_at, self.fair_shares = -1, [0] * self.k
 
     @property
     def free(self) -> int:
@@ -203,6 +205,26 @@ class Walk:
         self.of_jobs[self.organization[job]].add(t, processors, release)
         self.of_processors[owner].add(t, processors, release)
 
+    def by_kai(self, t: int, organization: int, half_life: int | None = None) -> Any:
+        """KAI's order of queues."""
+        occupied, owned = self.of_jobs[organization].occupied, self.owned[organization]
+        fair = self._fair_shares(t, half_life)[organization]
+        rigid = self.workload.wide == "rigid"
+        then = occupied + (self.processors[self.head(organization)] if rigid else 1)
+        larger = max(owned, fair)
+        return occupied > fair, then > owned, larger == 0, Fraction(then, larger or 1)
+
+    def _fair_shares(self, t: int, half_life: int | None) -> list[int]:
+        """KAI's, which are divided before anything starts at t."""
+        if self.divided_at != t:
+            asked, usage = [], []
+            for account, queue in zip(self.of_jobs, self.queues, strict=True):
+                asked.append(account.occupied + sum(self.rest[job] for job in queue))
+                used = account.decayed(t, half_life) / half_life * log(2) if half_life else 0.0
+                usage.append(used / sum(self.owned))
+            self.divided_at, self.fair_shares = t, kai_shares(self.owned, asked, usage)
+        return self.fair_shares
+
     def balance(self, worth: Callable[[Account, int], int], t: int, organization: int) -> int:
         return worth(self.of_processors[organization], t) - worth(self.of_jobs[organization], t)
 
@@ -232,6 +254,8 @@ KEYS: Mapping[str, Key] = {
         walk.above_guaranteed(u) >= 0,
         walk.per_share(max(0, walk.above_guaranteed(u)) - walk.credits[u], u),
     ),
+    "kai": lambda walk, t, u: walk.by_kai(t, u),
+    "kai:20s": lambda walk, t, u: walk.by_kai(t, u, 20),
     "roundrobin": lambda walk, t, u: (u - walk.served - 1) % walk.k,
     "fcfs": lambda walk, t, u: (walk.release[walk.head(u)], walk.position[walk.head(u)]),
 }

@@ -194,6 +194,10 @@ class CoalitionSchedule:
     def waiting(self, t: int) -> list[int]:
         return [u for u, queue in sorted(self.queue.items()) if queue and queue[0].release <= t]
 
+    def pending(self, organization: int, t: int) -> int:
+        """The processors that what it has released by t waits for."""
+        return sum(task.processors for task in self.queue[organization] if task.release <= t)
+
     def utility(self, organization: int, t: int) -> int:
         return utility(self.starts, organization, t, self.horizon)
 
@@ -483,8 +487,8 @@ def karma(schedule: CoalitionSchedule, t: int, waiting: Sequence[int]) -> int:
                 working[task.organization] += task.processors
             if task.release <= begin < start.end:
                 demand[task.organization] += task.processors
-        for u, queue in schedule.queue.items():
-            demand[u] += sum(task.processors for task in queue if task.release <= begin)
+        for u in credit:
+            demand[u] += schedule.pending(u, begin)
         quantum = end - begin
         donated = {u: max(0, schedule.owned[u] - 2 * demand[u]) * quantum for u in credit}
         lent = 0
@@ -514,6 +518,70 @@ def karma(schedule: CoalitionSchedule, t: int, waiting: Sequence[int]) -> int:
     return min(waiting, key=order)
 
 
+def kai_shares(owned: Sequence[int], asked: Sequence[int], usage: Sequence[float]) -> list[int]:
+    """Fair shares by KAI's resource_division.go, quotas and weights being what each one owns.
+
+    Usage is a part of what all processors could have worked, and counts to 2^-20; kValue is 1.
+    """
+    share = [min(own, want) for own, want in zip(owned, asked, strict=True)]
+    used = [Fraction(round(part * 2**20), 2**20) for part in usage]
+    remaining, remainder = sum(owned) - sum(share), dict[int, Fraction]()
+    another_round = remaining > 0
+    while another_round:
+        another_round = False
+        unsatisfied = [u for u in range(len(owned)) if asked[u] > share[u]]
+        total = sum(owned[u] for u in unsatisfied)
+        if total == 0:
+            break
+        normalized = {u: Fraction(owned[u], total) for u in unsatisfied}
+        weight = {u: max(Fraction(0), n + (n - used[u])) for u, n in normalized.items()}
+        to_give = remaining
+        for u in unsatisfied:
+            fair = to_give * weight[u] / sum(weight.values())
+            requested = asked[u] - share[u]
+            given = requested if requested <= fair else int(fair)
+            remainder[u] = Fraction(0) if requested <= fair else fair - given
+            share[u] += given
+            remaining -= given
+            another_round |= requested < fair
+    for u in sorted(remainder, key=lambda u: (-remainder[u], u))[:remaining]:
+        share[u] += remainder[u] > 0
+    return share
+
+
+def kai(used: Callable[[CoalitionSchedule, int, int], float]) -> Rule:
+    """KAI's queue_order.go where processors are the only resource and no queue has a priority."""
+
+    def choose(schedule: CoalitionSchedule, t: int, waiting: Sequence[int]) -> int:
+        everybody = sorted(schedule.members)
+        allocated = [occupied(schedule, t, u) for u in everybody]
+        asked = [allocated[u] + schedule.pending(u, t) for u in everybody]
+        owned = [schedule.owned[u] for u in everybody]
+        usage = [used(schedule, t, u) / schedule.processors for u in everybody]
+        fair = kai_shares(owned, asked, usage)
+
+        def order(u: int) -> tuple[bool, bool, bool, Fraction, int]:
+            next_allocated = allocated[u] + schedule.queue[u][0].processors
+            allocatable = max(owned[u], fair[u])
+            return (
+                allocated[u] > fair[u],
+                next_allocated > owned[u],
+                allocatable == 0,
+                Fraction(next_allocated, allocatable or 1),
+                u,
+            )
+
+        return min(waiting, key=order)
+
+    return choose
+
+
+def of_all_time(half_life: int) -> Callable[[CoalitionSchedule, int, int], float]:
+    """Decayed usage, of that of a processor that always worked."""
+    used = decayed(half_life)
+    return lambda schedule, t, u: used(schedule, t, u) / (half_life / log(2))
+
+
 RULES: Mapping[str, Rule] = {
     "directcontr": direct(psi),
     "orig-direct": direct(psi),
@@ -524,6 +592,8 @@ RULES: Mapping[str, Rule] = {
     "utfairshare": fair_share(of_its_jobs(psi)),
     "currfairshare": fair_share(occupied),
     "karma": karma,
+    "kai": kai(lambda schedule, t, u: 0.0),
+    "kai:20s": kai(of_all_time(20)),
     "roundrobin": round_robin,
     "fcfs": lambda schedule, t, waiting: first_come(schedule)(waiting),
 }

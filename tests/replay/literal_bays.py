@@ -71,6 +71,10 @@ class ConfinedSchedule(CoalitionSchedule):
                 found.append((bay, most))
         return found if len(found) == task.processors else None
 
+    def pending(self, organization: int, t: int) -> int:
+        lines = [line for (u, _), line in self.lines.items() if u == organization]
+        return sum(task.processors for line in lines for task in line if task.release <= t)
+
     def decide(self, t: int, pick: Pick, random: Random | None = None) -> None:
         if t not in self.events():
             return

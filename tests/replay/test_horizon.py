@@ -30,7 +30,7 @@ def with_horizon(
 
 
 BUSY, RIGID = with_horizon(test_policies.BUSY), with_horizon(test_policies.RIGID)
-INDIFFERENT = ["simpl-direct", "fairshare", "currfairshare", "karma", "roundrobin", "fcfs"]
+INDIFFERENT = ["simpl-direct", "fairshare", "currfairshare", "karma", "kai", "roundrobin", "fcfs"]
 """Policies that do not ask what parts are worth."""
 
 

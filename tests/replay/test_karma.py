@@ -22,9 +22,9 @@ def demands(owned: Sequence[int], asked: Mapping[int, Sequence[int]]) -> Workloa
     return workload_of_jobs(list(owned), jobs, length)
 
 
-def allocated(workload: Workload) -> list[list[int]]:
+def allocated(workload: Workload, policy: str = "karma") -> list[list[int]]:
     """How many processors each organization got in each second."""
-    schedule = run_policy(workload, "karma")
+    schedule = run_policy(workload, policy)
     got: Counter[tuple[int, int]] = Counter()
     columns = (schedule.job.tolist(), schedule.start.tolist(), schedule.copies.tolist())
     for job, start, copies in zip(*columns, strict=True):

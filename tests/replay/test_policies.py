@@ -30,7 +30,7 @@ TRACES = Path(__file__).parents[3] / "shared" / "traces"
 LPC, HPC2N = "LPC-EGEE-2004-1.2-cln.swf.gz", "HPC2N-2002-2.2-cln.swf.gz"
 DECIDED = sorted(KEYS)
 BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
-ONE_COPY_EACH = {"currfairshare", "karma", "roundrobin"}
+ONE_COPY_EACH = {"currfairshare", "karma", "kai", "kai:20s", "roundrobin"}
 OWNERS_DECIDE = {"directcontr", "orig-direct", "rel-direct", "simpl-direct"}
 BUSY = workloads(
     organizations=st.integers(2, 4), owned=st.integers(0, 3), lengths=st.integers(20, 60), jobs=20
@@ -146,9 +146,9 @@ def test_a_processor_runs_one_job_at_a_time() -> None:
 def test_policies_are_distinguished(policy: str) -> None:
     """What one policy decides is certified for others only where they agree."""
     random = np.random.default_rng(1)
-    jobs = [Job(int(u), int(r), int(p)) for u, r, p in random.integers(1, 9, (60, 3)) % (3, 9, 9)]
+    jobs = [Job(int(u), int(r), int(p)) for u, r, p in random.integers(1, 9, (60, 3)) % (4, 9, 9)]
     jobs = [replace(job, processing_time=job.processing_time + 1) for job in jobs]
-    workload = workload_of_jobs([3, 1, 0], jobs, 60)
+    workload = workload_of_jobs([2, 2, 1, 1], jobs, 60)
     schedule = schedule_of(workload, policy, seed=0)
     for other in DECIDED:
         if {policy, other} != {"directcontr", "orig-direct"} and policy != other:

@@ -163,6 +163,7 @@ class Record(NamedTuple):
         credits: [k], of Karma, in halves (`native/karma.h`).
         usage: [k], decayed processor-seconds of each organization's jobs (`native/decay.h`).
         decay: [2, steps], how usage decays (`decay.steps_of`); [2, 0] if it does not.
+        fair_share: [2, k], of KAI: processors, and what was rounded down (`native/kai.h`).
         random: [1], state of the generator of random numbers.
         placing: [1], RANDOM, LEAST_LOADED or AS_RECORDED: whose free processors a job gets.
         first_part: [jobs + 1], job i really got the parts first_part[i] up to first_part[i + 1].
@@ -180,6 +181,7 @@ class Record(NamedTuple):
     credits: Ints
     usage: NDArray[np.float64]
     decay: NDArray[np.float64]
+    fair_share: Ints
     random: NDArray[np.uint64]
     placing: Ints
     first_part: Ints
@@ -364,6 +366,7 @@ def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int, *, wide
         credits=np.zeros(k, dtype=np.int64),
         usage=np.zeros(k),
         decay=np.zeros((2, 0)),
+        fair_share=np.zeros((2, k), dtype=np.int64),
         random=np.array([seed % 2**64], dtype=np.uint64),
         placing=np.array([PLACING[workload.placement]], dtype=np.int64),
         first_part=first,

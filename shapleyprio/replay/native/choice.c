@@ -2,14 +2,15 @@
 
 #include "by_second.h"
 #include "decay.h"
+#include "kai.h"
 #include "karma.h"
 
-/* What an organization has used of its share; who has used least of it comes first, of those that
- * are not served later. */
+/* What an organization has used of its share; who has used least of it comes first, of those with
+ * the lowest rank. */
 typedef struct {
     Whole used;
     int64_t share;
-    bool later;
+    int64_t rank;
 } Standing;
 
 /* Returns what parts are worth more at t because of their jobs' releases, of moments of these. */
@@ -48,7 +49,9 @@ static Whole lead(int64_t policy, const World *world, bool wide, int64_t c, int6
  * CurrFairShare at the processors that work for it, each for its share of the processors; RoundRobin
  * serves whoever comes first behind the one that was served last, FCFS the earliest release, then
  * in the order of the log. Karma serves first who has less than is guaranteed, then by credits, of
- * which what is borrowed now is paid a second ahead. */
+ * which what is borrowed now is paid a second ahead. KAI serves first who has no more than its fair
+ * share, then whom its next job leaves within its own processors, then who has least of the larger
+ * of the two with that job. */
 static Standing standing(int64_t policy, const World *world, bool wide, int64_t c, int64_t t,
                          int64_t u) {
     const Jobs *jobs = &world->jobs;
@@ -58,29 +61,34 @@ static Standing standing(int64_t policy, const World *world, bool wide, int64_t 
     switch (policy) {
     case FIRST_COME:
         job = row(state->head, c)[u];
-        return (Standing){(Whole)joined(jobs->release.at[job], jobs->position.at[job]), 1, false};
+        return (Standing){(Whole)joined(jobs->release.at[job], jobs->position.at[job]), 1, 0};
     case FAIR_SHARE:
-        return (Standing){parts(own, t), share, false};
+        return (Standing){parts(own, t), share, 0};
     case DECAYED_SHARE:
-        return (Standing){usage_by_share(world, u), share > 0, false};
+        return (Standing){usage_by_share(world, u), share > 0, 0};
     case UTILITY_SHARE:
-        return (Standing){utility_at(state, wide, c, u, t), share, false};
+        return (Standing){utility_at(state, wide, c, u, t), share, 0};
     case CURRENT_SHARE:
-        return (Standing){own[0], share, false};
+        return (Standing){own[0], share, 0};
     case KARMA: {
         int64_t above = above_guaranteed(world, c, u);
         return (Standing){most(above, 0) - (Whole)world->record.credits.at[u], share, above >= 0};
     }
+    case KAI: {
+        int64_t fair = row(world->record.fair_share, 0)[u], next = own[0] + next_width(world, c, u);
+        int64_t rank = 2 * (own[0] > fair) + (next > share);
+        return (Standing){next, most(share, fair), rank};
+    }
     case ROUND_ROBIN:
-        return (Standing){(u - state->served.at[c] - 1 + k) % k, 1, false};
+        return (Standing){(u - state->served.at[c] - 1 + k) % k, 1, 0};
     default:
-        return (Standing){lead(policy, world, wide, c, t, u), 1, false};
+        return (Standing){lead(policy, world, wide, c, t, u), 1, 0};
     }
 }
 
 static bool comes_before(Standing one, Standing other) {
-    if (one.later != other.later)
-        return other.later;
+    if (one.rank != other.rank)
+        return one.rank < other.rank;
     return less_by_share(one.used, one.share, other.used, other.share);
 }
 
@@ -89,7 +97,7 @@ static int64_t first_of_all(int64_t policy, const World *world, int64_t c, int64
     const Coalitions *state = &world->state;
     bool wide = is_wide(state);
     int64_t best = -1, k = organizations_of(state);
-    Standing best_one = {0, 0, false};
+    Standing best_one = {0, 0, 0};
     for (int64_t u = 0; u < k; u++) {
         if (!is_candidate(state, c, t, u))
             continue;

@@ -10,7 +10,7 @@ static inline bool by_keys(int64_t policy) { return policy == KEYED || policy ==
 
 /* Whether by a policy the start of each copy changes the order within its moment. */
 static inline bool by_copy(int64_t policy) {
-    return policy == CURRENT_SHARE || policy == ROUND_ROBIN || policy == KARMA;
+    return policy == CURRENT_SHARE || policy == ROUND_ROBIN || policy == KARMA || policy == KAI;
 }
 
 /* Whether that of a whole job does; else the organization stays first. */

@@ -3,6 +3,7 @@
 #include "choice.h"
 #include "decay.h"
 #include "in_bays.h"
+#include "kai.h"
 #include "karma.h"
 #include "notes.h"
 #include "starting.h"
@@ -172,11 +173,13 @@ static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t u
             return true;
         if (policy == KARMA)
             earn_credits(world, c, t);
-        if (policy == DECAYED_SHARE)
+        if (policy == DECAYED_SHARE || policy == KAI)
             decay_usage(world, c, t);
         state->now.at[c] = t;
         end_jobs(world, c, t);
         (confined ? arrive_in_bays : arrive)(world, c, t);
+        if (policy == KAI)
+            divide_processors(world, c);
         state->undecided.at[c] = 1;
     }
 }

@@ -24,7 +24,8 @@ enum {
     FIRST_COME,
     RANKED,
     KARMA,
-    DECAYED_SHARE
+    DECAYED_SHARE,
+    KAI
 };
 
 /* Columns of BaySchedules. */
@@ -135,6 +136,7 @@ typedef struct {
     Ints credits;
     Floats usage;
     Floats decay;
+    Ints fair_share;
     Words random;
     Ints placing;
     Ints first_part;

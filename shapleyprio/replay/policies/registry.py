@@ -48,6 +48,9 @@ RECORDED = "recorded"
 FAIR_SHARE = "fairshare"
 """The policy by processor time for its share; with a half-life behind a colon, by what is left."""
 
+KAI = "kai"
+"""The policy of the KAI Scheduler; with a half-life behind a colon, its time-based fair share."""
+
 COMPARED = ("directcontr", FAIR_SHARE)
 """Policies that replays, audits and the live drift compare with the reference by default."""
 
@@ -98,13 +101,15 @@ def _recorded(workload: Workload, options: RunOptions) -> Schedule:
     return recorded(workload, options)
 
 
-def _compiled(name: str, code: int, *, decision: str, source: str = "") -> Policy:
+def _compiled(
+    name: str, code: int, *, decision: str, source: str = "", half_life: int | None = None
+) -> Policy:
     """Makes a policy that looks at one schedule, by a decision of `kernel.choice`."""
 
     def schedule(workload: Workload, options: RunOptions) -> Schedule:
         from shapleyprio.replay.policies.one_schedule import compiled_decisions
 
-        return compiled_decisions(workload, name, code, options)
+        return compiled_decisions(workload, name, code, options, half_life)
 
     return Policy(name=name, decision=decision, source=source, schedule=schedule, code=code)
 
@@ -155,6 +160,13 @@ _ONE_SCHEDULE = (
         source="Karma, Algorithm 1",
     ),
     _compiled(
+        KAI,
+        codes.KAI,
+        decision="whoever has no more than its fair share, then whom its next job leaves within "
+        "its own processors, then the least at work for it with that job, for the larger of both",
+        source="KAI Scheduler, plugin proportion",
+    ),
+    _compiled(
         "orig-direct",
         codes.DIRECT,
         decision="directcontr by its name in CloudShare: ψ times processors",
@@ -173,6 +185,20 @@ _ONE_SCHEDULE = (
         source="CloudShare, Eq. 4",
     ),
 )
+
+_DECAYED = {
+    FAIR_SHARE: (
+        codes.DECAYED_SHARE,
+        "the least processor time of its jobs for its share, half of it forgotten",
+        "Slurm, PriorityDecayHalfLife; Kueue, usageHalfLifeTime",
+    ),
+    KAI: (
+        codes.KAI,
+        "as kai, fair shares being the smaller the more was used, half of it forgotten",
+        "KAI Scheduler, time-based fair share",
+    ),
+}
+"""Policies with a half-life: code, decision, source."""
 
 ONE_SCHEDULE = tuple(policy.name for policy in _ONE_SCHEDULE)
 """Policies that look at one schedule alone, and so run in one pass."""
@@ -287,9 +313,9 @@ def policy_named(name: str) -> Policy:
     """Returns a policy by its name.
 
     Args:
-        name: one of `POLICIES`; ``fairshare:HALF-LIFE``, such as fairshare:7d; ``ref:UTILITY`` for
-            one of `shapleyprio.replay.policies.utilities`; ``rule:NAME`` for one of the daemon's
-            `RULES`; or ``module:function`` for a user's own
+        name: one of `POLICIES`; ``fairshare:HALF-LIFE`` or ``kai:HALF-LIFE``, such as
+            fairshare:7d; ``ref:UTILITY`` for one of `shapleyprio.replay.policies.utilities`;
+            ``rule:NAME`` for one of the daemon's `RULES`; or ``module:function`` for a user's own
             (see `shapleyprio.replay.policies.own`).
 
     Raises:
@@ -303,8 +329,8 @@ def policy_named(name: str) -> Policy:
         return _ref_for(rest)
     if colon and prefix == RULE:
         return _by_rule(rest)
-    if colon and prefix == FAIR_SHARE:
-        return _decayed(name, rest)
+    if colon and prefix in _DECAYED:
+        return _decayed(name)
     if colon and prefix not in POLICIES:
         return _own(name)
     near = get_close_matches(prefix, POLICIES, n=1)
@@ -344,25 +370,17 @@ def _ref_for(utility_name: str) -> Policy:
     )
 
 
-def _decayed(name: str, half_life: str) -> Policy:
+def _decayed(name: str) -> Policy:
+    prefix, _, half_life = name.partition(":")
     seconds = seconds_in(half_life)
     if not seconds:
         raise PolicyError(
             f"policy {name!r}: {half_life!r} is not a half-life; "
-            f"write for instance {FAIR_SHARE}:7d or {FAIR_SHARE}:12h"
+            f"write for instance {prefix}:7d or {prefix}:12h"
         )
-
-    def schedule(workload: Workload, options: RunOptions) -> Schedule:
-        from shapleyprio.replay.policies.one_schedule import compiled_decisions
-
-        return compiled_decisions(workload, name, codes.DECAYED_SHARE, options, seconds)
-
-    return Policy(
-        name=name,
-        decision=f"the least processor time of its jobs for its share, half of it forgotten every "
-        f"{half_life}",
-        source="Slurm, PriorityDecayHalfLife; Kueue, usageHalfLifeTime",
-        schedule=schedule,
+    code, decision, source = _DECAYED[prefix]
+    return _compiled(
+        name, code, decision=f"{decision} every {half_life}", source=source, half_life=seconds
     )
 
 
