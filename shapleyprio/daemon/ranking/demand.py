@@ -162,11 +162,13 @@ class Demand:
         A job of lower priority that starts before them is backfilled, and delays no other.
         """
         queues = self._started_by_priority(scene)
-        whose = {organization for organization, _ in queues}
+        newest: dict[str, int] = {}
+        for (organization, _), (_, latest) in queues.items():
+            newest[organization] = max(newest.get(organization, 0), latest[-1])
         for job in jobs if queues else ():
             organization = scene.organization_of(job)
-            if organization not in whose:
-                continue
+            if newest.get(organization, 0) <= since[job.job_id]:
+                continue  # none that started could have done so later
             own = scene.own_priority(job)
             for room in scene.rooms.of(job.partition):
                 falling, latest = queues.get((organization, room), ((), ()))
