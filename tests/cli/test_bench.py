@@ -22,7 +22,8 @@ from rich.console import Console
 
 from shapleyprio.cli import main
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.lab.bench.cycle import cycles, pool, scale, steady
+from shapleyprio.lab.bench.cycle import cycles, pool, scale, steady, year
+from shapleyprio.lab.bench.cycle.literal import Done, literal_ledger
 from shapleyprio.lab.bench.cycle.workloads import NOW, day_of_records
 from shapleyprio.lab.bench.fairness import (
     contended,
@@ -586,3 +587,34 @@ def test_what_a_pool_asks_of_the_database_is_counted_for_a_cluster_and_an_hour()
     assert rows >= cycles_of_an_hour * 2 * pool.ORGANIZATIONS  # standings and balances
     assert written > 0
     assert growth >= 0
+
+
+# a year
+
+
+@pytest.mark.usefixtures("python_beyond_a_blank")
+def test_days_are_lived_to_the_literal_ledger_and_a_month_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(year, "DAYS", 4)
+    *needs, reports, wrong = measure("year")
+    assert [row["unit"] for row in needs] == ["MB", "times", "MB", "times", "s", "times"]
+    assert [row["below"] for row in needs] == [None, year.LEVEL_BELOW] * 3
+    assert all(row["value"] > 0 for row in needs)
+    assert reports["value"] == 1
+    assert (wrong["value"], wrong["met"]) == (0, True)
+
+
+def test_the_literal_ledger_counts_each_second_for_who_holds_then() -> None:
+    """As a sum over all seconds."""
+    job = Done("a", "b1", 3, begin=80, end=130)
+    holders = {0: {"a": "a", "b1": "b"}, 110: {"a": "a", "b1": "c"}, 199: {}}
+
+    def worth(begin: int, end: int) -> int:
+        return 3 * sum(min(200 - second, 100) for second in range(begin, end))
+
+    assert literal_ledger([job, job._replace(account="guest")], holders, 200, 100) == {
+        "a": (0, worth(80, 130)),
+        "b": (worth(80, 110), 0),
+        "c": (worth(110, 130), 0),
+    }

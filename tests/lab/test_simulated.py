@@ -394,6 +394,17 @@ def test_a_window_has_both_its_ends() -> None:
     assert found == [20, 30, 40]
 
 
+def test_accounting_forgets_what_ended_before() -> None:
+    slurm = cluster()
+    for second in (0, 10, 20):
+        slurm.submit("a", processing_time=5, at=second)
+    slurm.submit("a", processing_time=1000)
+    slurm.advance(200)
+    slurm.purge(15)
+    assert sorted(r.job_id for r in all_records(slurm)) == [2, 3, 4]
+    assert list(slurm.records_of([1])) == []
+
+
 def test_a_record_is_corrected_afterwards() -> None:
     slurm = one_processor()
     job = slurm.submit("a", processing_time=10)

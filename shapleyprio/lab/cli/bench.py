@@ -19,7 +19,7 @@ from shapleyprio.cli.options.shared import count_option, poll_interval_option
 from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
 from shapleyprio.cli.shown.tables import standard_output, table_of
 from shapleyprio.common.wording import three_digits
-from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, steady
+from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, steady, year
 from shapleyprio.lab.bench.cycle.ingest import OF_RECORDS, ingest
 from shapleyprio.lab.bench.measure import Machine, Measurement, machine
 from shapleyprio.lab.cli.parameters import BenchParameters
@@ -28,6 +28,9 @@ from shapleyprio.slurm.channels import CHANNELS
 
 ON_LOGS = ("estimators", "predictors", "manipulations", "splitting", "organizations")
 """Parts that are measured on real logs alone."""
+
+OF_CYCLES = ("scale", "pool", "year")
+"""Parts that are cycles for minutes."""
 
 OF_REPLAY = ("peers", "recompute", "dask", "exports")
 """Other parts of the offline replay."""
@@ -38,8 +41,7 @@ PARTS = (
     "steady",
     "replay",
     "all",
-    "scale",
-    "pool",
+    *OF_CYCLES,
     "prune",
     *ON_LOGS,
     *OF_REPLAY,
@@ -121,6 +123,10 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             nodes, with all that Slurm's commands print of them; some minutes
     pool    what the database carries for 10 clusters in a pool, with 100 organizations and
             1,000,000 jobs a day: transactions, rows and bytes of a cluster in an hour; minutes
+    year    400 days of the simulated Slurm with a cycle every four hours, members that come
+            and go, and each month's report: whether the store, memory and processor time
+            level off, and the ledger against a literal one; needs the packages of
+            shapleyprio[replay], some 10 minutes
     prune   --records of the past, of which a horizon of one day leaves nearly none: the
             cycle that cuts it, and pruning; on each --store; minutes
     estimators  how far Shapley values estimated from few coalitions are off, on --logs,
@@ -199,11 +205,8 @@ def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
         if parameters.part in OF_REPLAY:
             yield from measure_replays(parameters, folder, bar)
             return
-        if parameters.part == "scale":
-            yield from scale.scale(folder, bar("cycles", scale.cycles_in_all()))
-            return
-        if parameters.part == "pool":
-            yield from pool.pool(folder, bar("cycles", pool.cycles_in_all()))
+        if parameters.part in OF_CYCLES:
+            yield from measure_cycles(parameters.part, folder, bar)
             return
         if parameters.part == "prune":
             yield from measure_pruning(parameters, folder, bar)
@@ -216,6 +219,22 @@ def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
             from shapleyprio.lab.bench.replay.replay import replay
 
             yield from replay(folder, parameters.logs, parameters.most_organizations, bar)
+
+
+def measure_cycles(part: str, folder: Path, bar: ProgressBar) -> Iterator[Measurement]:
+    """Measures a part of OF_CYCLES.
+
+    Raises:
+        ReplayError: packages are missing.
+    """
+    if part == "scale":
+        yield from scale.scale(folder, bar("cycles", scale.cycles_in_all()))
+    elif part == "pool":
+        yield from pool.pool(folder, bar("cycles", pool.cycles_in_all()))
+    else:
+        with packages_needed("bench", "replay"), packages_needed("bench", "report"):
+            import shapleyprio.cli.offline.monthly  # noqa: F401  # which reports need
+        yield from year.year(folder, bar("days", year.DAYS))
 
 
 def measure_store(

@@ -66,6 +66,15 @@ class Accounting:
             for record in self._rows.get(job_id, {}).values():
                 yield _as_of(record, now)
 
+    def purge(self, before: int) -> None:
+        """Forgets the rows that ended before a second."""
+        last = bisect_left(self._ends, before, key=lambda entry: entry[0])
+        for _, (job_id, run) in self._ends[:last]:
+            del self._rows[job_id][run]
+            if not self._rows[job_id]:
+                del self._rows[job_id]
+        del self._ends[:last]
+
     def correct(self, job_id: int, submit: int, changes: dict[str, Any]) -> None:
         """Changes the columns of one row by hand."""
         for run, record in self._rows.get(job_id, {}).items():

@@ -285,6 +285,10 @@ class SimulatedSlurm:
         self._accounting.receive(self.now)
         self._accounting.correct(job_id, submit, changes)
 
+    def purge(self, before: int) -> None:
+        """Has slurmdbd forget what ended before a second, as PurgeJobAfter does."""
+        self._accounting.purge(before)
+
     # -- the port
 
     def controller(self) -> Controller:

@@ -72,12 +72,12 @@ def pool(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
         for done in range(1, WARM_UP + 1):
             _all_at_work(sites, chance)
             progress(done)
-        size = _size(file)
+        size = size_of(file)
         with counting() as traffic:
             for done in range(WARM_UP + 1, WARM_UP + CYCLES + 1):
                 _all_at_work(sites, chance)
                 progress(done)
-        grown = _size(file) - size
+        grown = size_of(file) - size
     hours = CLUSTERS * CYCLES * POLL_SECONDS / HOUR
     what = f"of {CLUSTERS} clusters, {ORGANIZATIONS} organizations, {JOBS_OF_A_DAY:,} jobs a day"
     found = {
@@ -181,5 +181,6 @@ def _all_at_work(sites: list[tuple[SimulatedSlurm, Cycle]], chance: Random) -> N
         cycle.run()
 
 
-def _size(file: Path) -> int:
+def size_of(file: Path) -> int:
+    """Returns the bytes of an SQLite store, with the files beside it."""
     return sum(each.stat().st_size for each in file.parent.glob(f"{file.name}*"))
