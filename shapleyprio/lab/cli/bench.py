@@ -126,7 +126,7 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     year    400 days of the simulated Slurm with a cycle every four hours, members that come
             and go, and each month's report: whether the store, memory and processor time
             level off, and the ledger against a literal one; needs the packages of
-            shapleyprio[replay], some 10 minutes
+            shapleyprio[report], some 10 minutes
     prune   --records of the past, of which a horizon of one day leaves nearly none: the
             cycle that cuts it, and pruning; on each --store; minutes
     estimators  how far Shapley values estimated from few coalitions are off, on --logs,
