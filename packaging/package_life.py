@@ -211,12 +211,14 @@ def slurm_runs() -> None:
     run("systemctl start slurmdbd")
     until(lambda: "root" in run("sacctmgr -nP show user", code=None), "slurmdbd is away")
     run("sacctmgr -i add cluster consortium", code=None)
+    # before slurmctld starts, for slurmdbd tells it nothing until it has registered there
+    for account in ("physics", "biology"):
+        run(f"sacctmgr -i add account {account} cluster=consortium")
+        run(f"sacctmgr -i add user root account={account}")
     run("systemctl start slurmctld")
     for node in ("p1", "b1"):
         run(f"systemd-run -q --unit=slurmd-{node} slurmd -D -N {node}")
     for account in ("physics", "biology"):
-        run(f"sacctmgr -i add account {account} cluster=consortium")
-        run(f"sacctmgr -i add user root account={account}")
         may_submit("root", account)
     until(lambda: run("sinfo -h -N -t idle -o %N").split(), "no node is idle")
     until(lambda: len(set(run("sinfo -h -N -t idle -o %N").split())) == 2, "a node is not idle")
