@@ -31,6 +31,8 @@ USED = (
 )
 
 LAZY = (
+    "alembic.command",
+    "alembic.config",
     "apscheduler.triggers.interval",
     "encodings.ascii",
     "encodings.idna",
