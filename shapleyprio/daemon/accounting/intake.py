@@ -165,7 +165,8 @@ class Intake:
             records = self._segment.records(
                 source.records(max(opened_at, read_until - self._overlap), until)
             )
-            reached, seen = until if complete else None, report.tally.seen
+            reached = until if complete else None
+            seen = report.tally.seen
             opened = self._take_in(records, report, _Round(source, before), reached, last=caught_up)
             if caught_up:
                 opened.end_answer()

@@ -9,7 +9,7 @@ import numpy as np
 from shapleyprio.replay.coalitions.estimate import Estimate
 from shapleyprio.replay.engine.codes import KEYED
 from shapleyprio.replay.engine.engine import advance_first
-from shapleyprio.replay.engine.keys import Keys
+from shapleyprio.replay.engine.keys import Keys, wrapped
 from shapleyprio.replay.engine.state import Record, World, pieces_of
 from shapleyprio.replay.native import packed
 
@@ -60,16 +60,11 @@ def _write(keys: Keys, found: Estimate) -> None:
     parts = after * (after + 1) // 2
     for u, (value, rate, acceleration) in enumerate(found.numerators):
         if keys.high.shape[1] == 0:
-            polynomial = _wrapped(value) + _wrapped(rate) * after + _wrapped(acceleration) * parts
+            polynomial = wrapped(value) + wrapped(rate) * after + wrapped(acceleration) * parts
             keys.rows[u] = -polynomial
         else:
             exact = -(value + rate * after.astype(object) + acceleration * parts.astype(object))
-            keys.rows[u] = [_wrapped(number) for number in exact]
-            keys.high[u] = [_wrapped(number >> 64) for number in exact]
+            keys.rows[u] = [wrapped(number) for number in exact]
+            keys.high[u] = [wrapped(number >> 64) for number in exact]
         keys.base[u], keys.slope[u] = -float(value), -float(rate)
     keys.factor[0] = found.denominator
-
-
-def _wrapped(number: int) -> np.int64:
-    """Returns a number modulo 2^64, as the keys have it."""
-    return np.int64((number + 2**63) % 2**64 - 2**63)

@@ -176,3 +176,8 @@ def by_second_of(organizations: int, block: Block) -> BySecond:
         rough=np.zeros(organizations),
         exact=np.zeros(organizations, dtype=np.int64),
     )
+
+
+def wrapped(number: int) -> np.int64:
+    """Returns a number modulo 2^64, as one limb has it."""
+    return np.int64((int(number) + 2**63) % 2**64 - 2**63)

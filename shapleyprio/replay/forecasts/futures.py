@@ -9,12 +9,13 @@ import numpy as np
 
 from shapleyprio.replay.coalitions import live
 from shapleyprio.replay.coalitions.estimate import Estimate, denominator_of
-from shapleyprio.replay.coalitions.predictors import Combined, Limit
+from shapleyprio.replay.coalitions.predictors import Limit
 from shapleyprio.replay.engine import engine
 from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
 from shapleyprio.replay.engine.limits import check_range, estimated_block
 from shapleyprio.replay.engine.state import NEVER, Record, World
 from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST, Columns, ReleasedJobs
+from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.present import Present, brought_to
 from shapleyprio.replay.policies.one_schedule import one_world
 from shapleyprio.replay.policies.shapley import expecting_limits
@@ -153,7 +154,7 @@ def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) ->
 def play(
     present: Present,
     order: Order,
-    predictor: Combined,
+    predictor: Lengths,
     past: ReleasedJobs,
     random: np.random.Generator,
     *,

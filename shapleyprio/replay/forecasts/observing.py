@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from shapleyprio.replay.coalitions.estimate import Estimate
-from shapleyprio.replay.coalitions.predictors import Combined
-from shapleyprio.replay.engine.codes import KARMA
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.forecasts.arrivals import Columns, ReleasedJobs
 from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order, no_estimate
+from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.present import Present, present_of
 from shapleyprio.replay.policies import LIVE, Estimation, RunOptions, policy_named
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
@@ -34,7 +33,7 @@ class Known:
 
     present: Present
     past: ReleasedJobs
-    predictor: Combined
+    predictor: Lengths
 
 
 class Observer:
@@ -58,7 +57,7 @@ class Observer:
         place = np.full(len(log.job), UNKNOWN, dtype=np.int64)
         place[self._jobs.position] = np.arange(len(self._jobs.position))
         self._place = place[workload.position]
-        self._learned, self._predictor = 0, Combined()
+        self._learned, self._predictor = 0, Lengths()
         history = workload.history
         self._user = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
         if history is not None:
@@ -122,10 +121,10 @@ def check_forecast(policy: str) -> None:
     Raises:
         PolicyError: it is such a one, or there is none of that name.
     """
-    if policy != LIVE and policy_named(policy).code in {None, KARMA}:
+    if policy != LIVE and policy_named(policy).code is None:
         raise PolicyError(
             f"there are no forecasts under {policy}; take {LIVE}, or a policy that looks at one "
-            "schedule alone, such as fairshare"
+            "schedule alone and forgets nothing, such as fairshare"
         )
 
 
@@ -136,7 +135,7 @@ def schedule_with_orders(
 
     Args:
         workload: with its history.
-        policy: live, or one that looks at one schedule alone and at no credits.
+        policy: live, or one with a `Policy.code`.
         seed: of all random draws.
         estimation: of contributions.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.engine.engine import expect_anew
-from shapleyprio.replay.engine.keys import Ints
+from shapleyprio.replay.engine.keys import Ints, wrapped
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import World
 from shapleyprio.replay.errors import PolicyError
@@ -194,12 +194,8 @@ def _put_to_work(present: Present, workload: Workload, world: World) -> None:
 
 def _limbs(numbers: Numbers, columns: int) -> Ints:
     """Returns integers modulo 2^64, with a second limb behind the last one if there is a column."""
-    low = [[_wrapped(number) for number in row] for row in numbers.reshape(-1, numbers.shape[-1])]
+    low = [[wrapped(number) for number in row] for row in numbers.reshape(-1, numbers.shape[-1])]
     if columns > numbers.shape[-1]:
         last = numbers[..., -1].reshape(-1).tolist()
-        low = [[*row, _wrapped(number >> 64)] for row, number in zip(low, last, strict=True)]
+        low = [[*row, wrapped(number >> 64)] for row, number in zip(low, last, strict=True)]
     return np.array(low, dtype=np.int64).reshape(*numbers.shape[:-1], columns)
-
-
-def _wrapped(number: int) -> int:
-    return (int(number) + 2**63) % 2**64 - 2**63

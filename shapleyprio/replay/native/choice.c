@@ -45,13 +45,13 @@ static Whole lead(int64_t policy, const World *world, bool wide, int64_t c, int6
 
 /* Returns where u stands by a policy.
  *
- * FairShare looks at the processor time that it had (with a half-life at what is left of it), UtFairShare at its utility psi and
- * CurrFairShare at the processors that work for it, each for its share of the processors; RoundRobin
- * serves whoever comes first behind the one that was served last, FCFS the earliest release, then
- * in the order of the log. Karma serves first who has less than is guaranteed, then by credits, of
- * which what is borrowed now is paid a second ahead. KAI serves first who has no more than its fair
- * share, then whom its next job leaves within its own processors, then who has least of the larger
- * of the two with that job. */
+ * FairShare looks at the processor time that it had (with a half-life at what is left of it),
+ * UtFairShare at its utility psi and CurrFairShare at the processors that work for it, each for its
+ * share of the processors; RoundRobin serves whoever comes first behind the one that was served last,
+ * FCFS the earliest release, then in the order of the log. Karma serves first who has less than is
+ * guaranteed, then by credits, of which what is borrowed now is paid a second ahead. KAI serves first
+ * who has no more than its fair share, then whom its next job leaves within its own processors, then
+ * who has least of the larger of the two with that job. */
 static Standing standing(int64_t policy, const World *world, bool wide, int64_t c, int64_t t,
                          int64_t u) {
     const Jobs *jobs = &world->jobs;

@@ -64,7 +64,8 @@ class Policy:
         source: the paper, and where in it; empty if it comes from none.
         schedule: makes a schedule; imports what it needs when it is called.
         heeds: the attributes of `Estimation` that it heeds.
-        code: of its decision in C, if it looks at one schedule alone (`engine.codes`).
+        code: of its decision in C (`engine.codes`), if it looks at one schedule alone and, but for
+            sums of what was executed, not at how that came about.
     """
 
     name: str

@@ -111,7 +111,14 @@ def _compiled(
 
         return compiled_decisions(workload, name, code, options, half_life)
 
-    return Policy(name=name, decision=decision, source=source, schedule=schedule, code=code)
+    remembers = code == codes.KARMA or half_life is not None
+    return Policy(
+        name=name,
+        decision=decision,
+        source=source,
+        schedule=schedule,
+        code=None if remembers else code,
+    )
 
 
 _ONE_SCHEDULE = (

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.replay.coalitions.predictors import Combined
 from shapleyprio.replay.engine.codes import FAIR_SHARE
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.forecasts.forecast import forecasts
 from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, by_limits, play, starts_in
+from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.observing import check_forecast, schedule_with_orders
 from shapleyprio.replay.forecasts.present import present_of
 from shapleyprio.replay.policies import ONE_SCHEDULE, Estimation
@@ -84,7 +84,7 @@ def test_no_job_is_forecast_before_now_and_none_without_a_future(
     t = data.draw(st.integers(0, workload.window.length - 1))
     present = present_of(workload, schedule, t)
     random = np.random.default_rng(seed)
-    starts = play(present, orders(t), Combined(), NO_PAST, random, futures=5)
+    starts = play(present, orders(t), Lengths(), NO_PAST, random, futures=5)
     assert (starts[:, present.waits] > t).all()
     assert (starts[:, ~present.waits] == present.start[~present.waits]).all()
     found = forecasts(present, starts)
@@ -108,7 +108,7 @@ def test_a_first_job_waits_for_processors_and_those_behind_it_for_their_turn() -
     schedule, orders = scheduled(workload, "fairshare")
     present = present_of(workload, schedule, 2)
     assert present.free == 1
-    starts = play(present, orders(2), Combined(), NO_PAST, np.random.default_rng(0))
+    starts = play(present, orders(2), Lengths(), NO_PAST, np.random.default_rng(0))
     waits_for = {
         int(present.jobs.job[job]): forecast.waits_for
         for job, forecast in forecasts(present, starts).items()
@@ -121,7 +121,7 @@ def test_what_cannot_be_played_is_refused() -> None:
     schedule, _ = scheduled(workload, "fairshare")
     with pytest.raises(PolicyError, match="whole jobs that may run on any processor"):
         present_of(replace(workload, wide="expand"), schedule, 0)
-    for policy in ("ref", "karma", "rule:directcontr"):
+    for policy in ("ref", "karma", "fairshare:7d", "kai:7d", "rule:directcontr"):
         with pytest.raises(PolicyError, match=f"no forecasts under {policy}"):
             check_forecast(policy)
 
