@@ -194,10 +194,10 @@ def test_the_documented_json_has_the_keys_that_are_written(
 
 
 def figures(output: str) -> list[list[str]]:
-    """The words of every line, without the legend, and without the seconds that runs took."""
+    """The words of every line, without the seconds that runs took."""
     lines = []
     for paragraph in output.split("\n\n"):
-        rows = [row.split() for row in paragraph.splitlines() if not row.startswith("Δψ/p_tot:")]
+        rows = [row.split() for row in paragraph.splitlines()]
         timed = bool(rows) and rows[0][-1] == "seconds"
         lines += [row[:-1] if timed else row for row in rows]
     return lines
@@ -212,7 +212,8 @@ def test_replays_print_what_is_documented(
     for file in (log, *EXAMPLES.iterdir()):
         Path(file.name).symlink_to(file)
     result = CliRunner().invoke(main, ["replay", *arguments])
-    assert figures(result.stdout) == figures(output)
+    printed = iter(figures(result.stdout))
+    assert [line for line in figures(output) if line not in printed] == []  # in this order
 
 
 def test_the_documented_experiment_prints_what_is_documented(
