@@ -615,10 +615,23 @@ class ManagedValue:
     Attributes:
         original: what the user or admin had asked for, which a rollback puts back.
         written: values of ours that may stand there, the last one last.
+        by_hand: what somebody else has set there and we have seen since we wrote; None for nothing.
+            It stands there instead, but not at tasks that had left the array before.
     """
 
     original: int
     written: tuple[int, ...]
+    by_hand: int | None = None
+
+    @property
+    def asked(self) -> int:
+        """What somebody else wants there."""
+        return self.original if self.by_hand is None else self.by_hand
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether something of ours stood there when it was last written or seen."""
+        return self.by_hand is None and self.written[-1] != self.original
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -542,6 +542,7 @@ managed_value = _table(
     _key("key", _NAME),
     _required("original", BigInteger()),
     _required("written", Numbers()),
+    _optional("by_hand", BigInteger()),
 )
 
 published_points = _table(

@@ -365,6 +365,7 @@ def upgrade() -> None:
         [required("channel", WORD), required("key", NAME)],
         required("original", INTEGER),
         required("written", TEXT),
+        optional("by_hand", INTEGER),
     )
     create(
         "published_points",

@@ -100,8 +100,7 @@ def news_of_foreign(
     return {
         target.key: target.value
         for target in targets
-        if (known := managed.get(target.key)) is None
-        or not known.original == known.written[-1] == target.value
+        if (known := managed.get(target.key)) is None or known.by_hand != target.value
     }
 
 
@@ -134,7 +133,7 @@ def foreign(
         target
         for target in found
         if (known := managed.get(target.key)) is not None
-        and known.written[-1] != known.original  # else it was rolled back, and is not ours
+        and known.is_ours
         and not explains(known, target.value)
     ]
 

@@ -169,7 +169,7 @@ def _lost(
 ) -> list[int]:
     """Returns the jobs with something of ours that neither wait nor run, as far as is known."""
     known = {job.job_id for job in queue.jobs} | {job.job_id for job in started}
-    ours = [key for key, value in managed.items() if value.written[-1] != value.original]
+    ours = [key for key, value in managed.items() if value.is_ours]
     return sorted(set(map(int, ours)) - known)
 
 
@@ -234,7 +234,7 @@ def _put_back_unseen(
     """Yields writes to jobs at which something of ours stood when they were last seen."""
     for job in jobs:
         value = known.of(job)
-        if value is not None and value.written[-1] != value.original:
+        if value is not None and value.is_ours:
             yield _unseen_push(channel.name, job, value, stamp)
 
 
@@ -256,7 +256,12 @@ def _take_back_unseen(
         value = known.of(job)
         if value is None and published.may_have_given(job.submit):
             value = ManagedValue(push.BEFORE_SUBMISSION, published.given[-1:])
-        elif value is None or value.written[-1] != value.original or published.until is not None:
+        elif (
+            value is None
+            or value.is_ours
+            or value.by_hand is not None
+            or published.until is not None
+        ):
             continue
         if tenures.holder("account", job.account, stamp.at) != NOBODY:
             yield _unseen_push(CHANNEL, job, value, stamp)

@@ -450,7 +450,7 @@ class Cycle:
 
             def own_priority(job: PendingJob) -> int:
                 found = managed.get(self._channel.key_of(job))
-                return self._channel.own_priority(job, None if found is None else found.original)
+                return self._channel.own_priority(job, None if found is None else found.asked)
 
             scene = Scene(
                 t=report.t,
@@ -640,7 +640,7 @@ class Cycle:
         note_passed(self._store, report.first)
         if report.set_by_others:
             news = report.set_by_others
-            self._store.transact(lambda rows: rows.note_foreign(self._channel.name, news))
+            self._store.transact(lambda rows: rows.note_by_hand(self._channel.name, news))
             self._managed.forget()
         report.pushed = push.carry_out(self._store, self._slurm, report.planned)
         all_written = not report.pushed.refused + report.pushed.unconfirmed

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, func, select, update
@@ -33,7 +35,10 @@ class PushesView(Scope):
             keys: of those that are wanted; None for all.
         """
         query = select(
-            managed_value.c.key, managed_value.c.original, managed_value.c.written
+            managed_value.c.key,
+            managed_value.c.original,
+            managed_value.c.written,
+            managed_value.c.by_hand,
         ).where(self._here(managed_value), managed_value.c.channel == channel)
         queries = (
             [query]
@@ -42,11 +47,9 @@ class PushesView(Scope):
                 query.where(managed_value.c.key.in_(some)) for some in batches(keys, KEYS_AT_ONCE)
             ]
         )
-        alike: dict[tuple[int, tuple[int, ...]], ManagedValue] = {}  # many jobs have the same
+        alike = cache(ManagedValue)  # many jobs have the same
         return {
-            key: alike.setdefault((original, written), ManagedValue(original, written))
-            for each in queries
-            for key, original, written in self._connection.execute(each)
+            key: alike(*found) for each in queries for key, *found in self._connection.execute(each)
         }
 
     def last_push(self) -> int:
@@ -140,7 +143,7 @@ class Pushes(PushesView):
                 )
             self._keep(channel, managed)
 
-    def note_foreign(self, channel: str, values: Mapping[str, int]) -> None:
+    def note_by_hand(self, channel: str, values: Mapping[str, int]) -> None:
         """Notes what somebody else has set: it stands there, and is what a rollback leaves.
 
         Args:
@@ -149,8 +152,8 @@ class Pushes(PushesView):
         """
         managed = self.managed_values(channel, values)
         for key, value in values.items():
-            others = [one for one in managed[key].written if one != value] if key in managed else []
-            managed[key] = ManagedValue(value, (*others, value)[-VALUES_REMEMBERED:])
+            known = managed.get(key) or ManagedValue(value, (value,))
+            managed[key] = replace(known, by_hand=value)
         self._keep(channel, managed)
 
     def prune_managed_values(self, channel: str, live: Collection[str]) -> int:

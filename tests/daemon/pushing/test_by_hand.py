@@ -153,3 +153,36 @@ def test_a_rollback_leaves_it_at_a_job_at_which_slurm_does_not_show_it(waiting: 
     waiting.roll_back()
     waiting.slurm.release(2)
     assert waiting.slurm.job(2).site_factor == HIGH
+
+
+def test_a_rollback_leaves_what_follows_it_even_if_a_rollback_once_put_it_there(
+    waiting: Service,
+) -> None:
+    waiting.roll_back()
+    waiting.run()
+    SimulatedSlurm.write(waiting.slurm, "site_factor", {"2": 55})
+    waiting.run()
+    for value in (2, 0):
+        SimulatedSlurm.write(waiting.slurm, "site_factor", {"2": value})
+    waiting.roll_back()
+    assert waiting.slurm.job(2).site_factor == 0
+
+
+def test_a_task_that_left_its_array_before_is_put_back_without_it(waiting: Service) -> None:
+    slurm = waiting.slurm
+    array = slurm.submit("physics", array=3, processors=9, processing_time=1000)
+    waiting.run()
+    for job in (1, 2, 3, 4):
+        slurm.cancel(job)
+    slurm.wait(0)
+    SimulatedSlurm.write(slurm, "site_factor", {f"{array}_[1-2]": HIGH})
+    waiting.run()
+    slurm.requeue(array + 1)
+    slurm.wait(200)
+    waiting.run()
+    assert slurm.job(array + 1).site_factor == LAST
+    waiting.roll_back()
+    assert {job.label: job.site_factor for job in slurm.jobs()} == {
+        f"{array}_0": 0,
+        f"{array}_[2]": HIGH,
+    }
