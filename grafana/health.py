@@ -308,6 +308,60 @@ def health() -> Dashboard:
                     Query(f"shapleyprio_estimate_coalitions{{{ALL}}}"),
                 ),
             ],
+            "Forecasts of starts": [
+                panels.graph(
+                    "Intervals that held",
+                    "Share of the last month's intervals in which the jobs started, by how long "
+                    "ahead the start was told. 80 % are to hold.",
+                    panels.SHARE,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_forecast_coverage_ratio{{{ALL}}}", "{{lead}}"),
+                ),
+                panels.graph(
+                    "Error of the median",
+                    "By how much the told median was off for half of the last month's forecasts.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_forecast_error_seconds{{{ALL}}}", "{{lead}}"),
+                ),
+                panels.graph(
+                    "Wait of a small job",
+                    "Expected of a job of one processor and a minute, submitted now.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(
+                        f"shapleyprio_organization_expected_wait_seconds{{{ALL}}}",
+                        "{{organization}}",
+                    ),
+                ),
+                panels.graph(
+                    "Age of the forecasts",
+                    "How far the last good cycle is ahead of the last forecasts, by the cluster's "
+                    "clock.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(
+                        f"shapleyprio_last_success_timestamp_seconds{{{ALL}}}"
+                        f" - shapleyprio_forecast_timestamp_seconds{{{ALL}}}",
+                        "age",
+                    ),
+                ),
+                panels.graph(
+                    "Forecasts by result",
+                    "Since the daemon started. Only ok is as it should be; the daemon's log says "
+                    "what came of the others.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(f"sum by (result) (shapleyprio_forecasts_total{{{ALL}}})", "{{result}}"),
+                ),
+                panels.graph(
+                    "Duration of forecasts",
+                    "In a process of its own; cycles do not wait for it.",
+                    panels.SECONDS,
+                    panels.NEUTRAL,
+                    Query(f"shapleyprio_forecast_duration_seconds{{{ALL}}}", "duration"),
+                ),
+            ],
             "Live drift": [
                 panels.graph(
                     "Replays by result",

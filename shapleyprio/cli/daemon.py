@@ -34,6 +34,7 @@ from shapleyprio.daemon.steering.composition import CycleMaker, await_cluster
 from shapleyprio.daemon.steering.daemon import Daemon, DaemonParts
 from shapleyprio.daemon.steering.dry_run import DryRun, Forecast, rehearse
 from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges
+from shapleyprio.daemon.steering.forecast_metrics import ForecastGauges
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.store import ClusterStore, Store, StoreError
@@ -119,7 +120,8 @@ def command(
         # who runs no second cycle waits for the estimate of the first
         patience = config.estimation.time_limit if once else PATIENCE_SECONDS
         gauges = EstimateGauges(metrics.registry)
-        cycles = CycleMaker(config, lease.store, journal, gauges, url, patience)
+        foreseen = None if once or dry_run else ForecastGauges(metrics.registry)
+        cycles = CycleMaker(config, lease.store, journal, gauges, url, patience, foreseen)
         stack.callback(cycles.stop)
 
         drift = LiveDrift(lease.store, url, metrics)

@@ -128,6 +128,20 @@ class PendingJob:
         return self.reason in ITS_TURN
 
 
+def in_slurms_order(job: PendingJob) -> tuple[int, int, int, float]:
+    """Returns by what slurmctld orders the jobs of one tier (`sort_job_queue2`), the first first.
+
+    That is the priority, then the time of submission, then the number of the job or its array, then
+    the task. What still waits of an array as one comes after its single tasks. Held jobs are in no
+    order among each other.
+    """
+    if job.priority == 0:
+        return 0, 0, 0, 0
+    task = job.label.partition("_")[2]
+    number = float(task) if task.isdecimal() else math.inf
+    return -job.priority, job.submit, job.array_job_id, number
+
+
 @dataclass(frozen=True, slots=True)
 class PendingQueue:
     """The jobs that wait.

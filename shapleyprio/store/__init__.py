@@ -10,6 +10,7 @@ from shapleyprio.store.errors import (
 )
 from shapleyprio.store.journal import Journal
 from shapleyprio.store.rows import (
+    LATER,
     AcceptedClockRow,
     AccountRow,
     AllocatedRun,
@@ -20,6 +21,7 @@ from shapleyprio.store.rows import (
     DriftRow,
     EstimateRow,
     ExceptionRow,
+    ForecastRow,
     Interruption,
     KeptBack,
     LeaseRow,
@@ -35,6 +37,7 @@ from shapleyprio.store.rows import (
     Revision,
     StandingRow,
     SteeringRow,
+    ToldForecast,
     UserAfterEnd,
     Wait,
     WaitingWork,
@@ -45,6 +48,7 @@ from shapleyprio.store.scope import batches
 from shapleyprio.store.store import ClusterStore, Store, Transaction, View
 
 __all__ = [
+    "LATER",
     "AcceptedClockRow",
     "AccountRow",
     "AllocatedRun",
@@ -56,6 +60,7 @@ __all__ = [
     "DriftRow",
     "EstimateRow",
     "ExceptionRow",
+    "ForecastRow",
     "Interruption",
     "Journal",
     "KeptBack",
@@ -79,6 +84,7 @@ __all__ = [
     "StoreFullError",
     "StoreSchemaError",
     "StoreUnreachableError",
+    "ToldForecast",
     "Transaction",
     "UserAfterEnd",
     "View",

@@ -470,6 +470,48 @@ class EstimateRow:
         return Trajectory(self.value, self.rate, self.acceleration, self.denominator)
 
 
+LATER = 2**62
+"""Second of a forecast: later than any future was played."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastRow:
+    """When a waiting job will start, as was forecast; seconds since the epoch, LATER perhaps.
+
+    Attributes:
+        job_id: Slurm's own number, that of the array for a part of one.
+        t: second at which it was forecast.
+        organization: whose job it is.
+        median: half of the futures had started it by then.
+        early, late: the interval that was told.
+        drawn_early, drawn_late: that of the futures, before it was widened by what was observed.
+        within_hour: in so many of 100 futures it starts within an hour from t on.
+        waits_for: ``turn`` or ``processors``.
+    """
+
+    job_id: int
+    t: int
+    organization: str
+    median: int
+    early: int
+    late: int
+    drawn_early: int
+    drawn_late: int
+    within_hour: int
+    waits_for: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldForecast(ForecastRow):
+    """A forecast that is judged when its job starts.
+
+    Attributes:
+        start: when it did, since the epoch; None if it has not yet.
+    """
+
+    start: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingWork:
     """The waiting work that a user's jobs of one account bring into the newest estimate.

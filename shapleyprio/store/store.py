@@ -45,6 +45,7 @@ from shapleyprio.store.repositories.capacities import Capacities, CapacitiesView
 from shapleyprio.store.repositories.configurations import Configurations, ConfigurationsView
 from shapleyprio.store.repositories.estimates import Estimates, EstimatesView
 from shapleyprio.store.repositories.exceptions import Exceptions, ExceptionsView
+from shapleyprio.store.repositories.forecasts import Forecasts, ForecastsView
 from shapleyprio.store.repositories.given_points import Publishing, PublishingView
 from shapleyprio.store.repositories.history import Drifts, DriftsView, History, HistoryView
 from shapleyprio.store.repositories.layouts import Layouts, LayoutsView
@@ -95,6 +96,7 @@ class View(
     ExceptionsView,
     DriftsView,
     EstimatesView,
+    ForecastsView,
     WaitRecordsView,
     KeptBackView,
     PushesView,
@@ -121,6 +123,7 @@ class Transaction(
     Exceptions,
     Drifts,
     Estimates,
+    Forecasts,
     WaitRecords,
     KeptBackJobs,
     Pushes,
@@ -138,8 +141,8 @@ class Transaction(
 
         Args:
             before: second, for cycles, standings, what steered, configurations, accepted clocks,
-                pauses, exceptions, drifts, estimates, quarantined lines and work after the end of
-                runs.
+                pauses, exceptions, drifts, estimates, forecasts, quarantined lines and work after
+                the end of runs.
             pushes_before: second, for pushes.
         """
         return (
@@ -151,6 +154,7 @@ class Transaction(
             + self._prune_exceptions(before)
             + self._prune_drifts(before)
             + self._prune_estimates(before)
+            + self._prune_forecasts(before)
             + self._prune_pushes(pushes_before)
             + self._prune_quarantined(before)
             + self._prune_work_after_end(before)

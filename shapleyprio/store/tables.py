@@ -480,6 +480,37 @@ waiting_work = _table(
 )
 
 
+def _forecast() -> list[Column[Any]]:
+    """Returns the columns of a forecast but for its key."""
+    return [
+        _required("organization", _ORGANIZATION),
+        *(
+            _required(name, _SECOND)
+            for name in ("median", "early", "late", "drawn_early", "drawn_late")
+        ),
+        _required("within_hour", _COUNT),
+        _required("waits_for", String(32)),
+    ]
+
+
+start_forecast = _table(
+    "start_forecast",
+    _key("job_id", BigInteger()),
+    _required("t", _SECOND),
+    *_forecast(),
+)
+
+
+told_forecast = _table(
+    "told_forecast",
+    _key("job_id", BigInteger()),
+    _key("t", _SECOND),
+    *_forecast(),
+    _optional("start", _SECOND),
+    Index("told_forecast_by_start", "cluster", "start"),
+)
+
+
 pending_jobs = _table(
     "pending_jobs",
     _key("organization", _ORGANIZATION),

@@ -54,6 +54,17 @@ def create(name: str, keys: list[sa.Column[Any]], *contents: sa.schema.SchemaIte
     )
 
 
+def forecast() -> list[sa.Column[Any]]:
+    """The columns of a forecast but for its key."""
+    seconds = ("median", "early", "late", "drawn_early", "drawn_late")
+    return [
+        required("organization", ORGANIZATION),
+        *(required(name, INTEGER) for name in seconds),
+        required("within_hour", INTEGER),
+        required("waits_for", WORD),
+    ]
+
+
 def upgrade() -> None:
     """Make them."""
     create(
@@ -313,6 +324,19 @@ def upgrade() -> None:
         required("jobs", INTEGER),
         required("processor_seconds", EXACT),
     )
+    create(
+        "start_forecast",
+        [required("job_id", INTEGER)],
+        required("t", INTEGER),
+        *forecast(),
+    )
+    create(
+        "told_forecast",
+        [required("job_id", INTEGER), required("t", INTEGER)],
+        *forecast(),
+        optional("start", INTEGER),
+    )
+    op.create_index("told_forecast_by_start", "told_forecast", ["cluster", "start"])
     create(
         "pending_jobs",
         [required("organization", ORGANIZATION), required("partition_name", NAME)],

@@ -7,7 +7,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.cycle_report import CycleReport
+from shapleyprio.daemon.forecasting.scores import ForecastScore
 from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
+from shapleyprio.daemon.steering.forecast_metrics import ForecastGauges, ForecastMetrics
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.fairness.pool import PartState, PoolPart
 from shapleyprio.store import (
@@ -23,7 +25,7 @@ SUFFIXES = {"counter": "_total", "info": "_info"}
 
 
 def everything() -> str:
-    """What is served after a cycle, a replay and an estimate that succeeded."""
+    """What is served after a cycle, a replay, an estimate and forecasts that succeeded."""
     metrics = Metrics("c")
     metrics.leads = lambda: True
     standing = StandingRow(
@@ -59,6 +61,9 @@ def everything() -> str:
     metrics.publish_changes([Change(at=1, kind="upgrade", what="Slurm 1 \u2192 2")])
     metrics.publish_drifts(drifts, {"recorded": (2, 1)}, seconds=1.5)
     EstimateMetrics("c", EstimateGauges(metrics.registry)).publish_estimate([estimate], seconds=1.5)
+    forecasts = ForecastMetrics("c", ForecastGauges(metrics.registry))
+    forecasts.publish_forecasts(1, 1.5, {"a": 60})
+    forecasts.publish_scores([ForecastScore(lead="up to 1 h", count=1, coverage=1, error=1)])
     return generate_latest(metrics.registry).decode()
 
 

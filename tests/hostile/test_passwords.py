@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from shapleyprio.common.databases import secrets_of, without_password
 from shapleyprio.config import ConfigError, load_config
-from shapleyprio.daemon.estimation.messages import EstimateRequest, EstimateResult
+from shapleyprio.daemon.estimation.messages import EstimateRequest, WorkResult
 from shapleyprio.daemon.estimation.worker import STORE, WORKER, EstimationWorker
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.lab.experiment.general import label_of
@@ -108,11 +108,11 @@ def test_read_a_database_password_among_the_arguments_of_processes(away: str) ->
             organizations=("physics",), waiting=(), overlap=1, coalitions=1, seed=1
         )
         answer = worker.ask(request, memory_limit=4 << 30, time_limit=100)
-        assert answer.result in {EstimateResult.FAILED, EstimateResult.UNAVAILABLE}
+        assert answer.result in {WorkResult.FAILED, WorkResult.UNAVAILABLE}
         assert shown(answer.why) == []
         process = worker._worker._process
         assert process is not None
-        if answer.result == EstimateResult.FAILED:
+        if answer.result == WorkResult.FAILED:
             assert shown(Path(f"/proc/{process.pid}/cmdline").read_text()) == []
             assert f"{STORE}={away}" in Path(f"/proc/{process.pid}/environ").read_text()
     finally:

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from math import inf
 from typing import Protocol
 
 from shapleyprio.common.wording import names_shown
@@ -30,7 +29,7 @@ from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import NOBODY, Tenures, takes_part
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import PendingJob, PendingQueue, SlurmError
+from shapleyprio.slurm.port import PendingJob, PendingQueue, SlurmError, in_slurms_order
 from shapleyprio.store import (
     ClusterStore,
     CycleRow,
@@ -310,7 +309,9 @@ class _Scene:
         """Counts the jobs ahead, those of them with the same priority, and its organization's."""
         if job is None:
             return None, None, None
-        before = [other for other in self._queue.jobs if _in_slurm(other) < _in_slurm(job)]
+        before = [
+            other for other in self._queue.jobs if in_slurms_order(other) < in_slurms_order(job)
+        ]
         own = self.organization_of(job)
         return (
             len(before),
@@ -328,7 +329,7 @@ class _Scene:
         return sum(
             any(means(row, other) and (row.before_all or row.organization == own) for row in rows)
             for other in self._queue.jobs
-            if rows and _in_slurm(other) < _in_slurm(job)
+            if rows and in_slurms_order(other) < in_slurms_order(job)
         )
 
     def jobs_by_organization(
@@ -357,7 +358,7 @@ class _Scene:
     def _organization_jobs(self, place: _Place, ours: _Chosen) -> OrganizationJobs:
         jobs = ours.waiting
         ready = [job for job in jobs if job.priority > 0]
-        next_job = min(ready, key=_in_slurm, default=None)
+        next_job = min(ready, key=in_slurms_order, default=None)
         ahead, tied_ahead, own_ahead = self.ahead_of(next_job)
         known = self._queue.failure is None
         return OrganizationJobs(
@@ -406,20 +407,6 @@ def _pushes_to(view: View, label: str) -> Sequence[Push]:
     by_id = view.pushes(limit=PUSHES_SEARCHED, key=label)
     found = by_id or [push for push in view.pushes(limit=PUSHES_SEARCHED) if push.label == label]
     return [push for push in found if CHANNELS[push.channel].per_job]
-
-
-def _in_slurm(job: PendingJob) -> tuple[int, int, int, float]:
-    """Returns by what slurmctld orders the jobs of one tier (`sort_job_queue2`), the first first.
-
-    That is the priority, then the time of submission, then the number of the job or its array, then
-    the task. What still waits of an array as one comes after its single tasks. Held jobs are in no
-    order among each other.
-    """
-    if job.priority == 0:
-        return 0, 0, 0, 0
-    task = job.label.partition("_")[2]
-    number = float(task) if task.isdecimal() else inf
-    return -job.priority, job.submit, job.array_job_id, number
 
 
 def _by_age(job: PendingJob) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from shapleyprio.daemon.estimation.known_game import KnownGame
 from shapleyprio.daemon.estimation.known_runs import KnownPast
-from shapleyprio.daemon.estimation.messages import EstimateAnswer, EstimateRequest, EstimateResult
+from shapleyprio.daemon.estimation.messages import EstimateAnswer, EstimateRequest, WorkResult
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.replay.coalitions.estimate import Estimate, Estimator
@@ -48,7 +48,7 @@ class StoreEstimator:
         watermark = self._past.watermark
         if watermark is None:
             why = "no cycle has accounted anything yet"
-            return EstimateAnswer(result=EstimateResult.FAILED, why=why)
+            return EstimateAnswer(result=WorkResult.FAILED, why=why)
         ledger = Ledger(watermark.horizon, folded_to=watermark.folded_to, entries=entries)
         if request.organizations != self._organizations:
             self._organizations = request.organizations
@@ -56,15 +56,15 @@ class StoreEstimator:
         try:
             game = self._game.game(self._past, request.waiting)
         except GameError as error:
-            return EstimateAnswer(result=EstimateResult.TOO_LARGE, why=str(error))
+            return EstimateAnswer(result=WorkResult.TOO_LARGE, why=str(error))
         if not game.owned.any():
             why = "no organization brings processors; see `shapleyprio check`"
-            return EstimateAnswer(result=EstimateResult.NO_PROCESSORS, why=why)
+            return EstimateAnswer(result=WorkResult.NO_PROCESSORS, why=why)
         if (request.coalitions, request.seed) != self._drawn_by:
             self._drawn_by = request.coalitions, request.seed
             self._estimator = Estimator(budget=request.coalitions, seed=request.seed)
         return EstimateAnswer(
-            result=EstimateResult.OK,
+            result=WorkResult.OK,
             rows=self._rows(request, game, self._estimator.estimate(game), ledger),
             waiting=self._game.work_of(request.waiting, game.until),
         )

@@ -45,6 +45,9 @@ class PastRun:
 class KnownPast:
     """Runs, processors and watermark of a cluster as of one moment, brought up to date cheaply.
 
+    Args:
+        since: second; runs that ended before are left out.
+
     Attributes:
         watermark: of the ledger.
         stay: of the cluster in a pool; None if it is in none.
@@ -56,7 +59,8 @@ class KnownPast:
         edition: counts up when what was known of ended runs holds no more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, since: int = 0) -> None:
+        self._since = since
         self.watermark: Watermark | None = None
         self.stay: Stay | None = None
         self.capacities: list[CapacityRow] = []
@@ -83,7 +87,7 @@ class KnownPast:
             return
         tenures = frozenset(view.tenures())
         self._revised = False
-        since = 0
+        since = self._since
         went_on = before is not None and before.accounted_to <= self.watermark.accounted_to
         if before is not None and went_on and tenures == self._tenures:
             since = before.complete_until - overlap - 1

@@ -14,8 +14,8 @@ from shapleyprio.config import Config
 from shapleyprio.daemon.estimation.messages import (
     EstimateAnswer,
     EstimateRequest,
-    EstimateResult,
     WaitingJob,
+    WorkResult,
 )
 from shapleyprio.daemon.estimation.worker import EstimationWorker
 from shapleyprio.fairness.situation import Contributions
@@ -37,7 +37,7 @@ class EstimatePublisher(Protocol):
         """Counts an estimate that failed.
 
         Args:
-            result: the word of an `EstimateResult` other than ``ok``.
+            result: the word of a `WorkResult` other than ``ok``.
         """
 
     def withdraw(self) -> None:
@@ -188,7 +188,7 @@ class LiveEstimates:
             return
         answer, seconds = self._running.result()
         self._running = None
-        if answer.result is EstimateResult.OK:
+        if answer.result is WorkResult.OK:
             self._store.transact(
                 lambda transaction: transaction.save_estimate(answer.rows, answer.waiting)
             )

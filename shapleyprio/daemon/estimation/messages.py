@@ -11,8 +11,8 @@ from shapleyprio.common.workers import WorkerMessage
 from shapleyprio.store import EstimateRow, WaitingWork
 
 
-class EstimateResult(StrEnum):
-    """What became of an estimate."""
+class WorkResult(StrEnum):
+    """What became of a request for an estimate, or for forecasts."""
 
     OK = "ok"
     NO_PROCESSORS = "no_processors"
@@ -20,6 +20,24 @@ class EstimateResult(StrEnum):
     TOO_LARGE = "too_large"
     FAILED = "failed"
     UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkAnswer(WorkerMessage):
+    """What came of a request to a worker.
+
+    Attributes:
+        result: what was asked for is there if it is OK.
+        why: one line for the admin if it is not.
+    """
+
+    result: WorkResult
+    why: str = ""
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `as_json` wrote."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +94,14 @@ class EstimateRequest(WorkerMessage):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateAnswer(WorkerMessage):
+class EstimateAnswer(WorkAnswer):
     """What came of it.
 
     Attributes:
-        result: the rows are there if it is OK.
-        why: one line for the admin if it is not.
         rows: one for each organization, in the order asked for.
         waiting: what each user's pending jobs brought into it, the most first.
     """
 
-    result: EstimateResult
-    why: str = ""
     rows: tuple[EstimateRow, ...] = ()
     waiting: tuple[WaitingWork, ...] = ()
 
@@ -96,7 +110,7 @@ class EstimateAnswer(WorkerMessage):
         """Reads what `as_json` wrote."""
         values = json.loads(text)
         return cls(
-            result=EstimateResult(values["result"]),
+            result=WorkResult(values["result"]),
             why=values["why"],
             rows=tuple(EstimateRow(**row) for row in values["rows"]),
             waiting=tuple(WaitingWork(**row) for row in values["waiting"]),

@@ -1,4 +1,4 @@
-"""The Python packages that estimates need and the daemon does not."""
+"""The Python packages that estimates and forecasts need and the daemon does not."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from importlib.util import find_spec
 
 PACKAGES = ("numpy", "pandas")
 
-REMEDY = (
-    "install the package shapleyprio-replay, or pip install 'shapleyprio[replay]', or set "
-    'fairness.rule to "directcontr"'
-)
+INSTALL = "install the package shapleyprio-replay, or pip install 'shapleyprio[replay]'"
+
+INSTEAD = ', or set fairness.rule to "directcontr"'
+
+REMEDY = INSTALL + INSTEAD
 
 
 def missing_packages() -> list[str]:

@@ -16,10 +16,14 @@ from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.accounting.moves import called
 from shapleyprio.daemon.cycle_report import Opening
 from shapleyprio.daemon.estimation.live import LiveEstimates
+from shapleyprio.daemon.estimation.packages import missing_packages
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
+from shapleyprio.daemon.forecasting.live import WORKER as FORECASTER
+from shapleyprio.daemon.forecasting.live import ForecastingWorker, LiveForecasts
 from shapleyprio.daemon.ledgers import cluster_of
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
+from shapleyprio.daemon.steering.forecast_metrics import ForecastGauges, ForecastMetrics
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
@@ -38,6 +42,7 @@ class CycleMaker:
         gauges: where estimates are shown.
         url: of the store.
         patience: seconds for which a cycle waits for an estimate.
+        forecast_gauges: where forecasts are shown; None to make none.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class CycleMaker:
         gauges: EstimateGauges,
         url: str,
         patience: float,
+        forecast_gauges: ForecastGauges | None = None,
     ) -> None:
         self._config = config
         self._store = store
@@ -55,7 +61,10 @@ class CycleMaker:
         self._gauges = gauges
         self._url = url
         self._patience = patience
+        # who has no use for estimates may not have what both need
+        self._forecast_gauges = None if missing_packages() else forecast_gauges
         self._estimates: dict[str, LiveEstimates] = {}
+        self._forecasts: dict[str, LiveForecasts] = {}
 
     def make(self, config: Config, *, quiet: bool) -> list[Cycle]:
         """Makes them from a configuration; quiet ones do not say that a ledger is opened."""
@@ -76,14 +85,17 @@ class CycleMaker:
                     on_opening=opening,
                     estimates=estimates,
                     journal=self._journal,
+                    forecasts=self._forecasts_of(store),
                 )
             )
         return cycles
 
     def stop(self) -> None:
-        """Ends estimates that are going on."""
+        """Ends estimates and forecasts that are going on."""
         for estimates in self._estimates.values():
             estimates.stop()
+        for forecasts in self._forecasts.values():
+            forecasts.stop()
 
     def _estimates_of(self, store: ClusterStore) -> LiveEstimates:
         known = self._estimates.get(store.cluster)
@@ -96,6 +108,17 @@ class CycleMaker:
             patience=self._patience,
         )
         return self._estimates[store.cluster]
+
+    def _forecasts_of(self, store: ClusterStore) -> LiveForecasts | None:
+        known = self._forecasts.get(store.cluster)
+        if self._forecast_gauges is None or (known is not None and not known.is_stopped):
+            return known
+        self._forecasts[store.cluster] = LiveForecasts(
+            store,
+            ForecastingWorker(self._url, store.cluster, FORECASTER),
+            ForecastMetrics(store.cluster, self._forecast_gauges),
+        )
+        return self._forecasts[store.cluster]
 
 
 def _log_opening(config: Config, opening: Opening) -> None:

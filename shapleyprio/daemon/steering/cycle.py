@@ -19,6 +19,7 @@ from shapleyprio.daemon.accounting.intake import Intake
 from shapleyprio.daemon.accounting.remembered import KnownValues
 from shapleyprio.daemon.cycle_report import CycleReport, Opening, StopWatch
 from shapleyprio.daemon.estimation.live import LiveEstimates
+from shapleyprio.daemon.forecasting.live import LiveForecasts
 from shapleyprio.daemon.pushing import push, submission
 from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR, set_by_hand
 from shapleyprio.daemon.pushing.cut_off import CutOff, LastKnown
@@ -34,6 +35,7 @@ from shapleyprio.daemon.pushing.push import Stamp, Wanted
 from shapleyprio.daemon.pushing.rollback import plan_rollback
 from shapleyprio.daemon.pushing.settled import PlanBasis, SettledJobs
 from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
+from shapleyprio.daemon.ranking.competing import competition
 from shapleyprio.daemon.ranking.demand import Demand, Rooms, Scene
 from shapleyprio.daemon.ranking.observation import Observation, note_capacities, note_layout
 from shapleyprio.daemon.ranking.pooling import Pooling
@@ -107,6 +109,7 @@ class Cycle:
         clock: seconds since the epoch, for the record; what is accounted follows Slurm's clock.
         on_opening: called when the store has got a ledger that it did not have before.
         estimates: of contributions, for a rule that asks for them; None for none.
+        forecasts: of when jobs will start; None for none.
         journal: with which to go on while the store is away; None to wait for it.
 
     Attributes:
@@ -122,6 +125,7 @@ class Cycle:
         on_opening: Callable[[Opening], None] = lambda _: None,
         estimates: LiveEstimates | None = None,
         journal: Journal | None = None,
+        forecasts: LiveForecasts | None = None,
     ) -> None:
         self._config = config
         self._slurm = slurm
@@ -131,6 +135,7 @@ class Cycle:
         self._segment = segment_of(config, store.cluster)
         self._intake = Intake(config, slurm, store, on_opening, self._segment)
         self._estimates = estimates
+        self._forecasts = forecasts
         self._channel = CHANNELS[config.push.channel]
         self._table = submission.TableKeeper(
             config.push.table, submission.lasting(config.service.poll_interval), store
@@ -270,6 +275,19 @@ class Cycle:
         if not dry_run:
             self._push(report, opened.tenures, points)
         watch.lap("push")
+        if self._forecasts is not None and report.pause is None and not dry_run:
+            self._forecasts.follow(
+                self._config,
+                lambda: competition(
+                    observation,
+                    situation,
+                    ranking,
+                    self._demand.counting,
+                    self._config.service.overlap,
+                ),
+                report.started,
+                changed=report.tally.kept > 0,
+            )
 
     def _steer_by_last(self, report: CycleReport, source: Source, error: ClockError) -> ClockError:
         """Gives what waits the last known points, while nothing can be accounted.
@@ -321,8 +339,9 @@ class Cycle:
 
     def end(self) -> None:
         """Ends what works beside the cycles, of which no more will be run."""
-        if self._estimates is not None:
-            self._estimates.stop()
+        for work in (self._estimates, self._forecasts):
+            if work is not None:
+                work.stop()
 
     def prune(self, source: Source | None = None, *, until: float = math.inf) -> int:
         """Deletes what no value depends on any more, in several transactions.

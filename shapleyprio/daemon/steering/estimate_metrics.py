@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from shapleyprio.daemon.estimation.messages import EstimateResult
+from shapleyprio.daemon.estimation.messages import WorkResult
 from shapleyprio.store import EstimateRow
 
 
@@ -62,12 +62,12 @@ class EstimateMetrics:
         self._cluster = cluster
         self._gauges = gauges
         self._organizations: list[str] = []
-        for result in EstimateResult:
+        for result in WorkResult:
             gauges.estimates.labels(cluster, result.value)
 
     def publish_estimate(self, rows: Sequence[EstimateRow], seconds: float) -> None:
         """Takes over an estimate, and how long it took."""
-        self._gauges.estimates.labels(self._cluster, EstimateResult.OK.value).inc()
+        self._gauges.estimates.labels(self._cluster, WorkResult.OK.value).inc()
         self._gauges.t.labels(self._cluster).set(rows[0].t)
         self._gauges.seconds.labels(self._cluster).set(seconds)
         self._gauges.coalitions.labels(self._cluster).set(rows[0].coalitions)

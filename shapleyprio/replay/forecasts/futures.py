@@ -63,7 +63,7 @@ class ByEstimate:
     def steps(self, present: Present, workload: Workload, seed: int) -> tuple[World, Iterator[int]]:
         """Returns a world at present, and what brings it to the end of the workload's window."""
         k, length = len(workload.organizations), workload.window.length
-        block = estimated_block(workload, KEYS_SECONDS, denominator_of(k))
+        block = estimated_block(workload, KEYS_SECONDS, self.estimate.denominator)
         keys = keys_of(rows=k, coalitions=1, block=block, lattice=False)
         fresh = expecting_limits(workload, one_world(workload, keys, seed, wide=block.wide))
         world = brought_to(present, workload, fresh)

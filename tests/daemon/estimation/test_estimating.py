@@ -12,8 +12,8 @@ from shapleyprio.daemon.estimation.estimating import StoreEstimator
 from shapleyprio.daemon.estimation.messages import (
     EstimateAnswer,
     EstimateRequest,
-    EstimateResult,
     WaitingJob,
+    WorkResult,
 )
 from shapleyprio.fairness.trajectory import Trajectory
 from tests.daemon.consortium import NAME, Cluster, Service, config
@@ -56,7 +56,7 @@ def request(
 
 def estimated(store: Store, *waiting: WaitingJob) -> dict[str, EstimateRow]:
     answer = StoreEstimator(store.cluster(NAME)).answer(request(*waiting))
-    assert answer.result is EstimateResult.OK, answer.why
+    assert answer.result is WorkResult.OK, answer.why
     return {row.organization: row for row in answer.rows}
 
 
@@ -176,10 +176,10 @@ def test_older_work_whose_records_are_gone_counts_by_whose_processors_did_it(sto
 
 def test_a_cluster_without_processors_or_cycles_gets_a_reason(store: Store) -> None:
     estimator = StoreEstimator(store.cluster(NAME))
-    assert estimator.answer(request()).result is EstimateResult.FAILED
+    assert estimator.answer(request()).result is WorkResult.FAILED
     remember(store, *FLOOD)
     answer = estimator.answer(request(names=("chemistry",)))
-    assert answer.result is EstimateResult.NO_PROCESSORS
+    assert answer.result is WorkResult.NO_PROCESSORS
     assert "shapleyprio check" in answer.why
 
 
@@ -227,13 +227,13 @@ def test_who_estimates_often_finds_what_one_finds_who_never_did_before(
                 )
                 fresh = StoreEstimator(store.cluster(NAME)).answer(asked)
                 assert often.answer(asked) == fresh
-                assert fresh.result is EstimateResult.OK
+                assert fresh.result is WorkResult.OK
 
 
 def test_messages_come_through_whole() -> None:
     asked = request(WaitingJob(9, "physics", "physics", "ann", BEGIN, None, 1, 3, "pa"))
     assert EstimateRequest.from_json(asked.as_json()) == asked
-    answer = EstimateAnswer(result=EstimateResult.FAILED, why="it broke")
+    answer = EstimateAnswer(result=WorkResult.FAILED, why="it broke")
     assert EstimateAnswer.from_json(answer.as_json()) == answer
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shapleyprio.config import Organization
 from shapleyprio.daemon.estimation.estimating import StoreEstimator
 from shapleyprio.daemon.estimation.known_capacity import NOWHERE, known_capacity
-from shapleyprio.daemon.estimation.messages import EstimateRequest, EstimateResult
+from shapleyprio.daemon.estimation.messages import EstimateRequest, WorkResult
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.workloads.organizations import consortium_of
@@ -103,7 +103,7 @@ def test_contributions_are_those_of_a_replay_that_respects_partitions(
         answer = StoreEstimator(store.cluster(NAME)).answer(
             EstimateRequest(organizations=NAMES, waiting=(), overlap=3600, coalitions=500, seed=0)
         )
-    assert answer.result is EstimateResult.OK, answer.why
+    assert answer.result is WorkResult.OK, answer.why
     assert [row.value * expected.denominator for row in answer.rows] == [
         value * row.denominator
         for (value, _, _), row in zip(expected.numerators, answer.rows, strict=True)

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from shapleyprio.daemon.estimation.estimating import StoreEstimator
 from shapleyprio.daemon.estimation.live import LiveEstimates
-from shapleyprio.daemon.estimation.messages import EstimateResult
+from shapleyprio.daemon.estimation.messages import WorkResult
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
 from shapleyprio.store import Store, StoreError
@@ -61,7 +61,7 @@ class Estimation:
         """
         with suppress(StoreError), Store.open(self.url) as store:
             answer = StoreEstimator(store.cluster(self.name)).answer(request)
-            if answer.result is EstimateResult.OK:
+            if answer.result is WorkResult.OK:
                 found = {row.organization: row.contribution for row in answer.rows}
                 self.right.setdefault(answer.rows[0].t, []).append(found)
 

@@ -1,0 +1,135 @@
+"""Forecasts starts from what the store knows and a cycle found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from shapleyprio.common.errors import ReplayError
+from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
+from shapleyprio.daemon.forecasting.lessons import Lessons, busy
+from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest
+from shapleyprio.daemon.forecasting.rooms import (
+    NOT_SUBMITTED,
+    PlayedRoom,
+    moment_of,
+    rooms_of,
+    with_small_jobs,
+)
+from shapleyprio.replay.engine.state import NEVER
+from shapleyprio.replay.forecasts.forecast import MOST_ERRORS, StartForecast, forecasts
+from shapleyprio.replay.forecasts.futures import FUTURES, play
+from shapleyprio.store import LATER, ClusterStore, ForecastRow, ToldForecast
+
+MANY_WAITING = 10_000
+"""Where more jobs wait, of each organization only ..."""
+
+MOST_OF_ONE = 1_000
+
+FEW_FUTURES = 9
+"""Futures of jobs that nobody has submitted."""
+
+
+class StoreForecaster:
+    """Answers one request after the other, and keeps what it has learned.
+
+    Args:
+        store: of the cluster.
+    """
+
+    def __init__(self, store: ClusterStore) -> None:
+        self._store = store
+        self._lessons = Lessons()
+
+    def answer(self, request: ForecastRequest) -> ForecastAnswer:
+        """Forecasts when the jobs will start that wait.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._store.reading() as view:
+            self._lessons.update(view, request.overlap, request.t)
+            judged = view.judged_forecasts(0, MOST_ERRORS)
+        past = self._lessons.past
+        if past.watermark is None:
+            why = "no cycle has accounted anything yet"
+            return ForecastAnswer(result=WorkResult.FAILED, why=why)
+        errors = [_drawn(row).error(row.start or row.t) for row in reversed(judged)]
+        running = busy(past.unfinished, request.t)
+        rows: list[ForecastRow] = []
+        small: list[ForecastRow] = []
+        try:
+            for room in rooms_of(request, running):
+                rows += self._rows(request, room, errors, FUTURES)
+                if room.is_largest:
+                    with_small = with_small_jobs(request, room)
+                    small = self._rows(request, with_small, errors, FEW_FUTURES)
+        except ReplayError as error:
+            return ForecastAnswer(result=WorkResult.TOO_LARGE, why=str(error))
+        return ForecastAnswer(
+            result=WorkResult.OK,
+            rows=tuple(rows),
+            small_waits={
+                row.organization: row.median - row.t
+                for row in small
+                if row.job_id == NOT_SUBMITTED and row.median != LATER
+            },
+        )
+
+    def _rows(
+        self,
+        request: ForecastRequest,
+        room: PlayedRoom,
+        errors: Sequence[float],
+        futures: int,
+    ) -> list[ForecastRow]:
+        """Returns the forecasts of the jobs that wait in a room."""
+        many = sum(job.tasks for job in request.waiting) > MANY_WAITING
+        moment = moment_of(request, room, self._lessons, MOST_OF_ONE if many else None)
+        if not moment.first:
+            return []
+        released = self._lessons.released(room.has, room.waiting, moment.organizations, moment.base)
+        random = np.random.default_rng(request.t)
+        starts = play(
+            moment.present,
+            moment.order,
+            self._lessons.predictor,
+            released,
+            random,
+            futures=futures,
+        )
+        found = forecasts(moment.present, starts)
+        return [_row(job, found[place], moment.base, errors) for place, job in moment.first.items()]
+
+
+def _row(job: WaitingJob, drawn: StartForecast, base: int, errors: Sequence[float]) -> ForecastRow:
+    told = drawn.widened(errors)
+
+    def second(of_clock: int) -> int:
+        return LATER if of_clock == NEVER else of_clock + base
+
+    return ForecastRow(
+        job_id=job.job_id,
+        t=second(drawn.t),
+        organization=job.organization,
+        median=second(told.median),
+        early=second(told.early),
+        late=second(told.late),
+        drawn_early=second(drawn.early),
+        drawn_late=second(drawn.late),
+        within_hour=round(100 * drawn.within_hour),
+        waits_for=drawn.waits_for,
+    )
+
+
+def _drawn(row: ToldForecast) -> StartForecast:
+    """Returns a forecast as it was before it was widened."""
+    return StartForecast(
+        t=row.t,
+        median=row.median,
+        early=row.drawn_early,
+        late=row.drawn_late,
+        within_hour=row.within_hour / 100,
+        waits_for="processors" if row.waits_for == "processors" else "turn",
+    )

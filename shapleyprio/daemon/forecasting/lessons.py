@@ -1,0 +1,126 @@
+"""What the last weeks' runs say of jobs to come: how long they last, and when they are released."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from shapleyprio.common.wording import SECONDS_OF_A_DAY
+from shapleyprio.daemon.estimation.known_runs import KnownPast, PastRun, user_in_account
+from shapleyprio.daemon.estimation.messages import WaitingJob
+from shapleyprio.replay.forecasts.arrivals import MOST_WEEKS, Columns, ReleasedJobs
+from shapleyprio.replay.forecasts.lengths import Lengths
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.store import View
+
+WEEK = 7 * SECONDS_OF_A_DAY
+REACH_SECONDS = (MOST_WEEKS + 1) * WEEK
+"""Runs of so long are read, and forgotten a week later."""
+
+
+class Lessons:
+    """Knows the last weeks' runs as the store does, and learns from those that have ended.
+
+    Attributes:
+        past: the runs.
+        predictor: that has learned of them.
+    """
+
+    def __init__(self) -> None:
+        self.past, self.predictor = KnownPast(), Lengths()
+        self._since, self._edition, self._taken = 0, -1, 0
+        self._users: dict[str, int] = {}
+
+    def update(self, view: View, overlap: int, t: int) -> None:
+        """Takes in what has changed in the store.
+
+        Args:
+            view: of the cluster.
+            overlap: seconds of accounting that every cycle reads again.
+            t: now.
+        """
+        if not 0 <= t - REACH_SECONDS - self._since < WEEK:
+            self._since, self._edition = t - REACH_SECONDS, -1
+            self.past = KnownPast(self._since)
+        self.past.update(view, overlap)
+        if self.past.edition != self._edition:
+            self._edition, self._taken, self.predictor = self.past.edition, 0, Lengths()
+        news = self.past.ended[self._taken :]
+        self._taken += len(news)
+        for run in sorted(news, key=lambda run: run.behind or 0):
+            length = (run.behind or run.begin) - run.begin
+            if length > 0:
+                self.predictor.learn(self.user(run.user), limit_of(run.limit), length)
+
+    def user(self, name: str) -> int:
+        """Returns the code of a user in an account."""
+        return self._users.setdefault(name, len(self._users))
+
+    def released(
+        self,
+        is_here: Callable[[str], bool],
+        waiting: Iterable[WaitingJob],
+        organizations: Mapping[str, int],
+        base: int,
+    ) -> ReleasedJobs:
+        """Returns the jobs that were released lately, and how long those lasted that have ended.
+
+        Args:
+            is_here: tells of a run's partitions whether it counts.
+            waiting: jobs that have not started.
+            organizations: name -> its code; others' jobs are left out.
+            base: second at which the clock of what is returned shows 0.
+        """
+        rows = [
+            (
+                run.release - base,
+                organizations[run.organization],
+                run.processors,
+                limit_of(run.limit),
+                self.user(run.user),
+                run.behind - run.begin if run.ended and run.behind is not None else UNKNOWN,
+            )
+            for run in self.past.runs.values()
+            if run.organization in organizations
+            and is_here(run.partition)
+            and run.processors > 0
+            and run.behind != run.begin
+            and run.release >= self._since
+        ]
+        rows += [
+            (
+                job.release - base,
+                organizations[job.organization],
+                job.processors // max(job.tasks, 1),
+                limit_of(job.limit),
+                self.user(user_in_account(job.user, job.account)),
+                UNKNOWN,
+            )
+            for job in waiting
+        ]
+        table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 6)
+        release, whose, processors, limit, user, length = table.T.copy()
+        jobs = Columns(release, whose, processors, limit, user, length, np.arange(len(table)))
+        return ReleasedJobs(jobs, max(self.past.begin, self._since) - base)
+
+
+def limit_of(seconds: int | None) -> int:
+    """Returns a limit as workloads have it."""
+    return UNKNOWN if seconds is None else seconds
+
+
+def processors_by_owner(run: PastRun) -> Mapping[str, int]:
+    """Returns owner -> processors that a run holds."""
+    found: dict[str, int] = {}
+    for place in run.allocations:
+        if place.end is None:
+            found[place.owner] = found.get(place.owner, 0) + place.processors
+    return found
+
+
+def busy(runs: Iterable[PastRun], t: int) -> Sequence[PastRun]:
+    """Returns the runs that hold processors: suspended ones do not."""
+    return [
+        run for run in runs if run.behind is None and run.begin <= t and processors_by_owner(run)
+    ]

@@ -1,0 +1,96 @@
+"""The daemon's requests for forecasts, and the worker's answers: a line of JSON each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from shapleyprio.common.workers import WorkerMessage
+from shapleyprio.daemon.estimation.messages import WaitingJob, WorkAnswer, WorkResult
+from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.store import ForecastRow
+
+
+@dataclass(frozen=True, slots=True)
+class Competitor:
+    """An organization as it stands when forecasts are made, NOBODY perhaps.
+
+    Attributes:
+        name: its name.
+        score: by which it is ranked, now and later; None for NOBODY, whom all others precede.
+        processors: names of partitions, sorted -> those that it brings to nodes in exactly these.
+    """
+
+    name: str
+    score: Trajectory | None
+    processors: tuple[tuple[tuple[str, ...], int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastRequest(WorkerMessage):
+    """Who competes for what, as a cycle found it.
+
+    Attributes:
+        t: second of the cycle.
+        rule: that ranked.
+        competitors: in the order of the configuration, which decides ties.
+        waiting: the jobs that wait, in the order in which Slurm considers those of one
+            organization.
+        overlap: seconds of accounting that every cycle reads again.
+    """
+
+    t: int
+    rule: str
+    competitors: tuple[Competitor, ...]
+    waiting: tuple[WaitingJob, ...]
+    overlap: int
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `as_json` wrote."""
+        values = json.loads(text)
+        return cls(
+            **{
+                **values,
+                "competitors": tuple(
+                    Competitor(
+                        name=one["name"],
+                        score=None if one["score"] is None else Trajectory(**one["score"]),
+                        processors=tuple(
+                            (tuple(names), count) for names, count in one["processors"]
+                        ),
+                    )
+                    for one in values["competitors"]
+                ),
+                "waiting": tuple(WaitingJob(**job) for job in values["waiting"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastAnswer(WorkAnswer):
+    """What came of it.
+
+    Attributes:
+        rows: one for each job of the request; those far behind in the queues of their
+            organizations are left out where very many wait.
+        small_waits: organization -> seconds that a job of one processor and a minute would wait,
+            in half of all futures at most, where the most processors are; without those that would
+            not start.
+    """
+
+    rows: tuple[ForecastRow, ...] = ()
+    small_waits: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `as_json` wrote."""
+        values = json.loads(text)
+        return cls(
+            result=WorkResult(values["result"]),
+            why=values["why"],
+            rows=tuple(ForecastRow(**row) for row in values["rows"]),
+            small_waits=values["small_waits"],
+        )

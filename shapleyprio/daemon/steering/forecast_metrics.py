@@ -1,0 +1,114 @@
+"""Metrics of the forecasts of starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from shapleyprio.daemon.estimation.messages import WorkResult
+from shapleyprio.daemon.forecasting.scores import ForecastScore
+
+
+class ForecastGauges:
+    """The metrics of all ledgers' forecasts.
+
+    Args:
+        registry: where they are registered.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.forecasts = Counter(
+            "shapleyprio_forecasts",
+            "Forecasts of all waiting jobs' starts by result.",
+            ["cluster", "result"],
+            registry=registry,
+        )
+        self.t = Gauge(
+            "shapleyprio_forecast_timestamp_seconds",
+            "Time of the last forecasts of starts, by the cluster's clock.",
+            ["cluster"],
+            registry=registry,
+        )
+        self.seconds = Gauge(
+            "shapleyprio_forecast_duration_seconds",
+            "How long the last forecasts took.",
+            ["cluster"],
+            registry=registry,
+        )
+        self.wait = Gauge(
+            "shapleyprio_organization_expected_wait_seconds",
+            "Wait that a job of one processor and a minute would have, submitted at that time.",
+            ["cluster", "organization"],
+            registry=registry,
+        )
+        self.coverage = Gauge(
+            "shapleyprio_forecast_coverage_ratio",
+            "Share of the last month's intervals in which the jobs started, by how long ahead.",
+            ["cluster", "lead"],
+            registry=registry,
+        )
+        self.error = Gauge(
+            "shapleyprio_forecast_error_seconds",
+            "Median absolute error of the last month's medians, by how long ahead.",
+            ["cluster", "lead"],
+            registry=registry,
+        )
+
+
+class ForecastMetrics:
+    """How good and how old forecasts are, and what they cost; see `ForecastPublisher`.
+
+    Args:
+        cluster: its name, or that of one of its ledgers.
+        gauges: where that is shown.
+    """
+
+    def __init__(self, cluster: str, gauges: ForecastGauges) -> None:
+        self._cluster = cluster
+        self._gauges = gauges
+        self._organizations: list[str] | None = None
+        self._leads: list[str] = []
+        for result in WorkResult:
+            gauges.forecasts.labels(cluster, result.value)
+
+    def publish_forecasts(self, t: int, seconds: float, waits: Mapping[str, int]) -> None:
+        """Takes over that there are forecasts, how long they took, and organizations' waits."""
+        self._withdraw_forecasts()
+        self._gauges.forecasts.labels(self._cluster, WorkResult.OK.value).inc()
+        self._gauges.t.labels(self._cluster).set(t)
+        self._gauges.seconds.labels(self._cluster).set(seconds)
+        self._organizations = list(waits)
+        for organization, wait in waits.items():
+            self._gauges.wait.labels(self._cluster, organization).set(wait)
+
+    def publish_forecast_failure(self, result: str) -> None:
+        """Counts forecasts that failed; how old the last ones are goes on to be seen."""
+        self._gauges.forecasts.labels(self._cluster, result).inc()
+
+    def publish_scores(self, scores: Sequence[ForecastScore]) -> None:
+        """Takes over what the last month's forecasts were worth."""
+        self._withdraw_scores()
+        self._leads = [score.lead for score in scores]
+        for score in scores:
+            self._gauges.coverage.labels(self._cluster, score.lead).set(score.coverage)
+            self._gauges.error.labels(self._cluster, score.lead).set(score.error)
+
+    def withdraw(self) -> None:
+        """Shows the last forecasts no more; what was counted stays."""
+        self._withdraw_forecasts()
+        self._withdraw_scores()
+
+    def _withdraw_forecasts(self) -> None:
+        if self._organizations is not None:
+            self._gauges.t.remove(self._cluster)
+            self._gauges.seconds.remove(self._cluster)
+        for organization in self._organizations or ():
+            self._gauges.wait.remove(self._cluster, organization)
+        self._organizations = None
+
+    def _withdraw_scores(self) -> None:
+        for lead in self._leads:
+            self._gauges.coverage.remove(self._cluster, lead)
+            self._gauges.error.remove(self._cluster, lead)
+        self._leads = []

@@ -1,0 +1,289 @@
+"""Forecasts go by who is ahead, how long jobs last, and what else comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
+from shapleyprio.daemon.forecasting import forecasting
+from shapleyprio.daemon.forecasting.forecasting import StoreForecaster
+from shapleyprio.daemon.forecasting.messages import Competitor, ForecastAnswer, ForecastRequest
+from shapleyprio.daemon.forecasting.rooms import rooms_of
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.trajectory import NOTHING, Trajectory
+from shapleyprio.store import ForecastRow, ToldForecast
+from tests.daemon.consortium import NAME, config
+from tests.daemon.drift.conftest import run
+from tests.daemon.forecasting.conftest import learn
+from tests.store.examples import BEGIN, watermark
+
+if TYPE_CHECKING:
+    from shapleyprio.store import AllocatedRun
+    from tests.daemon.forecasting.conftest import Foreseeing
+
+ALL = ("all",)
+
+
+def test_jobs_start_when_those_before_them_end(daemon: Foreseeing) -> None:
+    learn(daemon, 100)
+    slurm = daemon.slurm
+    begin = slurm.now
+    for _ in range(4):
+        slurm.submit("physics", processors=12, processing_time=100, limit=1000)
+    slurm.wait(40)
+    report = daemon.run()
+    rows = sorted(daemon.known().values(), key=lambda row: row.job_id)
+    assert [row.median - begin for row in rows] == [100, 200, 300]
+    assert [(row.early, row.late) for row in rows] == [(row.median, row.median) for row in rows]
+    assert {(row.t, row.organization, row.within_hour) for row in rows} == {
+        (report.t, "physics", 100)
+    }
+    assert [row.waits_for for row in rows] == ["processors", "turn", "turn"]
+
+
+@pytest.mark.parametrize("rule", ["directcontr", "shapley"])
+def test_what_is_told_happens_where_lengths_are_known(daemon: Foreseeing, rule: str) -> None:
+    """The order turns again and again as organizations are served; so it is foreseen."""
+    daemon.stop()
+    daemon.config = config(fairness={"rule": rule})
+    daemon.start()
+    for _ in range(6):  # of each, so that all are expected to last as long as they do
+        for account, seconds in (("physics", 300), ("biology", 200)):
+            daemon.slurm.submit(
+                account, user=account, processors=12, processing_time=seconds, limit=3000
+            )
+            daemon.slurm.wait(seconds + 1)
+            daemon.cycle.run()
+    for account, seconds in (("physics", 300), ("biology", 200)):
+        for _ in range(6):
+            daemon.slurm.submit(
+                account, user=account, processors=12, processing_time=seconds, limit=3000
+            )
+    daemon.slurm.wait(10)
+    daemon.run()
+    told = daemon.known()
+    assert len(told) == 11
+    for _ in range(400):
+        daemon.slurm.wait(10)
+        daemon.cycle.run()
+    with daemon.store.cluster(NAME).reading() as view:
+        starts = {placed.key.job_id: placed.begin for placed, _ in view.all_runs()}
+    assert {job: starts[job] - row.median for job, row in told.items()} == dict.fromkeys(told, 0)
+
+
+def test_of_an_array_the_first_task_counts(daemon: Foreseeing) -> None:
+    learn(daemon, 100)
+    slurm = daemon.slurm
+    begin = slurm.now
+    slurm.submit("physics", processors=12, processing_time=100, limit=1000)
+    array = slurm.submit("physics", processors=6, processing_time=100, limit=1000, array=4)
+    last = slurm.submit("physics", processors=12, processing_time=100, limit=1000)
+    slurm.wait(1)
+    daemon.run()
+    known = daemon.known()
+    assert known[array].median == begin + 100
+    assert known[last].median == begin + 300
+
+
+def test_jobs_that_lack_more_than_their_turn_are_not_foreseen(daemon: Foreseeing) -> None:
+    slurm = daemon.slurm
+    slurm.fill("biology", 1000)
+    held = slurm.submit("physics", processing_time=10)
+    slurm.hold(held)
+    free = slurm.submit("physics", processing_time=10)
+    slurm.wait(1)
+    daemon.run()
+    assert set(daemon.known()) == {free}
+
+
+# requests to the worker's own functions
+
+
+def remember(daemon: Foreseeing, *runs: AllocatedRun, t: int = 300) -> None:
+    with daemon.store.cluster(NAME).transaction() as rows:
+        seconds = {"observed_until": BEGIN + t, "accounted_to": BEGIN + t}
+        rows.save_watermark(watermark(opened=BEGIN, pruned_until=BEGIN, **seconds))
+        rows.put_runs(runs)
+
+
+def asked(
+    *waiting: WaitingJob,
+    t: int = 300,
+    rule: str = "directcontr",
+    scores: tuple[int, int] = (0, 0),
+    processors: int = 2,
+) -> ForecastRequest:
+    competitors = [
+        Competitor(name, Trajectory(score, 0, 0), ((ALL, processors // 2),))
+        for name, score in zip(("biology", "physics"), scores, strict=True)
+    ]
+    return ForecastRequest(
+        t=BEGIN + t,
+        rule=rule,
+        competitors=(*competitors, Competitor(NOBODY, None, ())),
+        waiting=waiting,
+        overlap=3600,
+    )
+
+
+def job(
+    job_id: int, organization: str, *, processors: int = 2, tasks: int = 1, partition: str = "all"
+) -> WaitingJob:
+    return WaitingJob(
+        job_id,
+        organization,
+        organization,
+        "ann",
+        BEGIN + 200,
+        1000,
+        tasks,
+        processors * tasks,
+        partition,
+    )
+
+
+def medians(daemon: Foreseeing, request: ForecastRequest) -> dict[int, int]:
+    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(request)
+    assert answer.result is WorkResult.OK, answer.why
+    return {row.job_id: row.median - BEGIN for row in answer.rows}
+
+
+PAST = [run(n, who, 0, 100, limit=1000) for n, who in enumerate(["biology", "physics"] * 3)]
+PAST += [run(n, "unowned", 0, 100, limit=1000) for n in range(10, 13)]
+BUSY = [
+    run(98, "biology", 250, None, limit=1000),
+    run(99, "biology", 250, None, limit=1000, owner="physics"),
+]
+
+
+@pytest.mark.parametrize("rule", ["directcontr", "shapley"])
+def test_who_is_ranked_first_starts_first_and_nobody_last(daemon: Foreseeing, rule: str) -> None:
+    remember(daemon, *PAST, *BUSY)
+    waiting = (job(1, NOBODY), job(2, "biology"), job(3, "physics"))
+    assert medians(daemon, asked(*waiting, rule=rule, scores=(0, 10**6))) == {
+        3: 350,
+        2: 450,
+        1: 550,
+    }
+    assert medians(daemon, asked(*waiting, rule=rule, scores=(10**6, 0))) == {
+        2: 350,
+        3: 450,
+        1: 550,
+    }
+
+
+def test_the_order_of_the_request_is_that_within_an_organization(daemon: Foreseeing) -> None:
+    remember(daemon, *PAST, *BUSY)
+    waiting = (job(7, "physics"), job(3, "physics"), job(5, "physics"))
+    assert medians(daemon, asked(*waiting)) == {7: 350, 3: 450, 5: 550}
+
+
+def test_a_job_that_no_processors_suffice_for_is_left_out(daemon: Foreseeing) -> None:
+    remember(daemon, *PAST, *BUSY)
+    waiting = (job(1, "physics", processors=3), job(2, "physics"))
+    assert medians(daemon, asked(*waiting)) == {2: 350}
+
+
+def test_partitions_without_common_nodes_are_rooms(daemon: Foreseeing) -> None:
+    competitors = (
+        Competitor("a", NOTHING, ((("gpu",), 4), (("long", "short"), 8))),
+        Competitor("b", NOTHING, ((("short",), 2),)),
+    )
+    waiting = (
+        job(1, "a", partition="gpu"),
+        job(2, "a", partition="long"),
+        job(3, "b", partition="short"),
+        job(4, "b", partition="gone"),
+    )
+    request = ForecastRequest(
+        t=BEGIN, rule="directcontr", competitors=competitors, waiting=waiting, overlap=1
+    )
+    gpu, others = sorted(rooms_of(request, ()), key=lambda room: len(room.partitions))
+    assert [set(room.partitions) for room in (gpu, others)] == [{"gpu"}, {"long", "short"}]
+    assert [room.processors for room in (gpu, others)] == [{"a": 4}, {"a": 8, "b": 2}]
+    assert [one.job_id for one in gpu.waiting] == [1]
+    assert [one.job_id for one in others.waiting] == [2, 3]
+    assert [gpu.is_largest, others.is_largest] == [False, True]
+    assert [others.has(name) for name in ("long", "gpu", "gpu,long", "gone", "")] == [
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_where_very_many_wait_the_first_of_each_organization_are_foreseen(
+    daemon: Foreseeing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecasting, "MANY_WAITING", 9)
+    monkeypatch.setattr(forecasting, "MOST_OF_ONE", 3)
+    remember(daemon, *PAST, *BUSY)
+    waiting = [job(n, "physics") for n in range(1, 8)]
+    waiting += [job(11, "biology", tasks=2), job(12, "biology", tasks=5)]
+    assert set(medians(daemon, asked(*waiting))) == {1, 2, 3, 11, 12}
+
+
+def test_jobs_that_come_every_hour_are_expected_to_come(daemon: Foreseeing) -> None:
+    """Of the organization that is ranked first: whoever is second waits for them, too."""
+    day = 86_400
+    past = [
+        run(n, "physics", n * 600, n * 600 + 600, submit=n * 600, limit=1000, processors=2)
+        for n in range(3 * day // 600)
+    ]
+    now = run(9999, "physics", 3 * day, None, submit=3 * day, limit=1000, processors=2)
+    remember(daemon, *past, now, t=3 * day)
+    waiting = job(1, "biology")
+    behind = medians(daemon, asked(waiting, t=3 * day, scores=(-(10**13), 0)))
+    ahead = medians(daemon, asked(waiting, t=3 * day, scores=(10**13, 0)))
+    assert ahead[1] - 3 * day <= 600
+    assert behind[1] - 3 * day > day
+
+
+def test_intervals_are_widened_by_what_was_missed(daemon: Foreseeing) -> None:
+    remember(daemon, *PAST, *BUSY)
+    told = [
+        ToldForecast(
+            job_id=1000 + n,
+            t=BEGIN,
+            organization="physics",
+            median=BEGIN + 60,
+            early=BEGIN + 60,
+            late=BEGIN + 60,
+            drawn_early=BEGIN + 60,
+            drawn_late=BEGIN + 60,
+            within_hour=100,
+            waits_for="turn",
+            start=None,
+        )
+        for n in range(20)
+    ]
+    names = ForecastRow.__dataclass_fields__
+    rows = [ForecastRow(**{name: getattr(row, name) for name in names}) for row in told]
+    with daemon.store.cluster(NAME).transaction() as transaction:
+        transaction.save_forecasts([], rows)
+        transaction.note_starts({row.job_id: BEGIN + 180 for row in rows})  # (180+60)/(60+60) = 2
+    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(asked(job(2, "physics")))
+    (row,) = answer.rows
+    t = BEGIN + 300
+    assert (row.drawn_early, row.median, row.drawn_late) == (t + 50, t + 50, t + 50)
+    assert (row.early, row.late) == (t, t + 160)  # 110/2 − 60 < 0, 110·2 − 60
+
+
+def test_a_small_job_submitted_now_would_wait_behind_its_organizations_others(
+    daemon: Foreseeing,
+) -> None:
+    remember(daemon, *PAST, *BUSY)
+    request = asked(job(1, "biology"), job(2, "biology"), scores=(0, 10**6))
+    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(request)
+    assert answer.small_waits == {"physics": 50, "biology": 50 + 60 + 2 * 100}
+    assert ForecastAnswer.from_json(answer.as_json()) == answer
+
+
+def test_messages_come_back_as_they_were() -> None:
+    request = asked(job(1, "physics"), scores=(-5, 2**70))
+    assert ForecastRequest.from_json(request.as_json()) == request
+    answer = ForecastAnswer(result=WorkResult.FAILED, why="x")
+    assert ForecastAnswer.from_json(answer.as_json()) == answer
