@@ -13,11 +13,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
-ROWS = [
-    [cell.strip() for cell in line[1:-1].split("|")]
-    for line in GLOSSARY.splitlines()
-    if line.startswith("| ") and not line.startswith(("| term |", "| --- |"))
-]
+ENTRIES = re.findall(r"^- \*\*(.+?)\*\*(?: \((.+?)\))?: .+$", GLOSSARY, flags=re.MULTILINE)
+"""Term and, in brackets, its symbol, unit, source and class."""
+
 MODULES = sorted((ROOT / "shapleyprio").rglob("*.py"))
 
 TEXTS = [
@@ -76,13 +74,13 @@ def docstrings(tree: ast.AST) -> Iterator[str]:
             yield node.value.value
 
 
-def test_every_term_is_defined_once_with_all_columns() -> None:
-    assert all(len(row) == 3 and row[0] and row[1] for row in ROWS)
-    assert [term for term, count in Counter(row[0] for row in ROWS).items() if count > 1] == []
+def test_every_term_is_defined_once() -> None:
+    assert len(ENTRIES) == len(re.findall("^- ", GLOSSARY, flags=re.MULTILINE))
+    assert [term for term, count in Counter(term for term, _ in ENTRIES).items() if count > 1] == []
 
 
 def test_the_classes_that_the_glossary_names_exist() -> None:
-    named = {name for row in ROWS for name in re.findall(r"`(\w+)`", row[2])}
+    named = {name for _, more in ENTRIES for name in re.findall(r"`(\w+)`", more)}
     assert named
     assert named - set(classes()) == set()
 

@@ -51,14 +51,14 @@ class SlurmSection(ConfigSection):
 
     cluster: OptionalText = key(
         None,
-        "ClusterName. Read from Slurm if left out; otherwise it must be the same.",
+        "ClusterName. Read from Slurm if left out; else it must be the same.",
         "mycluster",
     )
     adapter: AdapterName = key(
         DEFAULT_ADAPTER,
-        "Adapter to Slurm: command_line runs the commands of Slurm; pyslurm calls Slurm's library "
-        "where possible, and must be built for the cluster's release (docs/pyslurm.md); auto takes "
-        "pyslurm if it is, else the commands.",
+        "Adapter to Slurm: command_line runs Slurm's commands; pyslurm calls Slurm's library where "
+        "possible, and must be built for the cluster's release (docs/pyslurm.md); auto takes "
+        "pyslurm if it fits.",
         DEFAULT_ADAPTER,
     )
     bin_directory: AbsolutePath = key(
@@ -69,8 +69,8 @@ class SlurmSection(ConfigSection):
     timeout: Timeout = key("30s", "Time limit of one Slurm command.", "30s")
     allow_unenforced_accounts: Switch = key(
         False,
-        "Whether to write priorities although AccountingStorageEnforce lacks `associations`. Any "
-        "user can then submit jobs to any account, and so change the order of organizations.",
+        "Whether to write priorities although AccountingStorageEnforce lacks `associations`, so "
+        "that any user can submit jobs to any account.",
         False,
     )
 
@@ -85,8 +85,7 @@ class FairnessSection(ConfigSection):
     )
     horizon: SecondsOrUnlimited = key(
         "30d",
-        "Age from which a unit of work gains no more worth, so that old work loses influence on "
-        "the order. Without a limit all work counts for ever.",
+        "Age from which work gains no more worth, so that old work loses influence on the order.",
         "30d",
     )
     rule: Rule = key(
@@ -98,22 +97,19 @@ class FairnessSection(ConfigSection):
     )
     leave_out_accounts: Names = key(
         (),
-        "Slurm accounts whose jobs take no part, such as those of tests and staff, with the "
-        "accounts below them that no organization claims: their jobs earn and cost nothing, and "
-        "no priority is written to them.",
+        "Accounts, with unclaimed ones below them, that take no part: their jobs earn and cost "
+        "nothing, and no priority is written to them.",
         ["test", "staff"],
     )
     leave_out_partitions: SlurmNames = key(
         (),
-        "Partitions whose jobs take no part, such as those for tests and maintenance, whatever "
-        "their account: as with leave_out_accounts.",
+        "Partitions that take no part, likewise.",
         ["test"],
     )
     since: Instant = key(
         None,
-        "Work done before it does not count. One horizon before the first start if left out; a "
-        "date alone means midnight UTC. Set after the first start, it has no effect, and "
-        "`check` says so.",
+        "Earlier work does not count. One horizon before the first start if left out; a date "
+        "alone means midnight UTC. After the first start it has no effect, and `check` says so.",
         "2026-01-01T00:00:00+01:00",
     )
 
@@ -135,36 +131,34 @@ class PushSection(ConfigSection):
     )
     influence: Influence = key(
         "strict",
-        "Priority points between the first and the last organization. Strict order puts a "
-        "distance between organizations that no other priority factor can bridge.",
+        "Priority points between the first and the last organization; strict: more than all other "
+        "priority factors together between any two.",
         10000,
     )
     table: AbsolutePath = key(
         None,
-        "File from which Slurm's Lua script gives new jobs their points at submission (see "
-        "`slurm_conf/README.md`), with the channel site_factor alone. Every cycle writes it. There "
-        "is none if left out.",
+        "File from which Slurm's Lua script gives new jobs their points at submission "
+        "(slurm_conf/README.md), for the channel site_factor alone. Every cycle writes it.",
         "/var/spool/shapleyprio/points",
     )
     touch: Switch = key(
         True,
-        "Whether pending jobs are updated without a change when association priorities have "
-        "changed, so that they follow at once; else they follow after PriorityCalcPeriod. For the "
-        "channel "
+        "Whether pending jobs follow new association priorities at once, by an update without a "
+        "change; else they follow after PriorityCalcPeriod. For the channel "
         + ", ".join(name for name, channel in CHANNELS.items() if channel.follows_late)
         + " alone.",
         False,
     )
     most_writes: Count = key(
         10_000,
-        "Largest number of writes into Slurm in one cycle. Those come first that decide which jobs "
-        "start next; the rest is left to the following cycles.",
+        "Most writes into Slurm in one cycle. Jobs that start next come first; the rest is left to "
+        "the following cycles.",
         10000,
     )
     most_raises_of_user: Count = key(
         2_000,
-        "Largest number of writes in one cycle that raise jobs of one user, those that start next "
-        "first, so that many jobs or changes of nice of one user do not delay other users' jobs.",
+        "Most writes in one cycle that raise jobs of one user, so that many jobs or changes of "
+        "nice of one user do not delay other users' jobs.",
         2000,
     )
 
@@ -172,52 +166,48 @@ class PushSection(ConfigSection):
 class ServiceSection(ConfigSection):
     """[service]."""
 
-    poll_interval: Seconds = key("30s", "Time from one cycle to the next, at most.", "30s")
+    poll_interval: Seconds = key("30s", "Longest time from one cycle to the next.", "30s")
     new_jobs_interval: SecondsOrOff = key(
         "5s",
-        "Time from one poll for newly submitted and changed jobs to the next. If there are any, a "
-        "cycle runs at once and gives them their priority.",
+        "Time from one poll for new and changed jobs to the next. If there are any, a cycle runs "
+        "at once.",
         "5s",
     )
     lease: LeaseSeconds = key(
         "10s",
-        "Time without a sign of life of the daemon that steers after which another one takes over "
-        "(docs/operations.md). It gives five of them in that time, each a write into the store.",
+        "Time without a sign of life of the daemon that steers after which a standby takes over "
+        "(docs/operations.md). It gives five in that time, each a write into the store.",
         "10s",
     )
     overlap: Seconds = key(
         "1h",
-        "How far back each cycle reads accounting again, for records that are late or change.",
+        "How far back each cycle reads accounting again, for late or changed records.",
         "1h",
     )
     keep_history: Seconds = key(
         "90d",
-        "Time for which past cycles and standings are kept for `history`. Today's balances do "
-        "not depend on it.",
+        "How long past cycles and standings are kept for `history`.",
         "90d",
     )
     keep_runs: Seconds = key(
         "70d",
-        "Time for which finished runs are kept for `report`, also beyond the horizon: a month and "
-        "the one before it. Balances do not depend on it.",
+        "How long finished runs are kept for `report`, also beyond the horizon: a month and the "
+        "one before it. Balances do not depend on it.",
         "70d",
     )
     keep_pushes: Seconds = key(
         "7d",
-        "Time for which past writes into Slurm are kept for `history`: there may be one for every "
-        "pending job whenever the order changes. A rollback does not depend on it.",
+        "How long past writes into Slurm are kept for `history`: up to one for each pending job "
+        "whenever the order changes. A rollback does not depend on it.",
         "7d",
     )
     socket: SocketPath = key(
         AUTO,
-        "Unix socket on which users of this host ask for `explain` and `status` (docs/explain.md). "
-        "auto is `socket` in the RUNTIME_DIRECTORY that systemd makes for the unit, "
-        "/run/shapleyprio; without that there is none.",
+        "Unix socket on which users of this host ask for `explain` and `status` (docs/explain.md); "
+        "auto: `socket` in the unit's RUNTIME_DIRECTORY, /run/shapleyprio.",
         "/run/shapleyprio/socket",
     )
-    log_format: LogFormat = key(
-        "console", "Format of the log: lines for people, or one JSON object a line.", "json"
-    )
+    log_format: LogFormat = key("console", "Lines for people, or one JSON object a line.", "json")
     log_level: LogLevel = key("info", "Lowest severity that is logged.", "info")
 
 
@@ -231,9 +221,9 @@ class StoreSection(ConfigSection):
     )
     journal: AbsolutePath = key(
         None,
-        "File on a disk of this host. With it the daemon goes on while the store is away: new jobs "
-        "get the last known points, which is noted there. A standby then takes over only from a "
-        "daemon that was stopped (docs/operations.md).",
+        "File on a disk of this host. With it new jobs get the last known points while the store "
+        "is away; a standby then takes over only from a daemon that was stopped "
+        "(docs/operations.md).",
         "/var/lib/shapleyprio/journal",
     )
 
@@ -243,9 +233,8 @@ class MetricsSection(ConfigSection):
 
     address: ListenAddress = key(
         "127.0.0.1:9817",
-        "Address of the metrics for Prometheus, of the status page and of users' questions, or "
-        "off. Metrics and page answer on loopback only, other hosts get answers to questions alone "
-        "(docs/status-page.md).",
+        "Address of metrics, status page and users' questions. Metrics and page answer on loopback "
+        "only (docs/status-page.md).",
         "127.0.0.1:9817",
     )
 
@@ -255,15 +244,14 @@ class DriftSection(ConfigSection):
 
     interval: SecondsOrOff = key(
         "1h",
-        "Time from one replay of the last window to the next. It needs the packages of the "
-        "replay (Debian's `shapleyprio-replay`, the wheel's `requirements-replay.lock`).",
+        "Time from one replay to the next. It needs the package `shapleyprio-replay` "
+        "(docs/install.md).",
         "1h",
     )
     window: Seconds = key("7d", "Length of the replayed past.", "7d")
     most_organizations: Count = key(
         12,
-        "With more organizations coalitions are sampled, since Ref keeps 2^k schedules of k "
-        "organizations: each one more doubles the time.",
+        "With more organizations coalitions are sampled: each one more doubles the time.",
         12,
     )
     time_limit: Timeout = key(
@@ -279,28 +267,26 @@ class EstimationSection(ConfigSection):
 
     recompute: Seconds = key(
         "30s",
-        "Time from one estimate to the next, at least, while jobs of several organizations wait. "
-        "Estimates need the packages of the replay (Debian's `shapleyprio-replay`, the wheel's "
-        "`requirements-replay.lock`).",
+        "Shortest time from one estimate to the next while jobs of several organizations wait. "
+        "Estimates need the package `shapleyprio-replay` (docs/install.md).",
         "30s",
     )
     longest_age: Seconds = key(
         "15m",
-        "Age from which an estimate is not relied on: until there is a new one, the rule "
-        "directcontr ranks.",
+        "Age from which an estimate is not used; the rule directcontr then ranks.",
         "15m",
     )
     coalitions: Count = key(
         500,
-        "With more than 10 organizations about so many coalitions are valued, with fewer all of "
-        "them. More make estimates more exact and take longer.",
+        "How many coalitions are valued with more than 10 organizations; with fewer, all. More "
+        "make estimates more exact and take longer.",
         500,
     )
     time_limit: Timeout = key(
         "2m", "Time limit of an estimate; one that takes longer is stopped.", "2m"
     )
     memory_limit: Memory = key(
-        "4G", "Limit of the estimates' address space; if they need more they are stopped.", "4G"
+        "4G", "Limit of an estimate's address space; one that needs more is stopped.", "4G"
     )
 
 
@@ -312,8 +298,8 @@ class ConsortiumSection(ConfigSection):
     )
     stale_after: Seconds = key(
         "10m",
-        "Age from which the balances of another cluster in the pool are stale. They then count as "
-        "they stood after its last cycle.",
+        "Age from which the balances of another cluster in the pool are stale: they count as of "
+        "its last cycle.",
         "10m",
     )
 
@@ -351,16 +337,15 @@ class Config(ConfigSection):
     pools: tuple[Pool, ...] = Field(
         (),
         alias="pool",
-        description="Processors that are interchangeable, one table for each pool: clusters, or "
-        "partitions of them. In a pool the balances of an organization at all clusters are added, "
-        "and its jobs are served by the sum. The daemons need one store (docs/operations.md). A "
-        "cluster in no pool goes by its own balances alone.",
+        description="Interchangeable processors, one table for each pool: clusters, or partitions "
+        "of them. Organizations are served by the sum of their balances at all clusters of the "
+        "pool. The daemons need one store (docs/operations.md).",
     )
     organizations: tuple[Organization, ...] = Field(
         (),
         alias="organization",
-        description="A member of the consortium, one table for each. Ties between organizations "
-        "go to the one that comes first in the file.",
+        description="A member of the consortium, one table for each. Ties go to the first in the "
+        "file.",
     )
 
     @model_validator(mode="after")

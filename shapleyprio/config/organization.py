@@ -22,15 +22,14 @@ class Organization(ConfigSection):
     accounts: Names = key((), "Slurm accounts of its jobs. Without any it only lends.", ["physics"])
     sub_accounts: Switch = key(
         True,
-        "Whether accounts below those are included, except those that another organization "
-        "claims. The replay of a log knows them by --accounts; else only the listed ones count.",
+        "Whether accounts below those are included, unless another organization claims them. A "
+        "replay of a log knows them by --accounts only.",
         False,
     )
     partitions: SlurmNames = key(
         (),
-        "Partitions whose nodes it owns. In the replay of a log without accounts, an "
-        "organization without `accounts`, `users`, `groups` and `queues` has the jobs of its "
-        "partitions as well.",
+        "Partitions whose nodes it owns. In a replay of a log without accounts, an organization "
+        "without `accounts`, `users`, `groups` and `queues` has their jobs, too.",
         ["physics"],
     )
     nodes: HostLists = key(
@@ -45,26 +44,25 @@ class Organization(ConfigSection):
     )
     users: LogNames = key(
         (),
-        "Read by `replay` only: users whose jobs are its jobs, unless an organization claims the "
+        "For `replay` only: users whose jobs are its own, unless an organization claims the "
         "account. For logs in SWF, their numbers.",
         [3, 17],
     )
     groups: LogNames = key(
         (),
-        "Read by `replay` only: groups whose jobs are its jobs, unless an organization claims the "
-        "account or user. For logs in SWF, their numbers.",
+        "For `replay` only: groups, likewise, unless an organization claims the account or user.",
         [1],
     )
     queues: LogNames = key(
         (),
-        "Read by `replay` only: queues whose jobs are its jobs, unless an organization claims the "
-        "account, user or group. For logs in SWF, their numbers.",
+        "For `replay` only: queues, likewise, unless an organization claims the account, user or "
+        "group.",
         [2],
     )
     processors: Processors = key(
         None,
-        "Read by `replay` only: number of processors that it brings, whatever the log says of its "
-        "nodes. If left out, its nodes count as --nodes says, or each as many as the log's jobs "
-        "ever held there at one time; a log without nodes, such as one in SWF, needs either.",
+        "For `replay` only: processors that it brings. If left out, its nodes count as --nodes "
+        "says, or each as many as the log's jobs held there at one time; a log without nodes, such "
+        "as one in SWF, needs this.",
         64,
     )

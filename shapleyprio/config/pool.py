@@ -22,20 +22,19 @@ class Pool(ConfigSection):
 
     name: OrganizationName = key(
         ...,
-        "Name of the pool, the same at all its clusters. Under another name it is another pool, "
-        "which starts from zero.",
+        "Name of the pool, the same at all its clusters. Under another name it starts from zero.",
         "all",
     )
     clusters: SlurmNames = key(
         ...,
-        "ClusterNames of its clusters. One that is added counts from its first cycle in the pool "
-        "on; of one that is taken out what was earned in the pool counts as it stood then.",
+        "ClusterNames of its clusters. One that is added counts from its first cycle in the pool; "
+        "of one that is removed, what was earned in the pool still counts.",
         ["c1", "c2"],
     )
     partitions: SlurmNames = key(
         (),
-        "Partitions whose jobs and nodes it has of each of its clusters, which can be in several "
-        "such pools. Without this key it has all partitions that no other pool names.",
+        "Partitions whose jobs and nodes it has of each cluster. Without this key it has all that "
+        "no other pool names.",
         ["gpu"],
     )
     weight: OptionalWeight = key(

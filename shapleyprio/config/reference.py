@@ -50,10 +50,10 @@ def purpose_of(table: str) -> str:
 
 def config_reference() -> str:
     """Lists all keys as Markdown: a heading and a list of keys for each table of the file."""
-    parts = []
+    parts = ["# Configuration", "", "For admins: every key of the configuration file.", ""]
     for table, section in sections().items():
-        parts += [f"### `{heading_of(table)}`", "", purpose_of(table), ""]
-        parts += ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
+        parts += [f"## `{heading_of(table)}`", "", purpose_of(table), ""]
+        parts += ["| key | value | meaning |", "| --- | --- | --- |"]
         parts += [_row(name, field) for name, field in section.model_fields.items()]
         parts.append("")
     return "\n".join(parts)
@@ -61,10 +61,10 @@ def config_reference() -> str:
 
 def _row(name: str, field: FieldInfo) -> str:
     if field.is_required():
-        default = f"required, for instance `{literal(example_of(field))}`"
+        value = f"{kind_of(field)}, required: `{literal(example_of(field))}`"
     elif field.default is None:
-        default = f"none; for instance `{literal(example_of(field))}`"
+        value = f"{kind_of(field)}, such as `{literal(example_of(field))}`; no default"
     else:
-        default = f"`{literal(field.default)}`"
-    cells = f"`{name}`", kind_of(field), default, field.description or ""
+        value = f"{kind_of(field)}; default `{literal(field.default)}`"
+    cells = f"`{name}`", value, field.description or ""
     return f"| {' | '.join(cells)} |"
