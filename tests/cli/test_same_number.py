@@ -28,7 +28,7 @@ RULES = ("directcontr", "shapley")
 CHANNEL = "site_factor"
 BEGIN = "2027-01-15T08:00:00Z"
 MONTH = "2027-01"
-HOURS = 6
+HOURS = 4
 
 
 @pytest.fixture(params=RULES)
@@ -40,8 +40,8 @@ def lived(request: pytest.FixtureRequest, shell: CommandLine) -> CommandLine:
         for _ in range(3):
             shell.slurm.submit("biology", processors=8, processing_time=1800 + 60 * hour)
         shell.slurm.submit("physics", processors=6, processing_time=1500)
-        for _ in range(6):
-            shell.slurm.wait(600)
+        for seconds in (600, 3000):
+            shell.slurm.wait(seconds)
             assert shell.run("daemon", "--once").exit_code == 0
     return shell
 

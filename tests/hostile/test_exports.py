@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,11 +19,6 @@ from shapleyprio.store import Store
 from tests.daemon.consortium import NAME
 from tests.replay.test_exports import Members, fill, members, pack
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9), st.just(2**63)
 )
@@ -33,8 +29,10 @@ VALUES = st.recursive(
 )
 
 
-def good(folder: Path) -> Members:
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Members:
     """All that is in an export that is as it should be."""
+    folder = tmp_path_factory.mktemp("good")
     file = folder / "good"
     with Store.open(f"sqlite:///{folder / 'store.db'}", create=True) as store:
         fill(store)
@@ -44,10 +42,9 @@ def good(folder: Path) -> Members:
 
 @given(data=st.data())
 def test_end_the_reader_of_exports_by_any_values(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, good: Members, data: st.DataObject
 ) -> None:
-    folder = tmp_path_factory.mktemp("export")
-    contents = good(folder)
+    contents = dict(good)
     name = data.draw(st.sampled_from([MANIFEST, *PARTS]))
     rows = [json.loads(line) for line in contents[name].splitlines()] if name in PARTS else []
     changed: dict[str, Any] = json.loads(contents[MANIFEST]) if name == MANIFEST else {}
@@ -62,7 +59,7 @@ def test_end_the_reader_of_exports_by_any_values(
         place = place[key]
     lines = [json.dumps(row).encode() + b"\n" for row in rows]
     contents[name] = b"".join(lines) if name in PARTS else json.dumps(changed).encode()
-    file = folder / "log"
+    file = tmp_path_factory.mktemp("export") / "log"
     pack(file, contents)
     refused = ""
     try:

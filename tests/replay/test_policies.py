@@ -288,7 +288,7 @@ def real_workload(
 @pytest.mark.parametrize("policy", DECIDED)
 @pytest.mark.parametrize("name", [LPC, HPC2N])
 def test_every_decision_about_a_real_log_is_the_policys(name: str, policy: str) -> None:
-    workload = real_workload(name, 1500, 5)
+    workload = real_workload(name, 500, 5)
     certify(workload, run_policy(workload, policy))
 
 
@@ -297,7 +297,7 @@ def test_every_decision_about_a_real_log_is_the_policys(name: str, policy: str) 
 def test_every_decision_about_real_rigid_jobs_is_the_policys(
     policy: str, backfill: Backfill
 ) -> None:
-    workload = real_workload(HPC2N, 1000, 5, wide="rigid", backfill=backfill)
+    workload = real_workload(HPC2N, 400, 5, wide="rigid", backfill=backfill)
     certify(workload, run_policy(workload, policy))
 
 
