@@ -14,7 +14,7 @@ from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload, jobs_of
 
 
-def jobs_alone(workload: Workload, members: Sequence[int]) -> NDArray[np.int64]:
+def _jobs_alone(workload: Workload, members: Sequence[int]) -> NDArray[np.int64]:
     """Returns those jobs of some organizations that fit on the processors of these alone."""
     width = 1 if workload.wide == "expand" else workload.processors
     if workload.bays is None:
@@ -24,8 +24,12 @@ def jobs_alone(workload: Workload, members: Sequence[int]) -> NDArray[np.int64]:
     return np.flatnonzero(np.isin(workload.organization, members) & (width <= room))
 
 
-def workload_alone(workload: Workload, members: Sequence[int]) -> Workload | None:
-    """Returns the jobs and processors of some organizations, in the same window.
+def workload_alone(
+    workload: Workload, members: Sequence[int]
+) -> tuple[NDArray[np.int64], Workload] | None:
+    """Returns which jobs fit on the processors of some organizations, and the workload of these.
+
+    It has the jobs and processors of these organizations alone, in the same window.
 
     Whose processors jobs really got is left out: part of them belonged to others.
 
@@ -37,11 +41,11 @@ def workload_alone(workload: Workload, members: Sequence[int]) -> Workload | Non
         None if they have no processors, or no job that fits on them.
     """
     owned = workload.owned[list(members)]
-    taken = jobs_alone(workload, members)
+    taken = _jobs_alone(workload, members)
     if len(taken) == 0:
         return None
     own = jobs_of(workload, taken)
-    return replace(
+    return taken, replace(
         own,
         organizations=tuple(workload.organizations[u] for u in members),
         owned=owned,
@@ -65,5 +69,8 @@ def with_singles(workload: Workload, sampled: CoalitionValues) -> CoalitionValue
 
 
 def _value(workload: Workload, organization: int) -> int:
-    own = workload_alone(workload, [organization])
-    return 0 if own is None else sum(measure(own, run_policy(own, "fcfs")).utilities)
+    alone = workload_alone(workload, [organization])
+    if alone is None:
+        return 0
+    own = alone[1]
+    return sum(measure(own, run_policy(own, "fcfs")).utilities)

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.alone import jobs_alone, workload_alone
+from shapleyprio.replay.alone import workload_alone
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.measures import sums
 from shapleyprio.replay.policies import run_policy
@@ -100,7 +100,8 @@ def flow_times_alone(workload: Workload) -> Integers:
     """
     found = np.full(len(workload.job), NEVER_ALONE, dtype=np.int64)
     for u in range(len(workload.organizations)):
-        own = workload_alone(workload, [u])
-        if own is not None:
-            found[jobs_alone(workload, [u])] = flow_times(own, run_policy(own, "fcfs"))
+        alone = workload_alone(workload, [u])
+        if alone is not None:
+            jobs, own = alone
+            found[jobs] = flow_times(own, run_policy(own, "fcfs"))
     return found

@@ -101,7 +101,8 @@ class Lessons:
         ]
         table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 6)
         release, whose, processors, limit, user, length = table.T.copy()
-        jobs = Columns(release, whose, processors, limit, user, length, np.arange(len(table)))
+        order, anywhere = np.arange(len(table)), 0 * release
+        jobs = Columns(release, whose, processors, limit, user, length, order, anywhere)
         return ReleasedJobs(jobs, max(self.past.begin, self._since) - base)
 
 

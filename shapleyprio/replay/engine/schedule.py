@@ -45,6 +45,8 @@ class Schedule:
         seconds: that the decisions took, reading left out.
         coalitions: values of the coalitions that the policy decided by: of all under ref, of the
             sampled ones under rand; None where it kept no schedules of coalitions.
+        bay: int32, index of the bay that has the processors, 0 without partitions; None where it
+            is not known.
     """
 
     policy: str
@@ -56,3 +58,4 @@ class Schedule:
     contribution: tuple[Fraction, ...] | None
     seconds: float
     coalitions: CoalitionValues | None = None
+    bay: NDArray[np.int32] | None = None

@@ -170,7 +170,7 @@ class Record(NamedTuple):
         part_owner, part_processors: [parts], how many of whose; both empty unless AS_RECORDED.
         given: [k], room for how many of each a job gets.
         size: [1], how many entries there are.
-        job, start, owner, copies: [room], the entries.
+        job, start, owner, bay, copies: [room], the entries; bays are 0 without partitions.
     """
 
     coalition: Ints
@@ -192,6 +192,7 @@ class Record(NamedTuple):
     job: NDArray[np.int32]
     start: Ints
     owner: NDArray[np.int32]
+    bay: NDArray[np.int32]
     copies: NDArray[np.int32]
 
 
@@ -377,6 +378,7 @@ def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int, *, wide
         job=np.empty(room, dtype=np.int32),
         start=np.empty(room, dtype=np.int64),
         owner=np.empty(room, dtype=np.int32),
+        bay=np.empty(room, dtype=np.int32),
         copies=np.empty(room, dtype=np.int32),
     )
 

@@ -24,7 +24,8 @@ LONGEST = MOST_WEEKS * 7
 class Columns(NamedTuple):
     """Jobs; `position` orders those that are released at one second.
 
-    A processing time is UNKNOWN if the job had not ended.
+    A processing time is UNKNOWN if the job had not ended. A partition is an index into those of
+    `Bays`, 0 without bays.
     """
 
     release: Ints
@@ -34,6 +35,7 @@ class Columns(NamedTuple):
     user: Ints
     processing_time: Ints
     position: Ints
+    partition: Ints
 
     def at(self, jobs: Ints) -> Columns:
         """Returns some of them, by indices."""

@@ -11,6 +11,7 @@ from shapleyprio.replay.coalitions import live
 from shapleyprio.replay.coalitions.estimate import Estimate, denominator_of
 from shapleyprio.replay.coalitions.predictors import Limit
 from shapleyprio.replay.engine import engine
+from shapleyprio.replay.engine.bay_state import HEAD
 from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
 from shapleyprio.replay.engine.limits import check_range, estimated_block
 from shapleyprio.replay.engine.state import NEVER, Record, World
@@ -107,11 +108,10 @@ def starts_in(
     """
     workload = _workload(present, lengths, arrivals, present.t + days * DAY)
     world, steps = order.steps(present, workload, seed)
-    k = len(workload.organizations)
-    there = np.bincount(present.jobs.organization, minlength=k)
+    there = np.bincount(present.jobs.organization, minlength=len(workload.organizations))
     last = world.jobs.first[:-1] + there
     for _ in steps:
-        if (world.state.head[0] >= last).all():
+        if _has_come_to(last, world):
             break
     size = int(world.record.size[0])
     job = workload.job[world.record.job[:size]]
@@ -120,12 +120,20 @@ def starts_in(
     return found
 
 
+def _has_come_to(last: Ints, world: World) -> bool:
+    """Returns whether no job of an organization u waits that is before `last[u]`."""
+    heads = world.state.head[0]
+    if len(world.bays.reach):
+        heads, last = world.bays.queues[0, :, HEAD], last.repeat(len(world.bays.reach))
+        heads = np.where(heads == UNKNOWN, NEVER, heads)
+    return bool((heads >= last).all())
+
+
 def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) -> Workload:
     """Returns present jobs, numbered by their places, and later ones, numbered UNKNOWN."""
-    now = present.jobs
-    fits = np.flatnonzero(
-        (arrivals.processors <= now.system_processors) & (arrivals.release < until)
-    )
+    now, bays = present.jobs, present.jobs.bays
+    room = now.system_processors if bays is None else bays.processors[arrivals.partition]
+    fits = np.flatnonzero((arrivals.processors <= room) & (arrivals.release < until))
     later = arrivals.at(fits)
     unknown = np.full(len(later.release), UNKNOWN, dtype=np.int64)
     organization = np.concatenate((now.organization, later.organization))
@@ -134,6 +142,9 @@ def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) ->
     start = np.concatenate((present.start, unknown))
     order = np.lexsort((position, release, start == UNKNOWN, organization))
     number = np.concatenate((np.arange(len(now.release)), unknown))
+    if bays is not None:
+        partition = np.concatenate((bays.partition, later.partition))[order]
+        bays = replace(bays, partition=partition.astype(np.int32))
     return replace(
         now,
         window=Window(start=now.window.start, length=until),
@@ -148,6 +159,7 @@ def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) ->
         placed=None,
         placement="random" if now.placement == "recorded" else now.placement,
         horizon=None,
+        bays=bays,
     )
 
 

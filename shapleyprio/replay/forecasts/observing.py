@@ -17,6 +17,7 @@ from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order, no_e
 from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.present import Present, present_of
 from shapleyprio.replay.policies import LIVE, Estimation, RunOptions, policy_named
+from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
 from shapleyprio.replay.workloads.workload import Consortium, Workload
 
@@ -40,7 +41,7 @@ class Observer:
     """Follows a schedule and knows nothing that lies ahead.
 
     Args:
-        log: of which the workload is a window; what lies before it is known.
+        log: of one cluster, of which the workload is a window; what lies before it is known.
         consortium: whose the jobs are.
         workload: what was scheduled, with its history.
         schedule: of it.
@@ -51,7 +52,7 @@ class Observer:
     ) -> None:
         self._workload, self._schedule = workload, schedule
         begin = workload.window.start
-        self._jobs = _jobs_of(log, consortium, begin)
+        self._jobs = _jobs_of(log, consortium, workload.bays, begin)
         self._first = int(log.release.min()) - begin
         self._ends, self._order = _ends_of(workload, schedule)
         place = np.full(len(log.job), UNKNOWN, dtype=np.int64)
@@ -84,7 +85,7 @@ class Observer:
             self._predictor.learn(*job)
 
 
-def _jobs_of(log: Log, consortium: Consortium, begin: int) -> Columns:
+def _jobs_of(log: Log, consortium: Consortium, bays: Bays | None, begin: int) -> Columns:
     """Returns the consortium's jobs of a log, on the clock of a window that begins then."""
     whose = consortium.organization
     jobs = np.flatnonzero(whose != UNKNOWN)
@@ -100,7 +101,18 @@ def _jobs_of(log: Log, consortium: Consortium, begin: int) -> Columns:
         user=user[jobs].astype(np.int64),
         processing_time=np.where(known, log.processing_time[jobs], UNKNOWN),
         position=jobs,
+        partition=_partitions_of(log, bays)[jobs],
     )
+
+
+def _partitions_of(log: Log, bays: Bays | None) -> Ints:
+    """Returns the partition of each job of a log, 0 (any processor) where it names none."""
+    if bays is None or "partition" not in log.labels:
+        return np.zeros(len(log.job), dtype=np.int64)
+    column = log.labels["partition"]
+    number = {name: code for code, name in enumerate(bays.partitions)}
+    codes = [*(number.get(name, 0) for name in column.names), 0]
+    return np.array(codes, dtype=np.int64)[column.codes]
 
 
 def _ends_of(workload: Workload, schedule: Schedule) -> tuple[Ints, Ints]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.replay.engine.bay_state import DEMAND, FREE, HEAD, OPEN, PARTITION, REST, WAITING
 from shapleyprio.replay.engine.engine import expect_anew
 from shapleyprio.replay.engine.keys import Ints, wrapped
 from shapleyprio.replay.engine.schedule import Schedule
@@ -14,7 +15,7 @@ from shapleyprio.replay.engine.state import World
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.log import UNKNOWN
-from shapleyprio.replay.workloads.running import COUNT_BITS, OWNER_BITS
+from shapleyprio.replay.workloads.running import COUNT_BITS, OWNER_BITS, PLACE_BITS
 from shapleyprio.replay.workloads.workload import Workload, jobs_of
 
 Numbers = NDArray[np.object_]
@@ -49,6 +50,7 @@ class Present:
         start: int64[jobs], when each started; UNKNOWN if it waits.
         job, owner, processors: int64[pieces], whose processors each running job has.
         executed: until now.
+        bay: int64[pieces], in which bay these are; None without partitions.
     """
 
     t: int
@@ -59,6 +61,7 @@ class Present:
     owner: Ints
     processors: Ints
     executed: Executed
+    bay: Ints | None = None
 
     @property
     def waits(self) -> NDArray[np.bool_]:
@@ -82,10 +85,10 @@ def present_of(workload: Workload, schedule: Schedule, t: int) -> Present:
     """Returns the present of a moment of a schedule.
 
     Raises:
-        PolicyError: jobs are not kept whole, or kept to partitions.
+        PolicyError: jobs are not kept whole.
     """
-    if workload.wide != "rigid" or workload.bays is not None:
-        raise PolicyError("forecasts are of whole jobs that may run on any processor")
+    if workload.wide != "rigid":
+        raise PolicyError("forecasts are of whole jobs; take --wide rigid")
     entries = np.flatnonzero(schedule.start <= t)
     job, start = schedule.job[entries], schedule.start[entries]
     end = start + workload.processing_time[job]
@@ -108,7 +111,15 @@ def present_of(workload: Workload, schedule: Schedule, t: int) -> Present:
         owner=schedule.owner[entries][runs].astype(np.int64),
         processors=schedule.copies[entries][runs],
         executed=_executed(workload, schedule, entries, t),
+        bay=_bay(workload, schedule, entries[runs]),
     )
+
+
+def _bay(workload: Workload, schedule: Schedule, entries: Ints) -> Ints | None:
+    if workload.bays is None:
+        return None
+    assert schedule.bay is not None, "a schedule that no engine made"
+    return schedule.bay[entries].astype(np.int64)
 
 
 def _executed(workload: Workload, schedule: Schedule, entries: Ints, t: int) -> Executed:
@@ -167,26 +178,48 @@ def brought_to(present: Present, workload: Workload, world: World) -> World:
     state.total[0] = _limbs(present.executed.utility.sum(axis=0)[None], state.total.shape[1])[0]
     record.contribution[:] = _limbs(present.executed.contribution, state.utility.shape[2])
     record.released[:] = _limbs(present.executed.released, record.released.shape[2])
-    np.subtract.at(record.free_of, present.owner, present.processors)
+    if present.bay is None:
+        np.subtract.at(record.free_of, present.owner, present.processors)
+    else:
+        _fill_bays(present.bay, present, workload, world)
     _put_to_work(present, workload, world)
     world = packed(world)
     expect_anew(world)
     return world
 
 
+def _fill_bays(bay: Ints, present: Present, workload: Workload, world: World) -> None:
+    """Writes into the bays what runs there, and into their queues what waits."""
+    bays, first = world.bays, world.jobs.first[:-1]
+    np.subtract.at(bays.free_of, (bay, present.owner), present.processors)
+    bays.bays[0, :, FREE] = bays.free_of.sum(axis=1)
+    bays.partitions[0, :, OPEN] = bays.reach @ bays.bays[0, :, FREE]
+    partitions, k = len(bays.reach), len(first)
+    queue = workload.organization * partitions + bays.jobs[:, PARTITION]
+    left = np.flatnonzero(workload.start == UNKNOWN)[::-1]
+    queues = bays.queues[0]
+    queues[:, HEAD] = -1
+    queues[queue[left], HEAD], queues[queue[left], REST] = left, workload.processors[left]
+    waiting = left[workload.release[left] <= present.t]
+    np.add.at(queues[:, DEMAND], queue[waiting], workload.processors[waiting])
+    bays.partitions[0, :, WAITING] = queues[:, DEMAND].reshape(k, partitions).sum(axis=0)
+
+
 def _put_to_work(present: Present, workload: Workload, world: World) -> None:
     """Writes what runs into the heap; `workload.job` are places of the present's jobs there."""
-    place = np.full(len(present.start), UNKNOWN, dtype=np.int64)
+    found = np.full(len(present.start), UNKNOWN, dtype=np.int64)
     running = np.flatnonzero(workload.start != UNKNOWN)
-    place[workload.job[running]] = running
-    job = place[present.job]
+    found[workload.job[running]] = running
+    job = found[present.job]
     end = workload.start[job] + workload.processing_time[job]
     order, state = np.argsort(end, kind="stable"), world.state
     heap = state.ends.reshape(-1, 2)
     heap[: len(job), 0] = end[order]
-    heap[: len(job), 1] = (
-        ((job << OWNER_BITS | present.owner) << COUNT_BITS) | present.processors
-    )[order]
+    if present.bay is None:
+        place = job << OWNER_BITS | present.owner
+    else:
+        place = job << PLACE_BITS | (present.bay * len(workload.owned) + present.owner)
+    heap[: len(job), 1] = (place << COUNT_BITS | present.processors)[order]
     state.running[0] = len(job)
     if len(job):
         state.next_end[0] = end[order[0]]

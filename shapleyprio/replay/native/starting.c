@@ -35,12 +35,13 @@ static void count_work(const World *world, int64_t t, int64_t job, int64_t bay, 
     add_weight(row_of(record->released, 1, owner), wide, t, weight);
 }
 
-static void write_down(const Record *record, int64_t job, int64_t t, int64_t owner,
+static void write_down(const Record *record, int64_t job, int64_t t, int64_t bay, int64_t owner,
                        int64_t processors) {
     int64_t entry = record->size.at[0]++;
     record->job.at[entry] = (int32_t)job;
     record->start.at[entry] = t;
     record->owner.at[entry] = (int32_t)owner;
+    record->bay.at[entry] = (int32_t)bay;
     record->copies.at[entry] = (int32_t)processors;
 }
 
@@ -60,7 +61,7 @@ void put_job_to_work(const World *world, int64_t c, int64_t t, int64_t job, int6
             record->given.at[owner] += given[owner];
         put_to_work(world, c, t, (Running){job, bay, owner, given[owner]});
         count_work(world, t, job, bay, owner, given[owner]);
-        write_down(record, job, t, owner, given[owner]);
+        write_down(record, job, t, bay, owner, given[owner]);
     }
 }
 

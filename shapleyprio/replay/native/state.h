@@ -11,7 +11,7 @@
 /* A time that does not come. */
 #define NEVER ((int64_t)1 << 62)
 
-/* Policies, as kernel/codes.py has them. */
+/* Policies, as engine/codes.py has them. */
 enum {
     KEYED,
     DIRECT,
@@ -147,6 +147,7 @@ typedef struct {
     Ints32 job;
     Ints start;
     Ints32 owner;
+    Ints32 bay;
     Ints32 copies;
 } Record;
 

@@ -1,4 +1,4 @@
-"""Ref on the workers of a Dask cluster: each has a span of the lattice (`kernel.spans`).
+"""Ref on the workers of a Dask cluster: each has a span of the lattice (`engine.spans`).
 
 The blocks of the window go through the spans in chunks. A worker does one with what changed in
 the spans before its own, which their workers send it; the one with the last span has the schedule.

@@ -36,7 +36,7 @@ def compiled_decisions(
     Args:
         workload: what is to be scheduled.
         policy: its name.
-        code: of its decision, in `kernel.codes`.
+        code: of its decision, in `engine.codes`.
         options: how it is run.
         half_life: seconds after which usage counts half; None if the decision asks for none.
 
@@ -86,6 +86,7 @@ def schedule_of(
         job=record.job[:size].astype(np.int64),
         start=record.start[:size],
         owner=record.owner[:size],
+        bay=record.bay[:size],
         copies=record.copies[:size].astype(np.int64),
         contribution=tuple(map(Fraction, worths)),
         seconds=seconds,

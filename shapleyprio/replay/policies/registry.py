@@ -1,7 +1,7 @@
 """The policies by name, and which of them are compared by default.
 
 Nothing here imports numpy, so that help texts and the daemon can name policies. A new
-policy that looks at one schedule is a function in `kernel.choice` with a code in `kernel.codes`,
+policy that looks at one schedule is a decision in `native/choice.c` with a code in `engine.codes`,
 and an entry here; any other is a function from a workload and options to a schedule, and an entry.
 """
 
@@ -104,7 +104,7 @@ def _recorded(workload: Workload, options: RunOptions) -> Schedule:
 def _compiled(
     name: str, code: int, *, decision: str, source: str = "", half_life: int | None = None
 ) -> Policy:
-    """Makes a policy that looks at one schedule, by a decision of `kernel.choice`."""
+    """Makes a policy that looks at one schedule, by a decision in `native/choice.c`."""
 
     def schedule(workload: Workload, options: RunOptions) -> Schedule:
         from shapleyprio.replay.policies.one_schedule import compiled_decisions

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from shapleyprio.replay.coalitions import live as kernel
 from shapleyprio.replay.coalitions.estimate import Estimate, Estimator, denominator_of
 from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.coalitions.knowledge import Knowledge
+from shapleyprio.replay.coalitions.live import run
 from shapleyprio.replay.coalitions.predictors import Predictor, predictor_named
 from shapleyprio.replay.engine.keys import keys_of
 from shapleyprio.replay.engine.limits import estimated_block
@@ -75,7 +75,7 @@ def _schedule(
         options.estimated(t, found)
         return found
 
-    steps = kernel.run(world, contributions=contributions, length=length)
+    steps = run(world, contributions=contributions, length=length)
     took = timed(steps, options.progress)
     return replace(
         schedule_of(workload, policy, options.seed, world.state, world.record, took),

@@ -42,8 +42,8 @@ def members_of(bits: int) -> list[int]:
 
 def value_alone(workload: Workload, bits: int) -> int:
     """v(C): what C's members have if they are the whole consortium, by the papers' figures."""
-    own = workload_alone(workload, members_of(bits))
-    return 0 if own is None else sum(literal.ref(own).utility)
+    alone = workload_alone(workload, members_of(bits))
+    return 0 if alone is None else sum(literal.ref(alone[1]).utility)
 
 
 # what coalitions have alone
@@ -229,8 +229,10 @@ def test_a_relative_gain_over_nothing_is_the_largest() -> None:
 
 def test_a_part_of_the_workload_keeps_its_jobs_in_order() -> None:
     jobs = [Job(0, 0, 5), Job(2, 3, 7), Job(1, 1, 6), Job(2, 2, 8)]
-    own = workload_alone(workload_of_jobs([1, 2, 3], jobs, 20), [1, 2])
-    assert own is not None
+    alone = workload_alone(workload_of_jobs([1, 2, 3], jobs, 20), [1, 2])
+    assert alone is not None
+    taken, own = alone
+    assert taken.tolist() == [1, 2, 3]
     assert own.organizations == ("org1", "org2")
     assert own.owned.tolist() == [2, 3]
     assert own.organization.tolist() == [0, 1, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from shapleyprio.replay.engine.keys import Ints
@@ -13,8 +14,9 @@ from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.forecasts.arrivals import Columns, ReleasedJobs
 from shapleyprio.replay.workloads.choices import Backfill
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log
-from shapleyprio.replay.workloads.workload import Consortium, Workload
+from shapleyprio.replay.workloads.workload import Consortium, Workload, jobs_of
 from tests.replay.strategies import Job, workload_of_jobs, workloads
+from tests.replay.test_bays import in_bays
 
 BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
 
@@ -27,6 +29,17 @@ def whole_jobs(draw: st.DrawFn) -> Workload:
     """Workloads of whole jobs, of which no chance decides whose processors they get."""
     drawn = draw(workloads(wide="rigid", backfills=BACKFILLS, jobs=30))
     return replace(drawn, placement="least-loaded")
+
+
+@st.composite
+def in_partitions(draw: st.DrawFn) -> Workload:
+    """Such workloads of jobs that only get processors of their partitions, which overlap."""
+    workload = draw(in_bays(whole_jobs(), horizons=False))
+    bays = workload.bays
+    assert bays is not None
+    fits = np.flatnonzero(workload.processors <= bays.processors[bays.partition])
+    assume(len(fits))
+    return jobs_of(workload, fits)
 
 
 def rigid(owned: list[int], jobs: list[Job]) -> Workload:
@@ -50,6 +63,7 @@ def there_at(workload: Workload, starts: Ints, t: int) -> Ints:
 def released_after(workload: Workload, t: int) -> Columns:
     """What is really released later."""
     jobs = np.flatnonzero(workload.release > t)
+    bays = workload.bays
     return Columns(
         release=workload.release[jobs],
         organization=workload.organization[jobs].astype(np.int64),
@@ -58,6 +72,7 @@ def released_after(workload: Workload, t: int) -> Columns:
         user=np.full(len(jobs), UNKNOWN, dtype=np.int64),
         processing_time=workload.processing_time[jobs],
         position=workload.position[jobs],
+        partition=0 * jobs if bays is None else bays.partition[jobs].astype(np.int64),
     )
 
 

@@ -23,6 +23,7 @@ def past(release: list[int], *, first: int, processing_time: int = 7) -> Release
         user=0 * ones,
         processing_time=processing_time * ones,
         position=np.arange(count),
+        partition=0 * ones,
     )
     return ReleasedJobs(jobs, first)
 

@@ -13,7 +13,8 @@ from shapleyprio.replay.forecasts.arrivals import DAY
 from shapleyprio.replay.forecasts.futures import play
 from shapleyprio.replay.forecasts.observing import Observer, schedule_with_orders
 from shapleyprio.replay.policies import Estimation
-from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.bays import Bays
+from shapleyprio.replay.workloads.log import Labels, Log
 from shapleyprio.replay.workloads.workload import Window, with_history, workload_of
 from tests.replay.forecasts.examples import consortium_of, log_of
 from tests.replay.strategies import Job
@@ -70,3 +71,25 @@ def test_what_comes_later_changes_no_forecast(
     there_after, after = forecast_at(changed, jobs, policy, t)
     assert there_after == there
     assert after.tolist() == before.tolist()
+
+
+def test_what_was_released_keeps_to_its_partition() -> None:
+    jobs = [Job(0, release, 100) for release in (BEGIN - 20, BEGIN - 10, BEGIN, BEGIN)]
+    codes = np.array([1, 0, 2, 1], dtype=np.int32)
+    log = replace(
+        log_of(jobs, [0] * 4), labels={"partition": Labels(codes, ("batch", "debug", "gone"))}
+    )
+    dealt = consortium_of(jobs, OWNED)
+    workload = workload_of(log, dealt, window=WINDOW, wide="rigid", backfill="easy")
+    bays = Bays(
+        partitions=("", "batch", "debug"),
+        reach=np.array([[True, True], [True, False], [False, True]]),
+        owned=np.array([[2, 0], [0, 1]], dtype=np.int64),
+        partition=np.array([0, 2], dtype=np.int32),
+    )
+    workload = replace(workload, bays=bays)
+    schedule, _ = schedule_with_orders(workload, "fairshare", seed=1, estimation=Estimation())
+    known = Observer(log, dealt, workload, schedule).at(0)
+    assert known.past.jobs.partition.tolist() == [2, 1, 0, 2]
+    assert known.present.bay is not None
+    assert known.present.bay.tolist() == [0, 1]
