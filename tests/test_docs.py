@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,12 @@ from shapleyprio.lab.cli.trial import command as trial
 from shapleyprio.lab.cli.trials import command as trials
 from shapleyprio.lab.cli.trials import trials_in
 from shapleyprio.lab.trial.arms import ARMS
-from shapleyprio.replay import POLICIES, OrganizationState, Situation, load_organizations
+from shapleyprio.replay import POLICIES, load_organizations
 from shapleyprio.replay.logs.column_names import ASK
 from shapleyprio.replay.policies import RunOptions
 from shapleyprio.replay.policies.own import own_decisions
 from shapleyprio.replay.policies.utilities import UTILITIES
 from shapleyprio.replay.results import SCHEDULE_COLUMNS
-from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import Slurm
-from shapleyprio.slurm.pyslurm.adapter import PyslurmSlurm
 from tests.replay.strategies import Job, workload_of_jobs
 from tests.replay.traces import trace
 
@@ -126,17 +122,6 @@ def test_the_replay_document_describes_every_policy_as_the_registry_does() -> No
     ]
 
 
-def test_the_replay_document_describes_all_that_a_policy_of_ones_own_gets() -> None:
-    section = REPLAY.split("**Your own policy.**")[1].split("\n## ")[0]
-    table = "".join(line for line in section.splitlines() if line.startswith("|"))
-    kinds = (Situation, OrganizationState)
-    known = {field.name for kind in kinds for field in fields(kind)}
-    known |= {
-        name for kind in kinds for name, item in vars(kind).items() if isinstance(item, property)
-    }
-    assert set(re.findall(r"`(\w+)`", table)) == known | {"directcontr"}
-
-
 def test_the_documented_policy_of_ones_own_runs() -> None:
     (program,) = (block for block in blocks(REPLAY, "python") if "state.waiting" in block)
     names: dict[str, Any] = {}
@@ -216,18 +201,6 @@ def test_replays_print_what_is_documented(
     assert [line for line in figures(output) if line not in printed] == []  # in this order
 
 
-def test_the_documented_experiment_prints_what_is_documented(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (program,) = (block for block in blocks(REPLAY, "python") if "read_log" in block)
-    log = trace("LPC-EGEE-2004-1.2-cln.swf.gz")
-    assert log.name in program
-    monkeypatch.chdir(tmp_path)
-    Path(log.name).symlink_to(log)
-    exec(program, {})
-    assert capsys.readouterr().out in blocks(REPLAY, "text")
-
-
 # operations
 
 CALL = re.compile(
@@ -279,20 +252,3 @@ def test_every_example_can_be_read(file: Path) -> None:
         assert trials_in(file, Path())
     else:
         assert load_organizations(file)
-
-
-SOURCES = re.compile(r"^\| `(\w+)` \|(.*)\|(.*)\|$", re.MULTILINE)
-
-
-def test_what_pyslurm_serves_is_listed_method_by_method() -> None:
-    found = SOURCES.findall((DOCS / "pyslurm.md").read_text())
-    shown = {name: (library.strip(), commands.strip()) for name, library, commands in found}
-    methods = {name for name in vars(Slurm) if not name.startswith("_")} - {"adapter"}
-    assert shown.keys() == methods
-    served = {name for name in methods if name in vars(PyslurmSlurm)}
-    assert {name for name, (library, _) in shown.items() if library} == served
-    mixed = {name for name in served if shown[name][1]}
-    assert mixed == {"write"}
-    for name, channel in CHANNELS.items():
-        by_library = channel.job_field is not None and bool(channel.job_field.pyslurm)
-        assert (f"`{name}`" in shown["write"][0]) == by_library

@@ -53,7 +53,7 @@ def config_reference() -> str:
     parts = ["# Configuration", "", "For admins: every key of the configuration file.", ""]
     for table, section in sections().items():
         parts += [f"## `{heading_of(table)}`", "", purpose_of(table), ""]
-        parts += ["| key | value | meaning |", "| --- | --- | --- |"]
+        parts += ["| key | value: default | meaning |", "| --- | --- | --- |"]
         parts += [_row(name, field) for name, field in section.model_fields.items()]
         parts.append("")
     return "\n".join(parts)
@@ -61,10 +61,10 @@ def config_reference() -> str:
 
 def _row(name: str, field: FieldInfo) -> str:
     if field.is_required():
-        value = f"{kind_of(field)}, required: `{literal(example_of(field))}`"
+        value = f"{kind_of(field)}, required, such as `{literal(example_of(field))}`"
     elif field.default is None:
-        value = f"{kind_of(field)}, such as `{literal(example_of(field))}`; no default"
+        value = f"{kind_of(field)}, such as `{literal(example_of(field))}`"
     else:
-        value = f"{kind_of(field)}; default `{literal(field.default)}`"
+        value = f"{kind_of(field)}: `{literal(field.default)}`"
     cells = f"`{name}`", value, field.description or ""
     return f"| {' | '.join(cells)} |"

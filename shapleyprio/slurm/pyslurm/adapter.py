@@ -26,8 +26,9 @@ REMEDY = (
 class PyslurmSlurm(CommandLineSlurm):
     """The port `Slurm`, through pyslurm and Slurm's commands.
 
-    docs/pyslurm.md says which method asks which. What this class does not define is inherited
-    from the command line.
+    What this class does not define is inherited from the command line: pyslurm lacks it, keeps one
+    record per job (`records`), or reads one job per call (`values_of`). `write` leaves arrays and
+    the other channels to commands, since pyslurm updates one job per call, by its number.
 
     Args:
         connection: settings; the environment is that of the library and the commands.
