@@ -158,7 +158,13 @@ def render(console: Console, status: Status, steering: Steering, adapter: str) -
     heading = f"{status.cluster}, {clock_time(cycle.t)}{slurm}"
     console.print(visible(heading), highlight=False, markup=False)
     console.print(_table(status))
-    on_numbers = (status.on_window, status.on_balance, status.on_estimate, status.on_rule)
+    on_numbers = (
+        status.on_window,
+        status.on_balance,
+        status.on_estimate,
+        status.on_rule,
+        status.on_forecasts,
+    )
     on_pool = status.pool.sentences() if status.pool else ()
     for sentence in filter(None, (*on_numbers, *on_pool)):
         console.print(visible(sentence), highlight=False, markup=False, soft_wrap=True)

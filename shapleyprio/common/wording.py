@@ -300,6 +300,17 @@ def local_minute(second: int) -> str:
     return f"{_local(second):%Y-%m-%d %H:%M}"
 
 
+def clock_minute(second: int, now: int) -> str:
+    """Formats a second for people to the minute, in the local time zone: with its day if not today.
+
+    Args:
+        second: since the epoch.
+        now: likewise, a second of today.
+    """
+    moment, today = _local(second), _local(now)
+    return moment.strftime("%H:%M" if moment.date() == today.date() else "%Y-%m-%d %H:%M")
+
+
 def zone_name(second: int) -> str:
     """Returns the name that the local time zone has at a second since the epoch, such as CEST."""
     return f"{_local(second):%Z}"

@@ -356,7 +356,14 @@ def test_the_document_names_every_key_of_the_json(queue: CommandLine) -> None:
     section = DOCUMENT.split("## As JSON")[1]
     named = set(re.findall(r"`(\w+)`", section))
     of_job, of_user = facts(queue, "3"), facts(queue, "--user", "ann")
-    written = {*of_job, *of_job["fair_share"], *of_user, *of_user["organizations"][0], "account"}
+    written = {
+        *of_job,
+        *of_job["fair_share"],
+        *of_job["start"],
+        *of_user,
+        *of_user["organizations"][0],
+        "account",
+    }
     assert named == written | {"pools", "strict"}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
+from shapleyprio.cli.shown.prospects import sentences_on_start
 from shapleyprio.cli.shown.tables import on_exception
 from shapleyprio.cli.shown.waiting_work import sentences_on_waiting_work
 from shapleyprio.common.wording import (
@@ -60,6 +61,7 @@ def sentences_on_job(explanation: JobExplanation, influence: int | None, channel
     return [
         *_on_basis(explanation.basis),
         *state,
+        *sentences_on_start(explanation.prospect),
         *_on_submission(job, explanation.given),
         *_on_rank(explanation.ranked, explanation.basis, outside, influence),
         *_on_waiting_work(explanation.ranked, "user", "" if job is None else job.user),
@@ -155,6 +157,7 @@ def _on_count(explanation: JobsExplanation, jobs: OrganizationJobs) -> list[str]
             f"{_sentence(_have((jobs.ahead or 0) - (jobs.tied_ahead or 0)))} a higher one"
             f"{_tied(jobs.tied_ahead or 0)}."
         )
+        sentences += sentences_on_start(jobs.prospect)
     return sentences
 
 

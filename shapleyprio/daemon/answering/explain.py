@@ -15,6 +15,7 @@ from shapleyprio.daemon.answering.explain_facts import (
     JobsExplanation,
     OrganizationJobs,
     Outside,
+    Prospect,
 )
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, rank_organizations
 from shapleyprio.daemon.answering.inquiries import Asker
@@ -88,6 +89,7 @@ def explain_job(
     with store.reading() as view:
         scene = _Scene(view, queue, seen_by(asker, None if job is None else job.user))
         hands: Mapping[Kind, int] = {}
+        prospect: Prospect | None = None
         if queue.failure is not None:
             pushes = _pushes_to(view, label)
             if not pushes or not (asker is None or asker.rights().operator):
@@ -114,6 +116,7 @@ def explain_job(
                     f"see `squeue -j {label}` and `sacct -j {label}`"
                 )
             pushes = _pushes_for(view, job)
+            prospect = scene.prospect_of(job)
             organization = scene.organization_of(job)
             hands = by_hand_in(view, job)
     ahead, tied_ahead, own_ahead = scene.ahead_of(job)
@@ -131,6 +134,7 @@ def explain_job(
         by_hand=hands,
         exception=None if job is None else scene.exception_of(job),
         put_ahead=0 if job is None else scene.put_ahead_of(job),
+        prospect=prospect,
     )
 
 
@@ -172,7 +176,7 @@ def explain_user(
     queue = _Queue.asked_of(slurm)
     with store.reading() as view:
         scene, running = _Scene(view, queue, seen_by(asker, user)), view.unfinished_runs()
-    jobs = scene.jobs_by_organization(running, lambda job: job.user == user)
+        jobs = scene.jobs_by_organization(running, lambda job: job.user == user)
     if not jobs:
         if queue.failure is not None:
             raise queue.failure
@@ -208,7 +212,7 @@ def explain_account(
     queue = _Queue.asked_of(slurm)
     with store.reading() as view:
         scene, running = _Scene(view, queue, seen_by(asker)), view.unfinished_runs()
-    jobs = scene.jobs_by_organization(running, lambda job: job.account == account, account)
+        jobs = scene.jobs_by_organization(running, lambda job: job.account == account, account)
     if not scene.tenures.knows("account", account) and not jobs[0].waiting:
         raise NothingToExplainError(_unknown_account(account, scene.tenures))
     return JobsExplanation(basis=scene.basis, whose="account", name=account, organizations=jobs)
@@ -252,6 +256,7 @@ class _Scene:
     """The queue and the standings, read together."""
 
     def __init__(self, view: View, queue: _Queue, sees: Sees) -> None:
+        self._view = view
         self._queue = queue
         self._sees = sees
         standings = view.latest_standings()
@@ -319,6 +324,10 @@ class _Scene:
             sum(self.organization_of(other) == own for other in before),
         )
 
+    def prospect_of(self, job: PendingJob) -> Prospect:
+        """Returns when a job will start, as far as is known; the view has to be open."""
+        return Prospect.of(self._view, job, self._second)
+
     def exception_of(self, job: PendingJob) -> ExceptionRow | None:
         """Returns the exception by which a job goes first; None if there is none."""
         return next((row for row in self._exceptions if means(row, job)), None)
@@ -373,6 +382,7 @@ class _Scene:
             ahead=ahead,
             tied_ahead=tied_ahead,
             own_ahead=own_ahead,
+            prospect=None if next_job is None else self.prospect_of(next_job),
         )
 
     def _waiting(self, standings: Sequence[StandingRow]) -> Mapping[str, int]:

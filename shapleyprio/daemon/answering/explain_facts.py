@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, RankJson
 from shapleyprio.daemon.answering.freshness import exception_as_json
@@ -13,7 +13,53 @@ from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.drift.figures import LastWindow
 from shapleyprio.daemon.pushing.by_hand import Kind
 from shapleyprio.slurm.port import PendingJob
-from shapleyprio.store import ExceptionRow, Push, SteeringRow
+from shapleyprio.slurm.reasons import missing
+from shapleyprio.store import LATER, ExceptionRow, ForecastRow, Push, SteeringRow, View
+
+FRESH_SECONDS = 3600
+"""For so long a forecast is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """When a job will start, as far as anybody knows.
+
+    Attributes:
+        forecast: of it; None if there is none, or none that is fresh.
+        waits_for: ``turn`` or ``processors``, or what the job lacks beside its turn.
+    """
+
+    forecast: ForecastRow | None
+    waits_for: str
+
+    @classmethod
+    def of(cls, view: View, job: PendingJob, t: int) -> Self:
+        """Finds out what is known of a job.
+
+        Args:
+            view: of the cluster.
+            job: that waits.
+            t: second at which the ledger stands.
+        """
+        if not job.waits_for_its_turn:
+            return cls(forecast=None, waits_for=missing(job.reason))
+        found = view.forecast_of(job.job_id)
+        if found is None or t - found.t > FRESH_SECONDS:
+            return cls(forecast=None, waits_for="turn")
+        return cls(forecast=found, waits_for=found.waits_for)
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps; what lies beyond all futures is null."""
+        found = self.forecast
+        seconds = {
+            name: None if found is None or (second := getattr(found, name)) == LATER else second
+            for name in ("t", "median", "early", "late")
+        }
+        return {
+            **seconds,
+            "within_hour": None if found is None else found.within_hour / 100,
+            "waits_for": self.waits_for,
+        }
 
 
 class Outside(StrEnum):
@@ -86,6 +132,7 @@ class JobExplanation:
         by_hand: what somebody has set at it -> the value.
         exception: by which it goes first; None if there is none.
         put_ahead: jobs ahead of it that go first by exceptions which concern it.
+        prospect: when it will start; None while Slurm is away.
     """
 
     basis: Basis
@@ -101,6 +148,7 @@ class JobExplanation:
     by_hand: Mapping[Kind, int]
     exception: ExceptionRow | None = None
     put_ahead: int = 0
+    prospect: Prospect | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
@@ -128,6 +176,7 @@ class JobExplanation:
             "by_hand": dict(self.by_hand),
             "exception": self.exception and exception_as_json(self.exception),
             "put_ahead": self.put_ahead,
+            "start": self.prospect and self.prospect.as_json(),
         }
 
 
@@ -145,6 +194,7 @@ class OrganizationJobs:
         oldest: the one that waits longest.
         next_job: the one with the highest priority; None if none waits or all are held.
         ahead, tied_ahead, own_ahead: jobs ahead of that one, as for one job.
+        prospect: when that one will start.
     """
 
     ranked: RankedOrganization | None
@@ -158,6 +208,7 @@ class OrganizationJobs:
     ahead: int | None
     tied_ahead: int | None
     own_ahead: int | None
+    prospect: Prospect | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
@@ -173,6 +224,7 @@ class OrganizationJobs:
             "ahead": self.ahead,
             "tied_ahead": self.tied_ahead,
             "own_ahead": self.own_ahead,
+            "start": self.prospect and self.prospect.as_json(),
         }
 
 

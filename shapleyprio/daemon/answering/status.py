@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
-from shapleyprio.common.wording import clock_time, duration
+from shapleyprio.common.wording import clock_time, count, duration, percent
 from shapleyprio.daemon.answering.mutual_gain import Estimated, estimate_behind
 from shapleyprio.daemon.answering.pool_status import PoolStatus, pool_status
 from shapleyprio.daemon.answering.waiting_work import Sees
 from shapleyprio.daemon.answering.waits import WaitsInPartition, read_waits
 from shapleyprio.daemon.drift.figures import LastWindow, last_window
+from shapleyprio.daemon.forecasting.scores import ForecastScore, scores_of
 from shapleyprio.store import (
     ClusterStore,
     CycleRow,
@@ -79,6 +80,7 @@ class Status:
         window: the last replayed one, which says who was late or ahead; None before the first.
         steering: since when which rule and channel have steered; None before anything has.
         had_estimate: whether the rule that was chosen has ever ranked here, as far as is known.
+        forecasts: what those of starts were worth in the last month, by how long ahead.
     """
 
     cluster: str
@@ -97,6 +99,7 @@ class Status:
     window: LastWindow | None = None
     steering: SteeringRow | None = None
     had_estimate: bool = False
+    forecasts: tuple[ForecastScore, ...] = ()
 
     @property
     def chosen(self) -> str:
@@ -160,6 +163,20 @@ class Status:
         )
 
     @property
+    def on_forecasts(self) -> str:
+        """Says what the last month's forecasts of starts were worth; empty if none was judged."""
+        judged = sum(score.count for score in self.forecasts)
+        if not judged:
+            return ""
+        held = sum(score.count * score.coverage for score in self.forecasts) / judged
+        errors = (f"{duration(score.error)} {score.lead} ahead" for score in self.forecasts)
+        return (
+            f"Forecasts of starts in the last month: {percent(held, digits=0)} of "
+            f"{count(judged, 'interval')} held (80% are to hold); half of the medians were off by "
+            f"more than {', '.join(errors)}."
+        )
+
+    @property
     def error_per_part(self) -> float | None:
         """The largest standard error of an estimated contribution / parts completed by all.
 
@@ -211,6 +228,7 @@ class Status:
             "quarantined": self.quarantined_count,
             "pool": self.pool and self.pool.as_json(),
             "waits": [row.as_json() for row in self.waits],
+            "forecasts": [score.as_json() for score in self.forecasts],
         }
 
     def _from_window(self, organization: str) -> dict[str, Any]:
@@ -251,6 +269,7 @@ def read_status(store: ClusterStore) -> Status:
         watermark = view.watermark()
         window = last_window(view)
         steering = view.steering()
+        forecasts = scores_of(view, cycle.t) if cycle else []
     if cycle is None:
         why = f": {last.message}" if last is not None and last.message else ""
         raise NoStandingsError(f"no cycle on cluster {store.cluster} has succeeded yet{why}")
@@ -272,6 +291,7 @@ def read_status(store: ClusterStore) -> Status:
         window=window,
         steering=steering[-1] if steering else None,
         had_estimate=any(row.rule == row.chosen == steering[-1].chosen for row in steering),
+        forecasts=tuple(forecasts),
     )
 
 

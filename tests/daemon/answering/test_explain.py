@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -13,12 +14,17 @@ from shapleyprio.daemon.answering.explain import (
     explain_job,
     explain_user,
 )
-from shapleyprio.daemon.answering.explain_facts import JobExplanation, JobsExplanation
+from shapleyprio.daemon.answering.explain_facts import (
+    FRESH_SECONDS,
+    JobExplanation,
+    JobsExplanation,
+)
 from shapleyprio.daemon.answering.inquiries import Asker
 from shapleyprio.slurm.access import Rights
 from shapleyprio.slurm.port import Malformed, PendingQueue, SlurmUnavailableError
-from shapleyprio.store import Store
+from shapleyprio.store import LATER, ForecastRow, Store
 from tests.daemon.consortium import FIRST, LAST, NAME, NOW, Cluster, Service, config
+from tests.daemon.forecasting.examples import forecast
 
 
 @pytest.fixture
@@ -183,6 +189,7 @@ def test_a_job_as_json(steered: Service) -> None:
         *("score", "value", "t", "rule", "estimated_at", "horizon", "slurm_away", "pushes"),
         *("steering", "drift", "drift_seconds", "outside"),
         *("at_submission", "cluster", "pool", "waiting_work", "by_hand", "exception", "put_ahead"),
+        "start",
     }
     assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
     assert output["balance_per_part"] == pytest.approx(440 / 120)
@@ -386,3 +393,55 @@ def test_held_jobs_are_in_no_order_among_each_other(steered: Service) -> None:
     steered.slurm.hold(2)
     steered.slurm.hold(3)
     assert (job(steered, "2").tied_ahead, job(steered, "3").tied_ahead) == (0, 0)
+
+
+# -- when it will start
+
+
+def foresee(service: Service, *rows: ForecastRow) -> None:
+    with service.store.cluster(NAME).transaction() as transaction:
+        transaction.save_forecasts(rows, [])
+
+
+def test_a_forecast_is_shown_while_it_is_fresh(steered: Service) -> None:
+    row = forecast(2, NOW)
+    foresee(steered, row)
+    prospect = job(steered, "2").prospect
+    assert prospect is not None
+    assert prospect.forecast == row
+    assert prospect.as_json() == {
+        "t": NOW,
+        "median": NOW + 600,
+        "early": NOW + 300,
+        "late": NOW + 1200,
+        "within_hour": 0.5,
+        "waits_for": "turn",
+    }
+    foresee(steered, replace(row, t=NOW + 10 - FRESH_SECONDS - 1))
+    prospect = job(steered, "2").prospect
+    assert prospect is not None
+    assert (prospect.forecast, prospect.waits_for) == (None, "turn")
+
+
+def test_what_lies_beyond_all_futures_is_null(steered: Service) -> None:
+    foresee(steered, replace(forecast(2, NOW), late=LATER, waits_for="processors"))
+    found = job(steered, "2").as_json()["start"]
+    assert (found["early"], found["late"], found["waits_for"]) == (NOW + 300, None, "processors")
+
+
+def test_of_a_user_the_next_job_is_foreseen(steered: Service) -> None:
+    foresee(steered, forecast(2, NOW), forecast(6, NOW))
+    physics = user(steered, "ann").organizations[0]
+    assert physics.as_json()["start"]["median"] == NOW + 600
+    assert physics.next_job is not None
+    assert physics.next_job.job_id == 6
+
+
+def test_what_a_job_lacks_beside_its_turn_is_said_instead(steered: Service) -> None:
+    foresee(steered, forecast(2, NOW))
+    steered.slurm.hold(2)
+    start = job(steered, "2").as_json()["start"]
+    assert start == {
+        **dict.fromkeys(("t", "median", "early", "late", "within_hour")),
+        "waits_for": "hold",
+    }

@@ -88,7 +88,7 @@ def test_as_json(steered: Service) -> None:
     assert output.keys() == {
         *("cluster", "t", "cycle", "outcome", "slurm_version", "rule", "failure", "organizations"),
         *("adapter", "estimated_at", "coalitions", "postponed", "quarantined", "table"),
-        *("of_unknown_accounts", "pool", "steering", "drift", "waits", "by_hand"),
+        *("of_unknown_accounts", "pool", "steering", "drift", "waits", "by_hand", "forecasts"),
     }
     assert output["failure"] is None
     assert output["outcome"] == "ok"

@@ -10,31 +10,21 @@ from structlog.testing import capture_logs
 
 from shapleyprio.daemon.forecasting.live import LONGEST_SECONDS, REST
 from shapleyprio.daemon.forecasting.scores import ForecastScore, scores_of, to_judge
-from shapleyprio.store import LATER, ForecastRow, PauseRow, Store, StoreError
+from shapleyprio.store import LATER, PauseRow, Store, StoreError
 from tests.daemon.consortium import NAME
+from tests.daemon.forecasting.examples import forecast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shapleyprio.store import ToldForecast
+    from shapleyprio.store import ForecastRow, ToldForecast
     from tests.daemon.forecasting.conftest import Foreseeing
 
 T = 1_000_000
 
 
-def row(job_id: int = 1, ahead: int = 100, *, t: int = T) -> ForecastRow:
-    return ForecastRow(
-        job_id=job_id,
-        t=t,
-        organization="physics",
-        median=t + ahead,
-        early=t + ahead // 2,
-        late=t + 2 * ahead,
-        drawn_early=t + ahead // 2,
-        drawn_late=t + 2 * ahead,
-        within_hour=50,
-        waits_for="turn",
-    )
+def row(job_id: int = 1, ahead: int = 100) -> ForecastRow:
+    return forecast(job_id, T, ahead)
 
 
 def judged(daemon: Foreseeing) -> list[ToldForecast]:

@@ -14,6 +14,7 @@ from shapleyprio.daemon.serving import checks, overview, server
 from shapleyprio.daemon.serving.page import REFRESH_SECONDS
 from shapleyprio.store import DriftRow
 from tests.daemon.consortium import NAME, NOW, Service
+from tests.daemon.forecasting.examples import forecast
 from tests.daemon.serving.sites import Served
 
 TEXT = (Path(__file__).parents[3] / "docs" / "status-page.md").read_text()
@@ -40,6 +41,8 @@ def test_the_json_has_the_keys_that_are_served(opened: Served, steered: Service)
     )  # fmt: skip
     with steered.store.cluster(NAME).transaction() as transaction:
         transaction.save_drifts([row])
+        transaction.save_forecasts([], [forecast(9, NOW - 400)])
+        transaction.note_starts({9: NOW - 300})
     opened.site._checks.once()
     assert keys(json.loads(block("json"))) == keys(opened.ask("/api/status").json)
 

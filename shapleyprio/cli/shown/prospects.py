@@ -1,0 +1,50 @@
+"""When jobs will start, in plain words."""
+
+from __future__ import annotations
+
+from shapleyprio.common.wording import clock_minute
+from shapleyprio.daemon.answering.explain_facts import Prospect
+from shapleyprio.store import LATER, ForecastRow
+
+LACKS = {
+    "limit": "it waits for a limit",
+    "reservation": "it waits for a reservation",
+    "dependency": "it waits for another job",
+    "hold": "it is held",
+    "time": "it waits for the time at which it is to begin",
+    "other": "it waits for more than its turn",
+}
+"""What a job lacks beside its turn -> why nobody can say when it starts."""
+
+
+def sentences_on_start(prospect: Prospect | None) -> list[str]:
+    """Says when a job probably starts; nothing without a forecast or a reason why there is none."""
+    if prospect is None:
+        return []
+    if prospect.forecast is None:
+        lacks = LACKS.get(prospect.waits_for)
+        return [] if lacks is None else [f"When it starts is not forecast: {lacks}."]
+    return [_on_interval(prospect.forecast), _on_hour(prospect.forecast)]
+
+
+def _on_interval(found: ForecastRow) -> str:
+    def moment(second: int) -> str:
+        return clock_minute(second, found.t)
+
+    if found.early == LATER or found.median == LATER:
+        return "Probably it does not start in the next four weeks."
+    half = f"in half of all cases by {moment(found.median)}"
+    if found.late == LATER:
+        return f"Probably it starts after {moment(found.early)}, {half}."
+    early, late = moment(found.early), moment(found.late)
+    if early == late:
+        return f"Probably it starts at {early}."
+    return f"Probably it starts between {early} and {late}, {half}."
+
+
+def _on_hour(found: ForecastRow) -> str:
+    for_what = "processors" if found.waits_for == "processors" else "its turn"
+    return (
+        f"The chance that it does within an hour is {found.within_hour}%, as of "
+        f"{clock_minute(found.t, found.t)}; it waits for {for_what}."
+    )

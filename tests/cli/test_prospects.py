@@ -1,0 +1,77 @@
+"""When a job starts, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shapleyprio.cli.shown.prospects import sentences_on_start
+from shapleyprio.daemon.answering.explain_facts import Prospect
+from shapleyprio.store import LATER
+from tests.daemon.consortium import NAME
+from tests.daemon.forecasting.examples import forecast
+
+if TYPE_CHECKING:
+    from shapleyprio.store import ForecastRow
+    from tests.cli.conftest import CommandLine
+
+T = 1_800_000_000  # 2027-01-15 08:00 UTC
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def said(row: ForecastRow) -> str:
+    return sentences_on_start(Prospect(forecast=row, waits_for=row.waits_for))[0]
+
+
+def test_an_interval_and_its_middle_are_said_with_the_chance_of_an_hour() -> None:
+    row = replace(forecast(1, T, 7200), within_hour=35)
+    assert sentences_on_start(Prospect(forecast=row, waits_for="turn")) == [
+        "Probably it starts between 09:00 and 12:00, in half of all cases by 10:00.",
+        "The chance that it does within an hour is 35%, as of 08:00; it waits for its turn.",
+    ]
+    next_one = Prospect(forecast=replace(row, waits_for="processors"), waits_for="processors")
+    assert "it waits for processors." in sentences_on_start(next_one)[1]
+
+
+def test_what_is_certain_open_or_far_is_said_so() -> None:
+    row = forecast(1, T, 7200)
+    certain = replace(row, early=row.median, late=row.median)
+    assert said(certain) == "Probably it starts at 10:00."
+    assert said(replace(row, late=row.median + 86_400)) == (
+        "Probably it starts between 09:00 and 2027-01-16 10:00, in half of all cases by 10:00."
+    )
+    assert said(replace(row, late=LATER)) == (
+        "Probably it starts after 09:00, in half of all cases by 10:00."
+    )
+    never = "Probably it does not start in the next four weeks."
+    assert said(replace(row, median=LATER, late=LATER)) == never
+
+
+def test_why_nothing_is_forecast_is_said_where_it_is_known() -> None:
+    assert sentences_on_start(None) == []
+    assert sentences_on_start(Prospect(forecast=None, waits_for="turn")) == []
+    (line,) = sentences_on_start(Prospect(forecast=None, waits_for="dependency"))
+    assert line == "When it starts is not forecast: it waits for another job."
+
+
+def test_explain_and_status_say_it(shell: CommandLine) -> None:
+    assert shell.run("daemon", "--once").exit_code == 0
+    now = shell.slurm.now
+    with shell.store() as store, store.cluster(NAME).transaction() as rows:
+        rows.save_forecasts([forecast(2, now)], [forecast(2, now), forecast(77, now - 900)])
+        rows.note_starts({77: now - 800})
+    for arguments in (["2"], ["--user", "user"]):
+        result = shell.run("explain", *arguments)
+        assert "Probably it starts between " in result.stdout, result.output
+    said = shell.run("status").stdout
+    assert "Forecasts of starts in the last month: 0% of 1 interval held (80% are to" in said
+    assert "half of the medians were off by more than 8.3 min up to 10 min ahead." in said
