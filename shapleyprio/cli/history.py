@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,13 @@ from shapleyprio.daemon.drift.figures import SCHEDULES, drift_history
 from shapleyprio.daemon.ledgers import stored_cluster
 from shapleyprio.replay.policies import RECORDED
 from shapleyprio.slurm.channels import CHANNELS, Channel
-from shapleyprio.store import Store, View
+from shapleyprio.store import LATER, Store, ToldForecast, View
 
 ENDLESS = 2**62
 """Second after all others."""
+
+KINDS = ("cycles", "pushes", "drift", "forecasts", "after_end")
+"""What can be shown instead of standings."""
 
 Shown = tuple[list[dict[str, Any]], FittingTable]
 """Rows as JSON knows them, and as people read them."""
@@ -46,7 +50,7 @@ Shown = tuple[list[dict[str, Any]], FittingTable]
 @config_option
 @pool_option
 @json_option
-@click.option("--organization", help="Only this organization's standings or drifts.")
+@click.option("--organization", help="Only this organization's standings, drifts or forecasts.")
 @click.option(
     "--limit",
     type=click.IntRange(1, 10**9),
@@ -57,6 +61,9 @@ Shown = tuple[list[dict[str, Any]], FittingTable]
 @click.option("--cycles", is_flag=True, help="Show cycles instead of standings.")
 @click.option("--pushes", is_flag=True, help="Show writes instead of standings.")
 @click.option("--drift", is_flag=True, help="Show how far from fair it was instead.")
+@click.option(
+    "--forecasts", is_flag=True, help="Show forecasts of starts, and the starts, instead."
+)
 @click.option(
     "--after-end",
     is_flag=True,
@@ -75,14 +82,15 @@ def command(
     json_file: Path | None,
     **chosen: bool,
 ) -> None:
-    """Show past standings, cycles, writes or drifts, the newest first.
+    """Show past standings, cycles, writes, drifts or forecasts, the newest first.
 
-    --cycles, --pushes, --drift and --after-end exclude each other. --after-end has one line for
-    each user, who has most of it first. --organization goes with standings and drifts; --job and
-    --target show writes, with or without --pushes. With the channels qos and association nothing
+    --cycles, --pushes, --drift, --forecasts and --after-end exclude each other. --after-end has one
+    line for each user, who has most of it first. --forecasts has the jobs that started.
+    --organization goes with standings, drifts and forecasts; --job and --target show writes, with
+    or without --pushes. With the channels qos and association nothing
     is written to jobs: --target has what was written to their QOS or account.
     """
-    what = [name for name in ("cycles", "pushes", "drift", "after_end") if chosen[name]]
+    what = [name for name in KINDS if chosen[name]]
     options = [f"--{name.replace('_', '-')}" for name in what]
     key = target if job_id is None else str(job_id)
     option = "--target" if job_id is None else "--job"
@@ -93,7 +101,7 @@ def command(
         (key is not None and what not in ([], ["pushes"]), f"{option} goes with --pushes"),
         (
             organization is not None and (writes or what in (["cycles"], ["after_end"])),
-            "--organization goes with standings and --drift",
+            "--organization goes with standings, --drift and --forecasts",
         ),
     )
     config = load(config_path)
@@ -109,6 +117,8 @@ def command(
             shown = _after_end(view, limit)
         elif what == ["drift"]:
             shown = _drifts(view, organization, limit)
+        elif what == ["forecasts"]:
+            shown = _forecasts(view, organization, limit)
         else:
             shown = _standings(view, organization, limit)
         rows, table = shown
@@ -204,6 +214,40 @@ def _drifts(view: View, organization: str | None, limit: int) -> Shown:
         empty="no drift on record",
     )
     return [one.as_json() for one in windows], table
+
+
+def _forecasts(view: View, organization: str | None, limit: int) -> Shown:
+    rows = view.judged_forecasts(0, limit, organization)
+
+    def times(seconds: Iterable[int]) -> list[str]:
+        return [MISSING if second == LATER else clock_time(second) for second in seconds]
+
+    def missed(row: ToldForecast) -> str:
+        return MISSING if row.median == LATER else signed_duration((row.start or 0) - row.median)
+
+    table = FittingTable(
+        [
+            FittingColumn(heading="started", cells=times(row.start or 0 for row in rows)),
+            FittingColumn(heading="job", cells=[str(row.job_id) for row in rows]),
+            FittingColumn(
+                heading="organization", cells=[row.organization for row in rows], kind=Cells.NAME
+            ),
+            FittingColumn(heading="told", cells=times(row.t for row in rows), leaves=2),
+            FittingColumn(heading="from", cells=times(row.early for row in rows), leaves=1),
+            FittingColumn(heading="median", cells=times(row.median for row in rows), leaves=4),
+            FittingColumn(heading="until", cells=times(row.late for row in rows), leaves=3),
+            FittingColumn(heading="later", cells=[missed(row) for row in rows]),
+            FittingColumn(heading="held", cells=["yes" if row.held else "no" for row in rows]),
+        ],
+        empty="no forecast of a job that has started is on record",
+    )
+    beyond = ("median", "early", "late", "drawn_early", "drawn_late")
+    return [
+        asdict(row)
+        | {name: None for name in beyond if getattr(row, name) == LATER}
+        | {"held": row.held}
+        for row in rows
+    ], table
 
 
 def _after_end(view: View, limit: int) -> Shown:

@@ -511,6 +511,11 @@ class ToldForecast(ForecastRow):
 
     start: int | None
 
+    @property
+    def held(self) -> bool:
+        """Whether the job started in the interval that was told."""
+        return self.start is not None and self.early <= self.start <= self.late
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingWork:

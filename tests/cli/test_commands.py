@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,9 @@ from click.testing import CliRunner
 from shapleyprio.cli import COMMANDS, main
 from shapleyprio.cli.common import user
 from shapleyprio.common.wording import MISSING, clock_time
-from shapleyprio.store import CycleRow, Store, migrations
+from shapleyprio.store import LATER, CycleRow, Store, migrations
 from tests.daemon.consortium import FIRST, LAST, NAME, NOW
+from tests.daemon.forecasting.examples import forecast
 from tests.leases import nobody_steers
 from tests.store.examples import work_after_end
 
@@ -208,7 +210,7 @@ def test_history_of_standings(steered: CommandLine) -> None:
     assert "biology" in steered.run("history").stdout
 
 
-@pytest.mark.parametrize("more", [(), ("--drift",)])
+@pytest.mark.parametrize("more", [(), ("--drift",), ("--forecasts",)])
 def test_history_of_an_organization_that_never_was_is_refused(
     steered: CommandLine, more: tuple[str, ...]
 ) -> None:
@@ -219,6 +221,28 @@ def test_history_of_an_organization_that_never_was_is_refused(
         in (result.stderr)
     )
     assert steered.run("history", "--organization", "physics", *more).exit_code == 0
+
+
+def test_history_of_forecasts_has_those_of_jobs_that_started(steered: CommandLine) -> None:
+    far = replace(forecast(3, NOW), late=LATER, median=LATER)
+    other = replace(forecast(5, NOW), organization="biology")
+    with steered.store() as store, store.cluster(NAME).transaction() as transaction:
+        transaction.save_forecasts([], [forecast(2, NOW), far, forecast(4, NOW), other])
+        transaction.note_starts({2: NOW + 900, 3: NOW + 1000, 5: NOW + 200})
+    far_row, row = as_json(steered, "history", "--forecasts", "--organization", "physics")
+    assert row == {
+        **asdict(forecast(2, NOW)),
+        "start": NOW + 900,
+        "held": True,
+    }
+    assert (far_row["job_id"], far_row["median"], far_row["late"]) == (3, None, None)
+    lines = steered.run("history", "--forecasts").stdout.splitlines()
+    assert [line.split()[2] for line in lines[1:]] == ["3", "2", "5"]
+    assert [line.split()[-2:] for line in lines[1:]] == [
+        [MISSING, "yes"],
+        ["min", "yes"],
+        ["min", "no"],
+    ]
 
 
 def test_history_of_cycles(steered: CommandLine) -> None:
@@ -375,15 +399,25 @@ def test_db_status_does_not_say_that_an_older_store_holds_nothing(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ("--forecasts --drift", "--drift and --forecasts exclude each other"),
         ("--cycles --pushes", "--cycles and --pushes exclude each other"),
         ("--drift --cycles --pushes", "--cycles and --pushes and --drift exclude each other"),
         ("--job 2 --cycles", "--job goes with --pushes"),
         ("--job 2 --drift", "--job goes with --pushes"),
         ("--target physics --cycles", "--target goes with --pushes"),
         ("--job 2 --target physics", "--job and --target exclude each other"),
-        ("--organization physics --job 2", "--organization goes with standings and --drift"),
-        ("--organization physics --pushes", "--organization goes with standings and --drift"),
-        ("--organization physics --cycles", "--organization goes with standings and --drift"),
+        (
+            "--organization physics --job 2",
+            "--organization goes with standings, --drift and --forecasts",
+        ),
+        (
+            "--organization physics --pushes",
+            "--organization goes with standings, --drift and --forecasts",
+        ),
+        (
+            "--organization physics --cycles",
+            "--organization goes with standings, --drift and --forecasts",
+        ),
     ],
 )
 def test_a_history_of_two_things_is_refused(

@@ -26,6 +26,7 @@ from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import DriftRow
 from tests.daemon.consortium import NAME, NOW
+from tests.daemon.forecasting.examples import forecast
 
 if TYPE_CHECKING:
     from tests.cli.conftest import CommandLine
@@ -39,6 +40,7 @@ COMMANDS = (
     "history --cycles",
     "history --pushes",
     "history --drift",
+    "history --forecasts",
     "changes --since always",
     "daemon --once --dry-run",
     "daemon --once --dry-run --verbose",
@@ -56,6 +58,7 @@ HEADINGS = {
     ),
     "history --pushes": "time channel target organization old new state why",
     "history --drift": ("until window organization recorded directcontr fairshare alone against"),
+    "history --forecasts": "started job organization told from median until later held",
 }
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 A_NUMBER = re.compile(r"[−+]?\d[\d.,:%-]*")
@@ -73,6 +76,8 @@ def lived(steered: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     for _ in range(2):
         assert steered.run("daemon", "--once").exit_code == 0
     with steered.store() as store, store.cluster(NAME).transaction() as transaction:
+        transaction.save_forecasts([], [forecast(job, NOW, 600 * job) for job in range(1, 4)])
+        transaction.note_starts(dict.fromkeys(range(1, 4), NOW + 1500))
         transaction.save_drifts(
             DriftRow(
                 t=NOW, organization=name, schedule=schedule, begin=NOW - 604_800, reference="ref",
@@ -188,6 +193,7 @@ def test_writes_say_the_balance_of_an_organization(lived: CommandLine) -> None:
     [
         ("--job 999", "no writes to job 999 on record"),
         ("--drift", "no drift on record"),
+        ("--forecasts", "no forecast of a job that has started is on record"),
         ("--organization physics --drift", "no drift on record"),
     ],
 )

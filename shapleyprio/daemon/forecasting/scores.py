@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -88,10 +88,9 @@ def scores_of(view: View, t: int) -> list[ForecastScore]:
 
 
 def _score(lead: str, rows: Sequence[ToldForecast]) -> ForecastScore:
-    starts: Collection[tuple[ToldForecast, int]] = [(row, row.start or row.t) for row in rows]
     return ForecastScore(
         lead=lead,
         count=len(rows),
-        coverage=sum(row.early <= start <= row.late for row, start in starts) / len(rows),
-        error=float(median(abs(row.median - start) for row, start in starts)),
+        coverage=sum(row.held for row in rows) / len(rows),
+        error=float(median(abs(row.median - (row.start or row.t)) for row in rows)),
     )

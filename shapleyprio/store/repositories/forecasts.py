@@ -26,11 +26,15 @@ class ForecastsView(Scope):
         )
         return next(iter(self._read(ForecastRow, query)), None)
 
-    def judged_forecasts(self, since: int, limit: int) -> list[ToldForecast]:
+    def judged_forecasts(
+        self, since: int, limit: int, organization: str | None = None
+    ) -> list[ToldForecast]:
         """Returns forecasts of jobs that started then or later, those that did last first."""
         query = select(*columns(told_forecast)).where(
             self._here(told_forecast), told_forecast.c.start >= since
         )
+        if organization is not None:
+            query = query.where(told_forecast.c.organization == organization)
         order = (told_forecast.c.start.desc(), told_forecast.c.job_id, told_forecast.c.t)
         return self._read(ToldForecast, query.order_by(*order).limit(limit))
 
