@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -100,7 +101,10 @@ class StoreForecaster:
             futures=futures,
         )
         found = forecasts(moment.present, starts)
-        return [_row(job, found[place], moment.base, errors) for place, job in moment.first.items()]
+        return [
+            _row(job, replace(found[place], t=request.t - moment.base), moment.base, errors)
+            for place, job in moment.first.items()
+        ]
 
 
 def _row(job: WaitingJob, drawn: StartForecast, base: int, errors: Sequence[float]) -> ForecastRow:

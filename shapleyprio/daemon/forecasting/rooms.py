@@ -154,9 +154,11 @@ def moment_of(
     """
     competitors = request.competitors
     code = {competitor.name: u for u, competitor in enumerate(competitors)}
-    base = min([request.t - 1, *(run.begin for run in room.running)])
-    t = request.t - base
-    rows, first, pieces = _rows(room, code, lessons, base, most)
+    # who waits is released a second later, for the engine decides when something happens
+    before = request.t - 1
+    base = min([before, *(run.begin for run in room.running)])
+    t = before - base
+    rows, first, pieces = _rows(room, code, lessons, (base, t), most)
     table = np.array(rows, dtype=np.int64).reshape(-1, 6)
     organization, release, processors, limit, user, start = table.T.copy()
     job, owner, held = np.array(pieces, dtype=np.int64).reshape(-1, 3).T.copy()
@@ -203,22 +205,33 @@ _Row = tuple[int, int, int, int, int, int]
 
 
 def _rows(
-    room: PlayedRoom, code: dict[str, int], lessons: Lessons, base: int, most: int | None
+    room: PlayedRoom,
+    code: dict[str, int],
+    lessons: Lessons,
+    clock: tuple[int, int],
+    most: int | None,
 ) -> tuple[list[_Row], dict[int, WaitingJob], list[tuple[int, int, int]]]:
-    """Returns jobs by organization, those that run first; which wait; and who holds what."""
+    """Returns jobs by organization, those that run first; which wait; and who holds what.
+
+    Args:
+        room: in which they are.
+        code: of each organization.
+        lessons: with the codes of users.
+        clock: the second at which it shows 0, and what it shows now.
+        most: so many jobs of each organization wait at most.
+    """
+    base, t = clock
     rows: list[_Row] = []
     first: dict[int, WaitingJob] = {}
     pieces: list[tuple[int, int, int]] = []
     room_for = sum(room.processors.values())
     nobody = code.get(NOBODY, 0)
-    # all have waited since the same second, so that their order in the request is theirs
-    since = min(job.release for job in room.waiting) - base
     for name, u in code.items():
         for run in room.running:
             if code.get(run.organization, nobody) == u:
                 held = processors_by_owner(run)
                 pieces += [(len(rows), code.get(owner, nobody), n) for owner, n in held.items()]
-                begin, user = run.begin - base, lessons.user(run.user)
+                begin, user = min(run.begin - base, t), lessons.user(run.user)
                 release, limit = min(run.release - base, begin), limit_of(run.limit)
                 rows.append((u, max(release, 0), sum(held.values()), limit, user, begin))
         left = UNBOUNDED if most is None else most
@@ -227,7 +240,7 @@ def _rows(
             if job.organization == name and left > 0 and 0 < each <= room_for:
                 first[len(rows)] = job
                 user = lessons.user(user_in_account(job.user, job.account))
-                row = (u, max(since, 0), each, limit_of(job.limit), user, UNKNOWN)
+                row = (u, t + 1, each, limit_of(job.limit), user, UNKNOWN)
                 rows += [row] * min(job.tasks, left)
                 left -= job.tasks
     return rows, first, pieces

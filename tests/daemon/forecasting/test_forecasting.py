@@ -174,6 +174,16 @@ def test_who_is_ranked_first_starts_first_and_nobody_last(daemon: Foreseeing, ru
     }
 
 
+@pytest.mark.parametrize("rule", ["directcontr", "shapley"])
+def test_what_could_start_now_starts_now(daemon: Foreseeing, rule: str) -> None:
+    """A cycle may come before Slurm's scheduler has looked at what is free."""
+    remember(daemon, *PAST)
+    assert medians(daemon, asked(job(1, "physics"), job(2, "physics"), rule=rule)) == {
+        1: 300,
+        2: 400,
+    }
+
+
 def test_the_order_of_the_request_is_that_within_an_organization(daemon: Foreseeing) -> None:
     remember(daemon, *PAST, *BUSY)
     waiting = (job(7, "physics"), job(3, "physics"), job(5, "physics"))
