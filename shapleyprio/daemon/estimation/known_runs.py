@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shapleyprio.fairness.pool import Stay
@@ -26,6 +26,7 @@ class PastRun:
         limit: its time limit in seconds, None without one.
         processors: that it held when it began.
         partition: where it ran; empty where that is not known.
+        nodes: processors that it holds on each of its nodes; empty once it has ended.
         allocations: what it means for whom.
     """
 
@@ -39,6 +40,7 @@ class PastRun:
     limit: int | None
     processors: int
     partition: str
+    nodes: Mapping[str, int]
     allocations: tuple[Allocation, ...]
 
 
@@ -141,6 +143,7 @@ class KnownPast:
                 limit=run.limit,
                 processors=sum(run.processors.values()),
                 partition=run.partition,
+                nodes=run.processors if run.end is None else {},
                 allocations=allocations,
             )
             if found == known:

@@ -8,16 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from shapleyprio.common.errors import ReplayError
+from shapleyprio.daemon.estimation.known_runs import PastRun
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
 from shapleyprio.daemon.forecasting.lessons import Lessons, busy
 from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest
-from shapleyprio.daemon.forecasting.rooms import (
-    NOT_SUBMITTED,
-    PlayedRoom,
-    moment_of,
-    rooms_of,
-    with_small_jobs,
-)
+from shapleyprio.daemon.forecasting.moment import NOT_SUBMITTED, moment_of, with_small_jobs
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.forecasts.forecast import MOST_ERRORS, StartForecast, forecasts
 from shapleyprio.replay.forecasts.futures import FUTURES, play
@@ -58,14 +53,11 @@ class StoreForecaster:
             return ForecastAnswer(result=WorkResult.FAILED, why=why)
         errors = [_drawn(row).error(row.start or row.t) for row in reversed(judged)]
         running = busy(past.unfinished, request.t)
-        rows: list[ForecastRow] = []
-        small: list[ForecastRow] = []
+        if not request.nodes:
+            return ForecastAnswer(result=WorkResult.NO_PROCESSORS, why="no node has processors")
         try:
-            for room in rooms_of(request, running):
-                rows += self._rows(request, room, errors, FUTURES)
-                if room.is_largest:
-                    with_small = with_small_jobs(request, room)
-                    small = self._rows(request, with_small, errors, FEW_FUTURES)
+            rows = self._rows(request, running, errors, FUTURES)
+            small = self._rows(with_small_jobs(request), running, errors, FEW_FUTURES)
         except ReplayError as error:
             return ForecastAnswer(result=WorkResult.TOO_LARGE, why=str(error))
         return ForecastAnswer(
@@ -81,16 +73,18 @@ class StoreForecaster:
     def _rows(
         self,
         request: ForecastRequest,
-        room: PlayedRoom,
+        running: Sequence[PastRun],
         errors: Sequence[float],
         futures: int,
     ) -> list[ForecastRow]:
-        """Returns the forecasts of the jobs that wait in a room."""
+        """Returns the forecasts of the jobs that wait."""
         many = sum(job.tasks for job in request.waiting) > MANY_WAITING
-        moment = moment_of(request, room, self._lessons, MOST_OF_ONE if many else None)
+        moment = moment_of(request, running, self._lessons, MOST_OF_ONE if many else None)
         if not moment.first:
             return []
-        released = self._lessons.released(room.has, room.waiting, moment.organizations, moment.base)
+        released = self._lessons.released(
+            moment.place_of, request.waiting, moment.organizations, moment.base
+        )
         random = np.random.default_rng(request.t)
         starts = play(
             moment.present,

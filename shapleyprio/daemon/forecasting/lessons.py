@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from shapleyprio.common.wording import SECONDS_OF_A_DAY
+from shapleyprio.daemon.estimation.known_capacity import NOWHERE
 from shapleyprio.daemon.estimation.known_runs import KnownPast, PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.replay.forecasts.arrivals import MOST_WEEKS, Columns, ReleasedJobs
@@ -59,7 +60,7 @@ class Lessons:
 
     def released(
         self,
-        is_here: Callable[[str], bool],
+        place_of: Callable[[str], int],
         waiting: Iterable[WaitingJob],
         organizations: Mapping[str, int],
         base: int,
@@ -67,7 +68,7 @@ class Lessons:
         """Returns the jobs that were released lately, and how long those lasted that have ended.
 
         Args:
-            is_here: tells of a run's partitions whether it counts.
+            place_of: returns the code of a job's partition; NOWHERE if its jobs are left out.
             waiting: jobs that have not started.
             organizations: name -> its code; others' jobs are left out.
             base: second at which the clock of what is returned shows 0.
@@ -80,10 +81,11 @@ class Lessons:
                 limit_of(run.limit),
                 self.user(run.user),
                 run.behind - run.begin if run.ended and run.behind is not None else UNKNOWN,
+                place_of(run.partition),
             )
             for run in self.past.runs.values()
             if run.organization in organizations
-            and is_here(run.partition)
+            and place_of(run.partition) != NOWHERE
             and run.processors > 0
             and run.behind != run.begin
             and run.release >= self._since
@@ -96,13 +98,15 @@ class Lessons:
                 limit_of(job.limit),
                 self.user(user_in_account(job.user, job.account)),
                 UNKNOWN,
+                place_of(job.partition),
             )
             for job in waiting
+            if place_of(job.partition) != NOWHERE
         ]
-        table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 6)
-        release, whose, processors, limit, user, length = table.T.copy()
-        order, anywhere = np.arange(len(table)), 0 * release
-        jobs = Columns(release, whose, processors, limit, user, length, order, anywhere)
+        table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 7)
+        release, whose, processors, limit, user, length, partition = table.T.copy()
+        order = np.arange(len(table))
+        jobs = Columns(release, whose, processors, limit, user, length, order, partition)
         return ReleasedJobs(jobs, max(self.past.begin, self._since) - base)
 
 
@@ -111,17 +115,6 @@ def limit_of(seconds: int | None) -> int:
     return UNKNOWN if seconds is None else seconds
 
 
-def processors_by_owner(run: PastRun) -> Mapping[str, int]:
-    """Returns owner -> processors that a run holds."""
-    found: dict[str, int] = {}
-    for place in run.allocations:
-        if place.end is None:
-            found[place.owner] = found.get(place.owner, 0) + place.processors
-    return found
-
-
 def busy(runs: Iterable[PastRun], t: int) -> Sequence[PastRun]:
     """Returns the runs that hold processors: suspended ones do not."""
-    return [
-        run for run in runs if run.behind is None and run.begin <= t and processors_by_owner(run)
-    ]
+    return [run for run in runs if run.behind is None and run.begin <= t]

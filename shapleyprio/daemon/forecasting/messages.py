@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 from shapleyprio.common.workers import WorkerMessage
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkAnswer, WorkResult
@@ -20,12 +20,24 @@ class Competitor:
     Attributes:
         name: its name.
         score: by which it is ranked, now and later; None for NOBODY, whom all others precede.
-        processors: names of partitions, sorted -> those that it brings to nodes in exactly these.
     """
 
     name: str
     score: Trajectory | None
-    processors: tuple[tuple[tuple[str, ...], int], ...]
+
+
+class KnownNode(NamedTuple):
+    """A node with processors for work.
+
+    Attributes:
+        owner: whose it is, an index among the competitors.
+        bay: in which it is, an index among the bays.
+        processors: how many it has for work.
+    """
+
+    owner: int
+    bay: int
+    processors: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +48,8 @@ class ForecastRequest(WorkerMessage):
         t: second of the cycle.
         rule: that ranked.
         competitors: in the order of the configuration, which decides ties.
+        bays: the partitions of each, those in the fewest first.
+        nodes: by name.
         waiting: the jobs that wait, in the order in which Slurm considers those of one
             organization.
         overlap: seconds of accounting that every cycle reads again.
@@ -44,6 +58,8 @@ class ForecastRequest(WorkerMessage):
     t: int
     rule: str
     competitors: tuple[Competitor, ...]
+    bays: tuple[tuple[str, ...], ...]
+    nodes: Mapping[str, KnownNode]
     waiting: tuple[WaitingJob, ...]
     overlap: int
 
@@ -58,12 +74,11 @@ class ForecastRequest(WorkerMessage):
                     Competitor(
                         name=one["name"],
                         score=None if one["score"] is None else Trajectory(**one["score"]),
-                        processors=tuple(
-                            (tuple(names), count) for names, count in one["processors"]
-                        ),
                     )
                     for one in values["competitors"]
                 ),
+                "bays": tuple(tuple(names) for names in values["bays"]),
+                "nodes": {name: KnownNode(*node) for name, node in values["nodes"].items()},
                 "waiting": tuple(WaitingJob(**job) for job in values["waiting"]),
             }
         )

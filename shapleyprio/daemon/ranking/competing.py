@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest
+from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest, KnownNode
 from shapleyprio.daemon.ranking.demand import Counted
 from shapleyprio.daemon.ranking.observation import Observation
 from shapleyprio.fairness.rule import Ranking
@@ -29,25 +29,39 @@ def competition(
         counting: job id -> what counts of it; the others have no forecast.
         overlap: seconds of accounting that every cycle reads again.
     """
-    usable = observation.in_partitions(lambda node: node.usable(observation.tres))
-    competitors = [
-        Competitor(
-            item.name,
-            ranking.trajectories[item.name],
-            tuple(sorted(usable.get(item.name, {}).items())),
-        )
-        for item in situation.organizations
-    ]
-    nobodys = tuple(sorted(usable.get(NOBODY, {}).items()))
+    names = [item.name for item in situation.organizations]
+    owners = {name: number for number, name in enumerate((*names, NOBODY))}
     place = {
         job.job_id: number
         for number, job in enumerate(sorted(observation.pending, key=in_slurms_order))
     }
     waiting = observation.counting_jobs(counting)
+    processors = {node.name: node.usable(observation.tres) for node in observation.nodes}
+    partitions = {
+        name: found
+        for name, found in observation.partitions_of.items()
+        if found and processors.get(name)
+    }
+    bays = sorted(set(partitions.values()), key=lambda found: (len(found), found))
+    number_of = {found: number for number, found in enumerate(bays)}
     return ForecastRequest(
         t=observation.t,
         rule=ranking.rule,
-        competitors=(*competitors, Competitor(NOBODY, None, nobodys)),
+        competitors=(
+            *(Competitor(name, ranking.trajectories[name]) for name in names),
+            Competitor(NOBODY, None),
+        ),
+        bays=tuple(bays),
+        nodes={
+            name: KnownNode(
+                owner=owners.get(
+                    observation.tenures.holder("node", name, observation.t), len(names)
+                ),
+                bay=number_of[found],
+                processors=processors[name],
+            )
+            for name, found in partitions.items()
+        },
         waiting=tuple(sorted(waiting, key=lambda job: place[job.job_id])),
         overlap=overlap,
     )

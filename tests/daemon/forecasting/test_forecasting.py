@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,10 +10,14 @@ import pytest
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
 from shapleyprio.daemon.forecasting import forecasting
 from shapleyprio.daemon.forecasting.forecasting import StoreForecaster
-from shapleyprio.daemon.forecasting.messages import Competitor, ForecastAnswer, ForecastRequest
-from shapleyprio.daemon.forecasting.rooms import rooms_of
+from shapleyprio.daemon.forecasting.messages import (
+    Competitor,
+    ForecastAnswer,
+    ForecastRequest,
+    KnownNode,
+)
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.fairness.trajectory import NOTHING, Trajectory
+from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.store import ForecastRow, ToldForecast
 from tests.daemon.consortium import NAME, config
 from tests.daemon.drift.conftest import run
@@ -116,13 +121,18 @@ def asked(
     processors: int = 2,
 ) -> ForecastRequest:
     competitors = [
-        Competitor(name, Trajectory(score, 0, 0), ((ALL, processors // 2),))
+        Competitor(name, Trajectory(score, 0, 0))
         for name, score in zip(("biology", "physics"), scores, strict=True)
     ]
     return ForecastRequest(
         t=BEGIN + t,
         rule=rule,
-        competitors=(*competitors, Competitor(NOBODY, None, ())),
+        competitors=(*competitors, Competitor(NOBODY, None)),
+        bays=(ALL,),
+        nodes={
+            "biology1": KnownNode(owner=0, bay=0, processors=processors // 2),
+            "physics1": KnownNode(owner=1, bay=0, processors=processors // 2),
+        },
         waiting=waiting,
         overlap=3600,
     )
@@ -196,33 +206,26 @@ def test_a_job_that_no_processors_suffice_for_is_left_out(daemon: Foreseeing) ->
     assert medians(daemon, asked(*waiting)) == {2: 350}
 
 
-def test_partitions_without_common_nodes_are_rooms(daemon: Foreseeing) -> None:
-    competitors = (
-        Competitor("a", NOTHING, ((("gpu",), 4), (("long", "short"), 8))),
-        Competitor("b", NOTHING, ((("short",), 2),)),
+@pytest.mark.parametrize("rule", ["directcontr", "shapley"])
+def test_a_job_waits_for_the_nodes_of_its_partition_alone(daemon: Foreseeing, rule: str) -> None:
+    """Biology's node is in the partitions all and bio, physics' in all and phys."""
+    busy = run(99, "biology", 250, None, limit=1000)
+    remember(daemon, *PAST, busy)
+    request = replace(
+        asked(
+            job(1, "physics", processors=1, partition="bio"),
+            job(2, "physics", processors=1, partition="phys"),
+            job(3, "biology", processors=2, partition="all"),
+            job(4, "biology", processors=1, partition="gone"),
+            job(5, "biology", processors=2, partition="phys"),
+            rule=rule,
+            scores=(0, 10**6),
+        ),
+        bays=(("all", "bio"), ("all", "phys")),
     )
-    waiting = (
-        job(1, "a", partition="gpu"),
-        job(2, "a", partition="long"),
-        job(3, "b", partition="short"),
-        job(4, "b", partition="gone"),
-    )
-    request = ForecastRequest(
-        t=BEGIN, rule="directcontr", competitors=competitors, waiting=waiting, overlap=1
-    )
-    gpu, others = sorted(rooms_of(request, ()), key=lambda room: len(room.partitions))
-    assert [set(room.partitions) for room in (gpu, others)] == [{"gpu"}, {"long", "short"}]
-    assert [room.processors for room in (gpu, others)] == [{"a": 4}, {"a": 8, "b": 2}]
-    assert [one.job_id for one in gpu.waiting] == [1]
-    assert [one.job_id for one in others.waiting] == [2, 3]
-    assert [gpu.is_largest, others.is_largest] == [False, True]
-    assert [others.has(name) for name in ("long", "gpu", "gpu,long", "gone", "")] == [
-        True,
-        False,
-        False,
-        True,
-        True,
-    ]
+    nodes = {**request.nodes, "physics1": request.nodes["physics1"]._replace(bay=1)}
+    found = medians(daemon, replace(request, nodes=nodes))
+    assert found == {1: 350, 2: 300, 3: 450}
 
 
 def test_where_very_many_wait_the_first_of_each_organization_are_foreseen(

@@ -1,0 +1,301 @@
+"""The moment of a cycle with which futures begin: who runs, who waits, and who is how far ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from shapleyprio.common.wording import SECONDS_OF_A_DAY
+from shapleyprio.daemon.estimation.known_capacity import NOWHERE, KnownCapacity
+from shapleyprio.daemon.estimation.known_runs import PastRun, user_in_account
+from shapleyprio.daemon.estimation.messages import WaitingJob
+from shapleyprio.daemon.forecasting.lessons import Lessons, limit_of
+from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest
+from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.replay.coalitions.estimate import Estimate
+from shapleyprio.replay.engine.codes import DIRECT
+from shapleyprio.replay.forecasts.arrivals import LONGEST
+from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order
+from shapleyprio.replay.forecasts.present import Executed, Numbers, Present
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.partitions import ANY
+from shapleyprio.replay.workloads.workload import Window, Workload
+
+NOT_SUBMITTED = 0
+"""Number of a job that nobody has submitted."""
+
+SMALL_SECONDS = 60
+
+UNBOUNDED = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedMoment:
+    """A moment, for the engine.
+
+    Attributes:
+        present: what runs and waits.
+        order: in which it goes on.
+        first: index among the present's jobs -> the waiting job, or the first of its tasks.
+        base: second at which the clock of the present shows 0.
+        organizations: name -> its code in the present.
+        place_of: returns the code of a job's partition; NOWHERE if nobody knows it any more.
+    """
+
+    present: Present
+    order: Order
+    first: dict[int, WaitingJob]
+    base: int
+    organizations: dict[str, int]
+    place_of: Callable[[str], int]
+
+
+def moment_of(
+    request: ForecastRequest, running: Sequence[PastRun], lessons: Lessons, most: int | None
+) -> PlayedMoment:
+    """Returns what futures begin with.
+
+    Args:
+        request: who competes for what.
+        running: runs that hold processors.
+        lessons: of the past.
+        most: so many jobs of each organization wait at most, those behind them are left out; None
+            for all.
+    """
+    competitors = request.competitors
+    code = {competitor.name: u for u, competitor in enumerate(competitors)}
+    # who waits is released a second later, for the engine decides when something happens
+    before = request.t - 1
+    base = min([before, *(run.begin for run in running)])
+    t = before - base
+    capacity = _capacity(request, running)
+    place_of = _places(capacity)
+    found = _Rows(request, code, lessons, base, t)
+    for u, name in enumerate(code):
+        found.add_running(u, running, place_of)
+        found.add_waiting(u, name, capacity, place_of, most)
+    table = np.array(found.rows, dtype=np.int64).reshape(-1, 7)
+    organization, release, processors, limit, user, start, partition = table.T.copy()
+    job, owner, held, bay = np.array(found.pieces, dtype=np.int64).reshape(-1, 4).T.copy()
+    at_work = np.bincount(organization[job], weights=held, minlength=len(code)).astype(np.int64)
+    owned, bays = capacity.owned[0].sum(axis=0), capacity.bays_for(partition)
+    paths = _paths(competitors, at_work.tolist(), int(owned.sum()))
+    present = Present(
+        t=t,
+        jobs=Workload(
+            organizations=tuple(code),
+            owned=owned,
+            window=Window(start=base, length=t + 1),
+            job=np.arange(len(table)),
+            organization=organization.astype(np.int32),
+            release=release,
+            processing_time=np.ones(len(table), dtype=np.int64),
+            processors=processors,
+            limit=limit,
+            start=start,
+            position=np.arange(len(table)),
+            wide="rigid",
+            backfill="easy",
+            bays=bays,
+        ),
+        user=user,
+        start=start,
+        job=job,
+        owner=owner,
+        processors=held,
+        executed=_executed(paths, t),
+        bay=None if bays is None else bay,
+    )
+    return PlayedMoment(
+        present=present,
+        order=_order(request.rule, paths, t),
+        first=found.first,
+        base=base,
+        organizations=code,
+        place_of=place_of if bays is not None else _anywhere(place_of),
+    )
+
+
+def with_small_jobs(request: ForecastRequest) -> ForecastRequest:
+    """Returns a request with a small job of each organization, last of all in the queue.
+
+    It is in the partition with the most processors.
+    """
+    sizes: dict[str, int] = {}
+    for node in request.nodes.values():
+        for name in request.bays[node.bay]:
+            sizes[name] = sizes.get(name, 0) + node.processors
+    small = [
+        WaitingJob(
+            job_id=NOT_SUBMITTED,
+            organization=competitor.name,
+            account="",
+            user="",
+            release=request.t,
+            limit=SMALL_SECONDS,
+            tasks=1,
+            processors=1,
+            partition=max(sizes, key=lambda name: sizes[name]),
+        )
+        for competitor in request.competitors
+        if competitor.score is not None and sizes
+    ]
+    return replace(request, waiting=(*request.waiting, *small))
+
+
+def _capacity(request: ForecastRequest, running: Iterable[PastRun]) -> KnownCapacity:
+    """Returns who brings how many processors to which bays, at least those that are at work."""
+    bays = request.bays or ((),)
+    owned, busy = np.zeros((2, 1, len(bays), len(request.competitors)), dtype=np.int64)
+    for node in request.nodes.values():
+        owned[0, node.bay, node.owner] += node.processors
+    for run in running:
+        for name, count in run.nodes.items():
+            if name in request.nodes:
+                node = request.nodes[name]
+                busy[0, node.bay, node.owner] += count
+    return KnownCapacity(bays=bays, since=np.array([request.t]), owned=np.maximum(owned, busy))
+
+
+def _places(capacity: KnownCapacity) -> Callable[[str], int]:
+    known = {name: number for number, name in enumerate(capacity.partitions)}
+
+    def place_of(partitions: str) -> int:
+        """Returns the code of the first that is known of a job's partitions."""
+        return next((known[name] for name in partitions.split(",") if name in known), NOWHERE)
+
+    return place_of
+
+
+def _anywhere(place_of: Callable[[str], int]) -> Callable[[str], int]:
+    return lambda partitions: min(place_of(partitions), 0)
+
+
+class _Rows:
+    """Collects the jobs of a present, by organization, and which processors those that run hold."""
+
+    def __init__(
+        self, request: ForecastRequest, code: dict[str, int], lessons: Lessons, base: int, t: int
+    ) -> None:
+        self._request = request
+        self._code = code
+        self._lessons = lessons
+        self._base = base
+        self._t = t
+        self._nobody = code.get(NOBODY, 0)
+        self.rows: list[tuple[int, ...]] = []
+        self.first: dict[int, WaitingJob] = {}
+        self.pieces: list[tuple[int, ...]] = []
+
+    def add_running(
+        self, u: int, running: Iterable[PastRun], place_of: Callable[[str], int]
+    ) -> None:
+        """Adds what runs of an organization, on nodes that are known."""
+        nodes, t = self._request.nodes, self._t
+        for run in running:
+            held = {name: count for name, count in run.nodes.items() if name in nodes}
+            if self._code.get(run.organization, self._nobody) != u or not held:
+                continue
+            self.pieces += [
+                (len(self.rows), nodes[name].owner, count, nodes[name].bay)
+                for name, count in held.items()
+            ]
+            begin = min(run.begin - self._base, t)
+            release = max(min(run.release - self._base, begin), 0)
+            user, place = self._lessons.user(run.user), max(place_of(run.partition), 0)
+            limit = limit_of(run.limit)
+            self.rows.append((u, release, sum(held.values()), limit, user, begin, place))
+
+    def add_waiting(
+        self,
+        u: int,
+        name: str,
+        capacity: KnownCapacity,
+        place_of: Callable[[str], int],
+        most: int | None,
+    ) -> None:
+        """Adds what waits of an organization and fits into its partition."""
+        of_bays = capacity.owned[0].sum(axis=1).tolist()
+        sizes = [
+            sum(
+                count
+                for names, count in zip(capacity.bays, of_bays, strict=True)
+                if partition in (ANY, *names)
+            )
+            for partition in capacity.partitions
+        ]
+        left = UNBOUNDED if most is None else most
+        for job in self._request.waiting:
+            if job.organization != name or left <= 0 or job.tasks <= 0:
+                continue
+            each, place = job.processors // job.tasks, place_of(job.partition)
+            if place == NOWHERE or not 0 < each <= sizes[place]:
+                continue
+            self.first[len(self.rows)] = job
+            user = self._lessons.user(user_in_account(job.user, job.account))
+            row = (u, self._t + 1, each, limit_of(job.limit), user, UNKNOWN, place)
+            self.rows += [row] * min(job.tasks, left)
+            left -= job.tasks
+
+
+_Paths = Sequence[tuple[Trajectory, Trajectory]]
+"""Utility and contribution of each organization: it is ranked by their difference."""
+
+
+def _paths(competitors: Sequence[Competitor], at_work: Sequence[int], processors: int) -> _Paths:
+    """Returns the paths of all.
+
+    Their difference alone is as it is: utilities begin with 0, so that numbers stay small. NOBODY
+    stays behind all others.
+
+    Args:
+        competitors: the organizations.
+        at_work: processors that work for each.
+        processors: of all.
+    """
+    lowest = min((one.score.after(0) for one in competitors if one.score), default=0)
+    # in the longest future nobody can lose more
+    margin = processors * (LONGEST * SECONDS_OF_A_DAY) ** 2 // 2
+    last = Trajectory(lowest - margin, 0, 0)
+    utilities = [Trajectory(0, 0, running) for running in at_work]
+    scores = [last if one.score is None else _whole(one.score) for one in competitors]
+    return [(utility, utility + score) for utility, score in zip(utilities, scores, strict=True)]
+
+
+def _whole(path: Trajectory) -> Trajectory:
+    """Returns a path in whole part-seconds."""
+    numbers = (path.value, path.rate, path.acceleration)
+    return Trajectory(*(number // path.denominator for number in numbers))
+
+
+def _executed(paths: _Paths, t: int) -> Executed:
+    return Executed(
+        utility=_moments([utility for utility, _ in paths], t),
+        contribution=_moments([contribution for _, contribution in paths], t),
+        released=np.zeros((2, len(paths), 2), dtype=object),
+        served=UNKNOWN,
+    )
+
+
+def _order(rule: str, paths: _Paths, t: int) -> Order:
+    """Returns the order of the rule: that of DirectContr turns with whose processors work."""
+    if rule == DirectContr.name:
+        return ByCode(DIRECT)
+    numerators = tuple((path.value, path.rate, path.acceleration) for _, path in paths)
+    estimate = Estimate(
+        numerators=numerators, denominator=1, error=np.zeros(len(paths)), coalitions=0
+    )
+    return ByEstimate(estimate, t)
+
+
+def _moments(paths: Sequence[Trajectory], t: int) -> Numbers:
+    """Returns the moments, as `Executed` has them, of what follows these paths from t on."""
+    rows = []
+    for path in paths:
+        growth, second = path.acceleration, path.acceleration * t - path.rate
+        rows.append((growth, second, path.value - growth * (t * (t + 1) // 2) + t * second))
+    return np.array(rows, dtype=object).reshape(-1, 3)
