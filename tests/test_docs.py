@@ -243,7 +243,8 @@ def test_the_trial_document_names_every_arm_and_no_option_that_there_is_not() ->
     of_trials = {*options_of(trial), *options_of(trials)}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TRIAL))
     assert of_trials - options_of(replay) <= named
-    assert named <= of_trials | options_of(bench) | {"--placement", "--backfill", "--ntasks"}
+    of_others = {"--placement", "--backfill", "--ntasks", "--start"}
+    assert named <= of_trials | options_of(bench) | of_others
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.name)

@@ -109,6 +109,7 @@ def arms() -> tuple[Workload, Sequence[Result], list[ArmResult]]:
             held={},
             unreadable=0,
             cycles=None,
+            start_errors=None,
             real_seconds=90.0,
         )
         for arm in ARMS.values()

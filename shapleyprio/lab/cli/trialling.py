@@ -129,6 +129,8 @@ def render(console: Console, prepared: PreparedTrial, arms: Sequence[ArmResult])
     workload = conditions.workload
     drifts = organizations_table(workload, [*policies, *(arm.result for arm in arms)])
     tables = [arms_table(workload, policies, arms), drifts]
+    if starts := starts_table(arms):
+        tables.append(starts)
     cut = "jobs of one processor (wide ones became several)"
     announce(
         console, prepared.log, workload, jobs="whole jobs" if workload.wide == "rigid" else cut
@@ -176,6 +178,24 @@ def arms_table(
     ]
     headings = ("arm", "Δψ/p_tot", "as simulated", OUT_OF_TURN, *waits, "utilization", *counts)
     return table_of(headings, rows, kept=("Δψ/p_tot",))
+
+
+def starts_table(arms: Sequence[ArmResult]) -> FittingTable | None:
+    """Makes a line for each arm whose daemon forecast starts, beside what Slurm said of them."""
+    headings = ("arm", "forecasts", "in the interval", "Slurm also", "median error", "Slurm's")
+    rows = [
+        (
+            arm.trace.arm.name,
+            whole(errors.forecasts),
+            percent(errors.coverage),
+            whole(errors.compared),
+            duration(errors.error or 0),
+            duration(errors.slurm_error or 0),
+        )
+        for arm in arms
+        if (errors := arm.trace.start_errors) is not None and errors.compared
+    ]
+    return table_of(headings, rows) if rows else None
 
 
 def _cells(result: Result, model: str) -> tuple[str, ...]:

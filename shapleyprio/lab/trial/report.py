@@ -172,6 +172,7 @@ def _arm_as_json(
         "cycles": None if cycles is None else dict(cycles.outcomes),
         "fallen_back": None if cycles is None else cycles.fallen_back,
         "written": None if cycles is None else cycles.written,
+        "starts": None if trace.start_errors is None else trace.start_errors.as_json(),
         "real_seconds": round(trace.real_seconds, 1),
         **({"jobs": _jobs(executed)} if with_jobs else {}),
     }

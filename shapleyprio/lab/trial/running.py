@@ -18,6 +18,7 @@ from shapleyprio.lab.trial.arms import Arm
 from shapleyprio.lab.trial.clock import read_clock
 from shapleyprio.lab.trial.errors import TrialError
 from shapleyprio.lab.trial.executed import Held
+from shapleyprio.lab.trial.forecasts import StartErrors, errors_of
 from shapleyprio.lab.trial.numbering import Submitted, records_by_job
 from shapleyprio.lab.trial.plan import members_of, sizes_of, spec_for, user_account, users_of
 from shapleyprio.lab.trial.steering import COMMAND_SECONDS, CycleCounts, Pace, TrialDaemon, steering
@@ -64,6 +65,7 @@ class Trace:
         held: of jobs on several nodes, as far as slurmctld says it.
         unreadable: how many lines of sacct could not be read.
         cycles: of the daemon; None where it did not run.
+        start_errors: of its forecasts of starts; None likewise.
         real_seconds: from the first process to the last.
     """
 
@@ -75,6 +77,7 @@ class Trace:
     held: Held
     unreadable: int
     cycles: CycleCounts | None
+    start_errors: StartErrors | None
     real_seconds: float
 
 
@@ -155,6 +158,7 @@ def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
         version = cluster.run("sinfo", "--version").strip()
         progress.doing = "stopping"
         cycles = None if daemon is None else daemon.cycles()
+        errors = None if daemon is None else errors_of(daemon.said, _starts(submitter, records))
     return Trace(
         arm=arm,
         slurm_version=version,
@@ -164,6 +168,7 @@ def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
         held=held,
         unreadable=unreadable,
         cycles=cycles,
+        start_errors=errors,
         real_seconds=time.monotonic() - began,
     )
 
@@ -209,6 +214,7 @@ def _let_pass(
             submitter.check()
             if daemon is not None:
                 daemon.check()
+                daemon.note_forecasts()
             _pause(stopped)
     submitter.check()
     progress.second, progress.submitted = length, submitter.count
@@ -238,6 +244,17 @@ def _records(
         if (complete and now > settled) or now > patience:
             return records, malformed
         _pause(stopped)
+
+
+def _starts(submitter: Submitter, records: Sequence[JobRecord]) -> dict[int, int]:
+    """Returns when jobs started that were submitted one by one: Slurm's number -> second."""
+    numbers = {tasks[0]: number for number, tasks in submitter.submitted.items() if len(tasks) == 1}
+    of_jobs = records_by_job(records, submitter.submitted)
+    return {
+        numbers[job]: record.start
+        for job, record in of_jobs
+        if record.start is not None and job in numbers
+    }
 
 
 def _on_several_nodes(records: Sequence[JobRecord], sizes: Mapping[str, int]) -> Iterator[Run]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.lab.testbed.steering import SteeringDaemon
 from shapleyprio.lab.trial.arms import Arm
+from shapleyprio.lab.trial.forecasts import SaidStart, starts_by_slurm
 from shapleyprio.lab.trial.plan import CLUSTER, members_of, user_account, users_of
 from shapleyprio.replay.workloads.workload import Workload
 from shapleyprio.store import AllocatedRun, CycleRow, Store
@@ -23,6 +25,7 @@ COMMAND_SECONDS = 30  # real ones
 LEASE_SECONDS = 10  # real ones
 FIRST_PAST_JOB = 10_000_000
 ESTIMATE_SECONDS = 120  # real ones
+LOOK_SECONDS = 1.0  # real ones
 FIRST_CYCLE_SECONDS = 180  # real ones, on a busy machine, with the first estimate
 
 
@@ -63,14 +66,20 @@ class TrialDaemon(SteeringDaemon):
         log: file for what it prints.
         url: of its store.
         rule: by which it is to rank.
+
+    Attributes:
+        said: its forecasts of starts so far, beside Slurm's.
     """
 
     def __init__(
         self, cluster: PrivateSlurm, config_file: Path, log: Path, url: str, rule: str
     ) -> None:
         super().__init__(cluster, config_file, log)
+        self.said: list[SaidStart] = []
+        self._cluster = cluster
         self._url = url
         self._rule = rule
+        self._looked = 0.0
 
     def await_first_cycle(self) -> None:
         """Waits for a cycle that ranked by the rule, with an estimate if it takes one."""
@@ -80,6 +89,19 @@ class TrialDaemon(SteeringDaemon):
             return any(ranked_by(self._rule, row) for row in self._rows())
 
         wait_until(ranked, real_seconds=FIRST_CYCLE_SECONDS, what="the first cycle of the daemon")
+
+    def note_forecasts(self) -> None:
+        """Asks Slurm for starts as soon as there are new forecasts; looks once a real second."""
+        now = time.monotonic()
+        if now < self._looked + LOOK_SECONDS:
+            return
+        self._looked = now
+        with Store.open(self._url) as store, store.cluster(CLUSTER).reading() as view:
+            forecasts = view.forecasts()
+        if not forecasts or (self.said and self.said[-1].forecast.t >= forecasts[0].t):
+            return
+        by_slurm = starts_by_slurm(self._cluster)
+        self.said += [SaidStart(forecast=f, by_slurm=by_slurm.get(f.job_id)) for f in forecasts]
 
     def cycles(self) -> CycleCounts:
         """Counts all cycles so far."""

@@ -29,6 +29,7 @@ TRACE = Trace(
     held={RunKey(FIRST_ID + 2, BEGIN + 5, BEGIN + 20): {"n1": 4, "n2": 2}},
     unreadable=0,
     cycles=CycleCounts(outcomes={"ok": 3}, fallen_back=0, written=2),
+    start_errors=None,
     real_seconds=1.0,
 )
 
