@@ -471,7 +471,7 @@ def test_the_unit_writes_to_its_own_directories_alone(unit: ConfigParser) -> Non
 
 def test_the_unit_leaves_room_for_its_workers(unit: ConfigParser) -> None:
     service = unit["Service"]
-    workers = DriftSection().memory_limit + EstimationSection().memory_limit
+    workers = DriftSection().memory_limit + 2 * EstimationSection().memory_limit
     assert int(service["MemoryMax"].removesuffix("G")) << 30 >= workers + (1 << 30)
     assert int(service["TasksMax"]) > 2 * (server.THREADS + server.METRICS_THREADS)
     assert not {"MemoryHigh", "LimitAS", "MemoryDenyWriteExecute"} & set(service)

@@ -283,10 +283,14 @@ class EstimationSection(ConfigSection):
         500,
     )
     time_limit: Timeout = key(
-        "2m", "Time limit of an estimate; one that takes longer is stopped.", "2m"
+        "2m",
+        "Time limit of an estimate, and of forecasts of starts; one that takes longer is stopped.",
+        "2m",
     )
     memory_limit: Memory = key(
-        "4G", "Limit of an estimate's address space; one that needs more is stopped.", "4G"
+        "4G",
+        "Limit of the address space of estimates, and of forecasts; who needs more is stopped.",
+        "4G",
     )
 
 

@@ -27,4 +27,4 @@ def test_use_the_host_from_within_the_daemon(tmp_path: Path) -> None:
 
 def test_take_the_memory_and_the_processes_of_the_host() -> None:
     settings = dict(re.findall(r"^(MemoryMax|TasksMax)=(\w+)$", UNIT.read_text(), re.MULTILINE))
-    assert settings == {"MemoryMax": "10G", "TasksMax": "512"}
+    assert settings == {"MemoryMax": "14G", "TasksMax": "512"}

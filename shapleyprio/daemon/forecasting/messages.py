@@ -33,11 +33,13 @@ class KnownNode(NamedTuple):
         owner: whose it is, an index among the competitors.
         bay: in which it is, an index among the bays.
         processors: how many it has for work.
+        busy: how many of them jobs hold.
     """
 
     owner: int
     bay: int
     processors: int
+    busy: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

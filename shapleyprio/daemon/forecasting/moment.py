@@ -77,6 +77,8 @@ def moment_of(
     found = _Rows(request, code, lessons, base, t)
     for u, name in enumerate(code):
         found.add_running(u, running, place_of)
+        if competitors[u].score is None:
+            found.add_unknown(u, running)
         found.add_waiting(u, name, capacity, place_of, most)
     table = np.array(found.rows, dtype=np.int64).reshape(-1, 7)
     organization, release, processors, limit, user, start, partition = table.T.copy()
@@ -147,6 +149,13 @@ def with_small_jobs(request: ForecastRequest) -> ForecastRequest:
     return replace(request, waiting=(*request.waiting, *small))
 
 
+def _held(request: ForecastRequest, run: PastRun) -> dict[str, int]:
+    """Returns what a run holds on nodes that are known; nothing if it is known to have ended."""
+    held = {name: count for name, count in run.nodes.items() if name in request.nodes}
+    has_ended = any(not request.nodes[name].busy for name in held)
+    return {} if has_ended else held
+
+
 def _capacity(request: ForecastRequest, running: Iterable[PastRun]) -> KnownCapacity:
     """Returns who brings how many processors to which bays, at least those that are at work."""
     bays = request.bays or ((),)
@@ -154,10 +163,9 @@ def _capacity(request: ForecastRequest, running: Iterable[PastRun]) -> KnownCapa
     for node in request.nodes.values():
         owned[0, node.bay, node.owner] += node.processors
     for run in running:
-        for name, count in run.nodes.items():
-            if name in request.nodes:
-                node = request.nodes[name]
-                busy[0, node.bay, node.owner] += count
+        for name, count in _held(request, run).items():
+            node = request.nodes[name]
+            busy[0, node.bay, node.owner] += count
     return KnownCapacity(bays=bays, since=np.array([request.t]), owned=np.maximum(owned, busy))
 
 
@@ -197,7 +205,7 @@ class _Rows:
         """Adds what runs of an organization, on nodes that are known."""
         nodes, t = self._request.nodes, self._t
         for run in running:
-            held = {name: count for name, count in run.nodes.items() if name in nodes}
+            held = _held(self._request, run)
             if self._code.get(run.organization, self._nobody) != u or not held:
                 continue
             self.pieces += [
@@ -209,6 +217,27 @@ class _Rows:
             user, place = self._lessons.user(run.user), max(place_of(run.partition), 0)
             limit = limit_of(run.limit)
             self.rows.append((u, release, sum(held.values()), limit, user, begin, place))
+
+    def add_unknown(self, u: int, running: Iterable[PastRun]) -> None:
+        """Adds a job that holds what no run is known to: accounting hears of starts later."""
+        held: dict[str, int] = {}
+        for run in running:
+            for name, count in _held(self._request, run).items():
+                held[name] = held.get(name, 0) + count
+        pieces = [
+            (
+                len(self.rows),
+                node.owner,
+                min(node.busy, node.processors) - held.get(name, 0),
+                node.bay,
+            )
+            for name, node in self._request.nodes.items()
+            if min(node.busy, node.processors) > held.get(name, 0)
+        ]
+        if pieces:
+            self.pieces += pieces
+            processors = sum(count for _, _, count, _ in pieces)
+            self.rows.append((u, self._t, processors, UNKNOWN, UNKNOWN, self._t, 0))
 
     def add_waiting(
         self,

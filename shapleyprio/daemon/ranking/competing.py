@@ -37,6 +37,7 @@ def competition(
     }
     waiting = observation.counting_jobs(counting)
     processors = {node.name: node.usable(observation.tres) for node in observation.nodes}
+    busy = {node.name: node.allocated.get(observation.tres, 0) for node in observation.nodes}
     partitions = {
         name: found
         for name, found in observation.partitions_of.items()
@@ -59,6 +60,7 @@ def competition(
                 ),
                 bay=number_of[found],
                 processors=processors[name],
+                busy=busy[name],
             )
             for name, found in partitions.items()
         },

@@ -119,6 +119,7 @@ def asked(
     rule: str = "directcontr",
     scores: tuple[int, int] = (0, 0),
     processors: int = 2,
+    busy: tuple[int, int] = (1, 1),
 ) -> ForecastRequest:
     competitors = [
         Competitor(name, Trajectory(score, 0, 0))
@@ -130,8 +131,8 @@ def asked(
         competitors=(*competitors, Competitor(NOBODY, None)),
         bays=(ALL,),
         nodes={
-            "biology1": KnownNode(owner=0, bay=0, processors=processors // 2),
-            "physics1": KnownNode(owner=1, bay=0, processors=processors // 2),
+            "biology1": KnownNode(0, 0, processors // 2, busy[0]),
+            "physics1": KnownNode(1, 0, processors // 2, busy[1]),
         },
         waiting=waiting,
         overlap=3600,
@@ -188,10 +189,16 @@ def test_who_is_ranked_first_starts_first_and_nobody_last(daemon: Foreseeing, ru
 def test_what_could_start_now_starts_now(daemon: Foreseeing, rule: str) -> None:
     """A cycle may come before Slurm's scheduler has looked at what is free."""
     remember(daemon, *PAST)
-    assert medians(daemon, asked(job(1, "physics"), job(2, "physics"), rule=rule)) == {
-        1: 300,
-        2: 400,
-    }
+    request = asked(job(1, "physics"), job(2, "physics"), rule=rule, busy=(0, 0))
+    assert medians(daemon, request) == {1: 300, 2: 400}
+
+
+def test_what_accounting_has_not_heard_of_yet_is_seen_on_the_nodes(daemon: Foreseeing) -> None:
+    waiting = (job(1, "physics"), job(2, "physics"))
+    remember(daemon, *PAST)  # and a job of nobody knows whom on both
+    assert medians(daemon, asked(*waiting)) == {1: 399, 2: 499}
+    remember(daemon, *PAST, *BUSY)  # have just ended
+    assert medians(daemon, asked(*waiting, busy=(0, 0))) == {1: 300, 2: 400}
 
 
 def test_the_order_of_the_request_is_that_within_an_organization(daemon: Foreseeing) -> None:
@@ -220,6 +227,7 @@ def test_a_job_waits_for_the_nodes_of_its_partition_alone(daemon: Foreseeing, ru
             job(5, "biology", processors=2, partition="phys"),
             rule=rule,
             scores=(0, 10**6),
+            busy=(1, 0),
         ),
         bays=(("all", "bio"), ("all", "phys")),
     )
