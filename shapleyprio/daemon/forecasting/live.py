@@ -97,6 +97,7 @@ class LiveForecasts:
         self._rests_until = -float("inf")
         self._asked: ForecastRequest | None = None
         self._changed = True
+        self._has_rows = True  # of an earlier daemon, perhaps
         self._failure: ForecastAnswer | None = None
 
     def follow(
@@ -157,6 +158,8 @@ class LiveForecasts:
     def _judge(self) -> None:
         starts: dict[int, int] = {}
         news = list(self._starts)
+        if not news:
+            return
         for number, begin in news:
             starts[number] = min(begin, starts.get(number, begin))
         self._store.transact(lambda rows: rows.note_starts(starts))
@@ -181,7 +184,9 @@ class LiveForecasts:
         def save(transaction: Transaction) -> None:
             transaction.save_forecasts(rows, to_judge(rows, transaction.open_forecasts()))
 
-        self._store.transact(save)
+        if rows or self._has_rows:
+            self._store.transact(save)
+            self._has_rows = bool(rows)
         seconds = self._clock() - began
         self._rests_until = self._clock() + REST * seconds
         with self._store.reading() as view:
