@@ -25,8 +25,8 @@ from shapleyprio.store import EstimateRow, ManagedValue, Push, Store, WaitingWor
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from shapleyprio.daemon.cycle_report import CycleReport
     from shapleyprio.daemon.pushing.push import PushCounts
+    from shapleyprio.daemon.steering.report import CycleReport
     from shapleyprio.fairness.runs import JobRecord
     from shapleyprio.slurm.findings import Finding
     from shapleyprio.store import StandingRow

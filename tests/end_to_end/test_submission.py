@@ -216,7 +216,7 @@ def test_the_daemon_finds_nothing_to_write_and_puts_everything_back(
     with Store.open(consortium.url(), create=True) as opened:
         store = opened.cluster(CLUSTER)
         cycle = Cycle(config, consortium.slurm, store)
-        assert cycle.run().planned == []
+        assert cycle.run().plan.pushes == []
         time.sleep(1)  # a job of the same second might be older than the table
         new = [cluster.submit(name, 60, processors=ALL_CPUS) for name in MEMBERS]
         held = cluster.submit("beta", 60, extra=["--hold"])
@@ -227,7 +227,7 @@ def test_the_daemon_finds_nothing_to_write_and_puts_everything_back(
             what="Slurm's scheduler to look at the jobs",
         )
         report = cycle.run()
-        assert (report.planned, report.missed) == ([], 0)
+        assert (report.plan.pushes, report.plan.missed) == ([], 0)
         assert {push.state for push in consortium.pushes()} == {PushState.AT_SUBMISSION}
         assert {int(push.key): push.new for push in consortium.pushes()} == given
         findings = check(config, consortium.slurm, cluster.now())

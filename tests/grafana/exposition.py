@@ -6,11 +6,13 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from shapleyprio.daemon.answering.changes import Change
-from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.forecasting.scores import ForecastScore
+from shapleyprio.daemon.ranking.observing import JobsFound
+from shapleyprio.daemon.ranking.ranking import Ranked
 from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
 from shapleyprio.daemon.steering.forecast_metrics import ForecastGauges, ForecastMetrics
 from shapleyprio.daemon.steering.metrics import Metrics
+from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.fairness.pool import PartState, PoolPart
 from shapleyprio.store import (
     DriftRow,
@@ -47,15 +49,16 @@ def everything() -> str:
     metrics.publish(
         CycleReport(
             number=1,
-            standings=[standing],
-            waits=[Wait("a", "p", 1)],
-            pending_jobs=[PendingJobs(organization="a", partition="p", jobs=1, since=0)],
+            ranked=Ranked(standings=[standing], pool=[other]),
+            jobs=JobsFound(
+                waits=[Wait("a", "p", 1)],
+                pending_jobs=[PendingJobs(organization="a", partition="p", jobs=1, since=0)],
+            ),
             users_after_end=[
                 UserAfterEnd(user="u", organization="a", jobs=1, processor_seconds=1, last=1)
             ],
             seconds={"push": 1.0},
             table_written=1,
-            pool=[other],
         )
     )
     metrics.publish_changes([Change(at=1, kind="upgrade", what="Slurm 1 \u2192 2")])

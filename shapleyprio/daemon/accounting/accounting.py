@@ -7,6 +7,7 @@ with the watermark. Reading a record twice, late, corrected or out of order chan
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -23,7 +24,7 @@ from shapleyprio.daemon.accounting.open_tenures import (
     OpenTenures,
 )
 from shapleyprio.daemon.accounting.remembered import Remembered, Seal
-from shapleyprio.daemon.cycle_report import Tally
+from shapleyprio.daemon.accounting.tally import Tally
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import Stay, StayLedger
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
@@ -97,12 +98,17 @@ class OpenLedger:
         self.tenures: Tenures = self._holders.tenures
         self.ledger: StayLedger = remembered.ledger
         self.stay = seal.stay
-        self.tally = Tally()
+        self._counts: Counter[str] = Counter()
         self.started: list[Run] = []
         self._last_event = self.watermark.accounted_to
         self._mentioned: set[RunKey] = set() if mentioned is None else mentioned
         self._uncounted: dict[RunKey, Run] = {}
         self._of_several: dict[tuple[str, ...], bool] = {}
+
+    @property
+    def tally(self) -> Tally:
+        """What became of the records since it was opened."""
+        return Tally(**self._counts)
 
     @property
     def moves(self) -> list[Move]:
@@ -182,12 +188,12 @@ class OpenLedger:
         for chunk in batches(records, CHUNK):
             sizes = self._sizes()
             self._records.hold_for(sizes, now)
-            self.tally.seen += len(chunk)
+            self._counts["seen"] += len(chunk)
             runs: dict[RunKey, tuple[JobRecord, Run]] = {}
             aside: list[Malformed] = []
             for record, known in self._records.find(chunk):
                 if isinstance(known, JobRecord):
-                    self.tally.unstarted += 1
+                    self._counts["unstarted"] += 1
                     continue
                 if known is not None and self._is_stored(known, runs):
                     continue
@@ -196,7 +202,7 @@ class OpenLedger:
                     continue
                 run = run_of(record, sizes)
                 if run is None:
-                    self.tally.unstarted += 1
+                    self._counts["unstarted"] += 1
                     self._records.add_unstarted(record)
                 elif _last_event(run) > latest_credible:
                     aside.append(_from_the_future(record, now))
@@ -204,7 +210,7 @@ class OpenLedger:
                     runs[run.key] = record, run
             if aside:
                 self._transaction.quarantine(aside, now)
-                self.tally.quarantined += len(aside)
+                self._counts["quarantined"] += len(aside)
             self._merge(runs, now)
 
     def _is_stored(self, accounted: Accounted, runs: dict[RunKey, tuple[JobRecord, Run]]) -> bool:
@@ -229,9 +235,9 @@ class OpenLedger:
         An unfinished run that accounting does not know of any more is withdrawn, unless a line
         of the answer could not be read.
         """
-        quarantined_before = self.tally.quarantined
+        quarantined_before = self._counts["quarantined"]
         self.ingest(answer, now)
-        if self.tally.quarantined == quarantined_before:
+        if self._counts["quarantined"] == quarantined_before:
             self._withdraw([key for key in asked if key not in self._mentioned])
 
     def uncounted(self) -> list[Run]:
@@ -408,7 +414,7 @@ class OpenLedger:
             run = self._clipped(self._split_for_good(whole, old and old[0]))
             run = _released(run, old and old[0], kept_back)
             if old is None and run.end is not None and self._may_be_pruned(run, run.end):
-                self.tally.late += run.end > self.watermark.opened
+                self._counts["late"] += run.end > self.watermark.opened
                 continue
             placed = run, self.tenures.allocations(run)
             is_open = self._may_be_counted(run, now)
@@ -426,7 +432,7 @@ class OpenLedger:
                 changed.append(placed)
             if not is_open:
                 final.append((record, placed))
-        self.tally.kept += len(changed)
+        self._counts["kept"] += len(changed)
         self._runs.put(self._transaction, changed, known)
         for record, placed in final:
             self._records.add(record, placed[0].key, placed)
@@ -491,7 +497,7 @@ class OpenLedger:
         for _, allocations in self._runs.known(self._transaction, keys).values():
             self.ledger.subtract(allocations)
         self._runs.remove(self._transaction, keys)
-        self.tally.withdrawn += len(keys)
+        self._counts["withdrawn"] += len(keys)
 
     def _fold(self, to: int) -> None:
         low, high = sorted((self.ledger.folded_to, to))

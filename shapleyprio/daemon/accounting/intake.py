@@ -21,7 +21,7 @@ from shapleyprio.daemon.accounting.cluster_clock import after_look, check_clock
 from shapleyprio.daemon.accounting.moves import called, holds_nothing, sentences
 from shapleyprio.daemon.accounting.ownership import Holders, holders_in
 from shapleyprio.daemon.accounting.remembered import Remembered
-from shapleyprio.daemon.cycle_report import CycleReport, Opening
+from shapleyprio.daemon.accounting.tally import AccountedSoFar, Opening
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.slurm.port import Controller, Layout, Malformed, Slurm
@@ -135,15 +135,14 @@ class Intake:
         """Has the layout reread by the next cycle."""
         self._layout_read = 0
 
-    def account(self, report: CycleReport, source: Source) -> OpenLedger:
+    def account(self, source: Source) -> Iterator[tuple[OpenLedger, AccountedSoFar]]:
         """Accounts everything up to now, piece by piece.
 
         Args:
-            report: gets what became of it.
             source: answers what is asked of the whole cluster.
 
-        Returns:
-            the ledger as it stands; its transaction has ended.
+        Yields:
+            after each transaction, which has ended, the ledger as it stands and what was accounted.
 
         Raises:
             SlurmError: accounting was not read completely; what was written is right.
@@ -151,6 +150,7 @@ class Intake:
             StoreError: so for the store.
         """
         at_once = CATCH_UP_SECONDS
+        so_far = AccountedSoFar()
         while True:
             before = source.controller()
             now = before.time
@@ -166,12 +166,16 @@ class Intake:
                 source.records(max(opened_at, read_until - self._overlap), until)
             )
             reached = until if complete else None
-            seen = report.tally.seen
-            opened = self._take_in(records, report, _Round(source, before), reached, last=caught_up)
+            seen = so_far.tally.seen
+            for opened in self._take_in(records, _Round(source, before), reached, last=caught_up):
+                watermark = opened.watermark
+                lag = max(0, watermark.accounted_to - watermark.observed_until)
+                so_far = so_far.and_then(opened.tally, opened.started, lag)
+                yield opened, so_far
             if caught_up:
                 opened.end_answer()
-                return opened
-            quiet = report.tally.seen - seen < QUIET_RECORDS
+                return
+            quiet = so_far.tally.seen - seen < QUIET_RECORDS
             at_once = 2 * at_once if quiet else CATCH_UP_SECONDS
 
     def open(
@@ -230,25 +234,26 @@ class Intake:
     def _take_in(
         self,
         records: Iterable[JobRecord | Malformed],
-        report: CycleReport,
         this: _Round,
         reached: int | None,
         *,
         last: bool,
-    ) -> OpenLedger:
+    ) -> Iterator[OpenLedger]:
         """Writes records, some thousand new ones a transaction, and what became of missing runs.
 
         Args:
             records: as Slurm gives them.
-            report: gets what became of them.
             this: the question that they answer.
             reached: second up to which they are complete; None if they are not.
             last: whether they are all there are up to now.
+
+        Yields:
+            the ledger after each transaction.
         """
         chunks = self._chunks(records)
         chunk = next(chunks, [])
         while (following := next(chunks, None)) is not None:  # read before the lock is taken
-            self._write(report, this, partial(OpenLedger.ingest, records=chunk, now=this.asked_at))
+            yield self._write(this, partial(OpenLedger.ingest, records=chunk, now=this.asked_at))
             chunk = following
         now = self._slurm.controller().time
         missing: list[RunKey] = []
@@ -257,19 +262,19 @@ class Intake:
             opened.ingest(chunk, this.asked_at)
             missing[:] = opened.unmentioned() if last else []
 
-        opened = self._write(report, this, write_rest, now, lambda: None if missing else reached)
+        yield self._write(this, write_rest, now, lambda: None if missing else reached)
         if missing:
             asked = sorted({key.job_id for key in missing})
             answer = list(self._segment.records(self._slurm.records_of(asked)))
             now = self._slurm.controller().time
-            opened = self._write(
-                report,
+            yield self._write(
                 this,
                 lambda opened: opened.settle_unfinished(missing, answer, this.asked_at),
                 now,
                 lambda: reached,
             )
-        return self._count_processors(report, this, opened, now) if last else opened
+        if last:
+            yield from self._count_processors(this, now)
 
     def _chunks(
         self, records: Iterable[JobRecord | Malformed]
@@ -292,9 +297,7 @@ class Intake:
         if chunk:
             yield chunk
 
-    def _count_processors(
-        self, report: CycleReport, this: _Round, opened: OpenLedger, now: int
-    ) -> OpenLedger:
+    def _count_processors(self, this: _Round, now: int) -> Iterator[OpenLedger]:
         """Asks Slurm once for each run that it concerns how many processors it holds where.
 
         A run counts as asked for only when the answer is stored.
@@ -304,22 +307,19 @@ class Intake:
         asked = asked[:MOST_COUNTED]
         held = self._slurm.processors_of(asked) if asked else {}
         if held:
-            opened = self._write(report, this, partial(OpenLedger.count, held=held), now)
+            yield self._write(this, partial(OpenLedger.count, held=held), now)
         self._asked_to_count |= {run.key for run in asked}
-        return opened
 
     def _write(
         self,
-        report: CycleReport,
         this: _Round,
         work: Callable[[OpenLedger], None],
         now: int | None = None,
         reached: Callable[[], int | None] = lambda: None,
     ) -> OpenLedger:
-        """Runs one transaction on the ledger.
+        """Runs one transaction on the ledger, and returns the ledger as it then stands.
 
         Args:
-            report: gets what it did.
             this: the question that is being answered.
             work: what to do; it is repeated, in a transaction of its own, after a failed one.
             now: the controller's clock after the last record was read, if later than asked.
@@ -330,10 +330,6 @@ class Intake:
         except _UnheardOfError:
             self._read_layout(this.source, this.asked_at)
             opened = self._transact(this, work, now, reached)
-        report.t = opened.watermark.accounted_to
-        report.tally += opened.tally
-        report.started += opened.started
-        report.lag_seconds = max(0, report.t - opened.watermark.observed_until)
         self._log_holders(opened)
         self._log_stay(opened.stay)
         if opened.is_new:

@@ -18,7 +18,7 @@ from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import Stay, StayLedger
 from shapleyprio.fairness.runs import RunKey
 from shapleyprio.fairness.tenure import NOBODY, Tenures
-from shapleyprio.store import AllocatedRun, ManagedValue, Transaction, View, Watermark
+from shapleyprio.store import AllocatedRun, Transaction, View, Watermark
 
 FORGOTTEN_FROM = 1.25
 """Runs that are no longer asked for are forgotten when there are so many times those that are."""
@@ -145,38 +145,6 @@ class KnownRuns:
         if found is not None and found[0].end is None:
             self._unfinished.discard(key)
             self._running.subtract(_runs_for(found))
-
-
-class KnownValues:
-    """What we did to all that carries priorities on one channel, as the store has it.
-
-    It changes by pushes alone, whose numbers grow; whoever prunes has to `forget`.
-
-    Args:
-        channel: its name.
-    """
-
-    def __init__(self, channel: str) -> None:
-        self._channel = channel
-        self._values: dict[str, ManagedValue] | None = None
-        self._token: int | None = None
-        self._last = 0
-
-    def forget(self) -> None:
-        """Has everything reread."""
-        self._values = None
-
-    def read(self, view: View) -> Mapping[str, ManagedValue]:
-        """Returns key -> managed value; reads what was pushed since the last time."""
-        lease, last = view.lease(), view.last_push()
-        token = None if lease is None else lease.token
-        if self._values is None or token != self._token or last < self._last:
-            self._values = view.managed_values(self._channel)
-        elif last > self._last:
-            keys = view.keys_pushed_after(self._channel, self._last)
-            self._values |= view.managed_values(self._channel, keys)
-        self._token, self._last = token, last
-        return self._values
 
 
 @dataclass(slots=True, kw_only=True)

@@ -57,6 +57,11 @@ class PushCounts:
     refused: int = 0
     unconfirmed: int = 0
 
+    @property
+    def failed(self) -> int:
+        """How many writes did not come about, or may not have."""
+        return self.refused + self.unconfirmed
+
     def __add__(self, other: PushCounts) -> PushCounts:
         return PushCounts(
             self.applied + other.applied,

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest, KnownNode
-from shapleyprio.daemon.ranking.demand import Counted
-from shapleyprio.daemon.ranking.observation import Observation
-from shapleyprio.fairness.rule import Ranking
-from shapleyprio.fairness.situation import Situation
+from shapleyprio.daemon.ranking.observing import Observed
+from shapleyprio.daemon.ranking.ranking import Ranked
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.port import in_slurms_order
 
 
-def competition(
-    observation: Observation,
-    situation: Situation,
-    ranking: Ranking,
-    counting: Mapping[int, Counted],
-    overlap: int,
-) -> ForecastRequest:
+def competition(observed: Observed, ranked: Ranked, overlap: int) -> ForecastRequest:
     """Returns what forecasts go by.
 
     Args:
-        observation: the cluster as it is.
-        situation: that the organizations were ranked by.
-        ranking: of them.
-        counting: job id -> what counts of it; the others have no forecast.
+        observed: the cluster as it is; jobs that do not count have no forecast.
+        ranked: the organizations.
         overlap: seconds of accounting that every cycle reads again.
     """
-    names = [item.name for item in situation.organizations]
+    observation = observed.observation
+    names = [row.organization for row in ranked.standings]
     owners = {name: number for number, name in enumerate((*names, NOBODY))}
     place = {
         job.job_id: number
         for number, job in enumerate(sorted(observation.pending, key=in_slurms_order))
     }
-    waiting = observation.counting_jobs(counting)
+    waiting = observation.counting_jobs(observed.counting)
     processors = {node.name: node.usable(observation.tres) for node in observation.nodes}
     busy = {node.name: node.allocated.get(observation.tres, 0) for node in observation.nodes}
     partitions = {
@@ -47,9 +36,9 @@ def competition(
     number_of = {found: number for number, found in enumerate(bays)}
     return ForecastRequest(
         t=observation.t,
-        rule=ranking.rule,
+        rule=ranked.rule,
         competitors=(
-            *(Competitor(name, ranking.trajectories[name]) for name in names),
+            *(Competitor(name, ranked.trajectories[name]) for name in names),
             Competitor(NOBODY, None),
         ),
         bays=tuple(bays),

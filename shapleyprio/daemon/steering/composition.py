@@ -14,7 +14,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fix
 from shapleyprio.config import Config, connect
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.accounting.moves import called
-from shapleyprio.daemon.cycle_report import Opening
+from shapleyprio.daemon.accounting.tally import Opening
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.packages import missing_packages
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker

@@ -24,12 +24,13 @@ from shapleyprio.config.written import written
 from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.freshness import patience_of
 from shapleyprio.daemon.answering.status import DAY
-from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.drift.live import LiveDrift
 from shapleyprio.daemon.pushing.lease import Lease, LeaseHeldError
-from shapleyprio.daemon.steering.cycle import FAILURES, Cycle, outcome_of
+from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.dry_run import DryRun
 from shapleyprio.daemon.steering.metrics import Metrics
+from shapleyprio.daemon.steering.outcomes import FAILURES, outcome_of
+from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.slurm.port import AdapterInUse, SlurmError
 from shapleyprio.slurm.releases import untested
 from shapleyprio.slurm.shared_reading import SharedReading, Source
@@ -366,10 +367,10 @@ class Daemon:
             records_read=report.tally.seen,
             runs_new_or_changed=report.tally.kept,
             quarantined=report.tally.quarantined,
-            planned=len(report.planned),
+            planned=len(report.plan.pushes),
             written=report.pushed.applied,
             touched=report.touched,
-            postponed=report.postponed,
+            postponed=report.plan.postponed,
             seconds=round(sum(report.seconds.values()), 3),
         )
         if self._dry_run is not None:

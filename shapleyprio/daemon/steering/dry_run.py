@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from shapleyprio.daemon.answering.status import OrganizationStatus, organization_rows
-from shapleyprio.daemon.cycle_report import CycleReport
+from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.rule import by_score
 from shapleyprio.fairness.tenure import Move, Tenures
@@ -164,6 +164,7 @@ class DryRun:
             watermark, tenures = view.watermark(), view.tenures()
         assert watermark is not None, "a cycle saves how far it came"
         before = self._before.get(ledger, _Before())
+        standings = report.ranked.standings
         self._forecasts.append(
             Forecast(
                 cluster=ledger,
@@ -172,12 +173,12 @@ class DryRun:
                 opened=watermark.opened,
                 is_new=before.is_new,
                 since=before.standings[0].t if before.standings else None,
-                standings=_standings(report.standings),
+                standings=_standings(standings),
                 before={one.status.organization: one for one in _standings(before.standings)},
                 moves=list(_moves(before.tenures, tenures, report.t)),
-                without_any=tenures.without_any(row.organization for row in report.standings),
-                pushes=report.planned,
-                postponed=report.postponed,
+                without_any=tenures.without_any(row.organization for row in standings),
+                pushes=report.plan.pushes,
+                postponed=report.plan.postponed,
             )
         )
 

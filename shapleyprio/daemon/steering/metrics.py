@@ -12,11 +12,11 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from shapleyprio.daemon.answering.changes import Change
-from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.daemon.drift.messages import DriftResult
 from shapleyprio.daemon.pushing.by_hand import Kind
-from shapleyprio.daemon.steering.cycle import FAILURES
+from shapleyprio.daemon.steering.outcomes import FAILURES
+from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.fairness.pool import PartState, cluster_behind
 from shapleyprio.store import DriftRow, StandingRow
 
@@ -291,12 +291,12 @@ class Metrics(Collector):
             self.counters.records.labels(self._cluster, result).inc(getattr(report.tally, result))
         for state in PUSHES:
             self.counters.pushes.labels(self._cluster, state).inc(getattr(report.pushed, state))
-        self.counters.submissions.labels(self._cluster, "given").inc(len(report.at_submission))
-        self.counters.submissions.labels(self._cluster, "missed").inc(report.missed)
-        for row in report.standings:
+        self.counters.submissions.labels(self._cluster, "given").inc(len(report.plan.at_submission))
+        self.counters.submissions.labels(self._cluster, "missed").inc(report.plan.missed)
+        for row in report.ranked.standings:
             found = report.after_end.get(row.organization, 0)
             self.counters.after_end.labels(self._cluster, row.organization).inc(found)
-        for wait in report.waits:
+        for wait in report.jobs.waits:
             labels = (self._cluster, wait.organization, wait.partition)
             self.counters.waits.labels(*labels).observe(wait.seconds)
         for phase, seconds in report.seconds.items():
@@ -380,23 +380,27 @@ class Metrics(Collector):
         last = self._last
         if last is None:
             return {}
-        rows = {row.organization: _values_of(row) for row in last.standings}
+        plan, ranked = last.plan, last.ranked
+        rows = {row.organization: _values_of(row) for row in ranked.standings}
         found: Found = {
-            "ledger_lag_seconds": [((), last.lag_seconds)],
-            "postponed_writes": [((), last.postponed)],
-            "pause_seconds": [((), 0 if last.pause is None else max(last.t - last.pause.since, 0))],
-            "jobs_put_first": [((), last.first.jobs)],
-            "jobs_of_unknown_accounts": [((), last.of_unknown_accounts)],
-            "ranking_rule_info": [((last.rule,), 1)],
+            "ledger_lag_seconds": [((), last.accounted.lag_seconds)],
+            "postponed_writes": [((), plan.postponed)],
+            "pause_seconds": [((), 0 if plan.pause is None else max(last.t - plan.pause.since, 0))],
+            "jobs_put_first": [((), plan.first.jobs)],
+            "jobs_of_unknown_accounts": [((), last.jobs.of_unknown_accounts)],
+            "ranking_rule_info": [((ranked.rule,), 1)],
             "foreign_priorities": [
-                (("accounts",), len(last.foreign.targets)),
-                (("jobs",), len(last.foreign.jobs)),
-                *(((kind,), len(last.foreign.by_hand.get(kind, ()))) for kind in get_args(Kind)),
+                (("accounts",), len(plan.foreign.targets)),
+                (("jobs",), len(plan.foreign.jobs)),
+                *(((kind,), len(plan.foreign.by_hand.get(kind, ()))) for kind in get_args(Kind)),
             ],
             "organization_oldest_pending_seconds": [
-                ((one.organization, one.partition), last.t - one.since) for one in last.pending_jobs
+                ((one.organization, one.partition), last.t - one.since)
+                for one in last.jobs.pending_jobs
             ],
-            "completed_parts": [((), parts) for parts in {row.all_parts for row in last.standings}],
+            "completed_parts": [
+                ((), parts) for parts in {row.all_parts for row in ranked.standings}
+            ],
             "user_work_after_end_processor_seconds": [
                 ((one.organization, one.user), one.processor_seconds)
                 for one in last.users_after_end
@@ -425,7 +429,7 @@ def _families(described: Described, found: Mapping[str, Found]) -> Iterator[Metr
 
 def _of_pool(report: CycleReport) -> Found:
     """Returns metrics of the other clusters in the pool; none for a cluster in no pool."""
-    members = [part for part in report.pool if part.state is not PartState.LEFT]
+    members = [part for part in report.ranked.pool if part.state is not PartState.LEFT]
     if not members:
         return {}
     return {

@@ -15,7 +15,7 @@ from shapleyprio.daemon.accounting.cluster_clock import (
     ClockError,
     check_clock,
 )
-from shapleyprio.daemon.cycle_report import Tally
+from shapleyprio.daemon.accounting.tally import Tally
 from shapleyprio.fairness.runs import RunKey
 from shapleyprio.fairness.tenure import NOBODY, Move
 from shapleyprio.fairness.utility import worth

@@ -9,8 +9,9 @@ import pytest
 
 from shapleyprio.daemon.accounting.accounted import AccountedRecords
 from shapleyprio.daemon.accounting.accounting import OpenLedger
-from shapleyprio.daemon.accounting.remembered import KnownRuns, KnownValues
+from shapleyprio.daemon.accounting.remembered import KnownRuns
 from shapleyprio.daemon.pushing.lease import Lease
+from shapleyprio.daemon.pushing.managed import KnownValues
 from shapleyprio.fairness.tenure import Tenure
 from shapleyprio.store import CorrectionRow, Store
 from tests.fairness.examples import job_record

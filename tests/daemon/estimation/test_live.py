@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from shapleyprio.config import Config
-    from shapleyprio.daemon.cycle_report import CycleReport
     from shapleyprio.daemon.estimation.messages import EstimateAnswer
+    from shapleyprio.daemon.steering.report import CycleReport
     from shapleyprio.store import EstimateRow
     from tests.store.servers import Databases
 
@@ -156,7 +156,7 @@ def test_who_works_where_only_others_have_nodes_owes_it_to_them(
     waiting["biology"] = submit("biology", "all")
     slurm.wait(1)
     report, _ = daemon.run()
-    assert report.rule == "shapley"
+    assert report.ranked.rule == "shapley"
     for name, job in waiting.items():
         assert slurm.job(job).site_factor == (FIRST if name == first else LAST)
 
@@ -165,7 +165,7 @@ def test_cycles_rank_by_the_estimate_and_say_so(daemon: Daemon) -> None:
     jobs = contend(daemon.slurm)
     report, lines = daemon.run()
     assert lines == []
-    assert (report.rule, report.estimated_at) == ("shapley", report.t)
+    assert (report.ranked.rule, report.ranked.estimated_at) == ("shapley", report.t)
     with daemon.store.cluster(NAME).reading() as view:
         rows = {row.organization: row for row in view.latest_estimate()}
         standings = {row.organization: row for row in view.latest_standings()}
@@ -194,10 +194,10 @@ def test_an_estimate_is_made_anew_when_it_is_due_and_followed_between(daemon: Da
     first, _ = daemon.run()
     daemon.slurm.wait(29)
     second, _ = daemon.run()
-    assert (second.rule, second.estimated_at) == ("shapley", first.t)
+    assert (second.ranked.rule, second.ranked.estimated_at) == ("shapley", first.t)
     daemon.slurm.wait(1)
     third, _ = daemon.run()
-    assert third.estimated_at == third.t
+    assert third.ranked.estimated_at == third.t
 
 
 def test_while_nobody_competes_estimates_are_seldom_but_never_old(daemon: Daemon) -> None:
@@ -205,8 +205,8 @@ def test_while_nobody_competes_estimates_are_seldom_but_never_old(daemon: Daemon
     for _ in range(30):
         daemon.slurm.wait(60)
         report, _ = daemon.run()
-        assert report.rule == "shapley"
-        estimated.add(report.estimated_at)
+        assert report.ranked.rule == "shapley"
+        estimated.add(report.ranked.estimated_at)
     assert len(estimated) == 1 + 30 * 60 // 300
 
 
@@ -217,8 +217,9 @@ def test_after_a_restart_the_same_is_known(daemon: Daemon) -> None:
     daemon.program, daemon.patience = program("import time; time.sleep(600)"), 0.0
     daemon.start()
     after, _ = daemon.run()
-    assert (after.rule, after.estimated_at) == ("shapley", before.estimated_at)
-    assert [row.score for row in after.standings] == [row.score for row in before.standings]
+    assert (after.ranked.rule, after.ranked.estimated_at) == ("shapley", before.ranked.estimated_at)
+    scores, known = ([row.score for row in one.ranked.standings] for one in (after, before))
+    assert scores == known
 
 
 def test_a_cycle_does_not_wait_for_a_slow_worker(daemon: Daemon) -> None:
@@ -227,10 +228,10 @@ def test_a_cycle_does_not_wait_for_a_slow_worker(daemon: Daemon) -> None:
     daemon.slurm.wait(3600)  # what was estimated is too old
     daemon.start()
     report, (line,) = daemon.run()
-    assert (report.rule, report.estimated_at) == ("directcontr", None)
+    assert (report.ranked.rule, report.ranked.estimated_at) == ("directcontr", None)
     assert (line["event"], line["log_level"]) == ("ranking without estimates", "warning")
     report, lines = daemon.run()
-    assert (report.rule, lines) == ("directcontr", [])
+    assert (report.ranked.rule, lines) == ("directcontr", [])
 
 
 class SlowWorker(EstimationWorker):
@@ -267,7 +268,7 @@ def test_estimates_that_come_late_do_not_make_the_rule_go_back_and_forth(daemon:
         """The rule of each minute; an estimate takes ten of them."""
         found = []
         for minute in range(minutes):
-            found.append(daemon.run()[0].rule)
+            found.append(daemon.run()[0].ranked.rule)
             daemon.slurm.wait(60)
             if minute % 10 == 9:
                 worker.asked.wait(PATIENCE_SECONDS)
@@ -290,8 +291,12 @@ def test_other_organizations_are_estimated_at_once(daemon: Daemon) -> None:
     names = [organization.model_dump() for organization in daemon.config.organizations]
     daemon.read(config(*names, third, fairness=SHAPLEY))
     report, _ = daemon.run()
-    assert report.rule == "shapley"
-    assert [row.organization for row in report.standings] == ["physics", "biology", "chemistry"]
+    assert report.ranked.rule == "shapley"
+    assert [row.organization for row in report.ranked.standings] == [
+        "physics",
+        "biology",
+        "chemistry",
+    ]
 
 
 MANY = tuple(f"o{number:02}" for number in range(EXACT_ORGANIZATIONS + 3))
@@ -358,7 +363,7 @@ def test_another_rule_never_asks(url: str) -> None:
         daemon = Daemon(store, url, program=("/nonexistent",), config=config())
         report, lines = daemon.run()
         daemon.estimates.stop()
-    assert (report.rule, report.estimated_at, lines) == ("directcontr", None, [])
+    assert (report.ranked.rule, report.ranked.estimated_at, lines) == ("directcontr", None, [])
 
 
 # -- what can go wrong
@@ -374,7 +379,7 @@ def failure(url: str, text: str, **estimation: str) -> tuple[str, str]:
     failed, without = lines
     assert (failed["event"], failed["log_level"]) == ("contributions not estimated", "warning")
     assert without["event"] == "ranking without estimates"
-    assert report.rule == "directcontr"
+    assert report.ranked.rule == "directcontr"
     assert daemon.count(str(failed["result"])) == 1
     return str(failed["result"]), str(failed["why"])
 
@@ -435,7 +440,7 @@ def test_a_program_that_is_not_there_is_a_failure(url: str, tmp_path: Path) -> N
         daemon = Daemon(store, url, program=(str(tmp_path / "nothing"),))
         report, lines = daemon.run()
         daemon.estimates.stop()
-    assert report.rule == "directcontr"
+    assert report.ranked.rule == "directcontr"
     assert "No such file" in str(lines[0]["why"])
 
 
@@ -462,10 +467,10 @@ def test_a_killed_worker_is_replaced(daemon: Daemon) -> None:
     daemon.slurm.wait(30)
     report, (line,) = daemon.run()
     assert line["event"] == "contributions not estimated"
-    assert report.rule == "shapley"  # the estimate before is still young
+    assert report.ranked.rule == "shapley"  # the estimate before is still young
     daemon.slurm.wait(30)
     report, lines = daemon.run()
-    assert (report.estimated_at, lines) == (report.t, [])
+    assert (report.ranked.estimated_at, lines) == (report.t, [])
 
 
 def test_a_stopping_daemon_does_not_wait_for_an_estimate(url: str) -> None:

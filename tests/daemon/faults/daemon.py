@@ -111,7 +111,7 @@ class LivingDaemon:
     def run(self) -> list[StandingRow]:
         self._show_token()
         try:
-            return list(self._cycle.run().standings)
+            return list(self._cycle.run().ranked.standings)
         except LeaseHeldError:
             raise
         except StoreError:

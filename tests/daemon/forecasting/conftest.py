@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from shapleyprio.config import Config
-    from shapleyprio.daemon.cycle_report import CycleReport
+    from shapleyprio.daemon.steering.report import CycleReport
     from shapleyprio.store import ForecastRow
     from tests.store.servers import Databases
 

@@ -199,7 +199,7 @@ def test_a_worker_that_fails_fails_no_cycle(
         daemon.slurm.wait(1)
         daemon.now += LONGEST_SECONDS
         with capture_logs() as lines:
-            assert daemon.run().standings
+            assert daemon.run().ranked.standings
         logged += [line for line in lines if line["log_level"] != "debug"]
     assert daemon.count(result) == 2
     (line,) = logged
@@ -215,11 +215,11 @@ def test_a_cycle_does_not_wait_and_a_stop_ends_the_worker(daemon: Foreseeing) ->
     daemon.slurm.fill("physics")
     daemon.slurm.submit("physics", processing_time=10)
     daemon.slurm.wait(1)
-    assert daemon.cycle.run().standings
+    assert daemon.cycle.run().ranked.standings
     running = daemon.forecasts._running
     assert running is not None
     assert not running.done()
-    assert daemon.cycle.run().standings
+    assert daemon.cycle.run().ranked.standings
     assert daemon.forecasts._running is running
     daemon.stop()
     assert running.done()

@@ -207,7 +207,7 @@ def test_an_outage_shows_and_gives_and_takes_nothing(sites: list[Site]) -> None:
         one.run()
     report = other.run()
     assert other.scores() == stood
-    (part,) = report.pool
+    (part,) = report.ranked.pool
     assert part.state is PartState.STALE
     status = read_status(other.store.cluster("c2"))
     assert status.pool is not None
@@ -225,7 +225,7 @@ def test_an_outage_shows_and_gives_and_takes_nothing(sites: list[Site]) -> None:
     assert f'shapleyprio_pool_age_seconds{{cluster="c2",other="c1"}} {STALE_SECONDS + 1}.0' in text
     one.is_cut = False
     one.run()
-    (part,) = other.run().pool
+    (part,) = other.run().ranked.pool
     assert part.state is PartState.CURRENT
     assert other.scores() == one.scores()
 
@@ -306,7 +306,7 @@ def test_what_was_earned_at_a_cluster_that_has_left_counts_as_it_stood(sites: li
     other.restart(in_pool("c2"))
     pass_time(sites, 100)
     one.run()
-    (part,) = other.run().pool
+    (part,) = other.run().ranked.pool
     assert part.state is PartState.LEFT
     assert other.scores() == stood
     for site in sites:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from shapleyprio.config import Config
-    from shapleyprio.daemon.cycle_report import CycleReport
+    from shapleyprio.daemon.steering.report import CycleReport
     from shapleyprio.fairness.runs import JobRecord
     from shapleyprio.slurm.port import Layout, Node, PendingQueue
 

@@ -107,7 +107,7 @@ def test_untouched_jobs_follow_after_the_calculation_period(service: Service) ->
     service.restart(config(PHYSICS, BIOLOGY, push={"channel": "association", "touch": False}))
     report = service.run()
     assert (report.touched, service.slurm.job(job).association) == (0, 0)
-    assert report.foreign == Foreign()
+    assert report.plan.foreign == Foreign()
     service.slurm.wait(SETTINGS.calc_period_seconds)
     assert service.slurm.job(job).association == FIRST
 
@@ -117,10 +117,10 @@ def test_what_others_set_later_at_an_account_stays_and_is_reported(service: Serv
     service.slurm.write("association", {"lab": 5})
     service.restart(TURNED)
     report = service.run()
-    assert report.foreign.targets == ("lab",)
+    assert report.plan.foreign.targets == ("lab",)
     assert own(service) == steered(("biology",), OF_PHYSICS) | {"lab": 5}
     service.slurm.write("association", {"lab": UNSET_PRIORITY})
-    assert service.run().foreign == Foreign()
+    assert service.run().plan.foreign == Foreign()
     assert own(service) == steered(("biology",), OF_PHYSICS)
 
 
@@ -131,7 +131,7 @@ def test_jobs_of_a_user_with_an_own_priority_are_reported(service: Service) -> N
     job = service.slurm.submit("lab", processing_time=9, user="ann")
     service.slurm.submit("lab", processing_time=9, user="bob")
     report = service.run()
-    assert report.foreign.jobs == (str(job),)
+    assert report.plan.foreign.jobs == (str(job),)
     (finding,) = findings(service, "user ann of account lab")
     assert str(10**9) in finding.message
     service.slurm.set_user_priority("lab", "ann", LAST)  # a value that we might have written
@@ -140,13 +140,13 @@ def test_jobs_of_a_user_with_an_own_priority_are_reported(service: Service) -> N
     service.run()
     service.restart(CONFIG)
     service.run()
-    assert service.run().foreign.jobs == (str(job),), "it was touched and did not follow"
+    assert service.run().plan.foreign.jobs == (str(job),), "it was touched and did not follow"
 
 
 def test_a_restored_dump_of_accounting_is_written_over(service: Service) -> None:
     service.run()
     service.slurm.write("association", dict.fromkeys(OF_PHYSICS, UNSET_PRIORITY))
-    assert service.run().foreign == Foreign()
+    assert service.run().plan.foreign == Foreign()
     assert own(service) == steered(OF_PHYSICS, ("biology",))
 
 
@@ -161,7 +161,9 @@ def test_rollback_puts_back_what_was_found_and_leaves_what_others_set(service: S
     service.roll_back()
     assert own(service) == {**found, "physics": UNSET_PRIORITY, "desk": 9}
     service.slurm.write("association", {"physics": 8})
-    assert service.run().foreign.targets == ("desk",), "what was rolled back is not ours any more"
+    assert service.run().plan.foreign.targets == ("desk",), (
+        "what was rolled back is not ours any more"
+    )
 
 
 def test_an_account_that_is_claimed_no_more_is_put_back(service: Service) -> None:
@@ -212,7 +214,7 @@ def test_what_the_controller_has_not_heard_of_is_written_again(service: Service)
 
     service.slurm.writes.clear()
     report = service.run()
-    assert (report.pushed.applied, report.foreign) == (2, Foreign())
+    assert (report.pushed.applied, report.plan.foreign) == (2, Foreign())
     (_, values), _ = service.slurm.writes
     assert values.keys() == lost
     assert {in_force(service)[account] for account in OF_PHYSICS} == {LAST}

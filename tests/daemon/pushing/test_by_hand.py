@@ -62,7 +62,7 @@ def test_a_fixed_priority_is_left_alone_and_neither_refused_nor_unconfirmed(
         report = waiting.run()
         assert waiting.slurm.writes == []
         assert (report.pushed.refused, report.pushed.unconfirmed) == (0, 0)
-        assert report.foreign.by_hand == {"priority": ("2",)}
+        assert report.plan.foreign.by_hand == {"priority": ("2",)}
         waiting.slurm.wait(10)
     assert waiting.slurm.job(2).priority == HIGH
     assert last(waiting).by_hand == {"priority": 1}
@@ -71,7 +71,7 @@ def test_a_fixed_priority_is_left_alone_and_neither_refused_nor_unconfirmed(
     waiting.slurm.hold(2)
     waiting.slurm.release(2)
     report = waiting.run()
-    assert (report.foreign.by_hand, report.pushed.unconfirmed) == ({}, 0)
+    assert (report.plan.foreign.by_hand, report.pushed.unconfirmed) == ({}, 0)
     assert waiting.slurm.job(2).priority == waiting.slurm.job(3).priority
 
 
@@ -80,7 +80,7 @@ def test_a_site_factor_of_somebody_else_is_left_alone(waiting: Service) -> None:
     SimulatedSlurm.write(waiting.slurm, "site_factor", {"2": HIGH})
     for _ in range(2):
         report = waiting.run()
-        assert report.foreign.by_hand == {"site_factor": ("2",)}
+        assert report.plan.foreign.by_hand == {"site_factor": ("2",)}
         assert "2" not in {target for _, written in waiting.slurm.writes for target in written}
         waiting.slurm.wait(10)
     waiting.restart()
@@ -91,14 +91,14 @@ def test_a_site_factor_of_somebody_else_is_left_alone(waiting: Service) -> None:
     waiting.roll_back()
     assert waiting.slurm.job(2).site_factor == HIGH
     SimulatedSlurm.write(waiting.slurm, "site_factor", {"2": 0})
-    assert waiting.run().foreign.by_hand == {}
+    assert waiting.run().plan.foreign.by_hand == {}
     assert waiting.slurm.job(2).priority == waiting.slurm.job(3).priority
 
 
 def test_so_is_one_at_a_job_that_was_never_seen_before(waiting: Service) -> None:
     new = waiting.slurm.submit("physics", processing_time=9)
     SimulatedSlurm.write(waiting.slurm, "site_factor", {str(new): HIGH})
-    assert waiting.run().foreign.by_hand == {"site_factor": (str(new),)}
+    assert waiting.run().plan.foreign.by_hand == {"site_factor": (str(new),)}
     assert waiting.slurm.job(new).site_factor == HIGH
 
 
@@ -108,7 +108,7 @@ def test_what_a_lost_store_had_written_is_not_taken_for_somebody_elses(
     with store.cluster(NAME).transaction() as rows:
         rows.save_managed_values("site_factor", {})
     waiting.restart()
-    assert waiting.run().foreign.by_hand == {}
+    assert waiting.run().plan.foreign.by_hand == {}
     assert {waiting.slurm.job(job).site_factor for job in (2, 3, 4)} == {FIRST, LAST}
 
 
@@ -117,7 +117,7 @@ def test_a_nice_below_0_is_kept_beside_our_points(waiting: Service) -> None:
     before = waiting.slurm.job(3).priority
     set_nice(waiting, 2, -50)
     for _ in range(2):
-        assert waiting.run().foreign.by_hand == {"nice": ("2",)}
+        assert waiting.run().plan.foreign.by_hand == {"nice": ("2",)}
         assert before < waiting.slurm.job(2).priority <= before + 50
     assert last(waiting).by_hand == {"nice": 1}
     assert explained(waiting, 2) == {"nice": -50}
@@ -130,7 +130,7 @@ def test_where_users_can_bring_it_about_a_nice_below_0_is_nobodys_order(store: S
     service = Service(slurm, store)
     service.run()
     set_nice(service, job, -50)
-    assert service.run().foreign.by_hand == {}
+    assert service.run().plan.foreign.by_hand == {}
 
 
 def test_a_pause_leaves_it_alone_too(waiting: Service) -> None:

@@ -158,7 +158,7 @@ def test_what_was_written_is_on_record_and_put_back_when_the_store_is_there_agai
     daemon.slurm.writes.clear()
     report = daemon.cycle.run()
     assert daemon.slurm.writes == []
-    assert (report.missed, report.planned) == (0, [])
+    assert (report.plan.missed, report.plan.pushes) == (0, [])
     (push,) = daemon.pushes(job)
     assert (push.state, push.organization, push.cycle) == (PushState.APPLIED, "physics", 1)
     assert (push.original, push.old) == (ASKED[daemon.channel],) * 2

@@ -292,8 +292,8 @@ def test_our_own_writes_are_nobodys_by_hand(waiting: Service) -> None:
     put_first(waiting, 5, before_all=True)
     cycles(waiting, 1)
     report = waiting.run()
-    assert report.foreign.by_hand == {}
-    assert report.first.jobs == 1
+    assert report.plan.foreign.by_hand == {}
+    assert report.plan.first.jobs == 1
     facts = explain_job(waiting.store.cluster(NAME), waiting.slurm, "5")
     assert facts.by_hand == {}
     assert facts.exception is not None
@@ -315,7 +315,7 @@ def test_a_dry_run_writes_nothing_of_it(waiting: Service) -> None:
     put_first(waiting, 5, before_all=True)
     before = found(waiting)
     report = waiting.run(dry_run=True)
-    assert [(push.channel, push.target) for push in report.planned] == [("site_factor", "5")]
+    assert [(push.channel, push.target) for push in report.plan.pushes] == [("site_factor", "5")]
     assert found(waiting) == before
     assert exceptions(waiting)[0].passed == {}
 

@@ -54,7 +54,7 @@ def test_the_next_cycle_puts_everything_back_and_later_ones_write_nothing(
     pause(waiting)
     report = waiting.run()
     assert values(waiting) == {2: (0, 0), 3: (1, 0), 4: (2, 0)}
-    assert report.pause is not None
+    assert report.plan.pause is not None
     assert report.pushed.applied == 2
     waiting.slurm.submit("physics", nice=7, processing_time=9)
     for _ in range(2):
@@ -110,7 +110,7 @@ def test_a_daemon_that_dies_meanwhile_leaves_nothing_behind(waiting: Service, mo
         waiting.run()
     waiting.restart()
     report = waiting.run()
-    assert report.pause is not None
+    assert report.plan.pause is not None
     assert values(waiting) == {2: (0, 0), 3: (1, 0), 4: (2, 0)}
 
 
@@ -127,7 +127,7 @@ def test_a_dry_run_shows_what_would_be_put_back(waiting: Service) -> None:
     pause(waiting)
     before = values(waiting)
     report = waiting.run(dry_run=True)
-    assert {item.target for item in report.planned} == {"2", "3"}
+    assert {item.target for item in report.plan.pushes} == {"2", "3"}
     assert values(waiting) == before
 
 

@@ -59,7 +59,7 @@ def test_what_stands_already_is_not_written_again(service: Service) -> None:
     service.slurm.wait(1000)
     report = service.run()
     assert service.slurm.writes == []
-    assert report.planned == []
+    assert report.plan.pushes == []
 
 
 def test_a_new_job_alone_is_written(service: Service) -> None:
@@ -92,7 +92,7 @@ def test_a_site_factor_that_slurm_does_not_show_is_passed_over(service: Service)
     service.slurm.fill("guest")
     job = service.slurm.submit("physics", processing_time=9)
     service.slurm.hold(job)
-    assert service.run().planned == []
+    assert service.run().plan.pushes == []
     service.slurm.release(job)
     service.run()
     assert service.slurm.job(job).site_factor == FIRST
@@ -214,7 +214,7 @@ def test_a_job_that_is_nobodys_any_more_is_put_back(
 
 def test_a_guests_own_nice_is_not_touched(nicely: Service) -> None:
     job = nicely.slurm.submit("guest", nice=11, processing_time=9)
-    assert nicely.run().planned == []
+    assert nicely.run().plan.pushes == []
     assert nicely.slurm.job(job).nice == 11
 
 

@@ -128,9 +128,9 @@ def test_only_the_site_factor_has_a_table(tmp_path: Path) -> None:
 def test_a_job_that_got_its_points_is_not_written_to(service: Service) -> None:
     job = submit(service, "physics")
     report = service.run()
-    assert report.planned == []
+    assert report.plan.pushes == []
     assert service.slurm.writes == []
-    assert report.missed == 0
+    assert report.plan.missed == 0
     (push,) = service.pushes(job)
     assert (push.state, push.old, push.new) == (PushState.AT_SUBMISSION, 0, FIRST)
     assert service.managed_value("site_factor", job) == ManagedValue(0, (FIRST,))
@@ -177,8 +177,8 @@ def test_jobs_that_came_without_are_counted_once(service: Service) -> None:
     service.slurm.submit("guest", processing_time=9)
     submit(service, "biology")
     report = service.run()
-    assert (report.missed, len(report.at_submission)) == (1, 1)
-    assert service.run().missed == 0
+    assert (report.plan.missed, len(report.plan.at_submission)) == (1, 1)
+    assert service.run().plan.missed == 0
     status = read_status(service.store.cluster(NAME))
     assert status.missed == 1
     assert status.table is not None
@@ -190,8 +190,8 @@ def test_jobs_that_came_before_the_table_are_not_counted(
     slurm.fill("guest")
     slurm.submit("physics", processing_time=9)
     service = Service(slurm, store, with_table(file))
-    assert service.run().missed == 0
-    assert service.run().missed == 0
+    assert service.run().plan.missed == 0
+    assert service.run().plan.missed == 0
 
 
 def test_a_table_is_there_since_it_was_first_written(service: Service) -> None:

@@ -215,9 +215,9 @@ def test_what_a_cycle_leaves_the_following_ones_write(bounded: Service) -> None:
     written: list[str] = []
     while not postponed or postponed[-1]:
         report = bounded.run()
-        postponed.append(report.postponed)
-        assert report.pushed.applied == len(report.planned) <= 3
-        written += [push.key for push in report.planned]
+        postponed.append(report.plan.postponed)
+        assert report.pushed.applied == len(report.plan.pushes) <= 3
+        written += [push.key for push in report.plan.pushes]
     assert postponed == [5, 2, 0]
     assert sorted(written) == sorted(map(str, jobs))
     points = bounded.points()
@@ -234,7 +234,7 @@ def test_everything_is_put_back_at_once(bounded: Service) -> None:
     for _ in range(8):
         slurm.submit("physics", nice=5, processing_time=9)
     before = slurm.jobs()
-    while bounded.run().postponed:
+    while bounded.run().plan.postponed:
         pass
     assert slurm.jobs() != before
     assert bounded.roll_back().applied == 8

@@ -17,7 +17,7 @@ from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError, ClockError
 from shapleyprio.daemon.accounting.intake import CATCH_UP_SECONDS, LAYOUT_SECONDS
 from shapleyprio.daemon.answering.status import read_status
-from shapleyprio.daemon.steering.cycle import UnenforcedAccountsError
+from shapleyprio.daemon.steering.outcomes import UnenforcedAccountsError
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.port import Controller, Malformed, Node, Partition, SlurmUnavailableError
@@ -129,7 +129,7 @@ def test_a_dry_run_writes_nothing_into_slurm(service: Service) -> None:
     service.slurm.fill("guest")
     job = service.slurm.submit("physics", processing_time=9)
     report = service.run(dry_run=True)
-    assert [(push.target, push.new) for push in report.planned] == [(str(job), FIRST)]
+    assert [(push.target, push.new) for push in report.plan.pushes] == [(str(job), FIRST)]
     assert service.slurm.writes == []
     assert service.slurm.job(job).site_factor == 0
     assert service.pushes(job) == []
@@ -149,7 +149,7 @@ def test_where_accounts_are_not_enforced_a_cycle_accounts_and_writes_nothing(
     assert service.slurm.job(job).site_factor == 0
     assert last_cycle(service).outcome == "accounts_not_enforced"
     assert watermark(service).accounted_to == NOW
-    assert [push.target for push in service.run(dry_run=True).planned] == [str(job)]
+    assert [push.target for push in service.run(dry_run=True).plan.pushes] == [str(job)]
     service.restart(config(slurm={"allow_unenforced_accounts": True}))
     assert service.run().pushed.applied == 1
 
@@ -165,9 +165,9 @@ def test_jobs_of_accounts_that_accounting_does_not_know_are_nobodys_and_counted(
     with capture_logs() as logs:
         report = service.run()
         service.run()
-        assert service.run().of_unknown_accounts == 2
-    assert report.of_unknown_accounts == last_cycle(service).of_unknown_accounts == 2
-    assert [push.organization for push in report.planned] == ["physics"]
+        assert service.run().jobs.of_unknown_accounts == 2
+    assert report.jobs.of_unknown_accounts == last_cycle(service).of_unknown_accounts == 2
+    assert [push.organization for push in report.plan.pushes] == ["physics"]
     named = [entry for entry in logs if "unknown to Slurm" in entry["event"]]
     assert [(entry["jobs"], entry["accounts"]) for entry in named] == [(2, "guest")]
 
@@ -195,7 +195,7 @@ def test_a_new_account_is_known_one_cycle_after_its_first_job(service: Service) 
     service.run()
     del slurm.layout_changes["accounts"]
     job = slurm.submit("physics", processing_time=9)
-    assert [service.run().of_unknown_accounts for _ in range(2)] == [1, 0]
+    assert [service.run().jobs.of_unknown_accounts for _ in range(2)] == [1, 0]
     assert slurm.job(job).site_factor == FIRST
 
 
@@ -633,11 +633,11 @@ def test_the_watermark_stays_while_records_are_on_their_way(store: Store) -> Non
     slurm.wait(40)
     report = service.run()
     assert watermark(service).observed_until == NOW
-    assert report.lag_seconds == 40
+    assert report.accounted.lag_seconds == 40
     slurm.wait(60)
     report = service.run()
     assert watermark(service).observed_until == NOW + 100
-    assert report.lag_seconds == 0
+    assert report.accounted.lag_seconds == 0
     assert service.standings()["physics"].parts == 12 * 20
 
 

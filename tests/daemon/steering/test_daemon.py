@@ -15,11 +15,12 @@ from structlog.testing import capture_logs
 from shapleyprio.config import Config, ConfigError
 from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.status import read_status
-from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.pushing.lease import Lease, LeaseHeldError
+from shapleyprio.daemon.ranking.ranking import Ranked
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.daemon import Daemon, DaemonParts
 from shapleyprio.daemon.steering.metrics import Metrics
+from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.slurm.port import AdapterInUse, PendingQueue, SlurmUnavailableError
 from shapleyprio.store import CycleRow, ExceptionRow, Journal, PauseRow, Store
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, NOW, PHYSICS, Cluster, config
@@ -141,14 +142,13 @@ def test_an_adapter_that_stands_in_for_another_is_logged_once_and_recorded(
 def test_the_next_cycle_comes_when_the_order_turns(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = CycleReport(number=1)
-    monkeypatch.setattr(stage.daemon, "_run_cycle", lambda *_: report)
     stage.file = config(service={"poll_interval": "1h"})
     stage.daemon._reload()
     stage.daemon._scheduler.reschedule_job("cycle", trigger="interval", hours=1)
     now = stage.next_cycle() - timedelta(hours=1)
     for reorder, seconds in ((None, 3600), (9000, 3600), (1440, 1441), (2400, 1441), (1, 360)):
-        report.seconds_until_reorder = reorder
+        report = CycleReport(number=1, ranked=Ranked(seconds_until_reorder=reorder))
+        monkeypatch.setattr(stage.daemon, "_run_cycle", lambda *_, found=report: found)
         stage.daemon._cycle_or_log()
         assert abs(stage.next_cycle() - now - timedelta(seconds=seconds)) < A_MOMENT
 
@@ -230,7 +230,7 @@ def test_who_stops_during_a_change_of_the_schedule_does_not_wait_forever(
         begun.set()
         assert stopping.wait(30)
         time.sleep(0.2)  # so that the scheduler waits for us when we want to change it
-        report = CycleReport(number=1, seconds_until_reorder=5)
+        report = CycleReport(number=1, ranked=Ranked(seconds_until_reorder=5))
         return report if during == "_run_cycle" else config(service={"poll_interval": "9s"})
 
     def stop() -> None:

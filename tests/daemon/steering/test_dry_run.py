@@ -462,8 +462,8 @@ def test_a_dry_run_of_a_configuration_shows_what_the_real_cycle_then_does(
     slurm.wait(100)
     (output,) = dry_run(url, slurm, config())
     report = service.run()
-    assert list(output.pushes) == list(report.planned)
+    assert list(output.pushes) == list(report.plan.pushes)
     assert {push.key for push in output.pushes} == {str(job) for job in jobs}
     assert standings(output) == {
-        row.organization: (row.contribution, row.utility) for row in report.standings
+        row.organization: (row.contribution, row.utility) for row in report.ranked.standings
     }

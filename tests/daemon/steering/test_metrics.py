@@ -9,10 +9,11 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from shapleyprio.daemon.cycle_report import CycleReport, Tally
+from shapleyprio.daemon.accounting.tally import AccountedSoFar, Tally
 from shapleyprio.daemon.pushing.push import PushCounts
-from shapleyprio.daemon.steering.cycle import FAILURES
 from shapleyprio.daemon.steering.metrics import BY_ORGANIZATION, Metrics
+from shapleyprio.daemon.steering.outcomes import FAILURES
+from shapleyprio.daemon.steering.report import CycleReport
 from tests.daemon.consortium import FIRST, LAST, NAME, NOW, Service
 
 PHASES = ("account", "observe", "rank", "push")
@@ -173,8 +174,10 @@ def test_a_dry_run_is_counted_as_one(metrics: Metrics, service: Service) -> None
 
 def test_counters_add_up(metrics: Metrics) -> None:
     report = CycleReport(
-        1,
-        tally=Tally(seen=9, kept=5, unstarted=1, quarantined=1, late=1, withdrawn=1),
+        number=1,
+        accounted=AccountedSoFar(
+            tally=Tally(seen=9, kept=5, unstarted=1, quarantined=1, late=1, withdrawn=1)
+        ),
         pushed=PushCounts(applied=3, refused=2, unconfirmed=1),
         seconds=dict.fromkeys(PHASES, 0.5),
     )

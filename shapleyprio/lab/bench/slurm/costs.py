@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 
-from shapleyprio.daemon.cycle_report import CycleReport
+from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, seconds_of
 from shapleyprio.lab.bench.slurm import submission as slurm_submission
 from shapleyprio.lab.bench.slurm.adapters import adapters

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from shapleyprio.config import Config, load_config
 from shapleyprio.config.model import PushSection
-from shapleyprio.daemon.cycle_report import CycleReport
 from shapleyprio.daemon.pushing.rollback import roll_back
 from shapleyprio.daemon.steering.cycle import Cycle
+from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
@@ -329,7 +329,7 @@ class Cycles:
         """
         self._slurm.rotation += 1
         report = self._run(writes=self.writes_at_once)
-        if report.postponed:
+        if report.plan.postponed:
             self._slurm.rotation -= 1
         return report
 
@@ -342,8 +342,8 @@ class Cycles:
         while True:
             began = time.monotonic()
             report = self._cycle.run()
-            self.points = {row.organization: row.priority for row in report.standings}
-            if not report.planned and not report.touched:
+            self.points = {row.organization: row.priority for row in report.ranked.standings}
+            if not report.plan.pushes and not report.touched:
                 return
             if seconds is not None:
                 seconds.append(time.monotonic() - began)

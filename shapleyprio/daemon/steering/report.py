@@ -1,0 +1,111 @@
+"""What the phases of one cycle found and did, for the store, the metrics and people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+from shapleyprio.daemon.accounting.tally import AccountedSoFar, Tally
+from shapleyprio.daemon.pushing.planning import Plan
+from shapleyprio.daemon.pushing.push import PushCounts
+from shapleyprio.daemon.ranking.observing import JobsFound
+from shapleyprio.daemon.ranking.ranking import Ranked
+from shapleyprio.slurm.port import AdapterInUse
+from shapleyprio.store import CycleRow, UserAfterEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleReport:
+    """The results of a cycle's phases, as far as it has come.
+
+    Attributes:
+        number: of the cycle.
+        t: second at which the ledger stands.
+        accounted: what became of the accounting records.
+        after_end: organization -> processor-seconds that its runs are found to have gone on after
+            their ends.
+        users_after_end: users whose runs continued most after an end in the last day.
+        slurm_version: the release of Slurm.
+        adapter: through which Slurm was spoken to.
+        jobs: what was found out about the jobs that wait and those that have started.
+        ranked: the organizations.
+        plan: what was to be written.
+        table_written: second of the table of points that it wrote; None if it wrote none.
+        pushed: what became of the planned writes.
+        touched: how many pending jobs were touched so that they follow.
+        seconds: phase -> how long it took.
+        conflicts: how often a transaction was repeated, for the database had undone it.
+    """
+
+    number: int
+    t: int = 0
+    accounted: AccountedSoFar = field(default_factory=AccountedSoFar)
+    after_end: Mapping[str, int] = field(default_factory=dict)
+    users_after_end: Sequence[UserAfterEnd] = ()
+    slurm_version: str = ""
+    adapter: AdapterInUse | None = None
+    jobs: JobsFound = field(default_factory=JobsFound)
+    ranked: Ranked = field(default_factory=Ranked)
+    plan: Plan = field(default_factory=Plan)
+    table_written: int | None = None
+    pushed: PushCounts = field(default_factory=PushCounts)
+    touched: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    conflicts: int = 0
+
+    @property
+    def tally(self) -> Tally:
+        """What became of all lines that were read."""
+        return self.accounted.tally + Tally(quarantined=self.jobs.quarantined)
+
+    @property
+    def seconds_until_reorder(self) -> int | None:
+        """Seconds from t until the order changes; None if not soon, or while nothing is steered."""
+        return self.ranked.seconds_until_reorder if self.plan.pause is None else None
+
+    def row(self, *, started: int, finished: int, outcome: str, message: str) -> CycleRow:
+        """Returns what the store keeps of it.
+
+        Args:
+            started: second at which it began.
+            finished: second at which it ended.
+            outcome: of the cycle.
+            message: why it failed; empty if it did not.
+        """
+        tally, by_hand = self.tally, self.plan.foreign.by_hand
+        return CycleRow(
+            number=self.number,
+            started=started,
+            finished=finished,
+            outcome=outcome,
+            t=self.t,
+            seen=tally.seen,
+            kept=tally.kept,
+            quarantined=tally.quarantined,
+            refused=self.pushed.refused,
+            written=self.pushed.applied,
+            message=message,
+            seconds=self.seconds,
+            slurm_version=self.slurm_version,
+            adapter=self.adapter.name if self.adapter else "",
+            rule=self.ranked.rule,
+            estimated_at=self.ranked.estimated_at,
+            missed=self.plan.missed,
+            postponed=self.plan.postponed,
+            of_unknown_accounts=self.jobs.of_unknown_accounts,
+            by_hand={kind: len(labels) for kind, labels in by_hand.items()},
+        )
+
+
+class StopWatch:
+    """Measures how long the phases of a cycle take."""
+
+    def __init__(self) -> None:
+        self._last = monotonic()
+
+    def lap(self, report: CycleReport, phase: str) -> CycleReport:
+        """Ends the phase and begins the next; returns the report with how long it took."""
+        now = monotonic()
+        seconds, self._last = now - self._last, now
+        return replace(report, seconds={**report.seconds, phase: seconds})
