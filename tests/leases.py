@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def take_away(rows: Transaction, holder: str = "other", *, ttl: int = 300) -> int:
     """Process 1 elsewhere takes the lease, whoever has it, and shows no life; returns its token."""
-    token = rows.take_lease(holder, "elsewhere", 1, ttl=ttl, instead_of=rows.lease())
+    token = rows.lease.take(holder, "elsewhere", 1, ttl=ttl, instead_of=rows.lease.read())
     assert token is not None
     return token
 
@@ -33,7 +33,7 @@ def another_steers(store: ClusterStore) -> Iterator[None]:
 def nobody_steers(store: ClusterStore) -> bool:
     """Whether the lease was given back, or never taken."""
     with store.reading() as view:
-        lease = view.lease()
+        lease = view.lease.read()
     return lease is None or not lease.is_held
 
 

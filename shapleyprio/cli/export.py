@@ -136,7 +136,7 @@ def _with_pools(store: Store, ledgers: Sequence[ClusterStore]) -> Iterator[Clust
     names = dict.fromkeys(ledger.cluster for ledger in ledgers)
     for ledger in ledgers:
         with ledger.reading() as view:
-            stay = view.stay()
+            stay = view.pools.stay()
         names |= dict.fromkeys(stay.clusters if stay else ())
     known = store.clusters()
     return (store.cluster(name) for name in names if name in known)

@@ -135,7 +135,7 @@ def command(
 
 
 def _pushes(view: View, key: str | None, limit: int, empty: str) -> Shown:
-    pushes = view.pushes(limit=limit, key=key)
+    pushes = view.pushes.latest(limit=limit, key=key)
     table = plan_table(pushes, dated=True, empty=empty)
     return [asdict(push) for push in pushes], table
 
@@ -154,7 +154,7 @@ def _no_writes(channel: Channel, job_id: int | None) -> str:
 
 
 def _cycles(view: View, limit: int) -> Shown:
-    cycles = view.cycles(limit=limit)
+    cycles = view.history.cycles(limit=limit)
     times = [clock_time(row.t or row.started) for row in cycles]
     counted = {"seen": 2, "kept": 1, "quarantined": 4, "refused": 5, "written": 6, "postponed": 3}
     table = FittingTable(
@@ -181,7 +181,7 @@ def _cycles(view: View, limit: int) -> Shown:
 
 
 def _drifts(view: View, organization: str | None, limit: int) -> Shown:
-    windows = drift_history(view, organization, limit)
+    windows = drift_history(view.history, organization, limit)
     lengths = [duration(one.t - one.begin) for one in windows]
     gains = [one.alone_gain for one in windows]
     alone = [MISSING if gain is None else percent(gain, sign="+") for gain in gains]
@@ -217,7 +217,7 @@ def _drifts(view: View, organization: str | None, limit: int) -> Shown:
 
 
 def _forecasts(view: View, organization: str | None, limit: int) -> Shown:
-    rows = view.judged_forecasts(0, limit, organization)
+    rows = view.forecasts.judged(0, limit, organization)
 
     def times(seconds: Iterable[int]) -> list[str]:
         return [MISSING if second == LATER else clock_time(second) for second in seconds]
@@ -251,12 +251,12 @@ def _forecasts(view: View, organization: str | None, limit: int) -> Shown:
 
 
 def _after_end(view: View, limit: int) -> Shown:
-    users = view.users_after_end(0, ENDLESS, limit)
+    users = view.runs.users_after_end(0, ENDLESS, limit)
     return [asdict(one) for one in users], after_end_table(users)
 
 
 def _standings(view: View, organization: str | None, limit: int) -> Shown:
-    rows = view.standings(0, organization, limit)
+    rows = view.history.standings(0, organization, limit)
     scores = [
         FittingColumn(heading="score", cells=[magnitude(row.score) for row in rows], leaves=5)
     ]

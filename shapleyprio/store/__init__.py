@@ -9,6 +9,13 @@ from shapleyprio.store.errors import (
     StoreUnreachableError,
 )
 from shapleyprio.store.journal import Journal
+from shapleyprio.store.repositories.estimates import EstimatesView
+from shapleyprio.store.repositories.history import HistoryView
+from shapleyprio.store.repositories.leases import Leases
+from shapleyprio.store.repositories.observed import Observations
+from shapleyprio.store.repositories.pools import PoolsView
+from shapleyprio.store.repositories.pushes import PushesView
+from shapleyprio.store.repositories.runs import Runs, RunsView
 from shapleyprio.store.rows import (
     LATER,
     AcceptedClockRow,
@@ -59,22 +66,30 @@ __all__ = [
     "CycleRow",
     "DriftRow",
     "EstimateRow",
+    "EstimatesView",
     "ExceptionRow",
     "ForecastRow",
+    "HistoryView",
     "Interruption",
     "Journal",
     "KeptBack",
     "LeaseRow",
+    "Leases",
     "ManagedValue",
     "NewPush",
     "NodeRow",
+    "Observations",
     "PauseRow",
     "PendingJobs",
+    "PoolsView",
     "PublishedPoints",
     "Push",
     "PushState",
+    "PushesView",
     "QuarantinedLine",
     "Revision",
+    "Runs",
+    "RunsView",
     "StandingRow",
     "SteeringRow",
     "Store",

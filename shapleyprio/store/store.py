@@ -39,30 +39,16 @@ from shapleyprio.store.errors import (
     StoreSchemaError,
     store_errors,
 )
-from shapleyprio.store.repositories.accepted_clocks import AcceptedClocks, AcceptedClocksView
-from shapleyprio.store.repositories.after_end import AfterEnd, AfterEndView
-from shapleyprio.store.repositories.capacities import Capacities, CapacitiesView
-from shapleyprio.store.repositories.configurations import Configurations, ConfigurationsView
 from shapleyprio.store.repositories.estimates import Estimates, EstimatesView
-from shapleyprio.store.repositories.exceptions import Exceptions, ExceptionsView
 from shapleyprio.store.repositories.forecasts import Forecasts, ForecastsView
-from shapleyprio.store.repositories.given_points import Publishing, PublishingView
-from shapleyprio.store.repositories.history import Drifts, DriftsView, History, HistoryView
-from shapleyprio.store.repositories.layouts import Layouts, LayoutsView
-from shapleyprio.store.repositories.leases import Leases, LeaseView
-from shapleyprio.store.repositories.ledgers import (
-    Corrections,
-    CorrectionsView,
-    Ledgers,
-    LedgersView,
-)
-from shapleyprio.store.repositories.pauses import Pauses, PausesView
+from shapleyprio.store.repositories.history import History, HistoryView
+from shapleyprio.store.repositories.leases import Leases, LeasesView
+from shapleyprio.store.repositories.ledgers import Ledgers, LedgersView
+from shapleyprio.store.repositories.observed import Observations, ObservationsView
+from shapleyprio.store.repositories.orders import AdminOrders, AdminOrdersView
 from shapleyprio.store.repositories.pools import Pools, PoolsView
 from shapleyprio.store.repositories.pushes import Pushes, PushesView
-from shapleyprio.store.repositories.quarantine import Quarantine, QuarantineView
-from shapleyprio.store.repositories.runs import KeptBackJobs, KeptBackView, Runs, RunsView
-from shapleyprio.store.repositories.steering import SteeringHistory, SteeringHistoryView
-from shapleyprio.store.repositories.waits import WaitRecords, WaitRecordsView
+from shapleyprio.store.repositories.runs import Runs, RunsView
 from shapleyprio.store.rows import Revision
 
 MOST_TRIES = 5
@@ -79,59 +65,52 @@ Result = TypeVar("Result")
 log = structlog.get_logger(__name__)
 
 
-class View(
-    RunsView,
-    AfterEndView,
-    LedgersView,
-    PoolsView,
-    CapacitiesView,
-    LayoutsView,
-    CorrectionsView,
-    QuarantineView,
-    HistoryView,
-    SteeringHistoryView,
-    ConfigurationsView,
-    AcceptedClocksView,
-    PausesView,
-    ExceptionsView,
-    DriftsView,
-    EstimatesView,
-    ForecastsView,
-    WaitRecordsView,
-    KeptBackView,
-    PushesView,
-    PublishingView,
-    LeaseView,
-):
-    """One cluster's rows as they were at one moment, to read."""
+class View:
+    """One cluster's rows as they were at one moment, to read.
+
+    Attributes:
+        cluster: name of the ledger, which is the cluster's unless it is split.
+        ledger: entries, watermark, corrections, who holds what.
+        runs: what ran, with its allocations.
+        observed: what cycles observed of the cluster.
+        pools: the cluster's stay in one, and what all clusters of one have found.
+        estimates: of contributions.
+        forecasts: of when jobs will start.
+        pushes: writes into Slurm, and what stood there before.
+        orders: what admins ordered.
+        history: of cycles and of what steered.
+        lease: of the process that steers.
+    """
+
+    def __init__(self, connection: Connection, cluster: str) -> None:
+        self.cluster = cluster
+        self.ledger = LedgersView(connection, cluster)
+        self.runs = RunsView(connection, cluster)
+        self.observed = ObservationsView(connection, cluster)
+        self.pools = PoolsView(connection, cluster)
+        self.estimates = EstimatesView(connection, cluster)
+        self.forecasts = ForecastsView(connection, cluster)
+        self.pushes = PushesView(connection, cluster)
+        self.orders = AdminOrdersView(connection, cluster)
+        self.history = HistoryView(connection, cluster)
+        self.lease = LeasesView(connection, cluster)
 
 
-class Transaction(
-    Runs,
-    AfterEnd,
-    Ledgers,
-    Pools,
-    Capacities,
-    Layouts,
-    Corrections,
-    Quarantine,
-    History,
-    SteeringHistory,
-    Configurations,
-    AcceptedClocks,
-    Pauses,
-    Exceptions,
-    Drifts,
-    Estimates,
-    Forecasts,
-    WaitRecords,
-    KeptBackJobs,
-    Pushes,
-    Publishing,
-    Leases,
-    View,
-):
+class Transaction(View):
     """One cluster's rows, to read and to change: all changes are committed together or none."""
+
+    def __init__(self, connection: Connection, cluster: str) -> None:
+        super().__init__(connection, cluster)
+        self.ledger: Ledgers = Ledgers(connection, cluster)
+        self.runs: Runs = Runs(connection, cluster)
+        self.observed: Observations = Observations(connection, cluster)
+        self.pools: Pools = Pools(connection, cluster)
+        self.estimates: Estimates = Estimates(connection, cluster)
+        self.forecasts: Forecasts = Forecasts(connection, cluster)
+        self.pushes: Pushes = Pushes(connection, cluster)
+        self.orders: AdminOrders = AdminOrders(connection, cluster)
+        self.history: History = History(connection, cluster)
+        self.lease: Leases = Leases(connection, cluster)
 
     def prune_history(self, before: int, *, pushes_before: int) -> int:
         """Deletes what is older, `PRUNED_AT_ONCE` of each kind; returns how many rows.
@@ -140,24 +119,17 @@ class Transaction(
         known to roll back is in the managed values, which stay.
 
         Args:
-            before: second, for cycles, standings, what steered, configurations, accepted clocks,
-                pauses, exceptions, drifts, estimates, forecasts, quarantined lines and work after
-                the end of runs.
+            before: second, for all but pushes.
             pushes_before: second, for pushes.
         """
         return (
-            self._prune_cycles(before)
-            + self._prune_steering(before)
-            + self._prune_configurations(before)
-            + self._prune_accepted_clocks(before)
-            + self._prune_pauses(before)
-            + self._prune_exceptions(before)
-            + self._prune_drifts(before)
-            + self._prune_estimates(before)
-            + self._prune_forecasts(before)
-            + self._prune_pushes(pushes_before)
-            + self._prune_quarantined(before)
-            + self._prune_work_after_end(before)
+            self.history.prune(before)
+            + self.orders.prune(before)
+            + self.estimates.prune(before)
+            + self.forecasts.prune(before)
+            + self.pushes.prune(pushes_before)
+            + self.observed.prune_quarantined(before)
+            + self.runs.prune_work_after_end(before)
         )
 
 
@@ -168,7 +140,7 @@ class _Begin(Protocol):
 class Fence(Protocol):
     """Keeps a process from writing that may not, or may not any more."""
 
-    def begin(self, transaction: Transaction) -> Callable[[], None]:
+    def begin(self, lease: Leases) -> Callable[[], None]:
         """Checks within a transaction, before all else, that its process may write.
 
         Returns:
@@ -259,7 +231,7 @@ class ClusterStore:
         with self._begin() as connection:
             transaction = Transaction(connection, self.cluster)
             if self._fence is not None:
-                committed = self._fence.begin(transaction)
+                committed = self._fence.begin(transaction.lease)
             yield transaction
         if committed is not None:
             committed()

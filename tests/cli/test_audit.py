@@ -235,11 +235,11 @@ def test_a_pool_in_the_store_is_audited_as_the_sum_of_its_clusters() -> None:
     with Store.open(url, create=True) as store:
         for cluster, owner in lender.items():
             with store.cluster(cluster).transaction() as rows_of:
-                rows_of.save_watermark(watermark())
+                rows_of.ledger.save_watermark(watermark())
                 # physics runs everywhere; at c2 on biology's node
                 runs = [placed_run(7, end=BEGIN + 3600, owners=(owner,))]
-                rows_of.put_runs(runs)
-                rows_of.save_work_after_end([work_after_end()], asked_until=BEGIN + 4000)
+                rows_of.runs.put(runs)
+                rows_of.runs.save_work_after_end([work_after_end()], asked_until=BEGIN + 4000)
     whose = (url, "--organizations", "organizations.toml", "--window", "0:3660")
     pool = (*whose, "--cluster", "c1", "--cluster", "c2")
     found = json.loads(audit(*pool, "--json").stdout)
@@ -260,9 +260,9 @@ def test_the_daemons_store_can_be_audited() -> None:
     within = work_after_end(job_id=8, end=BEGIN + 3599, processor_seconds=480)
     later = replace(within, job_id=7, user="ada", end=BEGIN + 7200)
     with Store.open(url, create=True) as store, store.cluster("c").transaction() as rows_of:
-        rows_of.save_watermark(watermark())
-        rows_of.save_work_after_end([within, later], asked_until=BEGIN + 9000)
-        rows_of.put_runs(
+        rows_of.ledger.save_watermark(watermark())
+        rows_of.runs.save_work_after_end([within, later], asked_until=BEGIN + 9000)
+        rows_of.runs.put(
             [
                 placed_run(7, end=BEGIN + 7200, owners=("biology",), submit=BEGIN),
                 placed_run(8, end=BEGIN + 3600, owners=("physics",), submit=BEGIN),

@@ -227,8 +227,8 @@ def test_history_of_forecasts_has_those_of_jobs_that_started(steered: CommandLin
     far = replace(forecast(3, NOW), late=LATER, median=LATER)
     other = replace(forecast(5, NOW), organization="biology")
     with steered.store() as store, store.cluster(NAME).transaction() as transaction:
-        transaction.save_forecasts([], [forecast(2, NOW), far, forecast(4, NOW), other])
-        transaction.note_starts({2: NOW + 900, 3: NOW + 1000, 5: NOW + 200})
+        transaction.forecasts.save([], [forecast(2, NOW), far, forecast(4, NOW), other])
+        transaction.forecasts.note_starts({2: NOW + 900, 3: NOW + 1000, 5: NOW + 200})
     far_row, row = as_json(steered, "history", "--forecasts", "--organization", "physics")
     assert row == {
         **asdict(forecast(2, NOW)),
@@ -258,7 +258,7 @@ def test_a_failed_cycle_did_not_happen_in_1970(steered: CommandLine) -> None:
         Store.open(steered.url) as store,
         store.cluster(NAME).transaction() as transaction,
     ):
-        transaction.save_cycle(failed)
+        transaction.history.save_cycle(failed)
     assert as_json(steered, "history", "--cycles")[0]["t"] is None
     shown = steered.run("history", "--cycles").stdout
     assert clock_time(began) in shown
@@ -273,7 +273,7 @@ def test_history_of_work_after_the_end_of_jobs(steered: CommandLine) -> None:
         Store.open(steered.url) as store,
         store.cluster(NAME).transaction() as transaction,
     ):
-        transaction.save_work_after_end([row], asked_until=7)
+        transaction.runs.save_work_after_end([row], asked_until=7)
     (found,) = as_json(steered, "history", "--after-end")
     assert (found["jobs"], found["processor_seconds"]) == (1, 1234)
     shown = steered.run("history", "--after-end").stdout

@@ -138,10 +138,10 @@ def test_a_dry_run_needs_no_lease(steered: CommandLine) -> None:
     with steered.store() as store, another_steers(store.cluster(NAME)):
         assert steered.run("daemon", "--once").exit_code == 6
         with store.cluster(NAME).reading() as view:
-            before = view.lease()
+            before = view.lease.read()
         assert steered.run(*DRY).exit_code == 0
         with store.cluster(NAME).reading() as view:
-            after = view.lease()
+            after = view.lease.read()
     assert before is not None
     assert after is not None
     assert (after.holder, after.token) == (before.holder, before.token)
@@ -219,8 +219,8 @@ def test_a_dry_run_goes_on_beside_the_daemon_until_it_is_stopped(
         assert list(temporary.iterdir()) == []
         last = re.findall(r"number=(\d+)", read_until(steers, "number="))[-1]
         with shell.store() as store, store.cluster(NAME).reading() as view:
-            assert {row.outcome for row in view.cycles()} == {"ok"}
-            assert view.next_cycle() > int(last)
+            assert {row.outcome for row in view.history.cycles()} == {"ok"}
+            assert view.history.next_cycle() > int(last)
     finally:
         steers.terminate()
         steers.communicate(timeout=60)

@@ -48,9 +48,9 @@ def put_first(shell: CommandLine, user: str = "ann") -> None:
     pause = PauseRow(since=NOW + 60, user=user, reason=reason, keep=False, until=NOW + 90)
     first = exception(3, NOW + 70, user=user, reason=reason, before_all=True)
     with shell.store() as store, store.cluster(NAME).transaction() as rows:
-        rows.put_pauses([pause])
+        rows.orders.put_pauses([pause])
         over = replace(first, ended=NOW + 100, passed={"biology": 2, "": 1})
-        rows.put_exceptions([over, replace(first, job_id=4, since=NOW + 90)])
+        rows.orders.put_exceptions([over, replace(first, job_id=4, since=NOW + 90)])
 
 
 def exported(shell: CommandLine, *arguments: str, name: str = "past.tar.gz") -> str:
@@ -106,7 +106,7 @@ def test_a_replay_of_an_export_is_that_of_the_store_to_the_unit(
 def test_an_audit_of_an_export_finds_what_the_store_has(lived: CommandLine) -> None:
     row = work_after_end(organization="biology", end=NOW + 100, processor_seconds=77)
     with lived.store() as store, store.cluster(NAME).transaction() as rows:
-        rows.save_work_after_end([row], asked_until=NOW + 100)
+        rows.runs.save_work_after_end([row], asked_until=NOW + 100)
     known, found = of_store(lived, "audit"), answer("audit", exported(lived))
     assert [one["processor_seconds"] for one in found["after_end"]] == [77]
     assert found["carried"] == known["carried"]
@@ -166,7 +166,7 @@ def test_an_experiment_takes_users_and_processors_out_of_an_export(lived: Comman
 
 def test_no_name_is_left_in_an_anonymized_export(lived: CommandLine) -> None:
     with lived.store() as store, store.cluster(NAME).transaction() as rows:
-        rows.save_work_after_end([work_after_end(user="eve")], asked_until=BEGIN + 50)
+        rows.runs.save_work_after_end([work_after_end(user="eve")], asked_until=BEGIN + 50)
     put_first(lived, user="root")
     moved = lived.run("ownership", "set", "a1", "biology", "--since", "always", "--yes")
     assert moved.exit_code == 0, moved.output

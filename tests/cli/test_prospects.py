@@ -67,8 +67,8 @@ def test_explain_and_status_say_it(shell: CommandLine) -> None:
     assert shell.run("daemon", "--once").exit_code == 0
     now = shell.slurm.now
     with shell.store() as store, store.cluster(NAME).transaction() as rows:
-        rows.save_forecasts([forecast(2, now)], [forecast(2, now), forecast(77, now - 900)])
-        rows.note_starts({77: now - 800})
+        rows.forecasts.save([forecast(2, now)], [forecast(2, now), forecast(77, now - 900)])
+        rows.forecasts.note_starts({77: now - 800})
     for arguments in (["2"], ["--user", "user"]):
         result = shell.run("explain", *arguments)
         assert "Probably it starts between " in result.stdout, result.output

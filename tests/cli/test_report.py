@@ -36,13 +36,13 @@ def fill(shell: CommandLine, *runs: AllocatedRun, opened: int, until: int = 20 *
     from shapleyprio.store import Store
 
     with Store.open(shell.url, create=True) as store, store.cluster(NAME).transaction() as rows:
-        rows.save_watermark(
+        rows.ledger.save_watermark(
             watermark(
                 opened=BEGIN + opened, pruned_until=BEGIN + opened, observed_until=BEGIN + until
             )
         )
-        rows.put_runs(runs)
-        rows.save_standings(
+        rows.runs.put(runs)
+        rows.history.save_standings(
             [
                 replace(standing(1, name, BEGIN), processors=processors)
                 for name, processors in PROCESSORS.items()
@@ -75,7 +75,7 @@ def test_whose_jobs_went_on_after_their_ends_most_is_named(shell: CommandLine) -
     assert "continue after their end" not in pages(shell, "--month", MONTH)[1]
     row = work_after_end(organization="biology", end=BEGIN + DAY, processor_seconds=7200)
     with Store.open(shell.url) as store, store.cluster(NAME).transaction() as rows:
-        rows.save_work_after_end([row], asked_until=BEGIN + DAY)
+        rows.runs.save_work_after_end([row], asked_until=BEGIN + DAY)
     page = pages(shell, "--month", MONTH)[1]
     assert (
         "Ask user eve of biology why jobs continue after their end: 2 processor-hours of 1 job"
@@ -119,17 +119,19 @@ def test_a_month_names_what_went_first_and_what_that_cost_the_others(shell: Comm
     row = exception(3, reason="a <deadline>", before_all=True)
     steered = SteeringRow(since=BEGIN - DAY, rule="shapley", chosen="shapley", channel="nice")
     with Store.open(shell.url) as store, store.cluster(NAME).transaction() as rows:
-        rows.note_steering(steered)
+        rows.history.note_steering(steered)
         for one in (
             row,
             replace(row, since=BEGIN - 60 * DAY),
             replace(row, since=BEGIN + 60 * DAY),
         ):
-            rows.begin_exception(one)
-            rows.note_passed(one, {"biology": 4, "": 1})
-            rows.end_exception(3, one.since + DAY, "the job started")
+            rows.orders.begin_exception(one)
+            rows.orders.note_passed(one, {"biology": 4, "": 1})
+            rows.orders.end_exception(3, one.since + DAY, "the job started")
         pause = PauseRow(since=BEGIN - DAY, user="bob", reason="a <move>", keep=True)
-        rows.put_pauses([pause, replace(pause, since=BEGIN - 60 * DAY, until=BEGIN - 50 * DAY)])
+        rows.orders.put_pauses(
+            [pause, replace(pause, since=BEGIN - 60 * DAY, until=BEGIN - 50 * DAY)]
+        )
     printed, page, _ = pages(shell, "--month", MONTH)
     said = (
         f"Exception: job 3 of physics before all others since {clock_time(BEGIN)}, by ann "
@@ -157,8 +159,8 @@ def test_a_month_names_the_rule_that_steered_and_what_changed_hands(shell: Comma
         Tenure("node", "b3", "biology", moved, None),
     ]
     with Store.open(shell.url) as store, store.cluster(NAME).transaction() as rows:
-        rows.note_steering(steered)
-        rows.save_tenures({("node", "b3"): tenures})
+        rows.history.note_steering(steered)
+        rows.ledger.save_tenures({("node", "b3"): tenures})
     printed, page, _ = pages(shell, "--month", MONTH)
     for said in (
         f"the rule shapley by the channel site_factor since {clock_time(steered.since)}",

@@ -273,7 +273,7 @@ def test_a_pool_that_has_just_been_added_hides_no_other(
 ) -> None:
     with steered.store() as store, store.cluster("c1/gpu").transaction() as rows:
         for table in ("standing", "cycle"):
-            rows._connection.execute(text(f"DELETE FROM {table} WHERE cluster = 'c1/gpu'"))
+            rows.history._connection.execute(text(f"DELETE FROM {table} WHERE cluster = 'c1/gpu'"))
 
     def run(*arguments: str) -> Result:
         if way == "store":

@@ -76,9 +76,9 @@ def lived(steered: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     for _ in range(2):
         assert steered.run("daemon", "--once").exit_code == 0
     with steered.store() as store, store.cluster(NAME).transaction() as transaction:
-        transaction.save_forecasts([], [forecast(job, NOW, 600 * job) for job in range(1, 4)])
-        transaction.note_starts(dict.fromkeys(range(1, 4), NOW + 1500))
-        transaction.save_drifts(
+        transaction.forecasts.save([], [forecast(job, NOW, 600 * job) for job in range(1, 4)])
+        transaction.forecasts.note_starts(dict.fromkeys(range(1, 4), NOW + 1500))
+        transaction.history.save_drifts(
             DriftRow(
                 t=NOW, organization=name, schedule=schedule, begin=NOW - 604_800, reference="ref",
                 utility=utility, fair=0, parts=100,
@@ -86,8 +86,8 @@ def lived(steered: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
             for name, utility in (("physics", -543_210), ("biology", 543_210))
             for schedule in ("recorded", "directcontr", "fairshare", "alone")
         )  # fmt: skip
-        (last, *_) = transaction.cycles(limit=1)
-        transaction.save_cycle(
+        (last, *_) = transaction.history.cycles(limit=1)
+        transaction.history.save_cycle(
             type(last)(
                 number=last.number + 1, started=NOW, finished=NOW, outcome="slurm_unavailable",
                 t=NOW, message=REMEDY,

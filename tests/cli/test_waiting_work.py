@@ -102,10 +102,10 @@ def test_work_of_an_estimate_that_a_correction_has_deleted_is_not_shown(
 ) -> None:
     ranked_by(steered, brings("ann", 1, 9))
     with steered.store() as store, store.cluster(NAME).transaction() as rows:
-        last = rows.last_cycle()
+        last = rows.history.last_cycle()
         assert last is not None
-        rows.save_estimate([estimate(last.t - 5000)], [brings("ann", 1, 9)])
-        rows.forget_estimates(last.t - 100)
+        rows.estimates.save_estimate([estimate(last.t - 5000)], [brings("ann", 1, 9)])
+        rows.estimates.forget_estimates(last.t - 100)
     assert "aiting work" not in steered.run("status").stdout
     (physics, _) = json.loads(steered.run("status", "--json").stdout)["organizations"]
     assert (physics["value"], physics["waiting_work"]) == (None, None)

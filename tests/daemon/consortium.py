@@ -207,7 +207,7 @@ class Service:
     def standings(self) -> dict[str, StandingRow]:
         """Organization -> what the last cycle found."""
         with self.store.cluster(self.name).reading() as view:
-            return {row.organization: row for row in view.latest_standings()}
+            return {row.organization: row for row in view.history.latest_standings()}
 
     def findings(self, configured: Config) -> dict[str, Finding]:
         """Subject -> what `shapleyprio check` finds with another configuration."""
@@ -220,11 +220,11 @@ class Service:
     def pushes(self, job_id: int | str) -> list[Push]:
         """What was written to a job or QOS, the oldest first."""
         with self.store.cluster(self.name).reading() as view:
-            return view.pushes(key=str(job_id))[::-1]
+            return view.pushes.latest(key=str(job_id))[::-1]
 
     def managed_value(self, channel: str, job_id: int | str) -> ManagedValue | None:
         with self.store.cluster(self.name).reading() as view:
-            return view.managed_values(channel).get(str(job_id))
+            return view.pushes.managed_values(channel).get(str(job_id))
 
 
 def estimate(t: int, organization: str = "physics") -> EstimateRow:
@@ -254,7 +254,9 @@ def brings(user: str, jobs: int, hours: int, *, account: str = "physics") -> Wai
 def rank_by_estimate(store: Store, *waiting: WaitingWork) -> None:
     """Lets the last cycle have ranked by an estimate with that waiting work, the most first."""
     with store.cluster(NAME).transaction() as rows:
-        last = rows.last_cycle()
+        last = rows.history.last_cycle()
         assert last is not None
-        rows.save_estimate([estimate(last.t, name) for name in ("physics", "biology")], waiting)
-        rows.save_cycle(replace(last, estimated_at=last.t, rule="shapley"))
+        rows.estimates.save_estimate(
+            [estimate(last.t, name) for name in ("physics", "biology")], waiting
+        )
+        rows.history.save_cycle(replace(last, estimated_at=last.t, rule="shapley"))

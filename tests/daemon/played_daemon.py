@@ -19,7 +19,8 @@ from shapleyprio.cli import check, daemon, main
 from shapleyprio.daemon.pushing.lease import Lease
 from shapleyprio.daemon.steering import composition
 from shapleyprio.slurm.port import unchecked
-from shapleyprio.store import ClusterStore, CycleRow, Transaction, engine
+from shapleyprio.store import ClusterStore, CycleRow, engine
+from shapleyprio.store.repositories.history import History
 from tests.daemon.consortium import NAME, NOW, Cluster
 
 if TYPE_CHECKING:
@@ -73,14 +74,14 @@ class DeafCluster(Cluster):
 
 def freeze_within_a_transaction(trigger: Path) -> None:
     """Stops this process like SIGSTOP from outside, when a cycle is being recorded."""
-    save = Transaction.save_cycle
+    save = History.save_cycle
 
-    def save_and_freeze(rows: Transaction, cycle: CycleRow) -> None:
+    def save_and_freeze(rows: History, cycle: CycleRow) -> None:
         save(rows, cycle)
         if trigger.exists():
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    setattr(Transaction, "save_cycle", save_and_freeze)  # noqa: B010  # as a test patches
+    setattr(History, "save_cycle", save_and_freeze)  # noqa: B010  # as a test patches
 
 
 if __name__ == "__main__":

@@ -281,7 +281,7 @@ def fed_once(
 
     with store.cluster(name).transaction() as transaction:
         names = {(one.kind, one.name) for one in tenures}
-        transaction.save_tenures({name: tenures.of(*name) for name in names})
+        transaction.ledger.save_tenures({name: tenures.of(*name) for name in names})
         account = OpenLedger(transaction, horizon=horizon, opens=opens, ask_holders=nobody_asks)
         account.ingest(records, t)
         stands_at = account.close(t, observed_until=t)

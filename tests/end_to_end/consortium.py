@@ -203,7 +203,7 @@ class Consortium:
         """One cycle; returns how many writes it made."""
         self.succeed("daemon", "--once")
         with self.reading() as view:
-            last = view.last_cycle()
+            last = view.history.last_cycle()
         assert last is not None
         assert last.outcome == "ok"
         return last.written
@@ -282,7 +282,7 @@ class Consortium:
     def points(self, store: str = STORE) -> dict[str, int]:
         """Organization -> priority points after the last cycle."""
         with self.reading(store) as view:
-            return {row.organization: row.priority for row in view.latest_standings()}
+            return {row.organization: row.priority for row in view.history.latest_standings()}
 
     def order(self, store: str = STORE) -> list[str]:
         """The organizations after the last cycle, the first to be served first."""
@@ -291,17 +291,17 @@ class Consortium:
     def pushes(self) -> list[Push]:
         """Every write there was, the oldest first."""
         with self.reading() as view:
-            return view.pushes(limit=1_000_000)[::-1]
+            return view.pushes.latest(limit=1_000_000)[::-1]
 
     def cycles(self) -> list[CycleRow]:
         """Every cycle there was, the oldest first."""
         with self.reading() as view:
-            return view.cycles(limit=1_000_000)[::-1]
+            return view.history.cycles(limit=1_000_000)[::-1]
 
     def open_pushes(self) -> int:
         """Writes of which it is not known yet what became of them."""
         with self.reading() as view:
-            return len(view.open_pushes())
+            return len(view.pushes.open_pushes())
 
     def from_scratch(self, config: Path | None = None) -> str:
         """Read all of accounting into a new store, write nothing; returns the store's name."""

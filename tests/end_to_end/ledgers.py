@@ -15,12 +15,12 @@ from tests.end_to_end.consortium import Consortium
 def stored_ledger(consortium: Consortium, store: str) -> tuple[Ledger, list[AllocatedRun], int]:
     """The ledger and the runs of a store, and the second at which they stand."""
     with consortium.reading(store) as view:
-        watermark = view.watermark()
+        watermark = view.ledger.watermark()
         assert watermark is not None
         ledger = Ledger(
-            watermark.horizon, folded_to=watermark.folded_to, entries=view.ledger_entries()
+            watermark.horizon, folded_to=watermark.folded_to, entries=view.ledger.entries()
         )
-        runs = sorted(view.all_runs(), key=lambda placed: placed[0].key)
+        runs = sorted(view.runs.all_runs(), key=lambda placed: placed[0].key)
         return ledger, runs, watermark.accounted_to
 
 

@@ -317,7 +317,7 @@ def _stop_and_roll_back(site: Users) -> None:
 def _report_the_month(site: Users) -> None:
     """Of the month in which the daemon's store was last brought up to date."""
     with site.consortium.reading() as view:
-        watermark = view.watermark()
+        watermark = view.ledger.watermark()
     assert watermark is not None
     month = datetime.fromtimestamp(watermark.accounted_to, UTC).strftime("%Y-%m")
     directory = site.folder / "reports"

@@ -310,7 +310,7 @@ def test_sigterm_finishes_the_cycle_and_stops(
     waiting = consortium.waiting()
     assert all(waiting[job].site_factor == points[name] for job, name in queue.items())
     with consortium.reading() as view:
-        lease = view.lease()
+        lease = view.lease.read()
     assert lease is not None
     assert not lease.is_held
 

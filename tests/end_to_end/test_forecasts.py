@@ -25,7 +25,7 @@ def test_a_job_starts_within_the_interval_that_was_told(consortium: Consortium) 
 
     def forecast_of(job: int) -> ForecastRow | None:
         with consortium.reading() as view:
-            return view.forecast_of(job)
+            return view.forecasts.of_job(job)
 
     with consortium.daemon() as daemon:
         for seconds in (*LENGTHS, LENGTHS[0]):  # the last one waits, so that the worker is there

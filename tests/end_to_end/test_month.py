@@ -449,7 +449,7 @@ def _tell_what_changed(month: Month) -> None:
 def _report(month: Month) -> None:
     """Names what the admin ordered and what changed."""
     with month.consortium.reading() as view:
-        watermark = view.watermark()
+        watermark = view.ledger.watermark()
     assert watermark is not None
     name = datetime.fromtimestamp(watermark.accounted_to, UTC).strftime("%Y-%m")
     directory = month.consortium.directory / "reports"

@@ -184,10 +184,10 @@ def test_a_mistake_in_a_first_dry_run_is_forgotten_when_it_is_corrected(
     consortium.once()
     afresh = consortium.from_scratch()
     with consortium.reading() as view, consortium.reading(afresh) as other:
-        assert list(view.all_runs()) == list(other.all_runs())
-        assert set(view.tenures()) == set(other.tenures())
-        assert view.ledger_entries() == other.ledger_entries()
-        assert view.ledger_entries()["", "alpha"].total.first != 0
+        assert list(view.runs.all_runs()) == list(other.runs.all_runs())
+        assert set(view.ledger.tenures()) == set(other.ledger.tenures())
+        assert view.ledger.entries() == other.ledger.entries()
+        assert view.ledger.entries()["", "alpha"].total.first != 0
 
 
 def test_a_dry_run_of_another_configuration_does_not_disturb_the_daemon(
@@ -293,8 +293,8 @@ def test_a_job_that_an_admin_puts_first_starts_first_with_priorities_of_associat
     assert all(job in consortium.waiting() for name in ("alpha", "beta") for job in jobs[name])
     consortium.once()
     with consortium.reading() as view:
-        (found,) = view.exceptions()
-        ended = [row for row in view.exceptions(since=0) if row.ended is not None]
+        (found,) = view.orders.exceptions()
+        ended = [row for row in view.orders.exceptions(since=0) if row.ended is not None]
     assert found.job_id == own
     (row,) = ended
     assert (row.job_id, row.ended_by) == (before_all, "the job started")

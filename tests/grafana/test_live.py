@@ -96,7 +96,7 @@ class Watched:
             Store.open(load_config(file).store.url) as store,
             store.cluster(found.cluster).transaction() as transaction,
         ):
-            transaction.save_balances("all", found)
+            transaction.pools.save_balances("all", found)
         table = f'[push]\ntable = "{file.with_name("points")}"\n'
         pool = f'[[pool]]\nname = "all"\nclusters = ["{CLUSTER}", "{found.cluster}"]\n'
         file.write_text(f"{table}\n{file.read_text()}\n{pool}")

@@ -39,7 +39,7 @@ from shapleyprio.slurm.text.accounting import FIELDS, accounting_line
 from shapleyprio.slurm.text.squeue import MOST_ASIDE, WaitingRecords
 from shapleyprio.slurm.text.values import UnreadableError, amount, duration, hosts
 from shapleyprio.store import Store, StoreError
-from shapleyprio.store.repositories.quarantine import (
+from shapleyprio.store.repositories.observed import (
     MOST_LINES,
     MOST_LINES_AFTER_PRUNING,
     ONLY_COUNTED,
@@ -87,18 +87,18 @@ def test_fill_the_store_with_bad_lines_that_all_differ(store: Store) -> None:
     opened = ledger_of(store, (Malformed("sacct", f"{i}" + "x" * 900, "?") for i in range(many)))
     assert opened.tally.quarantined == many
     with store.cluster("c").transaction() as rows:
-        kept = rows.quarantined(limit=many)
-        assert len(kept) == rows.quarantined_count() == MOST_LINES + 1
+        kept = rows.observed.quarantined(limit=many)
+        assert len(kept) == rows.observed.quarantined_count() == MOST_LINES + 1
         assert kept[0].line == ONLY_COUNTED
         assert sum(line.times for line in kept) == many
         # pruning makes room for lines nobody has seen, and forgets none of the numbers
         assert rows.prune_history(0, pushes_before=0) == MOST_LINES - MOST_LINES_AFTER_PRUNING
-        assert sum(line.times for line in rows.quarantined(limit=many)) == many
-        assert rows.quarantine([Malformed("sacct", "a real one", "?")], 2000) == 1
-        assert rows.quarantined(limit=1)[0].line.text == "a real one"
+        assert sum(line.times for line in rows.observed.quarantined(limit=many)) == many
+        assert rows.observed.quarantine([Malformed("sacct", "a real one", "?")], 2000) == 1
+        assert rows.observed.quarantined(limit=1)[0].line.text == "a real one"
         # what nobody has met for long is gone
         rows.prune_history(1001, pushes_before=0)
-        assert [line.line.text for line in rows.quarantined()] == ["a real one"]
+        assert [line.line.text for line in rows.observed.quarantined()] == ["a real one"]
     beside = file_of(url_of(store)).parent
     assert 0 < sum(file.stat().st_size for file in beside.iterdir()) < 10_000_000
 
@@ -120,7 +120,7 @@ def test_make_every_cycle_read_a_million_names_of_accounts(
     opened = ledger_of(store, (replace(record, job_id=i + 1, account=f"a{i}") for i in range(1000)))
     assert opened.tally.kept == 1000  # the work of each is accounted all the same
     with store.cluster("c").reading() as view:
-        strangers = [tenure for tenure in view.tenures() if tenure.organization == NOBODY]
+        strangers = [tenure for tenure in view.ledger.tenures() if tenure.organization == NOBODY]
     assert len(strangers) == 100
 
 

@@ -128,8 +128,8 @@ def test_work_for_nothing_until_kill_wait_is_over(consortium: Consortium) -> Non
         consortium.await_cycles(1)
         metrics = consortium.metrics()
     with consortium.reading() as view:
-        runs = [run for run, _ in view.all_runs() if run.key.job_id in (*jobs, honest)]
-        (found,) = view.users_after_end(0, 2**40, 9)
+        runs = [run for run, _ in view.runs.all_runs() if run.key.job_id in (*jobs, honest)]
+        (found,) = view.runs.users_after_end(0, 2**40, 9)
     assert all(run.end is not None and run.end - run.begin <= 1 for run in runs if run.end)
     assert (found.organization, found.jobs) == ("alpha", 2)
     assert 2 * 2 * 3 <= found.processor_seconds <= 2 * 2 * 30
@@ -155,7 +155,7 @@ def _submit_two_processors(consortium: Consortium, script: str) -> int:
 def users_after_end(consortium: Consortium, of: list[int]) -> set[str]:
     """Users with work after the ends of that many jobs."""
     with consortium.reading() as view:
-        return {one.user for one in view.users_after_end(0, 2**40, 9) if one.jobs == len(of)}
+        return {one.user for one in view.runs.users_after_end(0, 2**40, 9) if one.jobs == len(of)}
 
 
 def test_add_to_the_points_of_one_s_jobs_by_scontrol_top(consortium: Consortium) -> None:

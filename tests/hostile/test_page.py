@@ -314,13 +314,13 @@ OF_NAMES = "script, img, [onfocus], [autofocus], svg[onload], b b, iframe, objec
 def fill(store: Store) -> None:
     """Every text that the page shows is somebody's, and hostile."""
     with store.cluster(NAME).transaction() as transaction:
-        transaction.save_cycle(
+        transaction.history.save_cycle(
             CycleRow(number=1, started=NOW, finished=NOW + 1, outcome="ok", t=NOW)
         )
-        transaction.save_cycle(
+        transaction.history.save_cycle(
             CycleRow(number=2, started=NOW, finished=NOW + 1, outcome="x", message="".join(HOSTILE))
         )
-        transaction.save_standings(
+        transaction.history.save_standings(
             StandingRow(
                 cycle=1, organization=name, t=NOW, contribution=0, utility=0, score=-place,
                 parts=1, all_parts=9, priority=10 - place, pending=1, running=1, processors=1,
@@ -328,14 +328,14 @@ def fill(store: Store) -> None:
             )
             for place, name in enumerate(HOSTILE)
         )  # fmt: skip
-        transaction.save_pending_jobs(
+        transaction.observed.save_pending_jobs(
             PendingJobs(organization=name, partition=name, jobs=1, since=NOW) for name in HOSTILE
         )
-        transaction.begin_pause(
+        transaction.orders.begin_pause(
             PauseRow(since=NOW, user=HOSTILE[1], reason="".join(HOSTILE), keep=False)
         )
         for number, name in enumerate(HOSTILE):
-            transaction.begin_exception(
+            transaction.orders.begin_exception(
                 ExceptionRow(
                     job_id=number, since=NOW, label=name, organization=name, user=name,
                     reason=name, before_all=False,

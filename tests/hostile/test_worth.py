@@ -112,8 +112,8 @@ def test_lose_work_or_count_it_twice_by_ending_everything_in_one_second(
         slurm.advance(slurm.now + 20)
         counted += cycle.run().after_end.get("physics", 0)
     with store.cluster(NAME).reading() as view:
-        ended = [run.end for run, _ in view.all_runs()]
-        rows = {row.organization: row for row in view.latest_standings()}
+        ended = [run.end for run, _ in view.runs.all_runs()]
+        rows = {row.organization: row for row in view.history.latest_standings()}
     assert ended == [NOW + 60] * count
     assert counted == 9 * count
     assert rows["physics"].utility == count * worth(NOW, NOW + 60, slurm.now)

@@ -51,7 +51,7 @@ def standings(consortium: Consortium) -> dict[str, StandingRow]:
     """What stands after one more cycle."""
     consortium.once()
     with consortium.reading() as view:
-        return {row.organization: row for row in view.latest_standings()}
+        return {row.organization: row for row in view.history.latest_standings()}
 
 
 def test_have_a_small_node_credited_like_a_large_one(consortium: Consortium) -> None:
@@ -68,7 +68,7 @@ def test_have_a_small_node_credited_like_a_large_one(consortium: Consortium) -> 
     consortium.until(accounted, what="accounting to know both jobs")
     rows = standings(consortium)
     with consortium.reading() as view:
-        runs = {run.key.job_id: run for run, _ in view.all_runs()}
+        runs = {run.key.job_id: run for run, _ in view.runs.all_runs()}
     assert (runs[wide].counted, runs[forged].counted) == (True, False)
     assert runs[wide].processors == {"a1": LARGE - 2, "b1": 1}
     assert runs[forged].processors == {"a1": 2, "b1": 0}  # in proportion, since it is unclear

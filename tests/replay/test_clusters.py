@@ -262,8 +262,8 @@ def test_a_store_has_the_runs_of_all_clusters_of_a_pool(tmp_path: Path) -> None:
     with Store.open(url, create=True) as store:
         for cluster, owner in (("c1", "physics"), ("c2", "biology"), ("c3", "biology")):
             with store.cluster(cluster).transaction() as place:
-                place.save_watermark(watermark())
-                place.put_runs([placed_run(7, end=BEGIN + 100, owners=(owner,))])
+                place.ledger.save_watermark(watermark())
+                place.runs.put([placed_run(7, end=BEGIN + 100, owners=(owner,))])
     log = read_log(url, clusters=["c2", "c1"])
     members = [Organization(name=name) for name in ("physics", "biology")]
     consortium = pooled_consortium([consortium_of(one, members) for one in log.clusters])

@@ -51,17 +51,19 @@ def fill(store: Store) -> None:
     """Puts something of nearly each kind into a store."""
     remember(store, *FLOOD)
     with store.cluster(NAME).transaction() as rows:
-        rows.save_standings([standing(1, name) for name in ("biology", "physics")])
-        rows.save_cycle(cycle(1))
-        rows.put_layout([NodeRow(name="n", since=0, processors=2, partitions=("a", "b"))], ())
+        rows.history.save_standings([standing(1, name) for name in ("biology", "physics")])
+        rows.history.save_cycle(cycle(1))
+        rows.observed.put_layout(
+            [NodeRow(name="n", since=0, processors=2, partitions=("a", "b"))], ()
+        )
         both = CapacityRow(organization="physics", since=0, processors={("a", "b"): 2, (): 1})
-        rows.correct_capacities((), [both], 0)
-        rows.save_tenures({("node", "n"): [Tenure("node", "n", "physics", None, None)]})
-        rows.save_work_after_end([work_after_end()], asked_until=BEGIN + 50)
+        rows.observed.correct_capacities((), [both], 0)
+        rows.ledger.save_tenures({("node", "n"): [Tenure("node", "n", "physics", None, None)]})
+        rows.runs.save_work_after_end([work_after_end()], asked_until=BEGIN + 50)
         pause = PauseRow(since=BEGIN, user="ann", reason="a move", keep=True)
-        rows.put_pauses([replace(pause, since=BEGIN - 60, until=BEGIN - 50), pause])
+        rows.orders.put_pauses([replace(pause, since=BEGIN - 60, until=BEGIN - 50), pause])
         first = exception(7, passed={"biology": 3, "": 1})
-        rows.put_exceptions([first, replace(first, job_id=8, ended=BEGIN + 9)])
+        rows.orders.put_exceptions([first, replace(first, job_id=8, ended=BEGIN + 9)])
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ def store(url: str) -> Iterator[Store]:
 
 def put(store: Store, *runs: AllocatedRun, cluster: str = NAME) -> None:
     with store.cluster(cluster).transaction() as rows:
-        rows.save_watermark(watermark())
-        rows.put_runs(runs)
+        rows.ledger.save_watermark(watermark())
+        rows.runs.put(runs)
 
 
 def names(labels: Labels) -> list[str | None]:

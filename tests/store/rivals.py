@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Table
 
-    from shapleyprio.store import Store
+    from shapleyprio.store import Leases, Store
     from shapleyprio.store.store import Fence
 
 WAITING = {
@@ -72,9 +72,9 @@ class Rival:
         if self._rows_locked is not None:
             self._rows_locked.result()
 
-    def begin(self, transaction: Transaction) -> Callable[[], None]:
+    def begin(self, lease: Leases) -> Callable[[], None]:
         """Stands in the way, if armed, of a transaction that has just got the lease's row."""
-        committed = self._behind.begin(transaction)
+        committed = self._behind.begin(lease)
         if self._armed is not None:
             table, self._armed = self._armed, None
             self.met += 1
@@ -90,7 +90,7 @@ class Rival:
         with self._store._begin() as connection:
             for statement in PATIENCE[self._kind]:
                 connection.execute(text(statement))
-            Transaction(connection, "rival").put_runs([placed_run(n) for n in range(WORK)])
+            Transaction(connection, "rival").runs.put([placed_run(n) for n in range(WORK)])
             for each in (table, tables.lease):
                 rows = select(each).where(each.c.cluster == self._cluster)
                 assert connection.execute(rows.with_for_update()).all()

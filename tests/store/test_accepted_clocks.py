@@ -27,14 +27,14 @@ PAUSE = PauseRow(since=NOW + 60, user="ann", reason="an odd clock", keep=False)
 def test_they_are_kept_as_long_as_history(store: Store) -> None:
     later = replace(ACCEPTED, at=NOW + 500, user="bob")
     with store.cluster("c").transaction() as rows:
-        rows.note_accepted_clock(ACCEPTED)
-        rows.note_accepted_clock(later)
-        assert rows.accepted_clocks() == [ACCEPTED, later]
-        assert rows.accepted_clocks(since=NOW + 1) == [later]
+        rows.history.note_accepted_clock(ACCEPTED)
+        rows.history.note_accepted_clock(later)
+        assert rows.history.accepted_clocks() == [ACCEPTED, later]
+        assert rows.history.accepted_clocks(since=NOW + 1) == [later]
         assert rows.prune_history(NOW + 1, pushes_before=0) == 1
-        assert rows.accepted_clocks() == [later]
+        assert rows.history.accepted_clocks() == [later]
     with store.cluster("d").reading() as view:
-        assert view.accepted_clocks() == []
+        assert view.history.accepted_clocks() == []
 
 
 def test_what_was_so_from_a_second_ahead_is_so_from_the_clock_on(store: Store) -> None:
@@ -49,20 +49,20 @@ def test_what_was_so_from_a_second_ahead_is_so_from_the_clock_on(store: Store) -
             replace(STEERED, since=NOW + 10, channel="qos"),
             replace(STEERED, since=NOW + 20, channel="site_factor"),
         ):
-            rows.note_steering(row)
-        rows.put_layout([node, replace(node, since=NOW + 60, processors=8)], [account])
-        rows.correct_capacities((), [brought], 0)
-        rows.begin_pause(PAUSE)
+            rows.history.note_steering(row)
+        rows.observed.put_layout([node, replace(node, since=NOW + 60, processors=8)], [account])
+        rows.observed.correct_capacities((), [brought], 0)
+        rows.orders.begin_pause(PAUSE)
         for one in (first, over):
-            rows.begin_exception(one)
-        rows.note_accepted_clock(ACCEPTED)
+            rows.orders.begin_exception(one)
+        rows.history.note_accepted_clock(ACCEPTED)
 
         steers = replace(STEERED, since=NOW, channel="site_factor")
-        assert rows.steering() == [STEERED, steers]
-        rows.note_steering(replace(steers, since=NOW + 30))
-        assert rows.steering() == [STEERED, steers]
-        assert rows.node_rows() == [node, replace(node, since=NOW, processors=8)]
-        assert rows.account_rows() == [replace(account, since=NOW)]
-        assert rows.capacities() == [replace(brought, since=NOW)]
-        assert rows.pause() == replace(PAUSE, since=NOW)
-        assert rows.exceptions(since=0) == [replace(first, since=NOW), over]
+        assert rows.history.steering() == [STEERED, steers]
+        rows.history.note_steering(replace(steers, since=NOW + 30))
+        assert rows.history.steering() == [STEERED, steers]
+        assert rows.observed.node_rows() == [node, replace(node, since=NOW, processors=8)]
+        assert rows.observed.account_rows() == [replace(account, since=NOW)]
+        assert rows.observed.capacities() == [replace(brought, since=NOW)]
+        assert rows.orders.pause() == replace(PAUSE, since=NOW)
+        assert rows.orders.exceptions(since=0) == [replace(first, since=NOW), over]

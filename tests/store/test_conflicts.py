@@ -42,7 +42,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_of_two_that_lock_rows_in_opposite_order_both_succeed(server: Store) -> None:
     plain = server.cluster("c1")
-    plain.transact(lambda rows: rows.save_watermark(watermark()))
+    plain.transact(lambda rows: rows.ledger.save_watermark(watermark()))
     lease = Lease(plain, seconds=60)
     lease.take()
     rival = Rival(server, "c1", lease)
@@ -52,18 +52,18 @@ def test_of_two_that_lock_rows_in_opposite_order_both_succeed(server: Store) -> 
 
     def count(rows: Transaction) -> str:
         work.append("begun")
-        rows.put_runs([placed_run(1)])
-        rows.save_watermark(watermark(accounted_to=7))
+        rows.runs.put([placed_run(1)])
+        rows.ledger.save_watermark(watermark(accounted_to=7))
         return "done"
 
     assert ours.transact(count) == "done"
     rival.end()
     assert (rival.met, work, ours.conflicts) == (1, ["begun"] * 2, 1)
     with plain.reading() as view:
-        assert list(view.all_runs()) == [placed_run(1)]
-        assert view.watermark() == watermark(accounted_to=7)
+        assert list(view.runs.all_runs()) == [placed_run(1)]
+        assert view.ledger.watermark() == watermark(accounted_to=7)
     with server.cluster("rival").reading() as view:
-        assert sum(1 for _ in view.all_runs()) > 0
+        assert sum(1 for _ in view.runs.all_runs()) > 0
 
 
 def test_what_databases_call_retryable_is_a_conflict(server: Store) -> None:
@@ -79,14 +79,14 @@ def test_it_is_given_up_after_some_tries(store: Store) -> None:
 
     def fail(transaction: Transaction) -> None:
         tries.append(1)
-        transaction.put_runs([placed_run(1)])
+        transaction.runs.put([placed_run(1)])
         raise StoreConflictError("again")
 
     with pytest.raises(StoreConflictError, match="again"):
         rows.transact(fail)
     assert len(tries) == store_module.MOST_TRIES == rows.conflicts + 1
     with rows.reading() as view:
-        assert list(view.all_runs()) == []
+        assert list(view.runs.all_runs()) == []
 
 
 def test_no_try_begins_late(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

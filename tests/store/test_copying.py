@@ -40,17 +40,17 @@ def filled(original: str) -> Iterator[str]:
         for cluster in (OURS, OTHERS):
             with store.cluster(cluster).transaction() as rows:
                 last = MANY if cluster == OURS else 3
-                rows.put_runs(placed_run(job, owners=("a", "ä\\'")) for job in range(1, last))
-                rows.observe_capacities({"a": {("batch", "short"): 8}}, BEGIN)
-                rows.keep_sampling_seed(len(cluster))
-                rows.save_watermark(watermark(horizon=None, accounted_to=BEGIN + 7))
-                rows.save_tenures({("node", "a1"): []})
-                rows.quarantine([Malformed("queue", "x", "y")], BEGIN)
+                rows.runs.put(placed_run(job, owners=("a", "ä\\'")) for job in range(1, last))
+                rows.observed.observe_capacities({"a": {("batch", "short"): 8}}, BEGIN)
+                rows.estimates.keep_sampling_seed(len(cluster))
+                rows.ledger.save_watermark(watermark(horizon=None, accounted_to=BEGIN + 7))
+                rows.ledger.save_tenures({("node", "a1"): []})
+                rows.observed.quarantine([Malformed("queue", "x", "y")], BEGIN)
                 for number in (1, 2, 3):
-                    rows.save_cycle(cycle(number))
-                    rows.save_standings([standing(number)] if number < 3 else [])
-                numbers = rows.plan_pushes([new_push("1", 5), new_push("2", -7)])
-                rows.settle_pushes({numbers[0]: (rows.open_pushes()[0].state, "")})
+                    rows.history.save_cycle(cycle(number))
+                    rows.history.save_standings([standing(number)] if number < 3 else [])
+                numbers = rows.pushes.plan([new_push("1", 5), new_push("2", -7)])
+                rows.pushes.settle({numbers[0]: (rows.pushes.open_pushes()[0].state, "")})
                 take_away(rows)
     yield original
     engine = create_engine(database_url(original))
@@ -63,17 +63,17 @@ def filled(original: str) -> Iterator[str]:
 def known(view: View) -> dict[str, object]:
     """What a cycle goes on from."""
     return {
-        "runs": list(view.all_runs()),
-        "ledger": view.ledger_entries(),
-        "tenures": list(view.tenures()),
-        "capacities": view.capacities(),
-        "seed": view.sampling_seed(),
-        "watermark": view.watermark(),
-        "managed_values": {channel: view.managed_values(channel) for channel in CHANNELS},
-        "open": view.open_pushes(),
-        "standings": view.latest_standings(),
-        "cycle": view.last_cycle(),
-        "number": view.next_cycle(),
+        "runs": list(view.runs.all_runs()),
+        "ledger": view.ledger.entries(),
+        "tenures": list(view.ledger.tenures()),
+        "capacities": view.observed.capacities(),
+        "seed": view.estimates.sampling_seed(),
+        "watermark": view.ledger.watermark(),
+        "managed_values": {channel: view.pushes.managed_values(channel) for channel in CHANNELS},
+        "open": view.pushes.open_pushes(),
+        "standings": view.history.latest_standings(),
+        "cycle": view.history.last_cycle(),
+        "number": view.history.next_cycle(),
     }
 
 
@@ -109,8 +109,8 @@ def test_a_copy_has_what_a_cycle_goes_on_from_and_no_lease(filled: str, tmp_path
             assert answer == known(original)
             assert len(answer["runs"]) == MANY - 1  # type: ignore[arg-type]
             assert answer["number"] == 4
-            assert view.lease() is None
-            assert original.lease() is not None
+            assert view.lease.read() is None
+            assert original.lease.read() is not None
     assert content(filled) == before
 
 
@@ -157,7 +157,7 @@ def test_on_a_server_the_right_to_select_is_enough(filled: str, tmp_path: Path) 
             Store.open(f"sqlite:///{tmp_path / 'copy.db'}") as copy,
             copy.cluster(OURS).reading() as view,
         ):
-            assert view.watermark() is not None
+            assert view.ledger.watermark() is not None
     finally:
         with engine.connect() as connection:
             if kind == "postgresql":

@@ -38,47 +38,49 @@ WAITING = [
 
 def test_the_waiting_work_of_the_newest_estimate_comes_back_in_its_order(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        rows.save_estimate([ROW], WAITING[::-1])
-        rows.save_estimate([ROW], WAITING)
-        found = rows.waiting_work()
+        rows.estimates.save_estimate([ROW], WAITING[::-1])
+        rows.estimates.save_estimate([ROW], WAITING)
+        found = rows.estimates.waiting_work()
     assert found == [replace(row, user=row.user[:255]) for row in WAITING]
     with store.cluster("another").reading() as view:
-        assert view.waiting_work() == []
+        assert view.estimates.waiting_work() == []
 
 
 def test_the_newest_estimate_comes_back_exactly(store: Store) -> None:
     later = [replace(ROW, t=BEGIN + 30, organization=name) for name in ("biology", "physics")]
     with store.cluster("c").transaction() as rows:
-        assert rows.latest_estimate() == []
-        rows.save_estimate([ROW], [])
-        rows.save_estimate(later, [])
-        rows.save_estimate(later, WAITING)  # found again by a daemon that was killed meanwhile
-        assert rows.latest_estimate() == later
-        assert rows.latest_estimate(until=BEGIN + 29) == [ROW]
-        assert rows.latest_estimate(until=BEGIN - 1) == []
+        assert rows.estimates.latest_estimate() == []
+        rows.estimates.save_estimate([ROW], [])
+        rows.estimates.save_estimate(later, [])
+        rows.estimates.save_estimate(
+            later, WAITING
+        )  # found again by a daemon that was killed meanwhile
+        assert rows.estimates.latest_estimate() == later
+        assert rows.estimates.latest_estimate(until=BEGIN + 29) == [ROW]
+        assert rows.estimates.latest_estimate(until=BEGIN - 1) == []
     with store.cluster("another").reading() as view:
-        assert view.latest_estimate() == []
+        assert view.estimates.latest_estimate() == []
     assert ROW.contribution == Trajectory(LARGE, -LARGE, 7, 3_628_800)
 
 
 def test_the_first_seed_of_a_cluster_stays(store: Store) -> None:
     largest = 2**63 - 1
     with store.cluster("c").transaction() as rows:
-        assert rows.sampling_seed() is None
-        assert rows.keep_sampling_seed(largest) == largest
+        assert rows.estimates.sampling_seed() is None
+        assert rows.estimates.keep_sampling_seed(largest) == largest
     with store.cluster("c").transaction() as rows:
-        assert rows.keep_sampling_seed(7) == largest
-        assert rows.sampling_seed() == largest
+        assert rows.estimates.keep_sampling_seed(7) == largest
+        assert rows.estimates.sampling_seed() == largest
     with store.cluster("another").transaction() as rows:
-        assert rows.keep_sampling_seed(7) == 7
+        assert rows.estimates.keep_sampling_seed(7) == 7
 
 
 def test_estimates_are_pruned_with_the_cycles_that_ranked_by_them(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        rows.save_cycle(replace(cycle(1), estimated_at=BEGIN))
-        rows.save_estimate([ROW, replace(ROW, t=BEGIN + 30)], [])
+        rows.history.save_cycle(replace(cycle(1), estimated_at=BEGIN))
+        rows.estimates.save_estimate([ROW, replace(ROW, t=BEGIN + 30)], [])
         rows.prune_history(BEGIN + 1, pushes_before=0)
-        assert rows.latest_estimate(until=BEGIN) == []
-        assert rows.latest_estimate() == [replace(ROW, t=BEGIN + 30)]
-        (kept,) = rows.cycles()
+        assert rows.estimates.latest_estimate(until=BEGIN) == []
+        assert rows.estimates.latest_estimate() == [replace(ROW, t=BEGIN + 30)]
+        (kept,) = rows.history.cycles()
         assert kept.estimated_at == BEGIN

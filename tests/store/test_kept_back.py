@@ -20,15 +20,15 @@ ROWS = [
 
 def test_jobs_that_were_kept_back_are_remembered_until_they_are_gone(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        assert rows.kept_back() == {}
-        rows.save_kept_back(ROWS)
-        rows.save_kept_back([replace(ROWS[0], counts_since=9)])
+        assert rows.observed.kept_back() == {}
+        rows.observed.save_kept_back(ROWS)
+        rows.observed.save_kept_back([replace(ROWS[0], counts_since=9)])
     with store.cluster("c").transaction() as rows:
-        assert rows.kept_back() == {7: replace(ROWS[0], counts_since=9), 8: ROWS[1]}
-        assert rows.prune_kept_back({8, 9}) == 1
-        assert rows.kept_back() == {8: ROWS[1]}
+        assert rows.observed.kept_back() == {7: replace(ROWS[0], counts_since=9), 8: ROWS[1]}
+        assert rows.observed.prune_kept_back({8, 9}) == 1
+        assert rows.observed.kept_back() == {8: ROWS[1]}
     with store.cluster("another").reading() as view:
-        assert view.kept_back() == {}
+        assert view.observed.kept_back() == {}
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,13 @@ BATCH = ("batch",)
 
 def nodes(view: View) -> list[tuple[str, int, int, tuple[str, ...]]]:
     return [
-        (row.name, row.since - BEGIN, row.processors, row.partitions) for row in view.node_rows()
+        (row.name, row.since - BEGIN, row.processors, row.partitions)
+        for row in view.observed.node_rows()
     ]
 
 
 def accounts(view: View) -> list[tuple[str, int, str | None]]:
-    return [(row.name, row.since - BEGIN, row.parent) for row in view.account_rows()]
+    return [(row.name, row.since - BEGIN, row.parent) for row in view.observed.account_rows()]
 
 
 def observe(
@@ -32,7 +33,7 @@ def observe(
     partitions: tuple[str, ...] = BATCH,
 ) -> None:
     found = {name: (processors, partitions) for name, processors in sizes.items()}
-    rows.observe_layout(found, parents or {}, BEGIN + second, opened=BEGIN)
+    rows.observed.observe_layout(found, parents or {}, BEGIN + second, opened=BEGIN)
 
 
 def test_what_is_first_seen_was_so_since_the_opening_and_what_comes_later_was_not(
@@ -70,6 +71,6 @@ def test_pruning_leaves_what_was_so_at_that_second_and_what_came_later(store: St
     with store.cluster("c").transaction() as rows:
         for second, size in ((0, 8), (10, 12), (20, 16)):
             observe(rows, second, {"n1": size, "n2": 4}, {"lab": str(second)})
-        rows.prune_layout(BEGIN + 10)
+        rows.observed.prune_layout(BEGIN + 10)
         assert nodes(rows) == [("n1", 10, 12, BATCH), ("n1", 20, 16, BATCH), ("n2", 0, 4, BATCH)]
         assert accounts(rows) == [("lab", 10, "10"), ("lab", 20, "20")]

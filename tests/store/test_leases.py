@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 def take(rows: Transaction, holder: str, instead_of: LeaseRow | None) -> int | None:
-    return rows.take_lease(holder, "h1", 7, ttl=30, instead_of=instead_of)
+    return rows.lease.take(holder, "h1", 7, ttl=30, instead_of=instead_of)
 
 
 def now(rows: Transaction) -> LeaseRow:
-    lease = rows.lease()
+    lease = rows.lease.read()
     assert lease is not None
     return lease
 
 
 def test_the_token_grows_with_each_takeover_and_each_return(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        assert rows.lease() is None
+        assert rows.lease.read() is None
         assert take(rows, "a", None) == 1
         assert take(rows, "b", now(rows)) == 2
-        assert rows.release_lease("b", 2)
+        assert rows.lease.release("b", 2)
         assert not now(rows).is_held
         assert take(rows, "a", now(rows)) == 3
         assert (now(rows).holder, now(rows).host, now(rows).pid, now(rows).ttl) == (
@@ -44,7 +44,7 @@ def test_a_lease_that_changed_since_it_was_seen_cannot_be_taken(store: Store) ->
     with store.cluster("c").transaction() as rows:
         take(rows, "a", None)
         seen = now(rows)
-        assert rows.renew_lease("a", 1)
+        assert rows.lease.renew("a", 1)
         assert now(rows).shows_life_since(seen)
         assert take(rows, "b", seen) is None
         assert take(rows, "b", now(rows)) == 2
@@ -55,9 +55,9 @@ def test_who_was_succeeded_can_neither_renew_nor_give_back(store: Store) -> None
         take(rows, "a", None)
         take(rows, "b", now(rows))
         before = now(rows)
-        assert not rows.renew_lease("a", 1)
-        assert not rows.release_lease("a", 1)
-        assert not rows.renew_lease("a", 2)  # nor by a token that it has not got
+        assert not rows.lease.renew("a", 1)
+        assert not rows.lease.release("a", 1)
+        assert not rows.lease.renew("a", 2)  # nor by a token that it has not got
         assert not now(rows).shows_life_since(before)
 
 
@@ -88,16 +88,16 @@ def test_a_process_of_another_release_than_the_tables_neither_takes_nor_renews(
     with place.transaction() as rows:
         take(rows, "a", None)
     with place.transaction() as rows:
-        rows._connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        rows.lease._connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with (
         pytest.raises(StoreSchemaError, match=r"at revision 9999, .* no longer steers"),
         place.transaction() as rows,
     ):
-        rows.renew_lease("a", 1)
+        rows.lease.renew("a", 1)
     with pytest.raises(StoreSchemaError, match="9999"), place.transaction() as rows:
         take(rows, "b", now(rows))
     with place.transaction() as rows:
-        rows._connection.execute(
+        rows.lease._connection.execute(
             text("UPDATE alembic_version SET version_num = :head"), {"head": migrations.HEAD}
         )
-        assert rows.renew_lease("a", 1)
+        assert rows.lease.renew("a", 1)

@@ -60,10 +60,10 @@ def test_the_runs_of_an_array_are_those_of_its_tasks(store: Store) -> None:
     ]
     later = replace(put[0][0], key=RunKey(33, BEGIN, BEGIN + 50))
     with store.cluster("c").transaction() as rows:
-        rows.put_runs([*put, (later, ())])
-        found = {run.key.job_id for run, _ in rows.runs_of(33, 0)}
+        rows.runs.put([*put, (later, ())])
+        found = {run.key.job_id for run, _ in rows.runs.runs_of(33, 0)}
         assert found == {33, 34, 40}
-        assert [run.key for run, _ in rows.runs_of(33, BEGIN + 50)] == [later.key]
+        assert [run.key for run, _ in rows.runs.runs_of(33, BEGIN + 50)] == [later.key]
 
 
 @settings(max_examples=35)  # on each kind of database
@@ -73,13 +73,13 @@ def test_runs_come_back_as_they_were_put_last(
 ) -> None:
     expected = {**by_key(first), **by_key(second)}
     with shared.cluster("c").transaction() as rows:
-        rows.put_runs(first)
-        rows.put_runs(second)
-        assert rows.known_runs(list(expected)) == expected
-        assert by_key(list(rows.all_runs())) == expected
-        rows.remove_runs(keys(list(rows.all_runs())))
-        assert list(rows.all_runs()) == []
-        assert list(rows.allocations_with_event_between(-1, 2**41)) == []
+        rows.runs.put(first)
+        rows.runs.put(second)
+        assert rows.runs.known(list(expected)) == expected
+        assert by_key(list(rows.runs.all_runs())) == expected
+        rows.runs.remove(keys(list(rows.runs.all_runs())))
+        assert list(rows.runs.all_runs()) == []
+        assert list(rows.runs.allocations_with_event_between(-1, 2**41)) == []
 
 
 @settings(max_examples=35)
@@ -90,41 +90,41 @@ def test_every_view_agrees_with_its_definition(
     stored = by_key(runs)
     allocations = [placement for _, places in stored.values() for placement in places]
     with shared.cluster("c").transaction() as rows:
-        rows.put_runs(runs)
-        assert sorted(run.key for run in rows.unfinished_runs()) == sorted(
+        rows.runs.put(runs)
+        assert sorted(run.key for run in rows.runs.unfinished()) == sorted(
             key for key, (run, _) in stored.items() if run.end is None
         )
         alive = {
             key: item for key, item in stored.items() if item[0].end is None or item[0].end > low
         }
-        assert by_key(list(rows.runs_alive_after(low))) == alive
+        assert by_key(list(rows.runs.runs_alive_after(low))) == alive
         crossing = [
             item
             for item in allocations
             if low < item.begin <= high or (item.end is not None and low < item.end <= high)
         ]
-        assert sorted(map(str, rows.allocations_with_event_between(low, high))) == sorted(
+        assert sorted(map(str, rows.runs.allocations_with_event_between(low, high))) == sorted(
             map(str, crossing)
         )
         ended = [key for key, (run, _) in stored.items() if run.end is not None and run.end <= low]
-        assert rows.prune_runs(low) == len(ended)
-        assert by_key(list(rows.all_runs())) == alive
-        rows.remove_runs(list(alive))
+        assert rows.runs.prune(low) == len(ended)
+        assert by_key(list(rows.runs.all_runs())) == alive
+        rows.runs.remove(list(alive))
 
 
 def test_a_requeued_job_is_several_runs(store: Store) -> None:
     requeued = [placed_run(1, BEGIN, BEGIN + 5), placed_run(1, BEGIN + 9)]
     with store.cluster("c").transaction() as rows:
-        rows.put_runs(requeued)
-        assert rows.known_runs(keys(requeued)) == by_key(requeued)
-        assert rows.known_runs([requeued[1][0].key]) == by_key(requeued[1:])
+        rows.runs.put(requeued)
+        assert rows.runs.known(keys(requeued)) == by_key(requeued)
+        assert rows.runs.known([requeued[1][0].key]) == by_key(requeued[1:])
 
 
 def test_unknown_keys_are_not_found(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        rows.put_runs([placed_run(1)])
-        assert rows.known_runs([RunKey(1, 0, 0), RunKey(2, BEGIN - 60, BEGIN)]) == {}
-        assert rows.known_runs([]) == {}
+        rows.runs.put([placed_run(1)])
+        assert rows.runs.known([RunKey(1, 0, 0), RunKey(2, BEGIN - 60, BEGIN)]) == {}
+        assert rows.runs.known([]) == {}
 
 
 def test_many_runs_are_read_page_after_page_while_they_are_changed(
@@ -135,16 +135,16 @@ def test_many_runs_are_read_page_after_page_while_they_are_changed(
     runs += [placed_run(n, BEGIN + n) for n in range(100, 120)]
     random.Random(0).shuffle(runs)
     with store.cluster("c").transaction() as rows:
-        rows.put_runs(runs)
+        rows.runs.put(runs)
         seen: list[AllocatedRun] = []
-        for run, places in rows.runs_alive_after(0):
+        for run, places in rows.runs.runs_alive_after(0):
             seen.append((run, places))
-            rows.put_runs([(run, (replace(places[0], organization="chemistry"),))])
+            rows.runs.put([(run, (replace(places[0], organization="chemistry"),))])
         assert len(seen) == len(runs)
         assert by_key(seen) == by_key(runs)
         ends = [run.end for run, _ in seen if run.end is not None]
         assert ends == sorted(ends)
-        stored = list(rows.all_runs())
+        stored = list(rows.runs.all_runs())
         assert keys(stored) == sorted(keys(runs))
         assert {places[0].organization for _, places in stored} == {"chemistry"}
 
@@ -167,11 +167,11 @@ def test_allocations_are_read_page_after_page_each_once(
     owners = ("biology", "physics")
     with store.cluster("c").transaction() as rows:
         for number, (begin, end) in enumerate(times):
-            rows.put_runs([placed_run(number + 1, begin, end, owners=owners)])
+            rows.runs.put([placed_run(number + 1, begin, end, owners=owners)])
         seen = []
-        for allocation in rows.allocations_with_event_between(low, high):
+        for allocation in rows.runs.allocations_with_event_between(low, high):
             seen.append((allocation.begin, allocation.end, allocation.owner))
-            assert rows.has_runs_of(1)  # a statement between two pages is in nobody's way
+            assert rows.runs.has_runs_of(1)  # a statement between two pages is in nobody's way
     expected = [
         (begin, end, owner)
         for begin, end in times
@@ -187,16 +187,16 @@ def test_of_many_runs_those_that_ended_first_are_pruned_at_once(
     monkeypatch.setattr("shapleyprio.store.scope.PRUNED_AT_ONCE", 5)
     runs = [placed_run(n, BEGIN, BEGIN + n // 2) for n in range(1, 14)] + [placed_run(99)]
     with store.cluster("c").transaction() as rows:
-        rows.put_runs(runs)
+        rows.runs.put(runs)
         untils: list[int] = []
         pruned: list[int] = []
         while not pruned or pruned[-1]:
-            untils.append(rows.prunable_until(BEGIN + 5))
-            pruned.append(rows.prune_runs(untils[-1]))
+            untils.append(rows.runs.prunable_until(BEGIN + 5))
+            pruned.append(rows.runs.prune(untils[-1]))
         # 1 ended at BEGIN, and two each second from then on
         assert untils == [BEGIN + 2, BEGIN + 5, BEGIN + 5]
         assert pruned == [5, 6, 0]
-        assert [run.key.job_id for run, _ in rows.all_runs()] == [12, 13, 99]
+        assert [run.key.job_id for run, _ in rows.runs.all_runs()] == [12, 13, 99]
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
@@ -208,24 +208,24 @@ def test_frequent_queries_use_an_index_on_sqlite(store: Store) -> None:
 
     with store.cluster("c").transaction() as rows:
         event.listen(store._engine, "before_cursor_execute", note)
-        rows.known_runs([RunKey(1, 1, 1)])
-        rows.put_runs([placed_run(1)])
-        rows.unfinished_runs()
-        list(rows.runs_alive_after(BEGIN))
-        list(rows.allocations_with_event_between(BEGIN, BEGIN + 60))
-        rows.prune_runs(BEGIN)
-        rows.next_cycle()
-        rows.latest_standings()
-        rows.standings(BEGIN)
-        rows.open_pushes()
-        rows.managed_values("nice")
-        rows.pushes(key="1")
+        rows.runs.known([RunKey(1, 1, 1)])
+        rows.runs.put([placed_run(1)])
+        rows.runs.unfinished()
+        list(rows.runs.runs_alive_after(BEGIN))
+        list(rows.runs.allocations_with_event_between(BEGIN, BEGIN + 60))
+        rows.runs.prune(BEGIN)
+        rows.history.next_cycle()
+        rows.history.latest_standings()
+        rows.history.standings(BEGIN)
+        rows.pushes.open_pushes()
+        rows.pushes.managed_values("nice")
+        rows.pushes.latest(key="1")
         rows.prune_history(BEGIN, pushes_before=BEGIN)
         event.remove(store._engine, "before_cursor_execute", note)
         for statement, values in statements:
             if statement.startswith("INSERT") or "max(" in statement:  # the last in the index
                 continue
-            plan = rows._connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
+            plan = rows.runs._connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
             for *_, step in plan:
                 whole_table = any(step.startswith(f"SCAN {name}") for name in metadata.tables)
                 assert not whole_table, (statement, step)
@@ -244,8 +244,8 @@ def test_the_newest_cycles_are_read_from_the_end_and_not_sorted(store: Store) ->
             )
 
     with store.cluster("c").transaction() as rows:
-        rows.save_cycle(cycle(1))
+        rows.history.save_cycle(cycle(1))
         event.listen(store._engine, "before_cursor_execute", explain)
-        assert rows.cycles(limit=5) == [cycle(1)]
+        assert rows.history.cycles(limit=5) == [cycle(1)]
         event.remove(store._engine, "before_cursor_execute", explain)
     assert plans == ["SEARCH cycle USING INDEX sqlite_autoindex_cycle_1 (cluster=?)"]

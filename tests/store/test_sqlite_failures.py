@@ -30,8 +30,8 @@ import sys, time
 from shapleyprio.store import Store
 from tests.store.examples import BEGIN, placed_run, watermark
 with Store.open(sys.argv[1]) as store, store.cluster("c").transaction() as rows:
-    rows.put_runs(placed_run(n, BEGIN + n) for n in range(30_000))
-    rows.save_watermark(watermark(observed_until=BEGIN + 30_000))
+    rows.runs.put(placed_run(n, BEGIN + n) for n in range(30_000))
+    rows.ledger.save_watermark(watermark(observed_until=BEGIN + 30_000))
     print("written", flush=True)
     time.sleep(600)
 """
@@ -56,17 +56,17 @@ def test_a_locked_store_is_busy_and_works_again_afterwards(
         ):
             pass
         with impatient.cluster("c").reading() as view:
-            assert view.watermark() is None
+            assert view.ledger.watermark() is None
         other.execute("ROLLBACK")
         with impatient.cluster("c").transaction() as rows:
-            rows.save_watermark(watermark())
+            rows.ledger.save_watermark(watermark())
     other.close()
 
 
 def test_a_full_store_keeps_what_it_had(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        rows.put_runs([placed_run(1)])
-        rows.save_watermark(watermark())
+        rows.runs.put([placed_run(1)])
+        rows.ledger.save_watermark(watermark())
     store.close()
 
     def limit(connection: sqlite3.Connection, _: object) -> None:
@@ -76,15 +76,15 @@ def test_a_full_store_keeps_what_it_had(store: Store) -> None:
 
     def write_much() -> None:
         with store.cluster("c").transaction() as rows:
-            rows.save_watermark(watermark(observed_until=2 * BEGIN))
-            rows.put_runs(placed_run(n) for n in range(20_000))
+            rows.ledger.save_watermark(watermark(observed_until=2 * BEGIN))
+            rows.runs.put(placed_run(n) for n in range(20_000))
 
     with pytest.raises(StoreFullError, match=r"store\.db: it is full"):
         write_much()
     with store.cluster("c").transaction() as rows:
-        assert list(rows.all_runs()) == [placed_run(1)]
-        assert rows.watermark() == watermark()
-        rows.put_runs([placed_run(2)])
+        assert list(rows.runs.all_runs()) == [placed_run(1)]
+        assert rows.ledger.watermark() == watermark()
+        rows.runs.put([placed_run(2)])
 
 
 def test_a_disk_without_room_for_the_log_is_full(store: Store, url: str) -> None:
@@ -100,8 +100,8 @@ def test_a_disk_without_room_for_the_log_is_full(store: Store, url: str) -> None
 
 def test_a_writer_killed_in_the_middle_leaves_the_old_state(store: Store, url: str) -> None:
     with store.cluster("c").transaction() as rows:
-        rows.put_runs([placed_run(1)])
-        rows.save_watermark(watermark())
+        rows.runs.put([placed_run(1)])
+        rows.ledger.save_watermark(watermark())
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True
     )
@@ -110,9 +110,9 @@ def test_a_writer_killed_in_the_middle_leaves_the_old_state(store: Store, url: s
     writer.send_signal(signal.SIGKILL)
     writer.communicate()
     with Store.open(url) as again, again.cluster("c").transaction() as rows:
-        assert list(rows.all_runs()) == [placed_run(1)]
-        assert rows.watermark() == watermark()
-        rows.put_runs([placed_run(2)])
+        assert list(rows.runs.all_runs()) == [placed_run(1)]
+        assert rows.ledger.watermark() == watermark()
+        rows.runs.put([placed_run(2)])
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()

@@ -120,7 +120,7 @@ def test_an_older_store_is_not_touched_at_start(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with store.cluster("c").transaction() as rows:
-        rows.put_runs([placed_run(1)])
+        rows.runs.put([placed_run(1)])
     monkeypatch.setattr(migrations, "HEAD", "9999")
     for create in (False, True):
         with pytest.raises(

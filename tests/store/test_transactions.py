@@ -26,22 +26,22 @@ def test_migrations_make_exactly_the_tables_of_the_code(store: Store) -> None:
 
 def test_clusters_do_not_see_each_other(store: Store) -> None:
     with store.cluster("a").transaction() as rows:
-        rows.put_runs([placed_run(1)])
-        rows.save_watermark(watermark())
+        rows.runs.put([placed_run(1)])
+        rows.ledger.save_watermark(watermark())
     with store.cluster("b").transaction() as rows:
-        assert list(rows.all_runs()) == []
-        assert rows.unfinished_runs() == []
-        assert list(rows.runs_alive_after(0)) == []
-        assert list(rows.allocations_with_event_between(0, 2 * BEGIN)) == []
-        assert list(rows.unfinished_allocated()) == []
-        assert rows.watermark() is None
-        assert rows.prune_runs(2 * BEGIN) == 0
-        rows.put_runs([placed_run(1, organization="biology")])
-        rows.remove_runs([placed_run(1)[0].key])
+        assert list(rows.runs.all_runs()) == []
+        assert rows.runs.unfinished() == []
+        assert list(rows.runs.runs_alive_after(0)) == []
+        assert list(rows.runs.allocations_with_event_between(0, 2 * BEGIN)) == []
+        assert list(rows.runs.unfinished_allocated()) == []
+        assert rows.ledger.watermark() is None
+        assert rows.runs.prune(2 * BEGIN) == 0
+        rows.runs.put([placed_run(1, organization="biology")])
+        rows.runs.remove([placed_run(1)[0].key])
         take_away(rows)
     with store.cluster("a").reading() as view:
-        assert list(view.all_runs()) == [placed_run(1)]
-        assert view.lease() is None
+        assert list(view.runs.all_runs()) == [placed_run(1)]
+        assert view.lease.read() is None
     assert store.clusters() == ["a", "b"]
     assert store.sizes()["run"] == store.sizes()["allocation"] == 1
 
@@ -49,8 +49,8 @@ def test_clusters_do_not_see_each_other(store: Store) -> None:
 def test_an_exception_undoes_the_whole_transaction(store: Store) -> None:
     def fail_midway() -> None:
         with store.cluster("c").transaction() as rows:
-            rows.put_runs([placed_run(1)])
-            rows.save_watermark(watermark())
+            rows.runs.put([placed_run(1)])
+            rows.ledger.save_watermark(watermark())
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -60,13 +60,13 @@ def test_an_exception_undoes_the_whole_transaction(store: Store) -> None:
 
 def test_a_reader_sees_one_moment_and_does_not_wait_for_the_writer(store: Store) -> None:
     with store.cluster("c").reading() as view:
-        assert view.watermark() is None
+        assert view.ledger.watermark() is None
         with store.cluster("c").transaction() as rows:
-            rows.save_watermark(watermark())
-            assert view.watermark() is None
-        assert view.watermark() is None
+            rows.ledger.save_watermark(watermark())
+            assert view.ledger.watermark() is None
+        assert view.ledger.watermark() is None
     with store.cluster("c").reading() as view:
-        assert view.watermark() == watermark()
+        assert view.ledger.watermark() == watermark()
 
 
 def test_errors_that_are_not_the_databases_pass(store: Store) -> None:

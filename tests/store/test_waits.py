@@ -20,7 +20,7 @@ def test_waits_are_of_runs_that_started_since_each_once(store: Store) -> None:
     late, moved = placed_run(3, BEGIN + 50), placed_run(4, BEGIN - 1)
     passed_on = Allocation("physics", "biology", 16, BEGIN + 10, None)
     with store.cluster("c").transaction() as rows:
-        rows.put_runs(
+        rows.runs.put(
             [
                 in_partition(placed_run(1, release=BEGIN - 7, owners=("a", "b")), "x"),
                 in_partition(placed_run(2, BEGIN - 1), "x"),
@@ -31,10 +31,13 @@ def test_waits_are_of_runs_that_started_since_each_once(store: Store) -> None:
             ]
         )
     with store.cluster("c").reading() as view:
-        assert sorted(view.waits(BEGIN)) == [Wait("physics", "x", 7), Wait("physics", "y", 110)]
-        assert view.waits(BEGIN, until=BEGIN + 50) == [Wait("physics", "x", 7)]
+        assert sorted(view.runs.waits(BEGIN)) == [
+            Wait("physics", "x", 7),
+            Wait("physics", "y", 110),
+        ]
+        assert view.runs.waits(BEGIN, until=BEGIN + 50) == [Wait("physics", "x", 7)]
     with store.cluster("another").reading() as view:
-        assert view.waits(0) == []
+        assert view.runs.waits(0) == []
 
 
 def test_the_jobs_that_wait_replace_those_of_the_cycle_before(store: Store) -> None:
@@ -42,11 +45,11 @@ def test_the_jobs_that_wait_replace_those_of_the_cycle_before(store: Store) -> N
         PendingJobs(organization=name, partition="p", jobs=2, since=BEGIN) for name in ("a", "b")
     )
     with store.cluster("c").transaction() as rows:
-        rows.save_pending_jobs([second, first])
+        rows.observed.save_pending_jobs([second, first])
     with store.cluster("c").transaction() as rows:
-        assert rows.pending_jobs() == [first, second]
-        rows.save_pending_jobs([second])
+        assert rows.observed.pending_jobs() == [first, second]
+        rows.observed.save_pending_jobs([second])
     with store.cluster("c").reading() as view:
-        assert view.pending_jobs() == [second]
+        assert view.observed.pending_jobs() == [second]
     with store.cluster("another").reading() as view:
-        assert view.pending_jobs() == []
+        assert view.observed.pending_jobs() == []

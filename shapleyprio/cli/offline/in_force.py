@@ -27,7 +27,7 @@ def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InFo
     for ledger in ledgers:
         with ledger.reading() as view:
             orders += [*_pauses(view, begin, end), *_exceptions(view, begin, end)]
-            steering.append(view.steering(begin))
+            steering.append(view.history.steering(begin))
             changes += read_changes(view, begin, patience=end - begin)
     return InForce(
         begin=begin,
@@ -44,7 +44,7 @@ def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InFo
 
 def _pauses(view: View, begin: int, end: int) -> Iterator[str]:
     """Yields the pauses that lasted in a window: whose, why, and what became of priorities."""
-    for row in view.pauses(begin):
+    for row in view.orders.pauses(begin):
         if row.since < end:
             until = "on" if row.until is None else f"until {clock_time(row.until)}"
             stood = "stayed as written" if row.keep else "were put back"
@@ -56,13 +56,13 @@ def _pauses(view: View, begin: int, end: int) -> Iterator[str]:
 
 def _exceptions(view: View, begin: int, end: int) -> Iterator[str]:
     """Yields the exceptions that lasted in a window: whose, why, and what each cost others."""
-    for row in view.exceptions(begin):
+    for row in view.orders.exceptions(begin):
         if row.since >= end:
             continue
         passed = [f"{jobs} of {name or 'nobody'}" for name, jobs in row.passed.items()]
         used = sum(
             one.processors * (min(one.end or end, end) - min(one.begin, end))
-            for _, allocations in view.runs_of(row.job_id, row.since)
+            for _, allocations in view.runs.runs_of(row.job_id, row.since)
             for one in allocations
         )
         yield visible(

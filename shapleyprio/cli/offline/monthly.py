@@ -208,7 +208,7 @@ def _waits(ledgers: Sequence[ClusterStore], begin: int, end: int) -> Sequence[Wa
     found: list[Wait] = []
     for ledger in ledgers:
         with ledger.reading() as view:
-            waits = view.waits(begin, end)
+            waits = view.runs.waits(begin, end)
         of = f"{ledger.cluster}: " if len(ledgers) > 1 else ""
         found += [wait._replace(partition=of + wait.partition) for wait in waits]
     return by_place(found, (), end)

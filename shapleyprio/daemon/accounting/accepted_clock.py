@@ -31,7 +31,7 @@ def accept_clock(
     now = controller.time
 
     def accept(transaction: Transaction) -> AcceptedClockRow:
-        watermark = transaction.watermark()
+        watermark = transaction.ledger.watermark()
         if watermark is None or watermark.accounted_to <= now:
             raise AccountingError(
                 f"the controller's clock ({now}) is not behind the last cycle: nothing to accept"
@@ -45,9 +45,9 @@ def accept_clock(
         )
         opened.look(controller, overlap=overlap)
         ahead = opened.go_back(now)
-        transaction.forget_estimates(now)
+        transaction.estimates.forget_estimates(now)
         row = AcceptedClockRow(at=now, before=watermark.accounted_to, ahead=ahead, user=user)
-        transaction.note_accepted_clock(row)
+        transaction.history.note_accepted_clock(row)
         return row
 
     return store.transact(accept)

@@ -31,7 +31,7 @@ from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
 from shapleyprio.fairness.split import split
 from shapleyprio.fairness.tenure import Kind, Move, Tenures
 from shapleyprio.slurm.port import Controller, Malformed
-from shapleyprio.store import AllocatedRun, KeptBack, Transaction, Watermark, batches
+from shapleyprio.store import AllocatedRun, KeptBack, Runs, Transaction, Watermark, batches
 
 KNOWN_AFTER_END_SECONDS = 300
 """MinJobAge as Slurm ships it: for so long the controller knows jobs that have ended."""
@@ -135,19 +135,19 @@ class OpenLedger:
         if stay is None:
             if before is not None:
                 self.ledger.earlier = None
-                self._transaction.end_stay()
+                self._transaction.pools.end_stay()
         elif before is not None and before.pool == stay.pool:
             stay = replace(stay, since=before.since)
             if stay != before:
-                self._transaction.change_stay(stay)
+                self._transaction.pools.change_stay(stay)
         else:
             if stay.since <= self.watermark.opened:
                 self.ledger.begin_stay(stay.since, with_all=True)
             else:
                 stay = replace(stay, since=max(stay.since, self._latest))
                 self.ledger.begin_stay(stay.since)
-            self._transaction.end_stay()
-            self._transaction.change_stay(stay)
+            self._transaction.pools.end_stay()
+            self._transaction.pools.change_stay(stay)
         self.stay = stay
 
     def observe_holders(self, kind: Kind, holders: Mapping[str, str], second: int) -> None:
@@ -209,7 +209,7 @@ class OpenLedger:
                 else:
                     runs[run.key] = record, run
             if aside:
-                self._transaction.quarantine(aside, now)
+                self._transaction.observed.quarantine(aside, now)
                 self._counts["quarantined"] += len(aside)
             self._merge(runs, now)
 
@@ -257,7 +257,7 @@ class OpenLedger:
                 nothing changes.
         """
         changed = []
-        known = self._runs.known(self._transaction, held.keys())
+        known = self._runs.known(self._transaction.runs, held.keys())
         for key, (run, old) in known.items():
             if run.processors.keys() != held[key].keys():
                 continue
@@ -269,11 +269,11 @@ class OpenLedger:
             self.ledger.add(allocations)
             changed.append((counted, allocations))
             self._uncounted.pop(key, None)
-        self._runs.put(self._transaction, changed, known)
+        self._runs.put(self._transaction.runs, changed, known)
 
     def unmentioned(self) -> list[RunKey]:
         """Returns the unfinished runs that no record of the answer has mentioned so far."""
-        return sorted(self._runs.unfinished(self._transaction) - self._mentioned)
+        return sorted(self._runs.unfinished(self._transaction.runs) - self._mentioned)
 
     def begin_answer(self) -> None:
         """Begins with the answer to another question."""
@@ -283,22 +283,22 @@ class OpenLedger:
         """Forgets what no record of the whole answer was about."""
         self._runs.keep(self._mentioned)
 
-    def running_tasks(self, transaction: Transaction, arrays: Collection[int]) -> Mapping[int, int]:
+    def running_tasks(self, runs: Runs, arrays: Collection[int]) -> Mapping[int, int]:
         """Returns how many tasks of each of some arrays have not ended.
 
         Args:
-            transaction: one of now, to read them where they are not in memory.
+            runs: of a transaction of now, to read them where they are not in memory.
             arrays: their ids.
         """
-        return self._runs.running_tasks(transaction, arrays)
+        return self._runs.running_tasks(runs, arrays)
 
-    def running_by_organization(self, transaction: Transaction) -> Mapping[str, int]:
+    def running_by_organization(self, runs: Runs) -> Mapping[str, int]:
         """Returns organization -> how many of its runs hold processors now.
 
         Args:
-            transaction: one of now, to read them where they are not in memory.
+            runs: of a transaction of now, to read them where they are not in memory.
         """
-        return self._runs.running(transaction)
+        return self._runs.running(runs)
 
     def remember(self) -> Remembered:
         """Returns the ledger for later transactions, once this one is committed."""
@@ -330,7 +330,7 @@ class OpenLedger:
         self._save(self.ledger)
         if self.ledger.earlier is not None:
             self._save(self.ledger.earlier, earlier=True)
-        self._transaction.save_watermark(self.watermark)
+        self._transaction.ledger.save_watermark(self.watermark)
         return t
 
     def go_back(self, now: int) -> int:
@@ -356,17 +356,17 @@ class OpenLedger:
                 f"begun then; first run `shapleyprio ownership recount --since DATE` with a date "
                 "before the clock went ahead, or wait until then"
             )
-        runs = [found[0] for found in self._transaction.runs_alive_after(now)]
+        runs = [found[0] for found in self._transaction.runs.runs_alive_after(now)]
         ahead = [run for run in runs if _last_event(run) > now]
         self._withdraw([run.key for run in ahead if run.begin > now])
         begun = [run for run in ahead if run.begin <= now]
-        known = self._runs.known(self._transaction, [run.key for run in begun])
+        known = self._runs.known(self._transaction.runs, [run.key for run in begun])
         running = [replace(run, end=None, paused_at=None, state="RUNNING") for run in begun]
         placed = [(run, self.tenures.allocations(run)) for run in running]
         for run, allocations in placed:
             self.ledger.subtract(known[run.key][1])
             self.ledger.add(allocations)
-        self._runs.put(self._transaction, placed, known)
+        self._runs.put(self._transaction.runs, placed, known)
         self._last_event = now
         observed_until = min(self.watermark.observed_until, now)
         self.watermark = replace(self.watermark, accounted_to=now, observed_until=observed_until)
@@ -391,22 +391,22 @@ class OpenLedger:
         known = min(self.watermark.complete_until, self.watermark.sure_until)
         sure_fold = self.watermark.sure_until - self._horizon  # the clock may be ahead
         before = min(self.ledger.folded_to, sure_fold, known - overlap - 1)
-        before = self._transaction.prunable_until(before)
-        pruned = self._transaction.prune_runs(before)
+        before = self._transaction.runs.prunable_until(before)
+        pruned = self._transaction.runs.prune(before)
         self.watermark = replace(
             self.watermark, pruned_until=max(before, self.watermark.pruned_until)
         )
-        self._transaction.prune_capacities(self.watermark.pruned_until)
-        self._transaction.prune_layout(self.watermark.pruned_until)
-        self._transaction.save_watermark(self.watermark)
+        self._transaction.observed.prune_capacities(self.watermark.pruned_until)
+        self._transaction.observed.prune_layout(self.watermark.pruned_until)
+        self._transaction.ledger.save_watermark(self.watermark)
         return pruned
 
     def _merge(self, records: Mapping[RunKey, tuple[JobRecord, Run]], now: int) -> None:
         for _, run in records.values():  # first, for news of holders may place known runs again
             self._holders.hear_of(run, now)
         self._mentioned.update(records)  # in place: others go on with this set
-        known = self._runs.known(self._transaction, records.keys())
-        kept_back = {} if records.keys() <= known.keys() else self._transaction.kept_back()
+        known = self._runs.known(self._transaction.runs, records.keys())
+        kept_back = {} if records.keys() <= known.keys() else self._transaction.observed.kept_back()
         changed: list[AllocatedRun] = []
         final: list[tuple[JobRecord, AllocatedRun]] = []
         for key, (record, whole) in records.items():
@@ -433,7 +433,7 @@ class OpenLedger:
             if not is_open:
                 final.append((record, placed))
         self._counts["kept"] += len(changed)
-        self._runs.put(self._transaction, changed, known)
+        self._runs.put(self._transaction.runs, changed, known)
         for record, placed in final:
             self._records.add(record, placed[0].key, placed)
 
@@ -474,7 +474,7 @@ class OpenLedger:
         if end <= pruned:
             return True
         began_before = run.key.start < pruned and opened < pruned
-        return began_before and not self._transaction.has_runs_of(run.key.job_id)
+        return began_before and not self._transaction.runs.has_runs_of(run.key.job_id)
 
     def _clipped(self, run: Run) -> Run:
         """Returns the run without what was executed before the ledger was opened."""
@@ -490,13 +490,13 @@ class OpenLedger:
 
     def _save(self, ledger: Ledger, *, earlier: bool = False) -> None:
         changed = {pair: ledger.entries[pair] for pair in sorted(ledger.changed)}
-        self._transaction.save_ledger_entries(changed, earlier=earlier)
+        self._transaction.ledger.save_entries(changed, earlier=earlier)
         ledger.changed.clear()
 
     def _withdraw(self, keys: list[RunKey]) -> None:
-        for _, allocations in self._runs.known(self._transaction, keys).values():
+        for _, allocations in self._runs.known(self._transaction.runs, keys).values():
             self.ledger.subtract(allocations)
-        self._runs.remove(self._transaction, keys)
+        self._runs.remove(self._transaction.runs, keys)
         self._counts["withdrawn"] += len(keys)
 
     def _fold(self, to: int) -> None:
@@ -508,7 +508,7 @@ class OpenLedger:
                 "already, so the horizon cannot be lengthened beyond them now; "
                 "put the old value back, or lengthen it step by step as time passes"
             )
-        self.ledger.fold(to, self._transaction.allocations_with_event_between(low, high))
+        self.ledger.fold(to, self._transaction.runs.allocations_with_event_between(low, high))
 
 
 def _released(run: Run, old: Run | None, kept_back: Mapping[int, KeptBack]) -> Run:

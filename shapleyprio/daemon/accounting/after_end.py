@@ -14,7 +14,7 @@ import structlog
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import LEFT_OUT, Tenures
 from shapleyprio.slurm.port import Slurm, SlurmError
-from shapleyprio.store import ClusterStore, UserAfterEnd, View, WorkAfterEnd
+from shapleyprio.store import ClusterStore, RunsView, UserAfterEnd, WorkAfterEnd
 
 MOST_ASKED = 500
 """In one cycle Slurm is asked for so many runs, or for all that ended in one second."""
@@ -53,9 +53,9 @@ def count_work_after_end(
     """
     until = t - kill_wait - KNOWN_AFTER_SECONDS
     with store.reading() as view:
-        asked = view.work_after_end_until()
+        asked = view.runs.work_after_end_until()
         after = until - FIRST_LOOK_BACK_SECONDS if asked is None else asked
-        runs, asked_until = _whole_seconds(view, after, until)
+        runs, asked_until = _whole_seconds(view.runs, after, until)
     if not runs:
         return {}
     try:
@@ -69,7 +69,7 @@ def count_work_after_end(
         if run.key in ends and (row := _after_end(run, ends[run.key], tenures)) is not None
     ]
     store.transact(
-        lambda transaction: transaction.save_work_after_end(rows, asked_until=asked_until)
+        lambda transaction: transaction.runs.save_work_after_end(rows, asked_until=asked_until)
     )
     found: Counter[str] = Counter()
     for row in rows:
@@ -80,7 +80,7 @@ def count_work_after_end(
 def most_after_end(store: ClusterStore, *, t: int) -> Sequence[UserAfterEnd]:
     """Returns whose runs that ended within a day before a second went on most, the most first."""
     with store.reading() as view:
-        return view.users_after_end(t - DAY_SECONDS, t, MOST_USERS)
+        return view.runs.users_after_end(t - DAY_SECONDS, t, MOST_USERS)
 
 
 def _after_end(run: Run, last: int, tenures: Tenures) -> WorkAfterEnd | None:
@@ -101,14 +101,14 @@ def _after_end(run: Run, last: int, tenures: Tenures) -> WorkAfterEnd | None:
     )
 
 
-def _whole_seconds(view: View, after: int, until: int) -> tuple[list[Run], int]:
+def _whole_seconds(stored: RunsView, after: int, until: int) -> tuple[list[Run], int]:
     """Returns the first runs with an end in (after, until], and up to which end they are all.
 
     They are at most `MOST_ASKED`, unless more ended in one second.
     """
-    runs = view.runs_ended_in(after, until, MOST_ASKED)
+    runs = stored.runs_ended_in(after, until, MOST_ASKED)
     if len(runs) < MOST_ASKED:
         return runs, until
     last = runs[-1].end or 0
     before = [run for run in runs if run.end != last]
-    return (before, last - 1) if before else (view.runs_ended_in(last - 1, last), last)
+    return (before, last - 1) if before else (stored.runs_ended_in(last - 1, last), last)

@@ -222,12 +222,12 @@ class Intake:
             ClockError: the clock has come back by more than clocks may differ.
         """
         with self._store.reading() as view:
-            watermark = view.watermark()
+            watermark = view.ledger.watermark()
         if watermark is None:
             return None
         looked = after_look(watermark, controller, self._overlap)
         if looked.observed_until < watermark.observed_until:
-            self._store.transact(lambda transaction: transaction.save_watermark(looked))
+            self._store.transact(lambda transaction: transaction.ledger.save_watermark(looked))
         check_clock(looked, controller.time)
         return looked
 

@@ -129,10 +129,10 @@ class OpenTenures:
 
     def _save_tenures(self, changed: Iterable[Tenure]) -> None:
         names = dict.fromkeys((tenure.kind, tenure.name) for tenure in changed)
-        self._transaction.save_tenures({name: self.tenures.of(*name) for name in names})
+        self._transaction.ledger.save_tenures({name: self.tenures.of(*name) for name in names})
 
     def _place_again(self, second: int) -> None:
-        for placed in batches(self._transaction.runs_alive_after(second), RUNS_AT_ONCE):
+        for placed in batches(self._transaction.runs.runs_alive_after(second), RUNS_AT_ONCE):
             changed = []
             for run, old in placed:
                 allocations = self.tenures.allocations(run)
@@ -140,4 +140,4 @@ class OpenTenures:
                     self._ledger.subtract(old)
                     self._ledger.add(allocations)
                     changed.append((run, allocations))
-            self._runs.put(self._transaction, changed, [run.key for run, _ in placed])
+            self._runs.put(self._transaction.runs, changed, [run.key for run, _ in placed])

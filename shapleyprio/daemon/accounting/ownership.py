@@ -21,7 +21,7 @@ from shapleyprio.daemon.accounting.moves import called
 from shapleyprio.daemon.accounting.open_tenures import CorrectedTenures, CorrectionError
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY, Kind, Tenure, Tenures
-from shapleyprio.store import CapacityRow, ClusterStore, CorrectionRow, Transaction
+from shapleyprio.store import CapacityRow, ClusterStore, CorrectionRow, Observations, Transaction
 
 KINDS: tuple[Kind, ...] = ("account", "node")
 """What an organization can hold."""
@@ -102,15 +102,15 @@ def read_ownership(store: ClusterStore) -> Ownership:
         StoreError: the store cannot be read.
     """
     with store.reading() as view:
-        watermark = view.watermark()
+        watermark = view.ledger.watermark()
         if watermark is None:
             raise CorrectionError(_nothing_yet(store.cluster))
         return Ownership(
             cluster=store.cluster,
             opened=watermark.opened,
             correctable=watermark.pruned_until,
-            tenures=view.tenures(),
-            corrections=view.corrections(),
+            tenures=view.ledger.tenures(),
+            corrections=view.ledger.corrections(),
         )
 
 
@@ -131,7 +131,7 @@ def correct(store: ClusterStore, correction: Correction) -> CorrectedOwnership:
         )
 
     def correct_in(transaction: Transaction) -> CorrectedOwnership:
-        watermark = transaction.watermark()
+        watermark = transaction.ledger.watermark()
         if watermark is None:
             raise CorrectionError(_nothing_yet(store.cluster))
         opened = OpenLedger(
@@ -151,10 +151,10 @@ def correct(store: ClusterStore, correction: Correction) -> CorrectedOwnership:
         number = None
         if changed:
             assert opened.close(t, observed_until=0) == t, "a correction adds no event"
-            _correct_capacities(transaction, opened, correction, changed)
-            transaction.forget_estimates(t - correction.longest_age)
-            number = transaction.next_correction()
-            transaction.save_corrections(_rows(number, correction, changed))
+            _correct_capacities(transaction.observed, opened, correction, changed)
+            transaction.estimates.forget_estimates(t - correction.longest_age)
+            number = transaction.ledger.next_correction()
+            transaction.ledger.save_corrections(_rows(number, correction, changed))
         return CorrectedOwnership(
             number=number,
             t=t,
@@ -260,7 +260,7 @@ def _rows(
 
 
 def _correct_capacities(
-    transaction: Transaction,
+    observed: Observations,
     opened: OpenLedger,
     correction: Correction,
     changed: Sequence[CorrectedTenures],
@@ -290,7 +290,7 @@ def _correct_capacities(
                 by_second.setdefault(begin, Counter())[names] += processors
                 if end is not None:
                     by_second.setdefault(end, Counter())[names] -= processors
-    known = {row.organization: row for row in transaction.capacities() if row.since < start}
+    known = {row.organization: row for row in observed.capacities() if row.since < start}
     rows_of_all = []
     for name, by_second in changes.items():
         last = known[name].processors if name in known else None
@@ -301,4 +301,4 @@ def _correct_capacities(
             if found != last:
                 rows_of_all.append(CapacityRow(organization=name, since=second, processors=found))
                 last = found
-    transaction.correct_capacities(changes, rows_of_all, start)
+    observed.correct_capacities(changes, rows_of_all, start)

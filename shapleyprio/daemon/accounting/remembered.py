@@ -18,7 +18,7 @@ from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import Stay, StayLedger
 from shapleyprio.fairness.runs import RunKey
 from shapleyprio.fairness.tenure import NOBODY, Tenures
-from shapleyprio.store import AllocatedRun, Transaction, View, Watermark
+from shapleyprio.store import AllocatedRun, Runs, Transaction, View, Watermark
 
 FORGOTTEN_FROM = 1.25
 """Runs that are no longer asked for are forgotten when there are so many times those that are."""
@@ -43,12 +43,12 @@ class Seal:
     @classmethod
     def of(cls, view: View) -> Self:
         """Reads it."""
-        lease = view.lease()
+        lease = view.lease.read()
         return cls(
-            watermark=view.watermark(),
+            watermark=view.ledger.watermark(),
             token=None if lease is None else lease.token,
-            correction=view.next_correction(),
-            stay=view.stay(),
+            correction=view.ledger.next_correction(),
+            stay=view.pools.stay(),
         )
 
 
@@ -67,54 +67,52 @@ class KnownRuns:
         """Returns a run if it is in memory."""
         return None if self._placed is None else self._placed.get(key)
 
-    def known(
-        self, transaction: Transaction, keys: Collection[RunKey]
-    ) -> dict[RunKey, AllocatedRun]:
+    def known(self, runs: Runs, keys: Collection[RunKey]) -> dict[RunKey, AllocatedRun]:
         """Returns those of the runs with these keys that are stored."""
-        placed = self._load(transaction)
+        placed = self._load(runs)
         strange = [key for key in keys if key not in placed]
-        for stored in transaction.known_runs(strange).values() if strange else ():
+        for stored in runs.known(strange).values() if strange else ():
             self._set(placed, stored)
         return {key: found for key in keys if (found := placed.get(key)) is not None}
 
     def put(
         self,
-        transaction: Transaction,
+        runs: Runs,
         changed: Sequence[AllocatedRun],
         stored: Collection[RunKey],
     ) -> None:
         """Stores runs in place of those with the same keys.
 
         Args:
-            transaction: in which.
+            runs: in the store.
             changed: the runs.
             stored: keys among which are those that are stored, of these runs.
         """
-        transaction.put_runs(changed, stored)
+        runs.put(changed, stored)
         if self._placed is not None:
             for found in changed:
                 self._set(self._placed, found)
 
-    def remove(self, transaction: Transaction, keys: Iterable[RunKey]) -> None:
+    def remove(self, runs: Runs, keys: Iterable[RunKey]) -> None:
         """Deletes runs."""
         gone = list(keys)
-        transaction.remove_runs(gone)
+        runs.remove(gone)
         for key in gone if self._placed is not None else ():
-            self._forget(self._load(transaction), key)
+            self._forget(self._load(runs), key)
 
-    def unfinished(self, transaction: Transaction) -> set[RunKey]:
+    def unfinished(self, runs: Runs) -> set[RunKey]:
         """Returns the keys of all runs without an end."""
-        self._load(transaction)
+        self._load(runs)
         return self._unfinished
 
-    def running(self, transaction: Transaction) -> Counter[str]:
+    def running(self, runs: Runs) -> Counter[str]:
         """Returns organization -> how many of its runs hold processors now."""
-        self._load(transaction)
+        self._load(runs)
         return +self._running
 
-    def running_tasks(self, transaction: Transaction, arrays: Collection[int]) -> Mapping[int, int]:
+    def running_tasks(self, runs: Runs, arrays: Collection[int]) -> Mapping[int, int]:
         """Returns how many tasks of each of some arrays have not ended."""
-        placed = self._load(transaction)
+        placed = self._load(runs)
         found = (placed[key][0].array_job_id for key in self._unfinished)
         return Counter(array for array in found if array in arrays)
 
@@ -125,10 +123,10 @@ class KnownRuns:
             kept = self._unfinished.union(mentioned)
             self._placed = {key: found for key, found in self._placed.items() if key in kept}
 
-    def _load(self, transaction: Transaction) -> dict[RunKey, AllocatedRun]:
+    def _load(self, runs: Runs) -> dict[RunKey, AllocatedRun]:
         if self._placed is None:
             self._placed = {}
-            for found in transaction.unfinished_allocated():
+            for found in runs.unfinished_allocated():
                 self._set(self._placed, found)
         return self._placed
 
@@ -174,14 +172,14 @@ class Remembered:
     @classmethod
     def read(cls, transaction: Transaction, seal: Seal, horizon: int | None) -> Self:
         """Reads it from the store."""
-        tenures = transaction.tenures()
+        tenures = transaction.ledger.tenures()
         folded_to = 0 if seal.watermark is None else seal.watermark.folded_to
-        ledger = StayLedger(horizon, folded_to=folded_to, entries=transaction.ledger_entries())
+        ledger = StayLedger(horizon, folded_to=folded_to, entries=transaction.ledger.entries())
         if seal.stay is not None:
             ledger.earlier = Ledger(
                 horizon,
                 folded_to=folded_to,
-                entries=transaction.ledger_entries(earlier=True),
+                entries=transaction.ledger.entries(earlier=True),
                 until=seal.stay.since,
             )
         return cls(

@@ -69,15 +69,15 @@ def read_changes(view: View, since: int, patience: int) -> list[Change]:
         patience: as for `interruptions`.
     """
     found = [
-        *_configurations(view.configurations(since), since),
+        *_configurations(view.history.configurations(since), since),
         *_upgrades_of_slurm(view, since),
-        *(_pause(row) for row in view.pauses(since) if row.since >= since),
-        *(_exception(row) for row in view.exceptions(since) if row.since >= since),
-        *map(_accepted_clock, view.accepted_clocks(since)),
+        *(_pause(row) for row in view.orders.pauses(since) if row.since >= since),
+        *(_exception(row) for row in view.orders.exceptions(since) if row.since >= since),
+        *map(_accepted_clock, view.history.accepted_clocks(since)),
         *_ownership(view, since),
         *_corrections(view, since),
-        *_steering(view.steering(since), since),
-        *map(_interruption, view.interruptions(since, patience)),
+        *_steering(view.history.steering(since), since),
+        *map(_interruption, view.history.interruptions(since, patience)),
     ]
     return sorted(found, key=attrgetter("at"))
 
@@ -109,18 +109,18 @@ def _taken_over(last: ConfigurationRow | None, row: ConfigurationRow) -> Iterato
 
 
 def _upgrades_of_slurm(view: View, since: int) -> Iterator[Change]:
-    for at, before, after in view.slurm_versions(since):
+    for at, before, after in view.history.slurm_versions(since):
         yield Change(at=at, kind="upgrade", what=f"Slurm {before} → {after}")
 
 
 def _ownership(view: View, since: int) -> Iterator[Change]:
     """Yields what passed from one holder to another, what passed at one time together."""
-    for what, change, at in together(view.tenures().moves(since)):
+    for what, change, at in together(view.ledger.tenures().moves(since)):
         yield Change(at=at, kind="ownership", what=f"{what}: {change}")
 
 
 def _corrections(view: View, since: int) -> Iterator[Change]:
-    for _, rows in groupby(view.corrections(), attrgetter("number")):
+    for _, rows in groupby(view.ledger.corrections(), attrgetter("number")):
         corrected = list(rows)
         first = corrected[0]
         if first.at >= since:

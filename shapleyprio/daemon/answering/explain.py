@@ -36,6 +36,7 @@ from shapleyprio.store import (
     CycleRow,
     ExceptionRow,
     Push,
+    PushesView,
     PushState,
     StandingRow,
     View,
@@ -91,7 +92,7 @@ def explain_job(
         hands: Mapping[Kind, int] = {}
         prospect: Prospect | None = None
         if queue.failure is not None:
-            pushes = _pushes_to(view, label)
+            pushes = _pushes_to(view.pushes, label)
             if not pushes or not (asker is None or asker.rights().operator):
                 raise queue.failure  # whose job it is Slurm alone knows
             organization = pushes[0].organization
@@ -115,7 +116,7 @@ def explain_job(
                     f"no job {label} waits{unreadable}; "
                     f"see `squeue -j {label}` and `sacct -j {label}`"
                 )
-            pushes = _pushes_for(view, job)
+            pushes = _pushes_for(view.pushes, job)
             prospect = scene.prospect_of(job)
             organization = scene.organization_of(job)
             hands = by_hand_in(view, job)
@@ -175,7 +176,7 @@ def explain_user(
         )
     queue = _Queue.asked_of(slurm)
     with store.reading() as view:
-        scene, running = _Scene(view, queue, seen_by(asker, user)), view.unfinished_runs()
+        scene, running = _Scene(view, queue, seen_by(asker, user)), view.runs.unfinished()
         jobs = scene.jobs_by_organization(running, lambda job: job.user == user)
     if not jobs:
         if queue.failure is not None:
@@ -211,7 +212,7 @@ def explain_account(
         )
     queue = _Queue.asked_of(slurm)
     with store.reading() as view:
-        scene, running = _Scene(view, queue, seen_by(asker)), view.unfinished_runs()
+        scene, running = _Scene(view, queue, seen_by(asker)), view.runs.unfinished()
         jobs = scene.jobs_by_organization(running, lambda job: job.account == account, account)
     if not scene.tenures.knows("account", account) and not jobs[0].waiting:
         raise NothingToExplainError(_unknown_account(account, scene.tenures))
@@ -259,22 +260,22 @@ class _Scene:
         self._view = view
         self._queue = queue
         self._sees = sees
-        standings = view.latest_standings()
-        watermark = view.watermark()
+        standings = view.history.latest_standings()
+        watermark = view.ledger.watermark()
         self._second = watermark.accounted_to if watermark else 0
-        self.tenures = view.tenures()
-        self._exceptions = view.exceptions()
+        self.tenures = view.ledger.tenures()
+        self._exceptions = view.orders.exceptions()
         self._left_out = self.tenures.left_out("partition", self._second)
-        cycle = view.cycle(standings[0].cycle) if standings else None
-        estimated = estimate_behind(view, cycle) if cycle else None
-        window = last_window(view)
+        cycle = view.history.cycle(standings[0].cycle) if standings else None
+        estimated = estimate_behind(view.estimates, cycle) if cycle else None
+        window = last_window(view.history)
         self.basis = Basis(
             cluster=view.cluster,
             pool=pool_status(view, standings),
             t=standings[0].t if standings else None,
             rule=_rule(cycle) if standings else None,
             estimated_at=cycle.estimated_at if cycle else None,
-            steering=next(reversed(view.steering()), None),
+            steering=next(reversed(view.history.steering()), None),
             window=window,
             horizon=watermark.horizon if watermark else None,
             away=None if queue.failure is None else str(queue.failure),
@@ -401,21 +402,21 @@ def _rule(cycle: CycleRow | None) -> str:
     return (cycle.rule if cycle else "") or DirectContr.name
 
 
-def _pushes_for(view: View, job: PendingJob) -> Sequence[Push]:
+def _pushes_for(pushes: PushesView, job: PendingJob) -> Sequence[Push]:
     """Returns the last writes to what a job has its points of, by any channel."""
     found = {
         push.number: push
         for channel in CHANNELS.values()
-        for push in view.pushes(limit=PUSHES_SEARCHED, key=channel.key_of(job))
+        for push in pushes.latest(limit=PUSHES_SEARCHED, key=channel.key_of(job))
         if CHANNELS[push.channel].key_of(job) == push.key
     }
     return [found[number] for number in sorted(found, reverse=True)]
 
 
-def _pushes_to(view: View, label: str) -> Sequence[Push]:
+def _pushes_to(pushes: PushesView, label: str) -> Sequence[Push]:
     """Returns the last writes to the job with that id or name, as the store knows it."""
-    by_id = view.pushes(limit=PUSHES_SEARCHED, key=label)
-    found = by_id or [push for push in view.pushes(limit=PUSHES_SEARCHED) if push.label == label]
+    by_id = pushes.latest(limit=PUSHES_SEARCHED, key=label)
+    found = by_id or [push for push in pushes.latest(limit=PUSHES_SEARCHED) if push.label == label]
     return [push for push in found if CHANNELS[push.channel].per_job]
 
 

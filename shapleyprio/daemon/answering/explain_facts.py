@@ -43,7 +43,7 @@ class Prospect:
         """
         if not job.waits_for_its_turn:
             return cls(forecast=None, waits_for=missing(job.reason))
-        found = view.forecast_of(job.job_id)
+        found = view.forecasts.of_job(job.job_id)
         if found is None or t - found.t > FRESH_SECONDS:
             return cls(forecast=None, waits_for="turn")
         return cls(forecast=found, waits_for=found.waits_for)

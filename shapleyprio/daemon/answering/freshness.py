@@ -102,11 +102,11 @@ def read_steering(
     """
     now = int(clock())
     with store.reading() as view:
-        standings = view.latest_standings()
-        cycle = view.cycle(standings[0].cycle) if standings else None
-        lease = view.lease()
-        pushes = view.pushes(limit=1)
-        pause, exceptions = view.pause(), view.exceptions()
+        standings = view.history.latest_standings()
+        cycle = view.history.cycle(standings[0].cycle) if standings else None
+        lease = view.lease.read()
+        pushes = view.pushes.latest(limit=1)
+        pause, exceptions = view.orders.pause(), view.orders.exceptions()
     patience = patience_of(poll_seconds)
     held = lease is not None and lease.is_held and lease.age <= max(lease.ttl, patience)
     put_back = pushes[0].at if pushes and pushes[0].cycle == ROLLBACK else None

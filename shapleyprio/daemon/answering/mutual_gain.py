@@ -9,7 +9,7 @@ from typing import Any
 
 from shapleyprio.common.wording import clock_time, duration
 from shapleyprio.daemon.answering.waiting_work import OrganizationWaitingWork, by_organization
-from shapleyprio.store import CycleRow, EstimateRow, View
+from shapleyprio.store import CycleRow, EstimateRow, EstimatesView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +81,11 @@ class Estimated:
         return max(gain.error for gain in self.gains.values())
 
 
-def estimate_behind(view: View, cycle: CycleRow) -> Estimated | None:
+def estimate_behind(estimates: EstimatesView, cycle: CycleRow) -> Estimated | None:
     """Reads the estimate that a cycle ranked by; None if it ranked by no estimate."""
     if cycle.estimated_at is None:
         return None
-    rows = view.latest_estimate(until=cycle.estimated_at)
+    rows = estimates.latest_estimate(until=cycle.estimated_at)
     if not rows or rows[0].t != cycle.estimated_at:
         return None  # pruned, or forgotten with a correction
     gains = mutual_gains(rows)
@@ -93,7 +93,7 @@ def estimate_behind(view: View, cycle: CycleRow) -> Estimated | None:
         t=rows[0].t,
         coalitions=rows[0].coalitions,
         gains=gains,
-        waiting_work=by_organization(view.waiting_work(), gains),
+        waiting_work=by_organization(estimates.waiting_work(), gains),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from shapleyprio.common.wording import clock_time, duration, duration_in_words, listed, names_shown
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay, parts_of
 from shapleyprio.fairness.rules import RULES
-from shapleyprio.store import StandingRow, View
+from shapleyprio.store import PoolsView, StandingRow, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,16 +124,20 @@ def pool_status(view: View, standings: Sequence[StandingRow]) -> PoolStatus | No
         view: of the cluster.
         standings: its last ones.
     """
-    stay, watermark = view.stay(), view.watermark()
+    stay, watermark = view.pools.stay(), view.ledger.watermark()
     if stay is None or watermark is None or not standings:
         return None
-    cycle = view.cycle(standings[0].cycle)
+    cycle = view.history.cycle(standings[0].cycle)
     rule = None if cycle is None else RULES.get(cycle.rule)
     if rule is not None and not rule.by_balance:
         return None
     t = standings[0].t
     parts = parts_of(
-        view.pool_balances(stay.pool), stay, cluster=view.cluster, t=t, weight=watermark.weight
+        view.pools.pool_balances(stay.pool),
+        stay,
+        cluster=view.cluster,
+        t=t,
+        weight=watermark.weight,
     )
     theirs = {name for part in parts for name in part.balances}
     scores = {row.organization: row.score for row in standings}
@@ -143,18 +147,18 @@ def pool_status(view: View, standings: Sequence[StandingRow]) -> PoolStatus | No
         t=t,
         parts=tuple(parts),
         scores=scores,
-        all_parts=view.completed_parts(counted | {view.cluster}),
+        all_parts=view.pools.completed_parts(counted | {view.cluster}),
         strangers=tuple(sorted(theirs - scores.keys())),
         horizon=watermark.horizon,
-        other_horizons=other_horizons(view, stay.clusters, watermark.horizon),
+        other_horizons=other_horizons(view.pools, stay.clusters, watermark.horizon),
     )
 
 
 def other_horizons(
-    view: View, clusters: Collection[str], horizon: int | None
+    pools: PoolsView, clusters: Collection[str], horizon: int | None
 ) -> Mapping[str, int | None]:
     """Returns clusters that have another `fairness.horizon` -> theirs; None is never."""
-    return {name: own for name, own in view.horizons(clusters).items() if own != horizon}
+    return {name: own for name, own in pools.horizons(clusters).items() if own != horizon}
 
 
 def horizons_in_words(others: Mapping[str, int | None], horizon: int | None) -> str:

@@ -256,19 +256,19 @@ def read_status(store: ClusterStore) -> Status:
         StoreError: the store cannot be read.
     """
     with store.reading() as view:
-        standings = view.latest_standings()
-        last = view.last_cycle()
-        cycle = view.cycle(standings[0].cycle) if standings else None
-        estimated = estimate_behind(view, cycle) if cycle else None
-        table = view.published_points()
-        missed = view.missed(since=cycle.started - DAY) if cycle else 0
-        quarantined = tuple(view.quarantined(limit=5))
-        quarantined_count = view.quarantined_count()
+        standings = view.history.latest_standings()
+        last = view.history.last_cycle()
+        cycle = view.history.cycle(standings[0].cycle) if standings else None
+        estimated = estimate_behind(view.estimates, cycle) if cycle else None
+        table = view.pushes.published_points()
+        missed = view.history.missed(since=cycle.started - DAY) if cycle else 0
+        quarantined = tuple(view.observed.quarantined(limit=5))
+        quarantined_count = view.observed.quarantined_count()
         pool = pool_status(view, standings)
         waits = read_waits(view, cycle.t) if cycle else ()
-        watermark = view.watermark()
-        window = last_window(view)
-        steering = view.steering()
+        watermark = view.ledger.watermark()
+        window = last_window(view.history)
+        steering = view.history.steering()
         forecasts = scores_of(view, cycle.t) if cycle else []
     if cycle is None:
         why = f": {last.message}" if last is not None and last.message else ""

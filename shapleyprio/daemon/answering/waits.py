@@ -45,7 +45,7 @@ def read_waits(view: View, t: int) -> tuple[WaitsInPartition, ...]:
         view: of the store.
         t: second of the last cycle.
     """
-    return by_place(view.waits(since=t - SECONDS_OF_A_DAY), view.pending_jobs(), t)
+    return by_place(view.runs.waits(since=t - SECONDS_OF_A_DAY), view.observed.pending_jobs(), t)
 
 
 def by_place(

@@ -89,7 +89,7 @@ def _is_steered(url: str) -> bool:
     with store:
         for cluster in store.clusters():
             with store.cluster(cluster).reading() as view:
-                lease = view.lease()
+                lease = view.lease.read()
             if lease is not None and lease.is_held and lease.age <= lease.ttl:
                 return True
     return False

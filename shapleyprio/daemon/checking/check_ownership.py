@@ -38,8 +38,8 @@ def check_ownership(
         if store is None:
             return
         with store, store.cluster(cluster).reading() as view:
-            tenures = view.tenures()
-            watermark = view.watermark()
+            tenures = view.ledger.tenures()
+            watermark = view.ledger.watermark()
     except StoreError:
         return
     if watermark is not None:

@@ -62,8 +62,8 @@ def _in_store(config: Config, segment: Segment) -> Iterator[Finding]:
         if store is None:
             return
         with store, store.cluster(segment.ledger).reading() as view:
-            stays = view.stays()
-            horizons = other_horizons(view, others, ours) if others else {}
+            stays = view.pools.stays()
+            horizons = other_horizons(view.pools, others, ours) if others else {}
     except StoreError:
         return
     remedy = "name the same `clusters` at all clusters of the pool, and reload their daemons"

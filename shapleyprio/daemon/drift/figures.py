@@ -11,7 +11,7 @@ from typing import Any
 
 from shapleyprio.common.wording import clock_time, duration
 from shapleyprio.replay.policies import COMPARED, RECORDED
-from shapleyprio.store import DriftRow, View
+from shapleyprio.store import DriftRow, HistoryView
 
 ALONE = "alone"
 """In place of a policy: what each organization would have had by itself."""
@@ -58,9 +58,9 @@ class LastWindow:
         }
 
 
-def last_window(view: View) -> LastWindow | None:
+def last_window(history: HistoryView) -> LastWindow | None:
     """Returns what the last replayed window says of what happened; None before the first one."""
-    rows = [row for row in view.drifts() if row.schedule == RECORDED and row.parts]
+    rows = [row for row in history.drifts() if row.schedule == RECORDED and row.parts]
     newest = [row for row in rows if row.t == rows[0].t]
     if not newest:
         return None
@@ -106,10 +106,10 @@ class OrganizationDrift:
 
 
 def drift_history(
-    view: View, organization: str | None = None, limit: int = 30
+    history: HistoryView, organization: str | None = None, limit: int = 30
 ) -> list[OrganizationDrift]:
     """Returns what replayed windows said of every organization (or that one), the newest first."""
-    rows = view.drifts(organization=organization, limit=limit * len((*SCHEDULES, ALONE)))
+    rows = history.drifts(organization=organization, limit=limit * len((*SCHEDULES, ALONE)))
     return [
         _organization_drift(list(of_one))
         for _, of_one in groupby(rows, key=lambda row: (row.t, row.organization))

@@ -103,7 +103,7 @@ class LiveDrift:
         try:
             answer = self._ask(config, store.cluster)
             if answer.rows:
-                store.transact(lambda transaction: transaction.save_drifts(answer.rows))
+                store.transact(lambda transaction: transaction.history.save_drifts(answer.rows))
         except (OSError, StoreError) as error:
             answer = DriftAnswer(result=DriftResult.FAILED, why=str(error))
         except Exception as defect:

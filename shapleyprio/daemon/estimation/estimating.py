@@ -44,7 +44,7 @@ class StoreEstimator:
         """
         with self._store.reading() as view:
             self._past.update(view, request.overlap)
-            entries = view.ledger_entries()
+            entries = view.ledger.entries()
         watermark = self._past.watermark
         if watermark is None:
             why = "no cycle has accounted anything yet"

@@ -82,12 +82,12 @@ class KnownPast:
             view: of the cluster.
             overlap: seconds of accounting that every cycle reads again.
         """
-        before, self.watermark = self.watermark, view.watermark()
-        self.stay = view.stay()
-        self.capacities = view.capacities()
+        before, self.watermark = self.watermark, view.ledger.watermark()
+        self.stay = view.pools.stay()
+        self.capacities = view.observed.capacities()
         if self.watermark is None:
             return
-        tenures = frozenset(view.tenures())
+        tenures = frozenset(view.ledger.tenures())
         self._revised = False
         since = self._since
         went_on = before is not None and before.accounted_to <= self.watermark.accounted_to
@@ -100,8 +100,8 @@ class KnownPast:
         open_before = [key for key, run in self.runs.items() if not run.ended]
         for key in open_before:
             del self.runs[key]
-        self._take(view.runs_alive_after(since))
-        self._take(view.known_runs([key for key in open_before if key not in self.runs]).values())
+        self._take(view.runs.runs_alive_after(since))
+        self._take(view.runs.known([key for key in open_before if key not in self.runs]).values())
         pruned_until = self.watermark.pruned_until
         if pruned_until > self.watermark.opened and (
             before is None or pruned_until != before.pruned_until

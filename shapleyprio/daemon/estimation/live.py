@@ -113,7 +113,7 @@ class LiveEstimates:
         """
         if self._rows is None:
             with self._store.reading() as view:
-                self._rows = view.latest_estimate(until=t)
+                self._rows = view.estimates.latest_estimate(until=t)
         self._take()
         if self._rows and self._rows[0].begin < since:
             self._rows, self._asked = (), None
@@ -160,7 +160,7 @@ class LiveEstimates:
         if self._seed is None:
             seed = self._draw_seed()
             self._seed = self._store.transact(
-                lambda transaction: transaction.keep_sampling_seed(seed)
+                lambda transaction: transaction.estimates.keep_sampling_seed(seed)
             )
         self._asked = (t, _names(config))
         request = EstimateRequest(
@@ -190,7 +190,7 @@ class LiveEstimates:
         self._running = None
         if answer.result is WorkResult.OK:
             self._store.transact(
-                lambda transaction: transaction.save_estimate(answer.rows, answer.waiting)
+                lambda transaction: transaction.estimates.save_estimate(answer.rows, answer.waiting)
             )
             self._rows, self._failure = answer.rows, None
             self._publisher.publish_estimate(answer.rows, seconds)

@@ -46,7 +46,7 @@ class StoreForecaster:
         """
         with self._store.reading() as view:
             self._lessons.update(view, request.overlap, request.t)
-            judged = view.judged_forecasts(0, MOST_ERRORS)
+            judged = view.forecasts.judged(0, MOST_ERRORS)
         past = self._lessons.past
         if past.watermark is None:
             why = "no cycle has accounted anything yet"

@@ -162,7 +162,7 @@ class LiveForecasts:
             return
         for number, begin in news:
             starts[number] = min(begin, starts.get(number, begin))
-        self._store.transact(lambda rows: rows.note_starts(starts))
+        self._store.transact(lambda rows: rows.forecasts.note_starts(starts))
         for _ in news:
             self._starts.popleft()
 
@@ -182,7 +182,7 @@ class LiveForecasts:
             rows, waits, self._failure = answer.rows, answer.small_waits, None
 
         def save(transaction: Transaction) -> None:
-            transaction.save_forecasts(rows, to_judge(rows, transaction.open_forecasts()))
+            transaction.forecasts.save(rows, to_judge(rows, transaction.forecasts.unjudged()))
 
         if rows or self._has_rows:
             self._store.transact(save)

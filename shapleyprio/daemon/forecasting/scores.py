@@ -82,7 +82,7 @@ def scores_of(view: View, t: int) -> list[ForecastScore]:
         t: now.
     """
     found: dict[str, list[ToldForecast]] = {lead: [] for lead in LEADS}
-    for row in view.judged_forecasts(t - JUDGED_SECONDS, MOST_JUDGED):
+    for row in view.forecasts.judged(t - JUDGED_SECONDS, MOST_JUDGED):
         found[lead_of(row.median - row.t)].append(row)
     return [_score(lead, rows) for lead, rows in found.items() if rows]
 

@@ -66,10 +66,14 @@ def by_hand_in(view: View, job: PendingJob) -> Mapping[Kind, int]:
     """Returns what somebody has set at a job, for all that the store knows."""
     keys = live_keys([job])
     managed = {
-        name: view.managed_values(name, keys) for name, one in CHANNELS.items() if one.per_job
+        name: view.pushes.managed_values(name, keys)
+        for name, one in CHANNELS.items()
+        if one.per_job
     }
-    points = (row.priority for row in view.latest_standings())
-    return by_hand(job, managed, given_on(SITE_FACTOR, view.published_points()).union(points))
+    points = (row.priority for row in view.history.latest_standings())
+    return by_hand(
+        job, managed, given_on(SITE_FACTOR, view.pushes.published_points()).union(points)
+    )
 
 
 def _known(managed: Managed, channel: str, job: PendingJob) -> list[ManagedValue]:

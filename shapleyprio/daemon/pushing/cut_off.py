@@ -156,9 +156,9 @@ def hand_over(journal: Journal, store: ClusterStore) -> None:
 
     def keep(transaction: Transaction) -> None:
         channels = {push.channel for push in pushes}
-        known = {name: transaction.managed_values(name).keys() for name in channels}
+        known = {name: transaction.pushes.managed_values(name).keys() for name in channels}
         # what is on record was handed over before a crash: these jobs were all new
-        transaction.plan_pushes([one for one in pushes if one.key not in known[one.channel]])
+        transaction.pushes.plan([one for one in pushes if one.key not in known[one.channel]])
 
     store.transact(keep)
     journal.forget(store.cluster)

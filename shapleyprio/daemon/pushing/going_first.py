@@ -58,7 +58,7 @@ class LastingExceptions:
             t: second by the cluster's clock.
         """
         with self._store.reading() as view:
-            rows = view.exceptions()
+            rows = view.orders.exceptions()
         if rows:
             over = self._over(rows, source, t)
             self._end(over, t)
@@ -80,14 +80,14 @@ class LastingExceptions:
         started = {number for job in source.started() for number in (job.job_id, job.array_job_id)}
         with self._store.reading() as view:
             return over | {
-                job_id: STARTED if job_id in started or view.has_runs_of(job_id) else LEFT
+                job_id: STARTED if job_id in started or view.runs.has_runs_of(job_id) else LEFT
                 for job_id in gone
             }
 
     def _end(self, over: Mapping[int, str], t: int) -> None:
         def end(transaction: Transaction) -> None:
             for job_id, by in over.items():
-                transaction.end_exception(job_id, t, by)
+                transaction.orders.end_exception(job_id, t, by)
 
         if over:
             self._store.transact(end)
@@ -249,7 +249,7 @@ def note_passed(store: ClusterStore, planned: PlannedFirst) -> None:
 
     def note(transaction: Transaction) -> None:
         for row, counts in planned.passed:
-            transaction.note_passed(row, counts)
+            transaction.orders.note_passed(row, counts)
 
     if planned.passed:
         store.transact(note)

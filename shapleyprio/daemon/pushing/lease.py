@@ -28,9 +28,9 @@ from shapleyprio.store import (
     ClusterStore,
     Journal,
     LeaseRow,
+    Leases,
     StoreBusyError,
     StoreError,
-    Transaction,
 )
 
 BEATS = 5
@@ -119,16 +119,16 @@ class Lease:
 
     # -- the fence
 
-    def begin(self, transaction: Transaction) -> Callable[[], None]:
+    def begin(self, lease: Leases) -> Callable[[], None]:
         """Gives a sign of life within a transaction, as the protocol `Fence` has it.
 
         Raises:
             LeaseHeldError: the lease is not ours.
         """
         began, token = self._clock(), self._token
-        if token is None or not transaction.renew_lease(self._holder, token):
+        if token is None or not lease.renew(self._holder, token):
             self._lose(token)
-            raise self._held(transaction.lease())
+            raise self._held(lease.read())
 
         def committed() -> None:
             if token == self._token:
@@ -198,7 +198,7 @@ class Lease:
             StoreError: the store cannot be used.
         """
         with self._plain.reading() as view:
-            found = view.lease()
+            found = view.lease.read()
         now = self._clock()
         if found is not None and found.is_held and not self._has_ended(found):
             if self._seen is None or found.shows_life_since(self._seen):
@@ -243,7 +243,7 @@ class Lease:
             return True
         try:
             with self._plain.transaction() as transaction:
-                transaction.release_lease(self._holder, token)
+                transaction.lease.release(self._holder, token)
         except StoreError:
             return False
         return True
@@ -273,7 +273,7 @@ class Lease:
         if self._journal is not None:
             self._journal.add_holder(self._holder)
         with self._plain.transaction() as transaction:
-            token = transaction.take_lease(
+            token = transaction.lease.take(
                 self._holder,
                 self._host,
                 os.getpid(),

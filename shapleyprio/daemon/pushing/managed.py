@@ -28,12 +28,12 @@ class KnownValues:
 
     def read(self, view: View) -> Mapping[str, ManagedValue]:
         """Returns key -> managed value; reads what was pushed since the last time."""
-        lease, last = view.lease(), view.last_push()
+        lease, last = view.lease.read(), view.pushes.last_push()
         token = None if lease is None else lease.token
         if self._values is None or token != self._token or last < self._last:
-            self._values = view.managed_values(self._channel)
+            self._values = view.pushes.managed_values(self._channel)
         elif last > self._last:
-            keys = view.keys_pushed_after(self._channel, self._last)
-            self._values |= view.managed_values(self._channel, keys)
+            keys = view.pushes.keys_pushed_after(self._channel, self._last)
+            self._values |= view.pushes.managed_values(self._channel, keys)
         self._token, self._last = token, last
         return self._values

@@ -25,7 +25,7 @@ def pause(store: ClusterStore, row: PauseRow) -> None:
         OrderError: it is paused already.
         StoreError: nothing was changed.
     """
-    lasting = store.transact(lambda transaction: transaction.begin_pause(row))
+    lasting = store.transact(lambda transaction: transaction.orders.begin_pause(row))
     if lasting is not None:
         raise OrderError(
             f"already paused since {clock_time(lasting.since)} by {lasting.user}:"
@@ -45,7 +45,7 @@ def resume(store: ClusterStore, at: int, user: str) -> PauseRow:
         OrderError: nothing is paused.
         StoreError: nothing was changed.
     """
-    lasting = store.transact(lambda transaction: transaction.end_pause(at, user))
+    lasting = store.transact(lambda transaction: transaction.orders.end_pause(at, user))
     if lasting is None:
         raise OrderError("nothing is paused")
     return lasting
@@ -76,12 +76,12 @@ def put_first(
         raise OrderError(f"job {row.label} waits in a partition of no pool, so nothing steers it")
     ledger = store.ledger(segment.ledger)
     with ledger.reading() as view:
-        _refuse_second(view.exceptions(), jobs)
+        _refuse_second(view.orders.exceptions(), jobs)
         for job in jobs:
             _refuse_by_hand(view, job)
         organization = _organization_of(view, first)
     found = replace(row, job_id=job_id, label=label, organization=organization)
-    lasting = ledger.transact(lambda transaction: transaction.begin_exception(found))
+    lasting = ledger.transact(lambda transaction: transaction.orders.begin_exception(found))
     _refuse_second([lasting] if lasting else [], jobs)
     return found
 
@@ -104,9 +104,11 @@ def undo_first(
     """
 
     def end(rows: Transaction) -> ExceptionRow | None:
-        named = (row for row in rows.exceptions() if label in {row.label, str(row.job_id)})
+        named = (row for row in rows.orders.exceptions() if label in {row.label, str(row.job_id)})
         row = next(named, None)
-        return None if row is None else rows.end_exception(row.job_id, at, f"undone by {user}")
+        return (
+            None if row is None else rows.orders.end_exception(row.job_id, at, f"undone by {user}")
+        )
 
     for segment in segments:
         ended = store.ledger(segment.ledger).transact(end)
@@ -153,12 +155,12 @@ def _refuse_by_hand(view: View, job: PendingJob) -> None:
 
 def _organization_of(view: View, job: PendingJob) -> str:
     """Returns for which organization a job counts."""
-    watermark = view.watermark()
+    watermark = view.ledger.watermark()
     if watermark is None:
         raise OrderError(
             f"the store knows nothing of cluster {view.cluster} yet; let the daemon run a cycle"
         )
-    tenures, t = view.tenures(), watermark.accounted_to
+    tenures, t = view.ledger.tenures(), watermark.accounted_to
     none = f"job {job.label} counts for no organization:"
     if not takes_part(job.partition, tenures.left_out("partition", t)):
         raise OrderError(f"{none} partition {job.partition} is left out")

@@ -253,7 +253,7 @@ class Planner:
     def _read_pause(self) -> PauseRow | None:
         """Returns the pause that lasts, and logs it when that has changed."""
         with self._store.reading() as view:
-            pause = view.pause()
+            pause = view.orders.pause()
         if pause != self._pause:
             self._pause = pause
             if pause is None:
@@ -274,9 +274,9 @@ class Planner:
     def _read(self, waiting: PlanInput) -> _OnRecord:
         with self._store.reading() as view:
             managed = self._managed.read(view)
-            published = view.published_points()
+            published = view.pushes.published_points()
             of_jobs = {
-                one.name: managed if one is self._channel else view.managed_values(one.name)
+                one.name: managed if one is self._channel else view.pushes.managed_values(one.name)
                 for one in CHANNELS.values()
                 if one.per_job
             }

@@ -247,7 +247,7 @@ def carry_out_each(store: ClusterStore, slurm: Slurm, pushes: Sequence[NewPush])
     """Does what `carry_out` does, and returns what became of each write."""
     if not pushes:
         return []
-    numbers = store.transact(lambda transaction: transaction.plan_pushes(pushes))
+    numbers = store.transact(lambda transaction: transaction.pushes.plan(pushes))
     numbered = dict(zip(numbers, pushes, strict=True))
     states: dict[int, tuple[PushState, str]] = {}
     left: list[NewPush] = []
@@ -280,7 +280,7 @@ def counts(states: Iterable[PushState]) -> PushCounts:
 def settle_open(store: ClusterStore, slurm: Slurm) -> PushCounts:
     """Finds out what became of writes that a crash or an outage left without an answer."""
     with store.reading() as view:
-        open_ = view.open_pushes()
+        open_ = view.pushes.open_pushes()
     if not open_:
         return PushCounts()
     values = {
@@ -299,8 +299,8 @@ def _settle(
     store: ClusterStore, states: Mapping[int, tuple[PushState, str]], left: Sequence[NewPush]
 ) -> None:
     def settle(transaction: Transaction) -> None:
-        transaction.settle_pushes(states)
-        transaction.note_left(left)
+        transaction.pushes.settle(states)
+        transaction.pushes.note_left(left)
 
     store.transact(settle)
 

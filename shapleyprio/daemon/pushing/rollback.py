@@ -63,12 +63,12 @@ def plan_rollback(
         StoreError: so for the store.
     """
     with store.reading() as view:
-        found = {channel: view.managed_values(channel.name) for channel in channels}
-        published = view.published_points()
+        found = {channel: view.pushes.managed_values(channel.name) for channel in channels}
+        published = view.pushes.published_points()
         given = {channel: given_on(channel, published) for channel in found}
         if not any([*found.values(), *given.values()]):
             return []
-        tenures = view.tenures()
+        tenures = view.ledger.tenures()
     nothing = Wanted(points={}, reasons={}, put_back=REASON)
     pushes: list[NewPush] = []
     for channel, managed in found.items():
@@ -108,7 +108,7 @@ def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
     withdraw(store)
     push.settle_open(store, slurm)
     with store.reading() as view:
-        arrays = {name: view.managed_values(name) for name in CHANNELS}
+        arrays = {name: view.pushes.managed_values(name) for name in CHANNELS}
     fates: dict[tuple[str, str], PushState] = {}
     for _ in range(MOST_ROUNDS):
         stamp = Stamp(cycle=0, at=slurm.controller().time)
@@ -123,8 +123,8 @@ def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
     until = slurm.controller().time
 
     def end(transaction: Transaction) -> None:
-        transaction.is_withdrawn(until)
-        transaction.nothing_steers(until)
+        transaction.pushes.is_withdrawn(until)
+        transaction.history.nothing_steers(until)
 
     store.transact(end)
     return push.counts(fates.values())

@@ -70,14 +70,14 @@ class TableKeeper:
             StoreError: nothing was written.
         """
         with self._store.reading() as view:
-            published = view.published_points()
+            published = view.pushes.published_points()
         try:
             if published and published.until is None and Path(published.path) != self._path:
                 remove_table(Path(published.path))
             if self._path is None:
                 return False
             path, given = self._path, sorted(set(points.values()))
-            self._store.transact(lambda transaction: transaction.will_publish(path, given))
+            self._store.transact(lambda transaction: transaction.pushes.will_publish(path, given))
             table = PointsTable(written=now, lasts=self._lasts, points=points)
             write_table(self._path, table)
         except OutputError as error:
@@ -85,7 +85,7 @@ class TableKeeper:
             return False
         if published is None or published.since is None:
             since = ask_time()
-            self._store.transact(lambda transaction: transaction.is_published(since))
+            self._store.transact(lambda transaction: transaction.pushes.is_published(since))
         return True
 
     def end(self, ask_time: Callable[[], int]) -> None:
@@ -97,11 +97,11 @@ class TableKeeper:
         if self._path is not None:
             return
         with self._store.reading() as view:
-            published = view.published_points()
+            published = view.pushes.published_points()
         if published is not None and published.until is None:
             lasts = self._lasts if Path(published.path).exists() else 0
             until = ask_time() + lasts
-            self._store.transact(lambda transaction: transaction.is_withdrawn(until))
+            self._store.transact(lambda transaction: transaction.pushes.is_withdrawn(until))
 
 
 def withdraw(store: ClusterStore) -> None:
@@ -112,7 +112,7 @@ def withdraw(store: ClusterStore) -> None:
         StoreError: it is not known where it was.
     """
     with store.reading() as view:
-        published = view.published_points()
+        published = view.pushes.published_points()
     if published is not None:
         remove_table(Path(published.path))
 
@@ -124,19 +124,19 @@ def forget(transaction: Transaction, waiting: Iterable[PendingJob]) -> None:
         transaction: in which it is forgotten.
         waiting: all jobs that wait.
     """
-    published = transaction.published_points()
+    published = transaction.pushes.published_points()
     if published is None or published.until is None:
         return
     submitted = [job.submit for job in waiting]
-    submitted += [run.key.submit for run in transaction.unfinished_runs()]
+    submitted += [run.key.submit for run in transaction.runs.unfinished()]
     if not any(published.may_have_given(second) for second in submitted):
-        transaction.save_published_points(None)
+        transaction.pushes.save_published_points(None)
 
 
 def note_found(store: ClusterStore, found: Sequence[NewPush]) -> None:
     """Keeps on record what jobs got at submission, to be put back and explained."""
     if found:
-        store.transact(lambda transaction: transaction.plan_pushes(found, PushState.AT_SUBMISSION))
+        store.transact(lambda transaction: transaction.pushes.plan(found, PushState.AT_SUBMISSION))
 
 
 def first_seen(

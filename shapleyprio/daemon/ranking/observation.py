@@ -15,11 +15,11 @@ from shapleyprio.fairness.situation import Contributions, OrganizationState, Sit
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.port import Layout, Node, PendingJob
-from shapleyprio.store import Transaction
+from shapleyprio.store import Observations
 
 
 def note_capacities(
-    transaction: Transaction, observation: Observation, organizations: Collection[str], opened: int
+    observed: Observations, observation: Observation, organizations: Collection[str], opened: int
 ) -> None:
     """Stores how many processors each organization brings to which partitions, where it changed.
 
@@ -27,29 +27,27 @@ def note_capacities(
     as open since the opening.
 
     Args:
-        transaction: of the store.
+        observed: in the store.
         observation: the cluster as it is.
         organizations: their names.
         opened: second at which the ledger was opened.
     """
-    if not transaction.capacities():
+    if not observed.capacities():
         owned = observation.in_partitions(lambda node: node.tres.get(observation.tres, 0))
-        transaction.observe_capacities(
-            {name: owned.get(name, {}) for name in organizations}, opened
-        )
+        observed.observe_capacities({name: owned.get(name, {}) for name in organizations}, opened)
     usable = observation.in_partitions(lambda node: node.usable(observation.tres))
-    transaction.observe_capacities(
+    observed.observe_capacities(
         {name: usable.get(name, {}) for name in organizations}, observation.t
     )
 
 
 def note_layout(
-    transaction: Transaction, layout: Layout, tres: str, second: int, opened: int
+    observed: Observations, layout: Layout, tres: str, second: int, opened: int
 ) -> None:
     """Stores which nodes and accounts are other than before.
 
     Args:
-        transaction: of the store.
+        observed: in the store.
         layout: of the cluster, as Slurm has it.
         tres: name under which a node offers its processors.
         second: from which it is so.
@@ -60,7 +58,7 @@ def note_layout(
         name: (node.tres.get(tres, 0), partitions_of.get(name, ()))
         for name, node in layout.nodes.items()
     }
-    transaction.observe_layout(nodes, layout.accounts, second, opened=opened)
+    observed.observe_layout(nodes, layout.accounts, second, opened=opened)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,10 +113,10 @@ class ClusterObserver:
         of_unknown_accounts = self._count_unknown_accounts(queue.jobs)
 
         def note(transaction: Transaction) -> tuple[Observation, Demand]:
-            transaction.quarantine(queue.malformed, t, more=queue.more_malformed)
+            transaction.observed.quarantine(queue.malformed, t, more=queue.more_malformed)
             observation = Observation(
                 pending=queue.jobs,
-                running=opened.running_by_organization(transaction),
+                running=opened.running_by_organization(transaction.runs),
                 nodes=nodes.values(),
                 partitions_of=layout.partitions_of_nodes(),
                 tres=self._tres,
@@ -125,19 +125,19 @@ class ClusterObserver:
                 stranded=self._segment.stranded(in_slurm),
             )
             since = opened.watermark.opened
-            note_capacities(transaction, observation, self._names, since)
+            note_capacities(transaction.observed, observation, self._names, since)
             if layout is not self._noted:  # as long as it is not reread, it is the same
-                note_layout(transaction, layout, self._tres, t, since)
+                note_layout(transaction.observed, layout, self._tres, t, since)
             scene = Scene(
                 t=t,
                 rooms=Rooms(layout.partitions, nodes),
                 organization_of=observation.organization_of,
                 own_priority=self._own_priority(transaction),
                 started=started,
-                running_tasks=lambda arrays: opened.running_tasks(transaction, arrays),
+                running_tasks=lambda arrays: opened.running_tasks(transaction.runs, arrays),
             )
-            demand = self._demand.after(queue.jobs, transaction.kept_back(), scene)
-            transaction.save_kept_back(demand.news)
+            demand = self._demand.after(queue.jobs, transaction.observed.kept_back(), scene)
+            transaction.observed.save_kept_back(demand.news)
             return observation, demand
 
         observation, self._demand = self._store.transact(note)

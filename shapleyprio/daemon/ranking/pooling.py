@@ -48,7 +48,7 @@ class Pooling:
         before = rule.rank(replace(situation, estimated=None).counted_by(earlier)).additive
         weight = opened.watermark.weight
         with self._store.reading() as view:
-            found = view.pool_balances(stay.pool)
+            found = view.pools.pool_balances(stay.pool)
         parts = parts_of(found, stay, cluster=self._store.cluster, t=situation.t, weight=weight)
         names = [item.name for item in situation.organizations]
         ranking = rule.rank(replace(situation, elsewhere=elsewhere(parts, before, names)))
@@ -61,7 +61,7 @@ class Pooling:
                 name: path - before.get(name, NOTHING) for name, path in ranking.additive.items()
             },
         )
-        self._store.transact(lambda transaction: transaction.save_balances(stay.pool, ours))
+        self._store.transact(lambda transaction: transaction.pools.save_balances(stay.pool, ours))
         self._log_stale(parts, stay.stale_after)
         return ranking, parts
 

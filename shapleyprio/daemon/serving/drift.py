@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shapleyprio.store import View
+from shapleyprio.store import HistoryView
 
 DAY_SECONDS = 86_400
 
@@ -44,12 +44,12 @@ class Drift:
         }
 
 
-def drift_of_last_day(view: View, until: int) -> Drift | None:
+def drift_of_last_day(history: HistoryView, until: int) -> Drift | None:
     """Returns the drift over windows that ended in the 24 hours up to `until`, None without any."""
     since = until - DAY_SECONDS
     rows = [
         row
-        for row in view.drifts(since=since, limit=MOST_ROWS)
+        for row in history.drifts(since=since, limit=MOST_ROWS)
         if row.schedule == "recorded" and row.parts and row.t <= until
     ]
     if not rows:

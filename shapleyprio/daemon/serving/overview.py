@@ -156,10 +156,10 @@ class Overviews:
         try:
             status = read_status(store).seen_by(lambda _users_work: False)  # everybody reads it
             with store.reading() as view:
-                drift = drift_of_last_day(view, status.cycle.t)
+                drift = drift_of_last_day(view.history, status.cycle.t)
                 patience = patience_of(self.poll_seconds)
                 changes = read_changes(view, int(self._clock()) - WEEK, patience)
-                pause, exceptions = view.pause(), view.exceptions()
+                pause, exceptions = view.orders.pause(), view.orders.exceptions()
         except StoreError as error:
             return self._overview(store, None, str(error))
         found = self._overview(store, status, drift=drift)

@@ -138,7 +138,7 @@ class Cycle:
         started = int(self._clock())
         conflicts = self._store.conflicts
         with self._store.reading() as view:
-            report = CycleReport(number=view.next_cycle())
+            report = CycleReport(number=view.history.next_cycle())
         if report.number != self._next:  # what another cycle did is not what we remember
             self._intake.forget()
         if dry_run or report.number != self._next:
@@ -251,7 +251,7 @@ class Cycle:
         yield report
         opened = self._store.transact(lambda some: self._intake.open(some, t))
         with self._store.reading() as view:
-            last = view.latest_standings()
+            last = view.history.latest_standings()
         if not last:
             raise error
         in_slurm = source.pending()
@@ -353,7 +353,7 @@ class Cycle:
         note_passed(self._store, plan.first)
         if plan.set_by_others:
             news = plan.set_by_others
-            self._store.transact(lambda rows: rows.note_by_hand(self._channel.name, news))
+            self._store.transact(lambda rows: rows.pushes.note_by_hand(self._channel.name, news))
             self._managed.forget()
         pushed = push.carry_out(self._store, self._slurm, plan.pushes)
         report = replace(report, pushed=pushed)
@@ -373,12 +373,12 @@ class Cycle:
         row = report.row(started=started, finished=finished, outcome=outcome, message=message)
 
         def save(transaction: Transaction) -> None:
-            transaction.save_cycle(row)
+            transaction.history.save_cycle(row)
             if not message:
-                transaction.save_standings(report.ranked.standings)
-                transaction.save_pending_jobs(report.jobs.pending_jobs)
+                transaction.history.save_standings(report.ranked.standings)
+                transaction.observed.save_pending_jobs(report.jobs.pending_jobs)
             if outcome == STEERED:
-                transaction.note_steering(self._steering(report))
+                transaction.history.note_steering(self._steering(report))
 
         try:
             self._store.transact(save)

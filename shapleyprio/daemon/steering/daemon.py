@@ -260,7 +260,9 @@ class Daemon:
             return
         said, now = written(self._config), int(time.time())
         try:
-            self._lease.store.transact(lambda rows: rows.note_configuration(now, VERSION, said))
+            self._lease.store.transact(
+                lambda rows: rows.history.note_configuration(now, VERSION, said)
+            )
         except LeaseHeldError:
             raise
         except StoreError as failure:
@@ -273,7 +275,9 @@ class Daemon:
         if self._lease.is_ours and self._dry_run is None:
             now = int(time.time())
             with suppress(StoreError):  # the log says it
-                self._lease.store.transact(lambda rows: rows.note_refusal(now, VERSION, why))
+                self._lease.store.transact(
+                    lambda rows: rows.history.note_refusal(now, VERSION, why)
+                )
 
     def _hasten(self, began: datetime, reorder: int | None) -> None:
         """Brings the next cycle forward to when the order changes, if that is sooner.

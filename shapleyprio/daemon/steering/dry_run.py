@@ -146,22 +146,22 @@ class DryRun:
             for ledger in ledgers:
                 with original.cluster(ledger).reading() as view:
                     self._before[ledger] = _Before(
-                        is_new=view.watermark() is None,
-                        standings=view.latest_standings(),
-                        tenures=view.tenures(),
+                        is_new=view.ledger.watermark() is None,
+                        standings=view.history.latest_standings(),
+                        tenures=view.ledger.tenures(),
                     )
             with original.cluster(self.store.cluster).reading() as view:
-                managed = {channel: view.managed_values(channel) for channel in CHANNELS}
-                published = view.published_points()
+                managed = {channel: view.pushes.managed_values(channel) for channel in CHANNELS}
+                published = view.pushes.published_points()
         with self.store.transaction() as transaction:
             for channel, found in managed.items():
-                transaction.save_managed_values(channel, found)
-            transaction.save_published_points(published)
+                transaction.pushes.save_managed_values(channel, found)
+            transaction.pushes.save_published_points(published)
 
     def end(self, ledger: str, report: CycleReport) -> None:
         """Takes in what the cycle of a ledger found."""
         with self.store.ledger(ledger).reading() as view:
-            watermark, tenures = view.watermark(), view.tenures()
+            watermark, tenures = view.ledger.watermark(), view.ledger.tenures()
         assert watermark is not None, "a cycle saves how far it came"
         before = self._before.get(ledger, _Before())
         standings = report.ranked.standings

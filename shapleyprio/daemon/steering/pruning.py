@@ -53,10 +53,10 @@ def prune(
     def prune_jobs(transaction: Transaction) -> None:
         for channel in CHANNELS.values():
             if live is not None and channel.per_job:
-                transaction.prune_managed_values(channel.name, live)
+                transaction.pushes.prune_managed_values(channel.name, live)
         if known:
             submission.forget(transaction, queue.jobs)
-            transaction.prune_kept_back(set(map(int, keys)))
+            transaction.observed.prune_kept_back(set(map(int, keys)))
 
     def prune_history(transaction: Transaction) -> int:
         return transaction.prune_history(
@@ -93,14 +93,14 @@ def _live_keys(slurm: Slurm, store: ClusterStore, known: set[str]) -> set[str] |
     with store.reading() as view:
         live = known | {
             key
-            for run in view.unfinished_runs()
+            for run in view.runs.unfinished()
             for key in (str(run.key.job_id), str(run.array_job_id))
         }
         managed = {
             key
             for channel in CHANNELS.values()
             if channel.per_job
-            for key in view.managed_values(channel.name)
+            for key in view.pushes.managed_values(channel.name)
         }
     missing = sorted(int(key) for key in managed - live)
     for record in slurm.records_of(missing) if missing else ():

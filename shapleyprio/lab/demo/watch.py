@@ -56,9 +56,9 @@ class Snapshot:
 def watch(store: ClusterStore, stage: Stage) -> Snapshot | None:
     """Reads the store; None before the first cycle."""
     with store.reading() as view:
-        standings = view.latest_standings()
-        cycles = view.cycles(limit=100_000)
-        keys = sorted(run.key for run, _ in view.all_runs())
+        standings = view.history.latest_standings()
+        cycles = view.history.cycles(limit=100_000)
+        keys = sorted(run.key for run, _ in view.runs.all_runs())
     if not standings:
         return None
     t = standings[0].t

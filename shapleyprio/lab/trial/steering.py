@@ -97,7 +97,7 @@ class TrialDaemon(SteeringDaemon):
             return
         self._looked = now
         with Store.open(self._url) as store, store.cluster(CLUSTER).reading() as view:
-            forecasts = view.forecasts()
+            forecasts = view.forecasts.latest()
         if not forecasts or (self.said and self.said[-1].forecast.t >= forecasts[0].t):
             return
         by_slurm = starts_by_slurm(self._cluster)
@@ -109,7 +109,7 @@ class TrialDaemon(SteeringDaemon):
 
     def _rows(self) -> list[CycleRow]:
         with Store.open(self._url) as store, store.cluster(CLUSTER).reading() as view:
-            return sorted(view.cycles(limit=1_000_000), key=lambda row: row.number)
+            return sorted(view.history.cycles(limit=1_000_000), key=lambda row: row.number)
 
 
 def counted(rows: Sequence[CycleRow], rule: str) -> CycleCounts:
@@ -148,7 +148,7 @@ def steering(
     with Store.open(url, create=True) as store:  # we read it while the daemon starts
         if arm.knows_users:
             with store.cluster(CLUSTER).transaction() as rows:
-                rows.put_runs(past_runs(workload, cluster.paths.user, cluster.now()))
+                rows.runs.put(past_runs(workload, cluster.paths.user, cluster.now()))
     log = cluster.directory / "log" / "shapleyprio.log"
     with TrialDaemon(cluster, config_file, log, url, arm.rule) as daemon:
         daemon.await_first_cycle()

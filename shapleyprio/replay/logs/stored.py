@@ -97,7 +97,7 @@ def users_after_end(
     found: list[UserAfterEnd] = []
     for ledger in ledgers:
         with ledger.reading() as view:
-            found += view.users_after_end(begin, end, most)
+            found += view.runs.users_after_end(begin, end, most)
     return sorted(found, key=lambda one: (-one.processor_seconds, one.user))[:most]
 
 
@@ -110,7 +110,7 @@ def _log(
     with cluster.reading() as view:
         if window is not None:
             return log_between(view, source, *window, progress)
-        return _with_owners(view, log_of_runs(source, view.all_runs(), progress))
+        return _with_owners(view, log_of_runs(source, view.runs.all_runs(), progress))
 
 
 def log_between(
@@ -127,21 +127,21 @@ def log_between(
     """
     runs = (
         cut
-        for placed in view.runs_alive_after(begin)
+        for placed in view.runs.runs_alive_after(begin)
         for cut in executed_between(placed, begin, end)
     )
     return replace(_with_owners(view, log_of_runs(source, runs, progress)), window=(begin, end))
 
 
 def _with_owners(view: View, log: Log) -> Log:
-    owned = {row.organization: row.processors for row in view.latest_standings()}
+    owned = {row.organization: row.processors for row in view.history.latest_standings()}
     layout = LogLayout(
         nodes={
             row.name: LoggedNode(row.processors, row.partitions)
-            for row in view.node_rows()
+            for row in view.observed.node_rows()
             if row.processors  # of one that is gone what it last was
         },
-        parents={row.name: row.parent for row in view.account_rows()},
+        parents={row.name: row.parent for row in view.observed.account_rows()},
     )
     return replace(log, owned=owned, layout=layout, cluster=view.cluster)
 
@@ -153,7 +153,7 @@ def _window(
     begin, end = since or 0, until
     for ledger in ledgers:
         with ledger.reading() as view:
-            known = view.watermark()
+            known = view.ledger.watermark()
         if known is None:
             continue
         begin = max(begin, known.opened, known.pruned_until)

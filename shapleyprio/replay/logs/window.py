@@ -130,7 +130,7 @@ def _known(
     store: Store, ledger: str, until: int | None
 ) -> tuple[Stay | None, Watermark | None, int, int]:
     with store.cluster(ledger).reading() as view:
-        stay, watermark = view.stay(), view.watermark()
+        stay, watermark = view.pools.stay(), view.ledger.watermark()
     if watermark is None:
         return stay, None, 0, 0
     end = watermark.observed_until if until is None else min(watermark.observed_until, until)

@@ -64,6 +64,6 @@ class Estimates(EstimatesView):
             delete(estimate).where(self._here(estimate), estimate.c.t >= since)
         )
 
-    def _prune_estimates(self, before: int) -> int:
+    def prune(self, before: int) -> int:
         """Deletes the estimates made before; returns how many rows."""
         return self._delete_some(estimate, estimate.c.t < before, estimate.c.t)

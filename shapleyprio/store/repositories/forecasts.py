@@ -14,21 +14,19 @@ from shapleyprio.store.tables import start_forecast, told_forecast
 class ForecastsView(Scope):
     """Reads forecasts."""
 
-    def forecasts(self) -> list[ForecastRow]:
+    def latest(self) -> list[ForecastRow]:
         """Returns the newest forecasts, in no order."""
         query = select(*columns(start_forecast)).where(self._here(start_forecast))
         return self._read(ForecastRow, query)
 
-    def forecast_of(self, job_id: int) -> ForecastRow | None:
+    def of_job(self, job_id: int) -> ForecastRow | None:
         """Returns the newest forecast of a job; None if there is none."""
         query = select(*columns(start_forecast)).where(
             self._here(start_forecast), start_forecast.c.job_id == job_id
         )
         return next(iter(self._read(ForecastRow, query)), None)
 
-    def judged_forecasts(
-        self, since: int, limit: int, organization: str | None = None
-    ) -> list[ToldForecast]:
+    def judged(self, since: int, limit: int, organization: str | None = None) -> list[ToldForecast]:
         """Returns forecasts of jobs that started then or later, those that did last first."""
         query = select(*columns(told_forecast)).where(
             self._here(told_forecast), told_forecast.c.start >= since
@@ -38,7 +36,7 @@ class ForecastsView(Scope):
         order = (told_forecast.c.start.desc(), told_forecast.c.job_id, told_forecast.c.t)
         return self._read(ToldForecast, query.order_by(*order).limit(limit))
 
-    def open_forecasts(self) -> list[tuple[int, int]]:
+    def unjudged(self) -> list[tuple[int, int]]:
         """Returns job and seconds to the median of all that were told and not judged yet."""
         ahead = told_forecast.c.median - told_forecast.c.t
         query = select(told_forecast.c.job_id, ahead).where(
@@ -50,7 +48,7 @@ class ForecastsView(Scope):
 class Forecasts(ForecastsView):
     """Writes forecasts."""
 
-    def save_forecasts(self, rows: Iterable[ForecastRow], told: Iterable[ForecastRow]) -> None:
+    def save(self, rows: Iterable[ForecastRow], told: Iterable[ForecastRow]) -> None:
         """Stores forecasts, in place of those before.
 
         Args:
@@ -82,6 +80,6 @@ class Forecasts(ForecastsView):
         change = update(told_forecast).where(*unjudged).values(start=bindparam("second"))
         self._connection.execute(change, given)
 
-    def _prune_forecasts(self, before: int) -> int:
+    def prune(self, before: int) -> int:
         """Deletes what was told before; returns how many rows."""
         return self._delete_some(told_forecast, told_forecast.c.t < before, told_forecast.c.t)

@@ -1,47 +1,39 @@
-"""Cycles, the standings of organizations cycle by cycle, and the drift of replayed windows."""
+"""Cycles, and what steered, was configured, accepted and replayed, as time went by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from sqlalchemy import case, func, select
+from sqlalchemy import ColumnElement, Select, Table, case, func, or_, select, true
 
-from shapleyprio.store.rows import CycleRow, DriftRow, Interruption, StandingRow
+from shapleyprio.fairness.pool import cluster_behind
+from shapleyprio.store.rows import (
+    AcceptedClockRow,
+    ConfigurationRow,
+    CycleRow,
+    DriftRow,
+    Interruption,
+    StandingRow,
+    SteeringRow,
+)
 from shapleyprio.store.scope import Scope, columns, values_of
-from shapleyprio.store.tables import cycle, drift, standing
-
-
-class DriftsView(Scope):
-    """Reads drifts."""
-
-    def drifts(
-        self, since: int = 0, organization: str | None = None, limit: int = 1000
-    ) -> list[DriftRow]:
-        """Returns drifts (of that organization) of windows that ended at `since` or later.
-
-        The newest come first.
-        """
-        query = select(*columns(drift)).where(self._here(drift), drift.c.t >= since)
-        if organization is not None:
-            query = query.where(drift.c.organization == organization)
-        order = (drift.c.t.desc(), drift.c.organization, drift.c.schedule)
-        return self._read(DriftRow, query.order_by(*order).limit(limit))
-
-
-class Drifts(DriftsView):
-    """Writes drifts."""
-
-    def save_drifts(self, rows: Iterable[DriftRow]) -> None:
-        """Stores drifts, in place of those of the same window's end."""
-        self._replace(drift, [values_of(row) for row in rows])
-
-    def _prune_drifts(self, before: int) -> int:
-        """Deletes the drifts of windows that ended before; returns how many rows."""
-        return self._delete_some(drift, drift.c.t < before, drift.c.t)
+from shapleyprio.store.tables import (
+    accepted_clock,
+    account,
+    capacity,
+    configuration,
+    cycle,
+    drift,
+    exception,
+    node,
+    pause,
+    standing,
+    steering,
+)
 
 
 class HistoryView(Scope):
-    """Reads cycles and standings."""
+    """Reads what was."""
 
     def next_cycle(self) -> int:
         """Returns the number for a new cycle; numbers are not used twice."""
@@ -163,9 +155,46 @@ class HistoryView(Scope):
         order = (standing.c.t.desc(), standing.c.cycle.desc(), standing.c.organization)
         return self._read(StandingRow, query.order_by(*order).limit(limit))
 
+    def steering(self, since: int = 0, until: int | None = None) -> list[SteeringRow]:
+        """Returns what steered at `since` and from then on (before `until`), the oldest first."""
+        query = select(*columns(steering)).where(self._here(steering))
+        if until is not None:
+            query = query.where(steering.c.since < until)
+        rows = self._read(SteeringRow, query.order_by(steering.c.since))
+        before = sum(row.since <= since for row in rows)
+        return rows[max(before - 1, 0) :]
+
+    def configurations(self, since: int) -> list[ConfigurationRow]:
+        """Returns those of `since` and later, the oldest first, behind the one then in force."""
+        in_force = _in_force(self._here(configuration), since).scalar_subquery()
+        query = select(*columns(configuration)).where(
+            self._here(configuration),
+            (configuration.c.at >= since) | (configuration.c.number == in_force),
+        )
+        return self._read(ConfigurationRow, query.order_by(configuration.c.number))
+
+    def accepted_clocks(self, since: int = 0) -> list[AcceptedClockRow]:
+        """Returns those that were accepted at `since` or later, the oldest first."""
+        at = accepted_clock.c.at
+        query = select(*columns(accepted_clock)).where(self._here(accepted_clock), at >= since)
+        return self._read(AcceptedClockRow, query.order_by(at))
+
+    def drifts(
+        self, since: int = 0, organization: str | None = None, limit: int = 1000
+    ) -> list[DriftRow]:
+        """Returns drifts (of that organization) of windows that ended at `since` or later.
+
+        The newest come first.
+        """
+        query = select(*columns(drift)).where(self._here(drift), drift.c.t >= since)
+        if organization is not None:
+            query = query.where(drift.c.organization == organization)
+        order = (drift.c.t.desc(), drift.c.organization, drift.c.schedule)
+        return self._read(DriftRow, query.order_by(*order).limit(limit))
+
 
 class History(HistoryView):
-    """Writes cycles and standings."""
+    """Writes what is to be on record."""
 
     def save_cycle(self, row: CycleRow) -> None:
         """Stores a cycle, in place of one with the same number."""
@@ -190,3 +219,109 @@ class History(HistoryView):
         return self._delete_some(cycle, old, cycle.c.number) + self._delete_some(
             standing, shown, standing.c.t
         )
+
+    def note_steering(self, row: SteeringRow) -> None:
+        """Stores what steers from now on, if that has changed."""
+        last = self.steering()[-1:]
+        if not last or _what(last[0]) != _what(row):
+            self._replace(steering, [values_of(row)])
+
+    def nothing_steers(self, since: int) -> None:
+        """Notes for each of the cluster's ledgers that nothing steers any more."""
+        cluster = cluster_behind(self.cluster)
+        ledger = steering.c.cluster
+        known = (
+            select(ledger)
+            .distinct()
+            .where(or_(ledger == cluster, ledger.startswith(f"{cluster}/", autoescape=True)))
+        )
+        for name in self._connection.execute(known).scalars().all():
+            over = SteeringRow(since=since, rule="", chosen="", channel="")
+            History(self._connection, name).note_steering(over)
+
+    def _prune_steering(self, before: int) -> int:
+        """Deletes what did not steer any more by then; returns how many rows."""
+        in_force = select(func.max(steering.c.since)).where(
+            self._here(steering), steering.c.since <= before
+        )
+        last = self._connection.execute(in_force).scalar_one()
+        return self._delete_some(steering, steering.c.since < (last or 0), steering.c.since)
+
+    def note_configuration(self, at: int, version: str, written: Mapping[str, str]) -> None:
+        """Stores the configuration that is taken over, if it or the version is another one."""
+        last = [row for row in self.configurations(at + 1) if not row.refused]
+        if not last or (last[-1].version, last[-1].written) != (version, dict(written)):
+            self._note(at, version, written, "")
+
+    def note_refusal(self, at: int, version: str, why: str) -> None:
+        """Stores that a configuration was refused."""
+        self._note(at, version, {}, why)
+
+    def _note(self, at: int, version: str, written: Mapping[str, str], refused: str) -> None:
+        last = self._connection.execute(
+            select(func.max(configuration.c.number)).where(self._here(configuration))
+        ).scalar_one()
+        row = ConfigurationRow(
+            number=(last or 0) + 1, at=at, version=version, written=written, refused=refused
+        )
+        self._insert(configuration, [values_of(row)])
+
+    def _prune_configurations(self, before: int) -> int:
+        """Deletes those before the one that was in force then; returns how many rows."""
+        kept = self._connection.execute(_in_force(self._here(configuration), before)).scalar()
+        old = configuration.c.number < (kept or 0)
+        return self._delete_some(configuration, old, configuration.c.number)
+
+    def note_accepted_clock(self, row: AcceptedClockRow) -> None:
+        """Notes it, and lets what is so from a second ahead of that clock be so from it on."""
+        self._replace(accepted_clock, [values_of(row)])
+        for table in (steering, capacity, node, account):
+            self._bring_back(table, row.at, true())
+        self._bring_back(pause, row.at, pause.c.until.is_(None))
+        self._bring_back(exception, row.at, exception.c.ended.is_(None))
+
+    def _bring_back(self, table: Table, now: int, meant: ColumnElement[bool]) -> None:
+        """Lets rows that begin after a second begin then; of several of one key, the last one."""
+        since = table.c.since
+        query = select(*columns(table)).where(self._here(table), since > now, meant)
+        ahead = [dict(row) for row in self._connection.execute(query.order_by(since)).mappings()]
+        keys = [key.name for key in table.primary_key if key.name not in {"cluster", "since"}]
+        self._delete(table, [{name: row[name] for name in ("since", *keys)} for row in ahead])
+        last = {tuple(row[name] for name in keys): row | {"since": now} for row in ahead}
+        self._replace(table, list(last.values()))
+
+    def _prune_accepted_clocks(self, before: int) -> int:
+        """Deletes those accepted before; returns how many rows."""
+        return self._delete_some(accepted_clock, accepted_clock.c.at < before, accepted_clock.c.at)
+
+    def save_drifts(self, rows: Iterable[DriftRow]) -> None:
+        """Stores drifts, in place of those of the same window's end."""
+        self._replace(drift, [values_of(row) for row in rows])
+
+    def _prune_drifts(self, before: int) -> int:
+        """Deletes the drifts of windows that ended before; returns how many rows."""
+        return self._delete_some(drift, drift.c.t < before, drift.c.t)
+
+    def prune(self, before: int) -> int:
+        """Deletes what is older, `PRUNED_AT_ONCE` of each kind; returns how many rows.
+
+        The newest cycle of each outcome stays, and what was in force then.
+        """
+        return (
+            self._prune_cycles(before)
+            + self._prune_steering(before)
+            + self._prune_configurations(before)
+            + self._prune_accepted_clocks(before)
+            + self._prune_drifts(before)
+        )
+
+
+def _what(row: SteeringRow) -> tuple[str, str, str]:
+    return row.rule, row.chosen, row.channel
+
+
+def _in_force(here: ColumnElement[bool], at: int) -> Select[tuple[int]]:
+    """Selects the number of the configuration that was in force before a second."""
+    return select(func.max(configuration.c.number)).where(
+        here, configuration.c.at < at, configuration.c.refused == ""
+    )

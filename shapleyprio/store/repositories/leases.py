@@ -44,17 +44,17 @@ def _in_sqlite(*_: object, **__: object) -> str:
     return "CAST(strftime('%s', 'now') AS INTEGER)"
 
 
-class LeaseView(Scope):
+class LeasesView(Scope):
     """Reads the lease."""
 
-    def lease(self) -> LeaseRow | None:
+    def read(self) -> LeaseRow | None:
         """Returns the lease as it stands, be it held or not; None if there never was one."""
         age = (_DatabaseSeconds() - lease.c.renewed_at).label("age")
         rows = self._read(LeaseRow, select(*columns(lease), age).where(self._here(lease)))
         return rows[0] if rows else None
 
 
-class Leases(LeaseView):
+class Leases(LeasesView):
     """Takes, renews and gives back the lease.
 
     Each is one statement that names what it takes the lease to be, so of several processes that do
@@ -64,7 +64,7 @@ class Leases(LeaseView):
     what the other release does not expect.
     """
 
-    def take_lease(
+    def take(
         self,
         holder: str,
         host: str,
@@ -122,7 +122,7 @@ class Leases(LeaseView):
         ).rowcount
         return instead_of.token + 1 if taken else None
 
-    def renew_lease(self, holder: str, token: int) -> bool:
+    def renew(self, holder: str, token: int) -> bool:
         """Gives a sign of life; returns whether the holder still has the lease by that token.
 
         Until the transaction ends, no other process can take the lease.
@@ -140,7 +140,7 @@ class Leases(LeaseView):
             self._check_release()
         return renewed
 
-    def release_lease(self, holder: str, token: int) -> bool:
+    def release(self, holder: str, token: int) -> bool:
         """Gives the lease back if the holder still has it by that token; returns whether."""
         return self._change_own(holder, token, {"holder": NOBODY})
 

@@ -1,4 +1,4 @@
-"""The parts of a cluster's ledger: entries, tenures and their corrections, and the watermark."""
+"""A ledger: its watermark and entries, who holds what, and the corrections of that."""
 
 from __future__ import annotations
 
@@ -14,37 +14,13 @@ from shapleyprio.store.rows import CorrectionRow, Watermark
 from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import correction, earlier_ledger, ledger, tenure, watermark
 
-
-class CorrectionsView(Scope):
-    """Reads corrections."""
-
-    def corrections(self) -> list[CorrectionRow]:
-        """Returns all that was ever corrected, the oldest first."""
-        query = select(*columns(correction)).where(self._here(correction))
-        key = (correction.c.number, correction.c.kind, correction.c.name)
-        return self._read(CorrectionRow, query.order_by(*key))
-
-    def next_correction(self) -> int:
-        """Returns the number for the next correction; they count up from 1."""
-        last = select(func.max(correction.c.number)).where(self._here(correction))
-        return (self._connection.execute(last).scalar() or 0) + 1
-
-
-class Corrections(CorrectionsView):
-    """Writes corrections; they are few, and never pruned."""
-
-    def save_corrections(self, rows: Iterable[CorrectionRow]) -> None:
-        """Stores what one correction changed."""
-        self._insert(correction, [values_of(row) for row in rows])
-
-
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 class LedgersView(Scope):
-    """Reads the ledger."""
+    """Reads a ledger."""
 
-    def ledger_entries(self, *, earlier: bool = False) -> dict[tuple[str, str], Entry]:
+    def entries(self, *, earlier: bool = False) -> dict[tuple[str, str], Entry]:
         """Returns (organization, owner) -> moments, to make a Ledger of.
 
         Args:
@@ -72,11 +48,22 @@ class LedgersView(Scope):
         rows = self._read(Watermark, select(*columns(watermark)).where(self._here(watermark)))
         return rows[0] if rows else None
 
+    def corrections(self) -> list[CorrectionRow]:
+        """Returns all that was ever corrected, the oldest first."""
+        query = select(*columns(correction)).where(self._here(correction))
+        key = (correction.c.number, correction.c.kind, correction.c.name)
+        return self._read(CorrectionRow, query.order_by(*key))
+
+    def next_correction(self) -> int:
+        """Returns the number for the next correction; they count up from 1."""
+        last = select(func.max(correction.c.number)).where(self._here(correction))
+        return (self._connection.execute(last).scalar() or 0) + 1
+
 
 class Ledgers(LedgersView):
-    """Writes the ledger."""
+    """Writes a ledger."""
 
-    def save_ledger_entries(
+    def save_entries(
         self, entries: Mapping[tuple[str, str], Entry], *, earlier: bool = False
     ) -> None:
         """Stores entries of the ledger, in place of those of the same pairs.
@@ -119,3 +106,7 @@ class Ledgers(LedgersView):
     def save_watermark(self, value: Watermark) -> None:
         """Stores how far the accounts have come."""
         self._replace(watermark, [values_of(value)])
+
+    def save_corrections(self, rows: Iterable[CorrectionRow]) -> None:
+        """Stores what one correction changed."""
+        self._insert(correction, [values_of(row) for row in rows])

@@ -1,29 +1,32 @@
-"""The writes to Slurm, the values they replaced, and what became of them."""
+"""Writes into Slurm, what stood there before, and the table of points."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, func, select, update
 
-from shapleyprio.store.rows import ManagedValue, NewPush, Push, PushState
+from shapleyprio.store.rows import ManagedValue, NewPush, PublishedPoints, Push, PushState
 from shapleyprio.store.scope import KEYS_AT_ONCE, Scope, batches, columns, values_of
-from shapleyprio.store.tables import managed_value, push
+from shapleyprio.store.tables import managed_value, published_points, push
 
 VALUES_REMEMBERED = 64
 """Written values that a managed value remembers: more than there are ranks to change between."""
-
 
 WORTH_A_STATEMENT = 20
 """Pushes that fared alike from which on they are settled by a statement of their own: to make one
 takes as long as to change that many rows."""
 
+GIVEN_REMEMBERED = 1000
+"""Points that may still stand at jobs: many more than there are ranks."""
+
 
 class PushesView(Scope):
-    """Reads what was written to Slurm."""
+    """Reads pushes, managed values and the table of points."""
 
     def managed_values(
         self, channel: str, keys: Collection[str] | None = None
@@ -70,7 +73,7 @@ class PushesView(Scope):
         # sorted here: asked to sort, a database may read all pushes in order instead of these few
         return sorted(self._read(Push, planned), key=lambda item: item.number)
 
-    def pushes(self, limit: int = 20, key: str | None = None) -> list[Push]:
+    def latest(self, limit: int = 20, key: str | None = None) -> list[Push]:
         """Returns pushes (to the job or QOS with that key), newest first."""
         query = self._pushes()
         if key is not None:
@@ -80,13 +83,16 @@ class PushesView(Scope):
     def _pushes(self) -> Select[Any]:
         return select(*columns(push)).where(self._here(push))
 
+    def published_points(self) -> PublishedPoints | None:
+        """Returns what the table of points has given; None if there never was one."""
+        query = select(*columns(published_points)).where(self._here(published_points))
+        return next(iter(self._read(PublishedPoints, query)), None)
+
 
 class Pushes(PushesView):
-    """Writes what was written to Slurm."""
+    """Writes pushes, managed values and the table of points."""
 
-    def plan_pushes(
-        self, pushes: Sequence[NewPush], state: PushState = PushState.PLANNED
-    ) -> list[int]:
+    def plan(self, pushes: Sequence[NewPush], state: PushState = PushState.PLANNED) -> list[int]:
         """Notes pushes as planned, to be committed before they are tried; returns their numbers.
 
         The managed values of their targets are written in the same transaction.
@@ -108,7 +114,7 @@ class Pushes(PushesView):
             self._manage(channel, [item for item in pushes if item.channel == channel])
         return numbers
 
-    def settle_pushes(self, numbers: Mapping[int, tuple[PushState, str]]) -> None:
+    def settle(self, numbers: Mapping[int, tuple[PushState, str]]) -> None:
         """Notes what became of pushes.
 
         Args:
@@ -196,8 +202,52 @@ class Pushes(PushesView):
             [{"channel": channel, "key": key, **values_of(row)} for key, row in managed.items()],
         )
 
-    def _prune_pushes(self, before: int) -> int:
+    def prune(self, before: int) -> int:
         """Deletes settled pushes older than `before`, but for the newest, and returns how many."""
         old = (push.c.at < before) & (push.c.state != PushState.PLANNED)
         newest = self.last_push()  # without it, its number would be used again
         return self._delete_some(push, old & (push.c.number != newest), push.c.number)
+
+    def will_publish(self, path: Path, points: Collection[int]) -> None:
+        """Notes, before it is written, what a table gives from now on.
+
+        Args:
+            path: of the table.
+            points: that it gives.
+        """
+        before = self.published_points()
+        known = () if before is None else before.given
+        new = sorted(set(points).difference(known))
+        self._save(
+            before,
+            PublishedPoints(
+                path=str(path),
+                given=(*known, *new)[-GIVEN_REMEMBERED:],
+                since=None if before is None else before.since,
+                until=None,
+            ),
+        )
+
+    def is_published(self, second: int) -> None:
+        """Notes that the table is there; where it was before, since when stays as it is."""
+        before = self.published_points()
+        if before is not None and before.since is None:
+            self._save(before, replace(before, since=second))
+
+    def is_withdrawn(self, second: int) -> None:
+        """Notes that jobs submitted later than that get nothing from a table."""
+        before = self.published_points()
+        if before is not None and before.until is None:
+            self._save(before, replace(before, since=None, until=second))
+
+    def save_published_points(self, row: PublishedPoints | None) -> None:
+        """Makes this all that is known of it; None for nothing."""
+        before = self.published_points()
+        if row is not None:
+            self._save(before, row)
+        elif before is not None:
+            self._connection.execute(delete(published_points).where(self._here(published_points)))
+
+    def _save(self, before: PublishedPoints | None, row: PublishedPoints) -> None:
+        if row != before:
+            self._replace(published_points, [values_of(row)])

@@ -1,45 +1,27 @@
-"""Runs and their allocations, and jobs that count for shorter than Slurm calls them eligible."""
+"""Runs with their allocations: how long they had waited, and what they did after their end."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, delete, select, tuple_
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, select, tuple_
 
 from shapleyprio.fairness.runs import Run, RunKey
-from shapleyprio.fairness.tenure import Allocation
-from shapleyprio.store.rows import AllocatedRun, KeptBack
+from shapleyprio.fairness.tenure import NOBODY, Allocation
+from shapleyprio.store.rows import (
+    AllocatedRun,
+    UserAfterEnd,
+    Wait,
+    WorkAfterEnd,
+)
 from shapleyprio.store.scope import KEYS_AT_ONCE, ROWS_AT_ONCE, Scope, batches, columns, values_of
-from shapleyprio.store.tables import allocation, kept_back, run
-
-
-class KeptBackView(Scope):
-    """Reads which jobs were kept back."""
-
-    def kept_back(self) -> dict[int, KeptBack]:
-        """Returns job id -> what is known of it."""
-        query = select(*columns(kept_back)).where(self._here(kept_back))
-        return {row.job_id: row for row in self._read(KeptBack, query)}
-
-
-class KeptBackJobs(KeptBackView):
-    """Writes which jobs were kept back."""
-
-    def save_kept_back(self, rows: Iterable[KeptBack]) -> None:
-        """Stores rows, each in place of that of the same job."""
-        self._replace(kept_back, [values_of(row) for row in rows])
-
-    def prune_kept_back(self, live: Collection[int]) -> int:
-        """Forgets the jobs that are gone, and returns how many they were.
-
-        Args:
-            live: ids of all jobs that wait or run.
-        """
-        gone = self.kept_back().keys() - set(live)
-        self._delete(kept_back, [{"job_id": job_id} for job_id in gone])
-        return len(gone)
-
+from shapleyprio.store.tables import (
+    allocation,
+    run,
+    work_after_end,
+    work_after_end_progress,
+)
 
 _RUN = (
     *(run.c.job_id, run.c.submit, run.c.start),
@@ -47,21 +29,18 @@ _RUN = (
     *(run.c.paused_at, run.c.nodes, run.c.released, run.c.time_limit),
     *(run.c.partition_name, run.c.counted),
 )
-
 _ALLOCATION = (
     *(allocation.c.organization, allocation.c.owner, allocation.c.processors),
     *(allocation.c.begin, allocation.c.end),
 )
-
 _KEY_OF_RUN = (run.c.job_id, run.c.submit, run.c.start)
-
 _KEY_OF_ALLOCATION = (allocation.c.job_id, allocation.c.submit, allocation.c.start)
 
 
 class RunsView(Scope):
-    """Reads runs and allocations."""
+    """Reads runs."""
 
-    def known_runs(self, keys: Collection[RunKey]) -> dict[RunKey, AllocatedRun]:
+    def known(self, keys: Collection[RunKey]) -> dict[RunKey, AllocatedRun]:
         """Returns the stored ones among the runs with these keys."""
         wanted = set(keys)
         found: dict[RunKey, AllocatedRun] = {}
@@ -88,7 +67,7 @@ class RunsView(Scope):
         )
         yield from self._placed([_run_of(row) for row in self._connection.execute(query)])
 
-    def unfinished_runs(self) -> list[Run]:
+    def unfinished(self) -> list[Run]:
         """Returns all runs without an end, in the order of their keys."""
         rows = self._connection.execute(select(*_RUN).where(self._here(run), run.c.end.is_(None)))
         # sorted here: asked to sort, a database may read all runs in order instead of these few
@@ -96,7 +75,7 @@ class RunsView(Scope):
 
     def unfinished_allocated(self) -> Iterator[AllocatedRun]:
         """Yields all runs without an end, in the order of their keys."""
-        for runs in batches(self.unfinished_runs(), ROWS_AT_ONCE):
+        for runs in batches(self.unfinished(), ROWS_AT_ONCE):
             yield from self._placed(runs)
 
     def runs_ended_in(self, after: int, until: int, most: int | None = None) -> list[Run]:
@@ -181,13 +160,69 @@ class RunsView(Scope):
         for item in runs:
             yield item, tuple(allocations[item.key])
 
+    def waits(self, since: int, until: int | None = None) -> list[Wait]:
+        """Returns how long jobs waited that started in [since, until), in any order."""
+        same_run = [
+            allocation.c[name] == run.c[name] for name in ("cluster", "job_id", "submit", "start")
+        ]
+        query = (
+            select(allocation.c.organization, run.c.partition_name, run.c.start - run.c.released)
+            .join(run, and_(*same_run))
+            .where(
+                self._here(allocation),
+                allocation.c.begin >= since,  # for which there is an index
+                allocation.c.number == 0,
+                run.c.start >= since,
+                run.c.released > 0,
+                allocation.c.organization != NOBODY,
+            )
+        )
+        if until is not None:
+            query = query.where(run.c.start < until)
+        return [Wait(*row) for row in self._connection.execute(query)]
+
+    def users_after_end(self, since: int, until: int, most: int) -> list[UserAfterEnd]:
+        """Returns users whose runs that ended in [since, until) continued, most first."""
+        table = work_after_end.c
+        processor_seconds = func.sum(table.processor_seconds)
+        rows = self._connection.execute(
+            select(
+                table.user, table.organization, func.count(), processor_seconds, func.max(table.end)
+            )
+            .where(self._here(work_after_end), table.end >= since, table.end < until)
+            .group_by(table.user, table.organization)
+            .order_by(processor_seconds.desc(), table.user, table.organization)
+            .limit(most)
+        )
+        return [
+            UserAfterEnd(
+                user=user,
+                organization=organization,
+                jobs=jobs,
+                processor_seconds=int(seconds),  # MariaDB's sums are decimals
+                last=last,
+            )
+            for user, organization, jobs, seconds, last in rows
+        ]
+
+    def work_after_end(self) -> list[WorkAfterEnd]:
+        """Returns all that is known, by the runs' keys."""
+        table = work_after_end
+        query = select(*columns(table)).where(self._here(table)).order_by(*table.primary_key)
+        return self._read(WorkAfterEnd, query)
+
+    def work_after_end_until(self) -> int | None:
+        """Returns up to which end of runs Slurm was asked; None before the first time."""
+        query = select(work_after_end_progress.c.until)
+        return self._connection.execute(
+            query.where(self._here(work_after_end_progress))
+        ).scalar_one_or_none()
+
 
 class Runs(RunsView):
-    """Writes runs and allocations."""
+    """Writes runs."""
 
-    def put_runs(
-        self, runs: Iterable[AllocatedRun], stored: Collection[RunKey] | None = None
-    ) -> None:
+    def put(self, runs: Iterable[AllocatedRun], stored: Collection[RunKey] | None = None) -> None:
         """Stores runs; one with a known key is replaced, with its allocations as a whole.
 
         Args:
@@ -210,7 +245,7 @@ class Runs(RunsView):
                 ],
             )
 
-    def remove_runs(self, keys: Iterable[RunKey]) -> None:
+    def remove(self, keys: Iterable[RunKey]) -> None:
         """Deletes runs and their allocations."""
         self._delete(run, [_key_values(key) for key in keys])
 
@@ -223,7 +258,7 @@ class Runs(RunsView):
         last: int | None = self._of_some(run, run.c.end <= before, run.c.end)
         return before if last is None else last
 
-    def prune_runs(self, before: int) -> int:
+    def prune(self, before: int) -> int:
         """Deletes the runs that ended by then, and their allocations; returns how many runs."""
         statement = delete(run).where(self._here(run), run.c.end <= before)
         return self._connection.execute(statement).rowcount
@@ -234,6 +269,19 @@ class Runs(RunsView):
                 select(*_KEY_OF_RUN).where(self._here(run), run.c.job_id.in_(ids))
             )
             yield from (key for row in rows if (key := RunKey(*row)) in keys)
+
+    def save_work_after_end(self, rows: Iterable[WorkAfterEnd], *, asked_until: int) -> None:
+        """Stores what was found of all runs that ended by then and after the time before."""
+        self._replace(work_after_end, [values_of(row) for row in rows])
+        self._connection.execute(
+            delete(work_after_end_progress).where(self._here(work_after_end_progress))
+        )
+        self._insert(work_after_end_progress, [{"until": asked_until}])
+
+    def prune_work_after_end(self, before: int) -> int:
+        """Deletes that of runs which ended before; returns how many rows."""
+        ended = work_after_end.c.end
+        return self._delete_some(work_after_end, ended < before, ended)
 
 
 def _run_of(row: Sequence[Any]) -> Run:

@@ -21,6 +21,7 @@ from shapleyprio.fairness.tenure import NOBODY, Move
 from shapleyprio.fairness.utility import worth
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Store, Transaction
+from shapleyprio.store.repositories.ledgers import Ledgers
 from tests.daemon.scripted_accounting import controller_at
 from tests.fairness.examples import job_record
 
@@ -99,7 +100,7 @@ class StoredLedger:
 
     def stored(self) -> list[RunKey]:
         with self.store.cluster(CLUSTER).reading() as view:
-            return [run.key for run, _ in view.all_runs()]
+            return [run.key for run, _ in view.runs.all_runs()]
 
     def _ask_holders(self) -> Mapping[Kind, Mapping[str, str]]:
         self.times_asked += 1
@@ -275,7 +276,7 @@ def test_a_line_that_cannot_be_read_is_quarantined_and_counted(ledger: StoredLed
     ledger.cycle(230, [GARBLED])
     assert ledger.tally.quarantined == 1
     with ledger.store.cluster(CLUSTER).reading() as view:
-        (kept,) = view.quarantined()
+        (kept,) = view.observed.quarantined()
     assert kept.line == GARBLED
     assert (kept.first_seen, kept.last_seen, kept.times) == (200, 230, 2)
 
@@ -296,7 +297,7 @@ def test_a_record_from_the_future_is_quarantined_and_accounted_when_its_time_has
     assert ledger.utility(now, [ahead]) == 0
     assert ledger.tally.quarantined == 1
     with ledger.store.cluster(CLUSTER).reading() as view:
-        (kept,) = view.quarantined()
+        (kept,) = view.observed.quarantined()
     assert "future" in kept.line.reason
     assert "compare the hosts' clocks" in kept.line.reason
     assert ahead.start is not None
@@ -653,13 +654,13 @@ def test_only_entries_that_changed_are_written(
     ledger: StoredLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[set[tuple[str, str]]] = []
-    save = Transaction.save_ledger_entries
+    save = Ledgers.save_entries
 
-    def note(rows: Transaction, entries: Mapping[tuple[str, str], Entry], *, earlier: bool) -> None:
+    def note(rows: Ledgers, entries: Mapping[tuple[str, str], Entry], *, earlier: bool) -> None:
         written.append(set(entries))
         save(rows, entries, earlier=earlier)
 
-    monkeypatch.setattr(Transaction, "save_ledger_entries", note)
+    monkeypatch.setattr(Ledgers, "save_entries", note)
     records = [
         job_record(1, account="phys", start=100, end=160),
         job_record(2, account="bio", start=100, end=170),

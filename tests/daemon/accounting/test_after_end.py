@@ -56,7 +56,7 @@ def service(slurm: Asked, store: Store) -> Service:
 
 def found(service: Service) -> list[UserAfterEnd]:
     with service.store.cluster(NAME).reading() as view:
-        return view.users_after_end(0, 2**40, 9)
+        return view.runs.users_after_end(0, 2**40, 9)
 
 
 def ends_after(slurm: Asked, seconds: int, account: str = "physics") -> int:
@@ -80,7 +80,7 @@ def test_what_a_job_executed_after_its_end_is_counted_and_does_not_count(
     (one,) = found(service)
     assert (one.organization, one.jobs, one.processor_seconds) == ("physics", 1, 2 * KILL_WAIT)
     with service.store.cluster(NAME).reading() as view:
-        ((run, _),) = view.all_runs()
+        ((run, _),) = view.runs.all_runs()
     assert run.end == run.begin + 10
     slurm.wait(3600)
     assert service.run().after_end == {}

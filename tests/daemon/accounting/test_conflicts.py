@@ -98,8 +98,10 @@ def test_ownership_is_corrected_once_though_that_was_undone(steered: Service, ta
     assert (contended.rival.met, contended.store.conflicts) == (1, 1)
     assert corrected.number == 1
     with contended.store.reading() as view:
-        assert view.tenures().of("node", "b1") == [Tenure("node", "b1", "physics", None, None)]
-        assert len(view.corrections()) == 1
+        assert view.ledger.tenures().of("node", "b1") == [
+            Tenure("node", "b1", "physics", None, None)
+        ]
+        assert len(view.ledger.corrections()) == 1
     assert _give_to_physics(contended.store, steered).number is None
 
 

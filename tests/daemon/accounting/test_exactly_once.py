@@ -263,7 +263,7 @@ class Life(RuleBasedStateMachine):
                         held = organization
                     assert after.holder(kind, name, second) == held
         with cluster.reading() as view:
-            for run, allocations in view.all_runs():
+            for run, allocations in view.runs.all_runs():
                 assert allocations == after.allocations(run)
 
     @rule()
@@ -289,7 +289,7 @@ class Life(RuleBasedStateMachine):
     def the_daemon_prunes(self) -> None:
         self.ledger.prune()
         with self.ledger.store.cluster(self.name).reading() as view:
-            watermark = view.watermark()
+            watermark = view.ledger.watermark()
         self.pruned_until = self.ledger.opens if watermark is None else watermark.pruned_until
 
     @rule(horizon=st.sampled_from(HORIZONS), order=ORDERS)

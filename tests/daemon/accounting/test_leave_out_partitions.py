@@ -144,7 +144,7 @@ def test_replays_of_the_store_leave_its_jobs_out(slurm: Cluster, store: Store) -
     service = Service(slurm, store, WITHOUT_TESTS)
     service.run()
     with store.cluster(NAME).reading() as view:
-        log = log_of_runs("store", view.runs_alive_after(NOW - 1))
+        log = log_of_runs("store", view.runs.runs_alive_after(NOW - 1))
     assert len(log.job) == 1
     assert log.left_out[COUNTS_FOR_NOBODY] == 1
 

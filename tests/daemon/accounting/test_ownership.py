@@ -25,7 +25,11 @@ from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.steering.dry_run import private_copy
 from shapleyprio.fairness.tenure import Tenure, Tenures
 from shapleyprio.slurm.findings import Severity
-from shapleyprio.store import Store, Transaction
+from shapleyprio.store import Store
+from shapleyprio.store.repositories.ledgers import Ledgers
+from shapleyprio.store.repositories.observed import Observations
+from shapleyprio.store.repositories.runs import Runs
+from shapleyprio.store.scope import Scope
 from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS, Cluster, Service, config, estimate
 from tests.store.servers import on_each_database, url_of
 
@@ -73,13 +77,13 @@ def apply(
 def known(service: Service) -> dict[str, object]:
     """All that the next cycle goes on from, but for what is nothing."""
     with service.store.cluster(service.name).reading() as view:
-        entries = view.ledger_entries().items()
+        entries = view.ledger.entries().items()
         return {
             "ledger": {pair: entry for pair, entry in entries if entry.total.processors},
-            "tenures": sorted(view.tenures(), key=repr),
-            "runs": list(view.all_runs()),
-            "capacities": view.capacities(),
-            "watermark": view.watermark(),
+            "tenures": sorted(view.ledger.tenures(), key=repr),
+            "runs": list(view.runs.all_runs()),
+            "capacities": view.observed.capacities(),
+            "watermark": view.ledger.watermark(),
         }
 
 
@@ -158,8 +162,8 @@ def test_a_node_is_anothers_since_any_second_between(slurm: Cluster, store: Stor
     service.run(dry_run=True)
     apply(service, {"node": {"a2": "biology"}}, NOW + 40)
     with store.cluster(NAME).reading() as view:
-        found = view.tenures().of("node", "a2")
-        capacities = view.capacities()
+        found = view.ledger.tenures().of("node", "a2")
+        capacities = view.observed.capacities()
     assert [(one.organization, one.since, one.until) for one in found] == [
         ("physics", None, NOW + 40),
         ("biology", NOW + 40, None),
@@ -182,8 +186,8 @@ def test_a_node_is_anothers_since_any_second_between(slurm: Cluster, store: Stor
     apply(service, {"node": {"a2": "physics"}}, NOW + 70)
     apply(service, {"node": {"a2": "biology"}}, NOW + 40)
     with store.cluster(NAME).reading() as view:
-        assert view.tenures().of("node", "a2") == found
-        assert view.capacities() == capacities
+        assert view.ledger.tenures().of("node", "a2") == found
+        assert view.observed.capacities() == capacities
 
 
 def test_what_is_so_already_changes_nothing_and_is_not_on_record(
@@ -230,13 +234,13 @@ def test_estimates_that_may_still_be_relied_on_are_deleted(busy: Cluster, store:
     service.run(dry_run=True)
     with store.cluster(NAME).transaction() as rows:
         for t in (busy.now - 5000, busy.now - 10):
-            rows.save_estimate([estimate(t)], [])
+            rows.estimates.save_estimate([estimate(t)], [])
     recount(service)
     with store.cluster(NAME).reading() as view:
-        assert [row.t for row in view.latest_estimate()] == [busy.now - 10]
+        assert [row.t for row in view.estimates.latest_estimate()] == [busy.now - 10]
     apply(service, {"account": {"guest": "physics"}})
     with store.cluster(NAME).reading() as view:
-        assert [row.t for row in view.latest_estimate()] == [busy.now - 5000]
+        assert [row.t for row in view.estimates.latest_estimate()] == [busy.now - 5000]
 
 
 @on_each_database
@@ -313,10 +317,16 @@ def test_since_the_daemon_was_stopped_it_can_be_corrected_too(slurm: Cluster, st
 
 
 @pytest.mark.parametrize(
-    "moment", ["save_tenures", "put_runs", "correct_capacities", "save_corrections"]
+    ("repository", "moment"),
+    [
+        (Ledgers, "save_tenures"),
+        (Runs, "put"),
+        (Observations, "correct_capacities"),
+        (Ledgers, "save_corrections"),
+    ],
 )
 def test_killed_at_any_moment_all_of_it_was_done_or_nothing(
-    busy: Cluster, store: Store, moment: str
+    busy: Cluster, store: Store, repository: type[Scope], moment: str
 ) -> None:
     service = Service(busy, store, config(EMPTY, BIOLOGY))
     service.run(dry_run=True)
@@ -326,13 +336,13 @@ def test_killed_at_any_moment_all_of_it_was_done_or_nothing(
     store.close()
     child = os.fork()
     if child == 0:
-        method = getattr(Transaction, moment)
+        method = getattr(repository, moment)
 
         def and_die(*arguments: Any) -> None:
             method(*arguments)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        setattr(Transaction, moment, and_die)
+        setattr(repository, moment, and_die)
         with Store.open(url) as opened:
             recount(Service(busy, opened, config()))
         os._exit(0)

@@ -63,9 +63,11 @@ def a_later_round(rows: ClusterStore) -> None:
 
 def a_correction(rows: ClusterStore) -> None:
     with rows.transaction() as transaction:
-        transaction.save_tenures({("node", "n1"): [Tenure("node", "n1", "biology", None, None)]})
+        transaction.ledger.save_tenures(
+            {("node", "n1"): [Tenure("node", "n1", "biology", None, None)]}
+        )
         row = CorrectionRow(number=1, kind="node", name="n1", at=0, user="", before=(), after=())
-        transaction.save_corrections([row])
+        transaction.ledger.save_corrections([row])
 
 
 @pytest.mark.parametrize(
@@ -80,8 +82,8 @@ def test_what_is_remembered_holds_until_somebody_else_writes(
     opened = accounted(rows, remembered, now=NOW + 1)
     assert (opened.tenures is remembered.tenures) is holds
     with rows.reading() as view:
-        assert set(opened.tenures) == set(view.tenures())
-        assert opened.ledger.entries == view.ledger_entries()
+        assert set(opened.tenures) == set(view.ledger.tenures())
+        assert opened.ledger.entries == view.ledger.entries()
 
 
 def test_nothing_is_remembered_under_another_horizon(rows: ClusterStore) -> None:
@@ -100,17 +102,17 @@ def test_an_unfinished_run_counts_once_for_its_organization(rows: ClusterStore) 
         placed_run(3, end=placed_run(3)[0].begin + 1),
     ]
     with rows.transaction() as transaction:
-        transaction.put_runs(first)
+        transaction.runs.put(first)
         runs = KnownRuns()
-        assert runs.running(transaction) == {"physics": 2}
-        runs.put(transaction, [placed_run(4, organization="chemistry")], [])
+        assert runs.running(transaction.runs) == {"physics": 2}
+        runs.put(transaction.runs, [placed_run(4, organization="chemistry")], [])
         ended = placed_run(2, end=placed_run(2)[0].begin + 1)
-        runs.put(transaction, [ended], [ended[0].key])
-        assert runs.running(transaction) == {"physics": 1, "chemistry": 1}
-        runs.remove(transaction, [first[0][0].key])
-        assert runs.running(transaction) == {"chemistry": 1}
-        assert runs.unfinished(transaction) == {placed_run(4)[0].key}
-        assert runs.running(transaction) == KnownRuns().running(transaction)
+        runs.put(transaction.runs, [ended], [ended[0].key])
+        assert runs.running(transaction.runs) == {"physics": 1, "chemistry": 1}
+        runs.remove(transaction.runs, [first[0][0].key])
+        assert runs.running(transaction.runs) == {"chemistry": 1}
+        assert runs.unfinished(transaction.runs) == {placed_run(4)[0].key}
+        assert runs.running(transaction.runs) == KnownRuns().running(transaction.runs)
 
 
 def test_values_that_were_pushed_since_are_read_anew(rows: ClusterStore) -> None:
@@ -118,11 +120,11 @@ def test_values_that_were_pushed_since_are_read_anew(rows: ClusterStore) -> None
 
     def push(job: int, new: int, channel: str = "nice") -> None:
         with rows.transaction() as transaction:
-            transaction.plan_pushes([new_push(str(job), new, channel=channel)])
+            transaction.pushes.plan([new_push(str(job), new, channel=channel)])
 
     def agrees() -> None:
         with rows.reading() as view:
-            assert values.read(view) == view.managed_values("nice")
+            assert values.read(view) == view.pushes.managed_values("nice")
 
     for job in range(3):
         push(job, -5)
@@ -132,7 +134,7 @@ def test_values_that_were_pushed_since_are_read_anew(rows: ClusterStore) -> None
     push(9, -1)
     agrees()
     with rows.transaction() as transaction:
-        transaction.prune_managed_values("nice", {"9"})
+        transaction.pushes.prune_managed_values("nice", {"9"})
     values.forget()
     agrees()
     another_daemon(rows)

@@ -51,7 +51,7 @@ def test_a_correction_names_who_made_it(service: Service) -> None:
         before=(("physics", None),), after=(("biology", None),),
     )  # fmt: skip
     with service.store.cluster(NAME).transaction() as rows:
-        rows.save_corrections([row, replace(row, name="a2")])
+        rows.ledger.save_corrections([row, replace(row, name="a2")])
     assert (5, "ownership", "ann corrected who had node a1, node a2") in told(service)
 
 
@@ -81,8 +81,8 @@ def test_cycles_that_fail_for_one_reason_are_one_line_and_silence_is_one(service
 def test_a_pause_names_who_why_and_for_how_long(service: Service) -> None:
     pause = PauseRow(since=NOW + 5, user="ann", reason="a demo", keep=False)
     with service.store.cluster(NAME).transaction() as rows:
-        rows.begin_pause(pause)
-        rows.end_pause(NOW + 65, "bob")
+        rows.orders.begin_pause(pause)
+        rows.orders.end_pause(NOW + 65, "bob")
     (change,) = changes(service)
     assert (change.at, change.until, change.kind) == (NOW + 5, NOW + 65, "pause")
     assert change.what == "ann paused, priorities are put back: a demo"
@@ -90,7 +90,7 @@ def test_a_pause_names_who_why_and_for_how_long(service: Service) -> None:
 
 def test_in_one_second_a_pause_comes_before_what_follows_from_it(service: Service) -> None:
     with service.store.cluster(NAME).transaction() as rows:
-        rows.begin_pause(PauseRow(since=NOW, user="ann", reason="a demo", keep=False))
+        rows.orders.begin_pause(PauseRow(since=NOW, user="ann", reason="a demo", keep=False))
     service.run()
     assert [kind for _, kind, _ in told(service)] == ["pause", "steering"]
 
@@ -98,8 +98,8 @@ def test_in_one_second_a_pause_comes_before_what_follows_from_it(service: Servic
 def test_an_exception_names_whose_job_who_why_and_what_ended_it(service: Service) -> None:
     row = exception(7, NOW + 5)
     with service.store.cluster(NAME).transaction() as rows:
-        rows.begin_exception(row)
-        rows.end_exception(7, NOW + 65, "the job started")
+        rows.orders.begin_exception(row)
+        rows.orders.end_exception(7, NOW + 65, "the job started")
     (change,) = changes(service)
     assert (change.at, change.until, change.kind) == (NOW + 5, NOW + 65, "exception")
     put = "ann put job 7 before all others of physics: a deadline (the job started)"
@@ -109,7 +109,7 @@ def test_an_exception_names_whose_job_who_why_and_what_ended_it(service: Service
 def test_a_clock_that_was_accepted_names_who_accepted_it(service: Service) -> None:
     row = AcceptedClockRow(at=NOW + 5, before=NOW + 7205, ahead=1, user="ann")
     with service.store.cluster(NAME).transaction() as rows:
-        rows.note_accepted_clock(row)
+        rows.history.note_accepted_clock(row)
     what = "ann accepted the controller's clock, 2 h behind the ledger"
     assert changes(service) == [Change(at=NOW + 5, kind="clock", what=what)]
 
@@ -119,10 +119,10 @@ def test_pruned_cycles_are_no_outage(service: Service) -> None:
         service.slurm.wait(30)
         service.run()
     with service.store.cluster(NAME).transaction() as rows:
-        failed = rows.cycles()[-1]
-        rows.save_cycle(replace(failed, outcome="slurm_refused", message="no"))
+        failed = rows.history.cycles()[-1]
+        rows.history.save_cycle(replace(failed, outcome="slurm_refused", message="no"))
         rows.prune_history(NOW + 200, pushes_before=0)
-        assert [row.number for row in rows.cycles()] == [9, 8, 7, 1]
+        assert [row.number for row in rows.history.cycles()] == [9, 8, 7, 1]
     assert [one.kind for one in changes(service, 0)] == ["steering", "failure"]
 
 
@@ -134,9 +134,11 @@ def test_another_slurm_and_another_shapleyprio_are_upgrades(service: Service) ->
     service.restart()
     service.run()
     with service.store.cluster(NAME).transaction() as rows:
-        rows.note_configuration(NOW - 10, "0.1", {"push.channel": "nice", "drift.window": "7 d"})
-        rows.note_refusal(NOW + 40, "0.1", "push.channel: no")
-        rows.note_configuration(NOW + 50, "0.2", {"push.channel": "qos"})
+        rows.history.note_configuration(
+            NOW - 10, "0.1", {"push.channel": "nice", "drift.window": "7 d"}
+        )
+        rows.history.note_refusal(NOW + 40, "0.1", "push.channel: no")
+        rows.history.note_configuration(NOW + 50, "0.2", {"push.channel": "qos"})
     assert told(service)[1:] == [
         (30, "upgrade", "Slurm 24.11.5 → 25.05.1"),
         (

@@ -400,7 +400,7 @@ def test_held_jobs_are_in_no_order_among_each_other(steered: Service) -> None:
 
 def foresee(service: Service, *rows: ForecastRow) -> None:
     with service.store.cluster(NAME).transaction() as transaction:
-        transaction.save_forecasts(rows, [])
+        transaction.forecasts.save(rows, [])
 
 
 def test_a_forecast_is_shown_while_it_is_fresh(steered: Service) -> None:

@@ -19,7 +19,7 @@ POLL = 30
 
 def ended(service: Service) -> int:
     with service.store.cluster(NAME).reading() as view:
-        cycle = view.last_cycle()
+        cycle = view.history.last_cycle()
     assert cycle is not None
     return cycle.finished
 
@@ -33,7 +33,9 @@ def lease_of(store: Store, age: int) -> None:
     """Somebody has the lease, who showed life so many seconds ago."""
     with store.cluster(NAME).transaction() as transaction:
         take_away(transaction, ttl=10)
-        transaction._connection.execute(update(lease).values(renewed_at=lease.c.renewed_at - age))
+        transaction.lease._connection.execute(
+            update(lease).values(renewed_at=lease.c.renewed_at - age)
+        )
 
 
 def test_a_daemon_that_runs_its_cycles_leaves_nothing_to_say(steered: Service) -> None:

@@ -79,8 +79,8 @@ def remember(
     """Puts runs into the store, whose accounting is complete up to then."""
     with store.cluster(cluster).transaction() as rows:
         if stay is not None:
-            rows.change_stay(stay)
-        rows.save_watermark(
+            rows.pools.change_stay(stay)
+        rows.ledger.save_watermark(
             watermark(
                 weight=weight,
                 opened=BEGIN + opened,
@@ -89,8 +89,8 @@ def remember(
                 accounted_to=BEGIN + until + 5,
             )
         )
-        rows.put_runs(runs)
-        rows.save_standings(
+        rows.runs.put(runs)
+        rows.history.save_standings(
             [
                 replace(standing(1, name, BEGIN + until), processors=processors)
                 for name, processors in PROCESSORS.items()

@@ -43,13 +43,13 @@ def rows(t: int, organization: str) -> list[DriftRow]:
 
 def test_the_newest_window_comes_first(store: Store) -> None:
     with store.cluster(NAME).transaction() as transaction:
-        assert transaction.drifts() == []
+        assert transaction.history.drifts() == []
         for t in (BEGIN, BEGIN + 60):
-            transaction.save_drifts([*rows(t, "physics"), *rows(t, "biology")])
-        assert len(transaction.drifts()) == 16
-        assert [row.t for row in transaction.drifts(limit=9)] == [BEGIN + 60] * 8 + [BEGIN]
-        assert len(transaction.drifts(since=BEGIN + 1)) == 8
-        assert {row.organization for row in transaction.drifts(organization="physics")} == {
+            transaction.history.save_drifts([*rows(t, "physics"), *rows(t, "biology")])
+        assert len(transaction.history.drifts()) == 16
+        assert [row.t for row in transaction.history.drifts(limit=9)] == [BEGIN + 60] * 8 + [BEGIN]
+        assert len(transaction.history.drifts(since=BEGIN + 1)) == 8
+        assert {row.organization for row in transaction.history.drifts(organization="physics")} == {
             "physics"
         }
 
@@ -57,16 +57,18 @@ def test_the_newest_window_comes_first(store: Store) -> None:
 def test_utilities_are_kept_whole(store: Store) -> None:
     huge = [replace(row, utility=10**30, fair=10**30 + 1) for row in rows(BEGIN, "physics")]
     with store.cluster(NAME).transaction() as transaction:
-        transaction.save_drifts(huge)
-        assert {(row.utility, row.fair) for row in transaction.drifts()} == {(10**30, 10**30 + 1)}
+        transaction.history.save_drifts(huge)
+        assert {(row.utility, row.fair) for row in transaction.history.drifts()} == {
+            (10**30, 10**30 + 1)
+        }
 
 
 def test_old_drifts_go_with_the_rest_of_the_history(store: Store) -> None:
     with store.cluster(NAME).transaction() as transaction:
         for t in (BEGIN, BEGIN + 60):
-            transaction.save_drifts(rows(t, "physics"))
+            transaction.history.save_drifts(rows(t, "physics"))
         assert transaction.prune_history(BEGIN + 60, pushes_before=0) == 4
-        assert {row.t for row in transaction.drifts()} == {BEGIN + 60}
+        assert {row.t for row in transaction.history.drifts()} == {BEGIN + 60}
 
 
 @pytest.fixture
@@ -74,7 +76,7 @@ def file(tmp_path: Path, store: Store, url: str, monkeypatch: pytest.MonkeyPatch
     remember(store)
     with store.cluster(NAME).transaction() as transaction:
         for t in (BEGIN, BEGIN + 60):
-            transaction.save_drifts([*rows(t, "physics"), *rows(t, "biology")])
+            transaction.history.save_drifts([*rows(t, "physics"), *rows(t, "biology")])
     file = tmp_path / "c.toml"
     file.write_text(f'[store]\nurl = "{url}"\n[[organization]]\nname = "physics"\n')
     monkeypatch.setenv("COLUMNS", "200")

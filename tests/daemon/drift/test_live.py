@@ -87,7 +87,7 @@ def failure(store: Store, url: str, worker: str, **drift: str) -> tuple[object, 
     assert live.drift.trouble == line["why"]
     assert live.answer() == {f"drift_runs_total {line['result']}": 1}
     with store.cluster(NAME).reading() as view:
-        assert view.drifts() == []
+        assert view.history.drifts() == []
     return line["result"], str(line["why"])
 
 
@@ -124,7 +124,7 @@ def test_a_replay_is_published_stored_and_logged(store: Store, url: str) -> None
         "drift_runs_total ok": 1,
     }
     with store.cluster(NAME).reading() as view:
-        rows = view.drifts()
+        rows = view.history.drifts()
     assert len(rows) == 8
     assert {(row.begin, row.t) for row in rows} == {(BEGIN, END)}
 

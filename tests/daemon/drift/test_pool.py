@@ -96,7 +96,7 @@ def _worth(placed: AllocatedRun) -> int:
 
 def _without_a_pool(store: Store, url: str) -> DriftAnswer:
     with store.cluster("c1").transaction() as rows:
-        rows.end_stay()
+        rows.pools.end_stay()
     return answer(url)
 
 

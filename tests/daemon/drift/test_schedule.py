@@ -96,7 +96,7 @@ def test_a_replay_does_not_delay_the_cycle(stage: Stage, store: Store) -> None:
     assert done.wait(60)
     assert not stage.replays.stopped.is_set()
     with store.cluster(NAME).reading() as view:
-        assert [row.outcome for row in view.cycles()] == ["ok"]
+        assert [row.outcome for row in view.history.cycles()] == ["ok"]
 
 
 def test_replays_come_every_hour(stage: Stage) -> None:

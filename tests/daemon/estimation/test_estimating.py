@@ -41,9 +41,9 @@ def remember(store: Store, *runs: AllocatedRun, t: int = 300, opened: int = 0) -
     with store.cluster(NAME).transaction() as rows:
         seconds = {"observed_until": BEGIN + t, "accounted_to": BEGIN + t}
         first = BEGIN + opened
-        rows.save_watermark(watermark(opened=first, pruned_until=first, **seconds))
-        rows.put_runs(runs)
-        rows.observe_capacities({name: {("all",): 1} for name in NAMES}, first)
+        rows.ledger.save_watermark(watermark(opened=first, pruned_until=first, **seconds))
+        rows.runs.put(runs)
+        rows.observed.observe_capacities({name: {("all",): 1} for name in NAMES}, first)
 
 
 def request(
@@ -106,7 +106,9 @@ def test_what_ran_at_the_begin_is_there_from_the_begin_on(store: Store) -> None:
 def test_processors_count_from_when_they_came(store: Store) -> None:
     remember(store, run(1, "physics", 0, 100), run(2, "physics", 0, 100, owner="physics"))
     with store.cluster(NAME).transaction() as rows:
-        rows.observe_capacities({"physics": {("all",): 2}, "biology": {("all",): 1}}, BEGIN + 50)
+        rows.observed.observe_capacities(
+            {"physics": {("all",): 2}, "biology": {("all",): 1}}, BEGIN + 50
+        )
     # the second job starts alone when the second processor comes
     assert estimated(store)["physics"].alone == worth(0, 100) + worth(50, 150)
 
@@ -117,7 +119,7 @@ def test_work_goes_on_while_a_node_drains_and_nothing_else_starts_there(store: S
     assert estimated(store)["physics"].alone == worth(0, 150)
     with store.cluster(NAME).transaction() as rows:
         for second, processors in ((50, 0), (200, 1)):
-            rows.observe_capacities(
+            rows.observed.observe_capacities(
                 {"physics": {("all",): processors}, "biology": {("all",): 1}}, BEGIN + second
             )
     assert estimated(store)["physics"].alone == worth(0, 100) + worth(200, 250)
@@ -166,7 +168,7 @@ def test_older_work_whose_records_are_gone_counts_by_whose_processors_did_it(sto
     assert service.cycle.prune() == 1
     after = estimated(store)
     with store.cluster(NAME).reading() as view:
-        standings = {row.organization: row for row in view.latest_standings()}
+        standings = {row.organization: row for row in view.history.latest_standings()}
     assert {name: row.contribution.after(0) for name, row in after.items()} == {
         name: row.contribution for name, row in standings.items()
     }

@@ -167,9 +167,9 @@ def test_cycles_rank_by_the_estimate_and_say_so(daemon: Daemon) -> None:
     assert lines == []
     assert (report.ranked.rule, report.ranked.estimated_at) == ("shapley", report.t)
     with daemon.store.cluster(NAME).reading() as view:
-        rows = {row.organization: row for row in view.latest_estimate()}
-        standings = {row.organization: row for row in view.latest_standings()}
-        last = view.last_cycle()
+        rows = {row.organization: row for row in view.estimates.latest_estimate()}
+        standings = {row.organization: row for row in view.history.latest_standings()}
+        last = view.history.last_cycle()
     assert last is not None
     assert (last.rule, last.estimated_at) == ("shapley", report.t)
     for name, row in standings.items():
@@ -314,15 +314,15 @@ def estimate_of_many(url: str, drawn: int) -> list[EstimateRow]:
     with Store.open(url, create=True) as store:
         with store.cluster(NAME).transaction() as rows:
             begun = {"opened": BEGIN, "pruned_until": BEGIN}
-            rows.save_watermark(
+            rows.ledger.save_watermark(
                 watermark(**begun, observed_until=BEGIN + 300, accounted_to=BEGIN + 300)
             )
-            rows.put_runs(
+            rows.runs.put(
                 run(job, name, 20 * number, 20 * number + 30 + job % 7, submit=job % 11)
                 for job, (number, name) in enumerate(product(range(12), MANY))
                 if job % 3 or name < MANY[5]
             )
-            rows.observe_capacities({name: {("all",): 1} for name in MANY}, BEGIN)
+            rows.observed.observe_capacities({name: {("all",): 1} for name in MANY}, BEGIN)
         estimates = LiveEstimates(
             store.cluster(NAME),
             EstimationWorker(url, NAME, WORKER),
@@ -335,7 +335,7 @@ def estimate_of_many(url: str, drawn: int) -> list[EstimateRow]:
         finally:
             estimates.stop()
         with store.cluster(NAME).reading() as view:
-            return view.latest_estimate()
+            return view.estimates.latest_estimate()
 
 
 def test_a_restarted_daemon_draws_the_coalitions_that_the_first_one_drew(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_a_restarted_daemon_draws_the_coalitions_that_the_first_one_drew(tmp_pat
                 waiting=(WAITING,),
                 overlap=3600,
                 coalitions=100,
-                seed=view.sampling_seed() or 0,
+                seed=view.estimates.sampling_seed() or 0,
             )
         )
     assert list(again.rows) == first

@@ -86,7 +86,7 @@ def test_contributions_are_those_of_a_replay_that_respects_partitions(
     expected = estimate(game_of(workload, until=END), budget=500)
     with databases.store("sqlite") as store:
         with store.cluster(NAME).transaction() as kept:
-            kept.save_watermark(
+            kept.ledger.save_watermark(
                 watermark(
                     opened=BEGIN,
                     pruned_until=BEGIN,
@@ -98,8 +98,8 @@ def test_contributions_are_those_of_a_replay_that_respects_partitions(
                 found, places = run(
                     number, job[1], job[0], job[0] + job[3], submit=job[0], processors=job[4]
                 )
-                kept.put_runs([(in_partition(found, job[2]), places)])
-            kept.observe_capacities(CAPACITIES, BEGIN)
+                kept.runs.put([(in_partition(found, job[2]), places)])
+            kept.observed.observe_capacities(CAPACITIES, BEGIN)
         answer = StoreEstimator(store.cluster(NAME)).answer(
             EstimateRequest(organizations=NAMES, waiting=(), overlap=3600, coalitions=500, seed=0)
         )

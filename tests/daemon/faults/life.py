@@ -404,8 +404,8 @@ class Life:
 
     def _remember_runs(self) -> None:
         with self.store.open().cluster(self.name).reading() as view:
-            self.splits |= {run.key: run.processors for run, _ in view.all_runs()}
-            watermark = view.watermark()
+            self.splits |= {run.key: run.processors for run, _ in view.runs.all_runs()}
+            watermark = view.ledger.watermark()
         if watermark is not None:
             for run in runs_since(OPENED, self.slurm.rows().values()):
                 self.pruned_before.setdefault(run.key, watermark.pruned_until)

@@ -24,7 +24,7 @@ def check_everything(life: Life) -> None:
     """Compares what is stored with what happened, then rolls back."""
     store = life.store.open()
     with store.cluster(life.name).reading() as view:
-        check_tenures(life, view.tenures())
+        check_tenures(life, view.ledger.tenures())
         check_runs_and_standings(life, view)
         check_books(life, view)
     check_no_value_twice(life)
@@ -52,11 +52,11 @@ def check_tenures(life: Life, tenures: Tenures) -> None:
 
 def check_runs_and_standings(life: Life, view: View) -> None:
     """Every run is stored, but for what is pruned; the ledger has all that ever ran."""
-    watermark, tenures = view.watermark(), view.tenures()
+    watermark, tenures = view.ledger.watermark(), view.ledger.tenures()
     assert watermark is not None
     assert watermark.opened == OPENED
     assert watermark.observed_until == life.slurm.clock
-    stored = {run.key: (run, allocations) for run, allocations in view.all_runs()}
+    stored = {run.key: (run, allocations) for run, allocations in view.runs.all_runs()}
     literal = [
         _as_split(life, run, stored[run.key][0] if run.key in stored else None)
         for run in runs_since(OPENED, life.slurm.rows().values(), NODES)
@@ -77,7 +77,7 @@ def check_runs_and_standings(life: Life, view: View) -> None:
     moves = [row.since for row in tenures if row.since is not None]
     t = watermark.accounted_to
     expected = literal_standings(counted, tenures.holder, moves, NAMES, t, life.horizon)
-    rows = {row.organization: row for row in view.latest_standings()}
+    rows = {row.organization: row for row in view.history.latest_standings()}
     found_standings = {
         name: type(expected[name])(row.contribution, row.utility, expected[name].parts)
         for name, row in rows.items()
@@ -108,7 +108,7 @@ def _as_split(life: Life, run: Run, stored: Run | None) -> Run:
 
 def check_books(life: Life, view: View) -> None:
     """Every write stands in the books, what became of it too, and none was made in vain."""
-    pushes = view.pushes(limit=10**6)
+    pushes = view.pushes.latest(limit=10**6)
     assert [push.number for push in pushes] == list(range(len(pushes), 0, -1))
     planned = [push for push in pushes if push.state is PushState.PLANNED]
     assert planned == []

@@ -87,7 +87,7 @@ class Foreseeing:
     def known(self) -> dict[int, ForecastRow]:
         """Job -> its forecast."""
         with self.store.cluster(NAME).reading() as view:
-            return {row.job_id: row for row in view.forecasts()}
+            return {row.job_id: row for row in view.forecasts.latest()}
 
     def count(self, result: str) -> float | None:
         """How many rounds of forecasts came to that."""

@@ -74,7 +74,7 @@ def test_what_is_told_happens_where_lengths_are_known(daemon: Foreseeing, rule: 
         daemon.slurm.wait(10)
         daemon.cycle.run()
     with daemon.store.cluster(NAME).reading() as view:
-        starts = {placed.key.job_id: placed.begin for placed, _ in view.all_runs()}
+        starts = {placed.key.job_id: placed.begin for placed, _ in view.runs.all_runs()}
     assert {job: starts[job] - row.median for job, row in told.items()} == dict.fromkeys(told, 0)
 
 
@@ -109,8 +109,8 @@ def test_jobs_that_lack_more_than_their_turn_are_not_foreseen(daemon: Foreseeing
 def remember(daemon: Foreseeing, *runs: AllocatedRun, t: int = 300) -> None:
     with daemon.store.cluster(NAME).transaction() as rows:
         seconds = {"observed_until": BEGIN + t, "accounted_to": BEGIN + t}
-        rows.save_watermark(watermark(opened=BEGIN, pruned_until=BEGIN, **seconds))
-        rows.put_runs(runs)
+        rows.ledger.save_watermark(watermark(opened=BEGIN, pruned_until=BEGIN, **seconds))
+        rows.runs.put(runs)
 
 
 def asked(
@@ -284,8 +284,10 @@ def test_intervals_are_widened_by_what_was_missed(daemon: Foreseeing) -> None:
     names = ForecastRow.__dataclass_fields__
     rows = [ForecastRow(**{name: getattr(row, name) for name in names}) for row in told]
     with daemon.store.cluster(NAME).transaction() as transaction:
-        transaction.save_forecasts([], rows)
-        transaction.note_starts({row.job_id: BEGIN + 180 for row in rows})  # (180+60)/(60+60) = 2
+        transaction.forecasts.save([], rows)
+        transaction.forecasts.note_starts(
+            {row.job_id: BEGIN + 180 for row in rows}
+        )  # (180+60)/(60+60) = 2
     answer = StoreForecaster(daemon.store.cluster(NAME)).answer(asked(job(2, "physics")))
     (row,) = answer.rows
     t = BEGIN + 300

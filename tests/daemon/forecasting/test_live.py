@@ -29,7 +29,7 @@ def row(job_id: int = 1, ahead: int = 100) -> ForecastRow:
 
 def judged(daemon: Foreseeing) -> list[ToldForecast]:
     with daemon.store.cluster(NAME).reading() as view:
-        return view.judged_forecasts(0, 100)
+        return view.forecasts.judged(0, 100)
 
 
 def test_forecasts_are_made_anew_when_something_has_happened(daemon: Foreseeing) -> None:
@@ -122,8 +122,8 @@ def test_of_each_lead_the_first_forecast_is_judged() -> None:
 def test_scores_say_how_many_intervals_held_and_how_far_medians_were_off(store: Store) -> None:
     with store.cluster(NAME).transaction() as rows:
         told = [row(1), row(2), row(3), row(4, 50_000), row(5), row(6)]
-        rows.save_forecasts([], told)
-        rows.note_starts({1: T + 100, 2: T + 201, 3: T + 49, 4: T + 50_000, 6: T - 1})
+        rows.forecasts.save([], told)
+        rows.forecasts.note_starts({1: T + 100, 2: T + 201, 3: T + 49, 4: T + 50_000, 6: T - 1})
         short, long = scores_of(rows, T + 60_000)
         # the sixth ran already when it was told; of the fifth nobody knows yet
         assert short == ForecastScore(lead="up to 10 min", count=3, coverage=1 / 3, error=51)
@@ -137,8 +137,8 @@ def test_scores_say_how_many_intervals_held_and_how_far_medians_were_off(store: 
         assert [one.lead for one in scores_of(rows, T + 30 * 86_400 + 300)] == ["up to 1 d"]
         assert scores_of(rows, T + 31 * 86_400) == []
         rows.prune_history(T + 1, pushes_before=0)
-        assert rows.judged_forecasts(0, 10) == []
-        assert rows.open_forecasts() == []
+        assert rows.forecasts.judged(0, 10) == []
+        assert rows.forecasts.unjudged() == []
 
 
 @pytest.fixture
@@ -231,7 +231,9 @@ def test_a_pause_and_a_dry_run_foresee_nothing(daemon: Foreseeing) -> None:
     daemon.slurm.wait(1)
     daemon.cycle.run(dry_run=True)
     with daemon.store.cluster(NAME).transaction() as rows:
-        rows.begin_pause(PauseRow(since=daemon.slurm.now, user="root", reason="update", keep=False))
+        rows.orders.begin_pause(
+            PauseRow(since=daemon.slurm.now, user="root", reason="update", keep=False)
+        )
     daemon.run()
     assert daemon.known() == {}
 

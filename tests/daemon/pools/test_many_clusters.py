@@ -41,7 +41,7 @@ def live(name: str, store: Store, wait_for_others: Callable[[], object]) -> obje
             cycle.run(dry_run=False)
             cycle.prune()
     with store.cluster(name).reading() as view:
-        return view.watermark(), view.ledger_entries(), view.latest_standings()
+        return view.ledger.watermark(), view.ledger.entries(), view.history.latest_standings()
 
 
 @on_each_database

@@ -133,14 +133,14 @@ class Changing:
     def cycles(self, ledger: str) -> list[str]:
         """Outcomes, the oldest first."""
         with self.store.cluster(ledger).reading() as view:
-            return [row.outcome for row in view.cycles(limit=100)][::-1]
+            return [row.outcome for row in view.history.cycles(limit=100)][::-1]
 
     def parts(self, ledger: str) -> int:
         """Processor-seconds of what physics has executed and ended."""
         with self.store.cluster(ledger).reading() as view:
             return sum(
                 (run.end - run.begin) * sum(run.processors.values())
-                for run, _ in view.runs_alive_after(0)
+                for run, _ in view.runs.runs_alive_after(0)
                 if run.account == "physics" and run.end is not None
             )
 

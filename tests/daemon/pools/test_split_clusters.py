@@ -150,14 +150,14 @@ class Steered:
     def kept(self, ledger: str) -> Any:
         """All that counts of a ledger: entries, watermark, tenures, standings, runs without ids."""
         with self.store.cluster(ledger).reading() as view:
-            watermark = view.watermark()
+            watermark = view.ledger.watermark()
             assert watermark is not None
             runs = sorted(
                 (run.begin, run.end or 0, run.account, tuple(run.processors.items()))
-                for run, _ in view.runs_alive_after(0)
+                for run, _ in view.runs.runs_alive_after(0)
             )
-            standings = [replace(row, reason="") for row in view.latest_standings()]
-            return view.ledger_entries(), watermark, list(view.tenures()), standings, runs
+            standings = [replace(row, reason="") for row in view.history.latest_standings()]
+            return view.ledger.entries(), watermark, list(view.ledger.tenures()), standings, runs
 
     def points(self, job_id: int) -> int | None:
         return next(job.site_factor for job in self.slurm.pending().jobs if job.job_id == job_id)
@@ -281,7 +281,7 @@ def test_the_rest_goes_on_with_the_clusters_own_ledger(store: Store) -> None:
     owned = {row.organization: row.processors for row in cluster.kept("c1")[3]}
     assert owned == {"physics": 4, "biology": 4}  # no CPUs of GPU nodes any more
     with store.cluster("c1/gpu").reading() as view:
-        owned = {row.organization: row.processors for row in view.latest_standings()}
+        owned = {row.organization: row.processors for row in view.history.latest_standings()}
     assert owned == {"physics": GPUS, "biology": GPUS}
 
 

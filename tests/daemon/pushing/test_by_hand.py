@@ -38,7 +38,7 @@ def waiting(request: pytest.FixtureRequest, store: Store) -> Service:
 
 def last(service: Service) -> CycleRow:
     with service.store.cluster(NAME).reading() as view:
-        row = view.last_cycle()
+        row = view.history.last_cycle()
     assert row is not None
     return row
 
@@ -106,7 +106,7 @@ def test_what_a_lost_store_had_written_is_not_taken_for_somebody_elses(
     waiting: Service, store: Store
 ) -> None:
     with store.cluster(NAME).transaction() as rows:
-        rows.save_managed_values("site_factor", {})
+        rows.pushes.save_managed_values("site_factor", {})
     waiting.restart()
     assert waiting.run().plan.foreign.by_hand == {}
     assert {waiting.slurm.job(job).site_factor for job in (2, 3, 4)} == {FIRST, LAST}

@@ -107,11 +107,11 @@ class Journaled:
     def pushes(self, job: int) -> list[Push]:
         """What was written to a job, the oldest first."""
         with self.store.cluster(NAME).reading() as view:
-            return view.pushes(key=str(job))[::-1]
+            return view.pushes.latest(key=str(job))[::-1]
 
     def managed(self, job: int) -> ManagedValue | None:
         with self.store.cluster(NAME).reading() as view:
-            return view.managed_values(self.channel).get(str(job))
+            return view.pushes.managed_values(self.channel).get(str(job))
 
 
 @pytest.fixture
@@ -318,7 +318,7 @@ def test_who_has_the_journal_of_a_killed_daemon_takes_over_at_once(daemon: Journ
         daemon.start()  # at the same second
         daemon.die()
     with daemon.store.cluster(NAME).reading() as view:
-        lease = view.lease()
+        lease = view.lease.read()
     assert lease is not None
     assert (lease.token, lease.has_journal) == (3, True)
 
@@ -328,7 +328,7 @@ def test_a_standby_takes_over_from_a_daemon_with_a_journal_that_stops(daemon: Jo
     standby = Lease(daemon.store.cluster(NAME), seconds=LENGTH)
     assert standby.try_to_take()
     with daemon.store.cluster(NAME).reading() as view:
-        lease = view.lease()
+        lease = view.lease.read()
     assert lease is not None
     assert not lease.has_journal
 

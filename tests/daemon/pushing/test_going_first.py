@@ -87,7 +87,7 @@ def found(service: Service) -> dict[str, object]:
 
 def exceptions(service: Service, since: int | None = None) -> Sequence[ExceptionRow]:
     with service.store.cluster(NAME).reading() as view:
-        return view.exceptions(since)
+        return view.orders.exceptions(since)
 
 
 def cycles(service: Service, number: int) -> list[int]:

@@ -45,14 +45,14 @@ def lease(store: Store, clock: Clock, cluster: str = "c1") -> Lease:
 
 def row(store: Store) -> LeaseRow:
     with store.cluster("c1").reading() as view:
-        found = view.lease()
+        found = view.lease.read()
     assert found is not None
     return found
 
 
 def write(ours: Lease) -> None:
     with ours.store.transaction() as transaction:
-        transaction.keep_sampling_seed(1)
+        transaction.estimates.keep_sampling_seed(1)
 
 
 def until(done: Callable[[], bool]) -> None:

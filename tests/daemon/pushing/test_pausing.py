@@ -44,7 +44,7 @@ def values(service: Service) -> dict[int, tuple[int, int | None]]:
 
 def steering(service: Service) -> list[str]:
     with service.store.cluster(NAME).reading() as view:
-        return [row.channel for row in view.steering()]
+        return [row.channel for row in view.history.steering()]
 
 
 def test_the_next_cycle_puts_everything_back_and_later_ones_write_nothing(

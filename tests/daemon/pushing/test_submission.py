@@ -58,7 +58,7 @@ def set_points(service: Service, job: int, account: str) -> None:
 
 def published(service: Service) -> PublishedPoints | None:
     with service.store.cluster(NAME).reading() as view:
-        return view.published_points()
+        return view.pushes.published_points()
 
 
 def site_factors(service: Service) -> dict[int, int | None]:

@@ -226,7 +226,7 @@ def test_what_a_cycle_leaves_the_following_ones_write(bounded: Service) -> None:
             value = -job.nice or job.site_factor
             assert value == points[job.account]
     with bounded.store.cluster(bounded.name).reading() as view:
-        assert [cycle.postponed for cycle in view.cycles()] == [0, 2, 5]
+        assert [cycle.postponed for cycle in view.history.cycles()] == [0, 2, 5]
 
 
 def test_everything_is_put_back_at_once(bounded: Service) -> None:

@@ -40,9 +40,9 @@ def test_the_json_has_the_keys_that_are_served(opened: Served, steered: Service)
         utility=-50, fair=0, parts=10,
     )  # fmt: skip
     with steered.store.cluster(NAME).transaction() as transaction:
-        transaction.save_drifts([row])
-        transaction.save_forecasts([], [forecast(9, NOW - 400)])
-        transaction.note_starts({9: NOW - 300})
+        transaction.history.save_drifts([row])
+        transaction.forecasts.save([], [forecast(9, NOW - 400)])
+        transaction.forecasts.note_starts({9: NOW - 300})
     opened.site._checks.once()
     assert keys(json.loads(block("json"))) == keys(opened.ask("/api/status").json)
 

@@ -59,19 +59,19 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def fill(store: Store) -> None:
     with store.cluster(NAME).transaction() as transaction:
-        transaction.save_cycle(
+        transaction.history.save_cycle(
             CycleRow(
                 number=7, started=NOW, finished=NOW + 1, outcome="ok", t=NOW, seen=42, kept=9,
                 written=3, seconds={"push": 0.5},
             )
         )  # fmt: skip
-        transaction.save_cycle(
+        transaction.history.save_cycle(
             CycleRow(
                 number=8, started=NOW + 30, finished=NOW + 31, outcome="slurm_unavailable",
                 message="slurmctld does not answer",
             )
         )  # fmt: skip
-        transaction.save_standings(
+        transaction.history.save_standings(
             StandingRow(
                 cycle=7, organization=name, t=NOW, contribution=max(balance, 0),
                 utility=max(-balance, 0), score=balance, parts=100, all_parts=10**8,
@@ -80,11 +80,11 @@ def fill(store: Store) -> None:
             )
             for place, (name, balance) in enumerate(BALANCES.items())
         )  # fmt: skip
-        transaction.save_pending_jobs(
+        transaction.observed.save_pending_jobs(
             PendingJobs(organization=name, partition="gpu_long", jobs=17, since=NOW - 90_000)
             for name in BALANCES
         )
-        transaction.save_drifts(
+        transaction.history.save_drifts(
             DriftRow(
                 t=NOW - 3600 * age, organization=name, schedule="recorded",
                 begin=NOW - 3600 * age - 604_800, reference="ref",

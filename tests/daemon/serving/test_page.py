@@ -49,9 +49,9 @@ def row(end: int, utility: int, *, organization: str = "physics", parts: int = 1
 
 def drift_in(store: Store, *rows: DriftRow) -> Drift | None:
     with store.cluster(NAME).transaction() as transaction:
-        transaction.save_drifts(rows)
+        transaction.history.save_drifts(rows)
     with store.cluster(NAME).reading() as view:
-        return drift_of_last_day(view, NOW)
+        return drift_of_last_day(view.history, NOW)
 
 
 def test_all_is_well(overview: Overview) -> None:
@@ -241,7 +241,7 @@ def test_the_drift_of_who_left_is_not_shown_as_of_today(store: Store) -> None:
     assert drift is not None
     assert drift.largest_seconds == 3.0
     with store.cluster(NAME).reading() as view:
-        window = last_window(view)
+        window = last_window(view.history)
     assert window is not None
     assert window.delay("physics") is None
     assert window.delay("biology") == window.unfairness == 3

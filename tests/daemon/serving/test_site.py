@@ -81,7 +81,7 @@ def test_the_page_and_the_status_show_the_same(opened: Served, steered: Service)
 def test_the_drift_of_the_last_day_is_reported(opened: Served, steered: Service) -> None:
     ends = (NOW - 2 * 86_400, NOW - 3600, NOW)
     with steered.store.cluster(NAME).transaction() as transaction:
-        transaction.save_drifts(
+        transaction.history.save_drifts(
             DriftRow(
                 t=end, organization=name, schedule=schedule, begin=end - 604_800,
                 reference="ref", utility=utility, fair=0, parts=10,

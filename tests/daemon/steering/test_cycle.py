@@ -50,14 +50,14 @@ SHORT = {"horizon": "1d", "since": "2027-01-01"}
 
 def last_cycle(service: Service) -> CycleRow:
     with service.store.cluster(NAME).reading() as view:
-        row = view.last_cycle()
+        row = view.history.last_cycle()
     assert row is not None
     return row
 
 
 def watermark(service: Service) -> Watermark:
     with service.store.cluster(NAME).reading() as view:
-        found = view.watermark()
+        found = view.ledger.watermark()
     assert found is not None
     return found
 
@@ -67,9 +67,9 @@ def values_at(service: Service, t: int) -> dict[str, Standing]:
     horizon = service.config.fairness.horizon
     with service.store.cluster(NAME).reading() as view:
         folded_to = watermark(service).folded_to
-        ledger = Ledger(horizon, folded_to=folded_to, entries=view.ledger_entries())
+        ledger = Ledger(horizon, folded_to=folded_to, entries=view.ledger.entries())
         if horizon is not None:
-            crossing = view.allocations_with_event_between(folded_to, t - horizon)
+            crossing = view.runs.allocations_with_event_between(folded_to, t - horizon)
             ledger.fold(t - horizon, crossing)
     return ledger.standings(t, ["physics", "biology"])
 
@@ -242,7 +242,9 @@ def test_what_steers_since_when_is_on_record(store: Store) -> None:
     slurm.wait(60)
     service.roll_back()
     with store.cluster(NAME).reading() as view:
-        found = [(row.since - NOW, row.rule, row.chosen, row.channel) for row in view.steering()]
+        found = [
+            (row.since - NOW, row.rule, row.chosen, row.channel) for row in view.history.steering()
+        ]
     assert found == [
         (60, "directcontr", "directcontr", "nice"),
         (120, "directcontr", "shapley", "nice"),  # there is no estimate yet
@@ -549,7 +551,7 @@ def test_no_transaction_is_open_while_slurm_answers(
         def asked_while_another_cluster_writes(*arguments: Any) -> Any:
             asked.add(name)
             with store.cluster("another").transaction() as rows:
-                rows.save_cycle(CycleRow(number=1, started=0, finished=0, outcome="ok"))
+                rows.history.save_cycle(CycleRow(number=1, started=0, finished=0, outcome="ok"))
             return [] if gone and name.startswith("records") else answer(*arguments)
 
         return asked_while_another_cluster_writes
@@ -666,7 +668,8 @@ def test_the_layout_is_read_anew_from_time_to_time(service: Service) -> None:
 def capacities_of(service: Service) -> list[tuple[str, int, int]]:
     with service.store.cluster(NAME).reading() as view:
         return [
-            (row.organization, row.since, sum(row.processors.values())) for row in view.capacities()
+            (row.organization, row.since, sum(row.processors.values()))
+            for row in view.observed.capacities()
         ]
 
 
@@ -705,8 +708,11 @@ def test_the_layout_is_kept_as_it_was_when_it_was_read(service: Service) -> None
     slurm.wait(LAYOUT_SECONDS)
     later = service.run().t
     with service.store.cluster(NAME).reading() as view:
-        nodes = [(row.name, row.since, row.processors, row.partitions) for row in view.node_rows()]
-        accounts = [(row.name, row.since, row.parent) for row in view.account_rows()]
+        nodes = [
+            (row.name, row.since, row.processors, row.partitions)
+            for row in view.observed.node_rows()
+        ]
+        accounts = [(row.name, row.since, row.parent) for row in view.observed.account_rows()]
     assert nodes == [
         ("a1", opened, 4, ("all", "pa")),
         ("a2", opened, 4, ("all", "pa")),
@@ -771,7 +777,9 @@ def test_the_ledger_does_not_mind_whether_a_node_is_closed(store: Store) -> None
             slurm.wait(100)
             service.run()
         with store.cluster(name).reading() as view:
-            found.append([(row.contribution, row.utility) for row in view.latest_standings()])
+            found.append(
+                [(row.contribution, row.utility) for row in view.history.latest_standings()]
+            )
     assert found[0] == found[1]
     assert any(contribution for contribution, _ in found[0])
 
@@ -1051,6 +1059,6 @@ def test_slurm_is_asked_again_for_the_processors_of_a_run_if_no_answer_was_store
     service.run()
     assert asked == [1, 1], "an answer that is stored is asked for once"
     with service.store.cluster(NAME).reading() as view:
-        (run,) = [run for run, _ in view.all_runs()]
+        (run,) = [run for run, _ in view.runs.all_runs()]
     assert (run.key.job_id, run.counted) == (job, True)
     assert run.processors == {"a1": 4, "a2": 4, "b1": 1}

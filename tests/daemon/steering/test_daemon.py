@@ -352,10 +352,10 @@ def test_one_cycle_prunes_as_a_daemon_does(stage: Stage) -> None:
     stage.lease.release()
     ago = CycleRow(number=1, started=NOW - 10**8, finished=NOW - 10**8, outcome="ok")
     with stage.store.cluster(NAME).transaction() as transaction:
-        transaction.save_cycle(ago)
+        transaction.history.save_cycle(ago)
     stage.daemon.run_once()
     with stage.store.cluster(NAME).reading() as view:
-        assert [row.number for row in view.cycles()] == [2]
+        assert [row.number for row in view.history.cycles()] == [2]
 
 
 def test_a_long_pruning_lets_due_cycles_go_first(
@@ -406,14 +406,14 @@ def test_what_was_so_before_a_reload_is_not_logged_as_news_after_it(stage: Stage
         before_all=False,
     )
     with stage.store.cluster(NAME).transaction() as rows:
-        rows.begin_exception(row)
+        rows.orders.begin_exception(row)
     stage.slurm.fix_priority(2, 9_000_000)
     by_hand = "somebody else has set priorities; they are left as they are"
     assert events(stage) == {"cycle", "a job goes first by an exception", by_hand}
     stage.daemon._reload()
     assert events(stage) == {"cycle"}
     with stage.store.cluster(NAME).transaction() as rows:
-        rows.begin_pause(PauseRow(since=NOW, user="ann", reason="a demo", keep=True))
+        rows.orders.begin_pause(PauseRow(since=NOW, user="ann", reason="a demo", keep=True))
     assert events(stage) == {"cycle", "steering is paused"}
     stage.daemon._reload()
     assert events(stage) == {"cycle"}

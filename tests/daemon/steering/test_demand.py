@@ -63,7 +63,8 @@ class Daemon:
         """Label of a run -> seconds from which it could have started, and at which it did."""
         with self.store.cluster(NAME).reading() as view:
             return {
-                run.label: (run.release - NOW, run.key.start - NOW) for run, _ in view.all_runs()
+                run.label: (run.release - NOW, run.key.start - NOW)
+                for run, _ in view.runs.all_runs()
             }
 
 

@@ -125,7 +125,7 @@ def content(url: str) -> dict[str, list[tuple[object, ...]]]:
             name: sorted(
                 (
                     tuple(value for column, value in row.items() if str(column) != "seconds")
-                    for row in view._connection.execute(table.select()).mappings()
+                    for row in view.history._connection.execute(table.select()).mappings()
                 ),
                 key=repr,
             )
@@ -167,7 +167,7 @@ def test_a_dry_run_with_a_mistake_does_not_change_what_the_first_real_cycle_coun
     with databases.empty("sqlite") as other:
         assert corrected == steer(other, busy, config())
     with Store.open(url) as store, store.cluster(NAME).reading() as view:
-        (physics,) = view.standings(0, "physics")
+        (physics,) = view.history.standings(0, "physics")
     assert physics.contribution == 8 * (1000 * 1001 // 2)
 
 
@@ -367,7 +367,7 @@ def test_what_was_changed_while_it_was_read_is_not_trusted(
     with store:
         view = store.cluster(NAME).reading()
         opened = view.__enter__()
-        opened.tenures()
+        opened.ledger.tenures()
         with closing(sqlite3.connect(folder / "store.db")) as other, other:
             other.execute("DELETE FROM cycle")
         with pytest.raises(StoreError, match="was changed while it was read; try again"):
@@ -389,7 +389,7 @@ def test_a_dry_run_neither_takes_nor_needs_the_lease_of_the_daemon_that_steers(
         assert [one.status.organization for one in output.standings] == ["physics", "biology"]
         assert content(url) == before
         with store.cluster(NAME).reading() as view:
-            assert view.lease() is not None
+            assert view.lease.read() is not None
 
 
 def test_a_dry_run_reads_while_the_daemon_writes_and_the_daemon_does_not_wait(
@@ -404,10 +404,10 @@ def test_a_dry_run_reads_while_the_daemon_writes_and_the_daemon_does_not_wait(
         original = Store.open_existing(url)
         assert original is not None
         with original, original.cluster(NAME).reading() as view:
-            assert view.watermark() is not None
+            assert view.ledger.watermark() is not None
             with store.cluster(NAME).transaction() as transaction:
                 take_away(transaction)
-            lease = view.lease()
+            lease = view.lease.read()
             assert lease is None or lease.holder != "other"
 
 

@@ -47,7 +47,7 @@ class Reloaded:
         found = {}
         for ledger in self.store.clusters():
             with self.store.cluster(ledger).reading() as view:
-                cycles = view.cycles(limit=1000)
+                cycles = view.history.cycles(limit=1000)
             if cycles:
                 assert {row.outcome for row in cycles} == {"ok"}
                 found[ledger] = cycles[0].number

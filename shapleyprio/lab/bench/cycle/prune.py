@@ -36,7 +36,7 @@ def prune(url: str, records: int, progress: Callable[[int], None]) -> Iterator[M
     with Store.open(url, create=True) as opened:
         store = opened.cluster(CLUSTER)
         with store.reading() as view:
-            if view.watermark() is not None:
+            if view.ledger.watermark() is not None:
                 raise StoreError("the benchmark needs an empty database")
         filling = seconds_of(lambda: deque(map(progress, fill(store, records, most)), maxlen=0))
         yield of_runs("prune", f"{where} are accounted", [filling], unit="s", below=None)

@@ -217,7 +217,7 @@ def main(folder: Path, days: int) -> None:
         with done.open("w", encoding="ascii") as file:
             file.writelines(f"{json.dumps(job)}\n" for job in lived.live())
         with store.reading() as view:
-            rows = view.latest_standings()
+            rows = view.history.latest_standings()
     with done.open(encoding="ascii") as file:
         jobs = (Done(*json.loads(line)) for line in file)
         literal = literal_ledger(jobs, lived.holders, BEGIN + days * DAY, HORIZON)

@@ -253,7 +253,7 @@ class Queue:
             def succeeded() -> bool:
                 daemon.check()
                 with Store.open(url) as store, store.cluster(CLUSTER).reading() as view:
-                    last = view.last_cycle(outcome="ok")
+                    last = view.history.last_cycle(outcome="ok")
                 return last is not None and last.started >= int(began)
 
             self.cluster.wait_until(

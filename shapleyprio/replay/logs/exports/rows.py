@@ -69,7 +69,7 @@ class ExportSpan:
 
 def exported_ledger(view: View, span: ExportSpan) -> ExportedLedger | None:
     """Returns what the manifest says of a ledger; None if there was no cycle yet."""
-    watermark, stay = view.watermark(), view.stay()
+    watermark, stay = view.ledger.watermark(), view.pools.stay()
     if watermark is None:
         return None
     first = max(watermark.opened, watermark.pruned_until, span.since or 0)
@@ -80,14 +80,14 @@ def exported_ledger(view: View, span: ExportSpan) -> ExportedLedger | None:
         horizon=watermark.horizon,
         complete_from=first,
         complete_until=max(first, last if span.until is None else min(last, span.until)),
-        releases=tuple(view.releases()),
+        releases=tuple(view.history.releases()),
         stay=None if stay is None else ExportedStay(**_fields(stay, ExportedStay)),
     )
 
 
 def put_ledger(transaction: Transaction, ledger: ExportedLedger) -> None:
     """Stores what the manifest says of a ledger."""
-    transaction.save_watermark(
+    transaction.ledger.save_watermark(
         Watermark(
             weight=ledger.weight,
             opened=ledger.complete_from,
@@ -99,11 +99,11 @@ def put_ledger(transaction: Transaction, ledger: ExportedLedger) -> None:
         )
     )
     if ledger.stay is not None:
-        transaction.change_stay(Stay(**dict(ledger.stay)))
+        transaction.pools.change_stay(Stay(**dict(ledger.stay)))
 
 
 def _runs(view: View, span: ExportSpan) -> Iterator[Row]:
-    for run, allocations in view.all_runs():
+    for run, allocations in view.runs.all_runs():
         if span.holds(run.begin, run.end):
             yield ExportedRun(
                 cluster=view.cluster,
@@ -134,24 +134,26 @@ def _run_of(row: ExportedRun) -> AllocatedRun:
 
 
 def _nodes(view: View, span: ExportSpan) -> Iterator[Row]:
-    return _all_of(ExportedNode, view, (row for row in view.node_rows() if span.is_past(row.since)))
+    return _all_of(
+        ExportedNode, view, (row for row in view.observed.node_rows() if span.is_past(row.since))
+    )
 
 
 def _accounts(view: View, span: ExportSpan) -> Iterator[Row]:
-    rows = (row for row in view.account_rows() if span.is_past(row.since))
+    rows = (row for row in view.observed.account_rows() if span.is_past(row.since))
     return _all_of(ExportedAccount, view, rows)
 
 
 def _tenures(view: View, _span: ExportSpan) -> Iterator[Row]:
-    return _all_of(ExportedTenure, view, view.tenures())
+    return _all_of(ExportedTenure, view, view.ledger.tenures())
 
 
 def _corrections(view: View, _span: ExportSpan) -> Iterator[Row]:
-    return _all_of(ExportedCorrection, view, view.corrections())
+    return _all_of(ExportedCorrection, view, view.ledger.corrections())
 
 
 def _capacities(view: View, span: ExportSpan) -> Iterator[Row]:
-    for row in view.capacities():
+    for row in view.observed.capacities():
         if span.is_past(row.since):
             yield ExportedCapacity(
                 cluster=view.cluster,
@@ -162,16 +164,16 @@ def _capacities(view: View, span: ExportSpan) -> Iterator[Row]:
 
 
 def _steering(view: View, span: ExportSpan) -> Iterator[Row]:
-    return _all_of(ExportedSteering, view, view.steering(span.since or 0, span.until))
+    return _all_of(ExportedSteering, view, view.history.steering(span.since or 0, span.until))
 
 
 def _pauses(view: View, span: ExportSpan) -> Iterator[Row]:
-    rows = (row for row in view.pauses() if span.holds(row.since, row.until))
+    rows = (row for row in view.orders.pauses() if span.holds(row.since, row.until))
     return _all_of(ExportedPause, view, rows)
 
 
 def _exceptions(view: View, span: ExportSpan) -> Iterator[Row]:
-    for row in view.exceptions(since=0):
+    for row in view.orders.exceptions(since=0):
         if span.holds(row.since, row.ended):
             values = {name: getattr(row, name) for name in _OF_EXCEPTION}
             yield ExportedException(
@@ -183,11 +185,11 @@ _OF_EXCEPTION = tuple(ExportedException.model_fields.keys() - {"cluster", "job",
 
 
 def _standings(view: View, _span: ExportSpan) -> Iterator[Row]:
-    return _all_of(ExportedStanding, view, view.latest_standings())
+    return _all_of(ExportedStanding, view, view.history.latest_standings())
 
 
 def _after_end(view: View, span: ExportSpan) -> Iterator[Row]:
-    for row in view.work_after_end():
+    for row in view.runs.work_after_end():
         if span.holds(row.end, row.end):
             values = {name: getattr(row, name) for name in _OF_AFTER_END}
             yield ExportedWorkAfterEnd(cluster=view.cluster, job=row.job_id, **values)
@@ -197,7 +199,7 @@ _OF_AFTER_END = tuple(ExportedWorkAfterEnd.model_fields.keys() - {"cluster", "jo
 
 
 def _put_runs(rows: Transaction, found: Iterable[ExportedRun]) -> None:
-    rows.put_runs(map(_run_of, _ascending(found)), stored=())
+    rows.runs.put(map(_run_of, _ascending(found)), stored=())
 
 
 def _ascending(found: Iterable[ExportedRun]) -> Iterator[ExportedRun]:
@@ -212,11 +214,11 @@ def _ascending(found: Iterable[ExportedRun]) -> Iterator[ExportedRun]:
 
 def _put_nodes(rows: Transaction, found: Iterable[ExportedNode]) -> None:
     nodes = [NodeRow(**_own(row) | {"partitions": _sorted(row.partitions)}) for row in found]
-    rows.put_layout(nodes, ())
+    rows.observed.put_layout(nodes, ())
 
 
 def _put_accounts(rows: Transaction, found: Iterable[ExportedAccount]) -> None:
-    rows.put_layout((), [AccountRow(**_own(row)) for row in found])
+    rows.observed.put_layout((), [AccountRow(**_own(row)) for row in found])
 
 
 def _put_tenures(rows: Transaction, found: Iterable[ExportedTenure]) -> None:
@@ -224,11 +226,11 @@ def _put_tenures(rows: Transaction, found: Iterable[ExportedTenure]) -> None:
         name: [Tenure(**_own(row)) for row in of]
         for name, of in groupby(found, key=lambda row: (row.kind, row.name))
     }
-    rows.save_tenures(by_name)
+    rows.ledger.save_tenures(by_name)
 
 
 def _put_corrections(rows: Transaction, found: Iterable[ExportedCorrection]) -> None:
-    rows.save_corrections([CorrectionRow(**_own(row)) for row in found])
+    rows.ledger.save_corrections([CorrectionRow(**_own(row)) for row in found])
 
 
 def _put_capacities(rows: Transaction, found: Iterable[ExportedCapacity]) -> None:
@@ -240,16 +242,16 @@ def _put_capacities(rows: Transaction, found: Iterable[ExportedCapacity]) -> Non
         )
         for row in found
     ]
-    rows.correct_capacities((), capacities, 0)
+    rows.observed.correct_capacities((), capacities, 0)
 
 
 def _put_steering(rows: Transaction, found: Iterable[ExportedSteering]) -> None:
     for row in found:
-        rows.note_steering(SteeringRow(**_own(row)))
+        rows.history.note_steering(SteeringRow(**_own(row)))
 
 
 def _put_pauses(rows: Transaction, found: Iterable[ExportedPause]) -> None:
-    rows.put_pauses([PauseRow(**_own(row)) for row in found])
+    rows.orders.put_pauses([PauseRow(**_own(row)) for row in found])
 
 
 def _put_exceptions(rows: Transaction, found: Iterable[ExportedException]) -> None:
@@ -261,11 +263,11 @@ def _put_exceptions(rows: Transaction, found: Iterable[ExportedException]) -> No
         )
         for row in found
     ]
-    rows.put_exceptions(exceptions)
+    rows.orders.put_exceptions(exceptions)
 
 
 def _put_standings(rows: Transaction, found: Iterable[ExportedStanding]) -> None:
-    rows.save_standings(StandingRow(**_own(row)) for row in found)
+    rows.history.save_standings(StandingRow(**_own(row)) for row in found)
 
 
 def _put_after_end(rows: Transaction, found: Iterable[ExportedWorkAfterEnd]) -> None:
@@ -273,7 +275,7 @@ def _put_after_end(rows: Transaction, found: Iterable[ExportedWorkAfterEnd]) -> 
         WorkAfterEnd(job_id=row.job, **{name: getattr(row, name) for name in _OF_AFTER_END})
         for row in found
     ]
-    rows.save_work_after_end(work, asked_until=max(row.end for row in work))
+    rows.runs.save_work_after_end(work, asked_until=max(row.end for row in work))
 
 
 @dataclass(frozen=True, slots=True)

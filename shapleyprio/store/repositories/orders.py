@@ -1,4 +1,4 @@
-"""Exceptions: jobs that go first, for an admin has said so."""
+"""What admins order: pauses, and jobs that go first."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import select, update
 
-from shapleyprio.store.rows import ExceptionRow
+from shapleyprio.store.rows import ExceptionRow, PauseRow
 from shapleyprio.store.scope import Scope, columns, values_of
-from shapleyprio.store.tables import exception
+from shapleyprio.store.tables import exception, pause
 
 
-class ExceptionsView(Scope):
-    """Reads exceptions."""
+class AdminOrdersView(Scope):
+    """Reads pauses and exceptions."""
+
+    def pause(self) -> PauseRow | None:
+        """Returns the pause that lasts; None if nothing is paused."""
+        query = select(*columns(pause)).where(self._here(pause), pause.c.until.is_(None))
+        return next(iter(self._read(PauseRow, query)), None)
+
+    def pauses(self, since: int = 0) -> list[PauseRow]:
+        """Returns the pauses that lasted at `since` or began later, the oldest first."""
+        query = select(*columns(pause)).where(self._here(pause))
+        rows = self._read(PauseRow, query.order_by(pause.c.since))
+        return [row for row in rows if row.until is None or row.until > since]
 
     def exceptions(self, since: int | None = None) -> list[ExceptionRow]:
         """Returns the exceptions that last, those that were ordered first at the begin.
@@ -26,8 +37,35 @@ class ExceptionsView(Scope):
         return self._read(ExceptionRow, query.order_by(exception.c.since, exception.c.job_id))
 
 
-class Exceptions(ExceptionsView):
-    """Writes exceptions."""
+class AdminOrders(AdminOrdersView):
+    """Writes pauses and exceptions."""
+
+    def begin_pause(self, row: PauseRow) -> PauseRow | None:
+        """Begins a pause, unless one lasts: returns that, and leaves it as it is."""
+        lasting = self.pause()
+        if lasting is None:
+            self._replace(pause, [values_of(row)])
+        return lasting
+
+    def end_pause(self, until: int, user: str) -> PauseRow | None:
+        """Ends the pause that lasts, and returns it as it was; None if nothing is paused."""
+        lasting = self.pause()
+        if lasting is not None:
+            self._connection.execute(
+                update(pause)
+                .where(self._here(pause), pause.c.since == lasting.since)
+                .values(until=max(until, lasting.since), resumed_by=user)
+            )
+        return lasting
+
+    def put_pauses(self, rows: Iterable[PauseRow]) -> None:
+        """Stores pauses, in place of those that began at the same seconds."""
+        self._replace(pause, [values_of(row) for row in rows])
+
+    def _prune_pauses(self, before: int) -> int:
+        """Deletes pauses that had ended by then; returns how many rows."""
+        since = pause.c.since  # for which there is an index
+        return self._delete_some(pause, (since < before) & (pause.c.until < before), since)
 
     def begin_exception(self, row: ExceptionRow) -> ExceptionRow | None:
         """Begins an exception, unless the job has one: returns that, and leaves it as it is."""
@@ -69,3 +107,7 @@ class Exceptions(ExceptionsView):
         """Deletes exceptions that had ended by then; returns how many rows."""
         since = exception.c.since  # for which there is an index
         return self._delete_some(exception, (since < before) & (exception.c.ended < before), since)
+
+    def prune(self, before: int) -> int:
+        """Deletes what was over by then, `PRUNED_AT_ONCE` of each kind; returns how many rows."""
+        return self._prune_pauses(before) + self._prune_exceptions(before)
