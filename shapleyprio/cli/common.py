@@ -100,9 +100,6 @@ def load(config_path: Path) -> Config:
 UNWINDING_SECONDS = 5
 """For so long a process may close what it opened after a signal."""
 
-OF_A_CLUSTER_SECONDS = 120
-"""So long where a private Slurm is to be ended, on a machine that has much to do."""
-
 
 @contextmanager
 def termination_unwinds(patience: float = UNWINDING_SECONDS) -> Iterator[None]:

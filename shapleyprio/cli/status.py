@@ -15,18 +15,20 @@ from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option, pool_option
 from shapleyprio.cli.shown.explanations import SET_BY_HAND
 from shapleyprio.cli.shown.tables import (
+    Cells,
+    FittingColumn,
     FittingTable,
     sentences_on_steering,
     standard_output,
     standings_table,
 )
 from shapleyprio.cli.shown.waiting_work import in_words, users_table
-from shapleyprio.cli.shown.waits import waits_table
 from shapleyprio.common.wording import MISSING, clock_time, count, delay, duration, listed, visible
 from shapleyprio.config import Config
 from shapleyprio.daemon.answering.freshness import Steering, read_steering
 from shapleyprio.daemon.answering.inquiries import MOST_COLUMNS, Inquiry
 from shapleyprio.daemon.answering.status import NoStandingsError, Status, read_status
+from shapleyprio.daemon.answering.waits import WaitsInPartition
 from shapleyprio.daemon.client import ask
 from shapleyprio.daemon.ledgers import stored_ledgers
 from shapleyprio.store import ClusterStore, Store
@@ -240,3 +242,34 @@ def _render_estimate(console: Console, status: Status) -> None:
         by_user = users_table(status.estimated.waiting_work.values())
         if by_user is not None:
             console.print(*by_user, sep="\n", highlight=False)
+
+
+def waits_table(rows: Sequence[WaitsInPartition]) -> FittingTable:
+    """Returns a line for each organization and partition."""
+
+    def seconds(values: Sequence[int | None]) -> list[str]:
+        return [MISSING if value is None else duration(value) for value in values]
+
+    names = {
+        "organization": [row.organization for row in rows],
+        "partition": [row.partition or MISSING for row in rows],
+    }
+    return FittingTable(
+        [
+            *(
+                FittingColumn(heading=heading, cells=cells, kind=Cells.NAME)
+                for heading, cells in names.items()
+            ),
+            FittingColumn(heading="started", cells=[str(row.started) for row in rows], leaves=1),
+            FittingColumn(heading="median wait", cells=seconds([row.median for row in rows])),
+            FittingColumn(
+                heading="90 % within", cells=seconds([row.ninth_decile for row in rows]), leaves=3
+            ),
+            FittingColumn(
+                heading="longest", cells=seconds([row.longest for row in rows]), leaves=2
+            ),
+            FittingColumn(heading="waiting", cells=[str(row.pending) for row in rows], leaves=4),
+            FittingColumn(heading="oldest for", cells=seconds([row.oldest for row in rows])),
+        ],
+        empty="no job started in the last day, and none that could start waits",
+    )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -16,66 +15,6 @@ from shapleyprio.common.wording import visible
 
 _FORMULA_BEGINS = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20")
 """What has a spreadsheet take a cell for a formula; the last four are wide forms of the first."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeptResults:
-    """A directory with a whole file for each finished part.
-
-    Attributes:
-        directory: where it is.
-        asked_as: key of the files under which stands what was asked for.
-    """
-
-    directory: Path
-    asked_as: str
-
-    def make(self) -> None:
-        """Makes the directory, unless it is there.
-
-        Raises:
-            OutputError: it cannot be made.
-        """
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"{self.directory}: cannot be made ({error.strerror}); name another directory"
-            ) from None
-
-    def of(self, part: str, asked: object) -> dict[str, Any] | None:
-        """Returns what is kept of a part; None if it has not been finished.
-
-        Args:
-            part: its name, the same whenever it is asked for.
-            asked: what it is to be the result of, as JSON has it.
-
-        Raises:
-            OutputError: it is the result of something else, or cannot be read.
-        """
-        file = self._file(part)
-        if not file.exists():
-            return None
-        content = read_json(file)
-        if content.get(self.asked_as) != asked:
-            raise OutputError(
-                f"{file}: was run with other parameters than are asked for now; give the same "
-                "ones, remove the file, or name a new directory"
-            )
-        return content
-
-    def keep(self, part: str, asked: object, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Keeps a part that is finished, and returns what `of` returns from now on.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
-        content = {self.asked_as: asked, **result}
-        write_json(self._file(part), content)
-        return content
-
-    def _file(self, part: str) -> Path:
-        return self.directory / f"{part}.json"
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -271,15 +271,6 @@ def minutes(seconds: float) -> str:
     return f"{seconds / 60:.1f} min"
 
 
-def countdown(seconds: int) -> str:
-    """Returns the time left as minutes and seconds.
-
-    >>> countdown(125)
-    '2:05'
-    """
-    return f"{seconds // 60}:{seconds % 60:02}"
-
-
 def clock_time(second: int) -> str:
     """Returns a second since the epoch as date and time in the local time zone."""
     return f"{_local(second):%Y-%m-%d %H:%M:%S}"

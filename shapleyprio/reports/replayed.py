@@ -8,15 +8,27 @@ from fractions import Fraction
 from functools import cached_property
 
 from shapleyprio.common.wording import offset_of_zone, zone_name
+from shapleyprio.fairness.shapley import shapley
+from shapleyprio.replay.engine import lattice
 from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.policies import REFERENCE
+from shapleyprio.replay.policies.coalitions import ref_world
 from shapleyprio.replay.results import Result
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import Workload
-from shapleyprio.reports.contributions import is_cheap, shapley_over_time
 from shapleyprio.reports.html.colors import colors_of
 from shapleyprio.reports.html.encodings import TimeAxis
 from shapleyprio.reports.series import Series, even_moments, series_of
+
+MOST_WORK = 2**25
+"""Jobs times coalitions up to which Ref is run once more, which takes some seconds."""
+
+MOST_CONTRIBUTIONS = 2**16
+"""Most coalitions, over all moments, that are turned into contributions as fractions."""
+
+FEWEST_MOMENTS, MOST_MOMENTS = 8, 100
+"""Bounds of the number of moments."""
 
 MOST_VALUES = 20_000
 """Largest number of values in a chart over time; with them a page stays small and quick."""
@@ -113,3 +125,34 @@ class Replayed:
             # integers are not rounded; browsers draw them as UTC, wherever they are
             return 1000 * (since_1970 + offset_of_zone(since_1970))
         return second / self.unit
+
+
+def is_cheap(workload: Workload) -> bool:
+    """Returns whether `shapley_over_time` takes seconds rather than minutes."""
+    coalitions: int = 2 ** len(workload.organizations)
+    return len(workload.job) * coalitions <= MOST_WORK
+
+
+def shapley_over_time(workload: Workload, seed: int) -> dict[int, tuple[Fraction, ...]]:
+    """Runs Ref again, and takes every organization's Shapley value now and then.
+
+    Args:
+        workload: what Ref schedules.
+        seed: of the random draws.
+
+    Returns:
+        Second of the window -> φ of each organization, exact, in part-seconds; the last second
+        is the window's end.
+
+    Raises:
+        PolicyError: numbers may get larger than can be compared exactly.
+    """
+    k, length = len(workload.organizations), workload.window.length
+    world = ref_world(workload, seed)
+    wanted = max(FEWEST_MOMENTS, min(MOST_MOMENTS, MOST_CONTRIBUTIONS >> k))
+    found = {0: (Fraction(0),) * k}
+    for second in lattice.on_one_core(world, length):
+        due = second * wanted >= len(found) * length
+        if due or second == length:
+            found[second] = shapley(values_at(world.state, second).tolist())
+    return found

@@ -11,7 +11,7 @@ from shapleyprio.fairness.utility import worth
 from shapleyprio.replay import Window, Workload, measure, run_policy
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.measures import contributed
-from shapleyprio.reports.contributions import shapley_over_time
+from shapleyprio.reports.replayed import shapley_over_time
 from shapleyprio.reports.series import (
     drift_of,
     even_moments,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -29,11 +30,19 @@ from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
 from shapleyprio.common.output import whole_file
 from shapleyprio.common.wording import decimal, duration, percent
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.policies import ORDERINGS, REFERENCE, policy_named, run_policy
+from shapleyprio.replay.policies import (
+    COMPARED,
+    MOST_FOR_REF,
+    ORDERINGS,
+    RECORDED,
+    REFERENCE,
+    policy_named,
+    reference_for,
+    run_policy,
+)
 from shapleyprio.replay.policies.dask_cluster import SLURM, check_dask_packages, connected
-from shapleyprio.replay.policies.defaults import default_policies, orderings_for
 from shapleyprio.replay.results import Result, as_json, results_of, write_schedules
-from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.log import UNKNOWN, Log
 from shapleyprio.replay.workloads.partitions import kept_to_partitions
 from shapleyprio.replay.workloads.workload import Workload, with_history
 
@@ -202,3 +211,24 @@ def policies_table(results: Sequence[Result]) -> FittingTable:
     ]
     kept = (*against_ref, *in_turn)
     return table_of(("policy", *kept, *headings), rows, kept=kept)
+
+
+def default_policies(workload: Workload) -> list[str]:
+    """Returns the policies that are run if none is named."""
+    reference = reference_for(len(workload.organizations), MOST_FOR_REF)
+    recorded = [RECORDED] if bool((workload.start != UNKNOWN).all()) else []
+    return [reference, *COMPARED, *recorded]
+
+
+def orderings_for(organizations: int, epsilon: float, confidence: float) -> int:
+    """Returns N = ⌈k²/ε² · ln(k/(1 − λ))⌉ (SPAA 2013, Theorem 5.6).
+
+    Args:
+        organizations: k.
+        epsilon: ε, how far Rand may be from Ref, as a part of all utility.
+        confidence: λ, with what probability.
+
+    >>> orderings_for(5, 0.5, 0.9)
+    392
+    """
+    return math.ceil((organizations / epsilon) ** 2 * math.log(organizations / (1 - confidence)))

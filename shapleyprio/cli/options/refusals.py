@@ -50,12 +50,6 @@ def refuse_missing_directories(*files: tuple[str, Path | None]) -> None:
             raise click.BadParameter(f"there is no directory {file.parent}", param_hint=option)
 
 
-def refuse_used_directory(option: str, directory: Path | None) -> None:
-    """Raises a usage error for a directory that has something in it."""
-    if directory is not None and directory.is_dir() and any(directory.iterdir()):
-        raise click.UsageError(f"{option}: {directory} is not empty; name a new directory")
-
-
 REPLAY = frozenset({"numpy", "pandas"})
 
 EXTRAS = {

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from shapleyprio.cli.options.parameters import SLURM_WORKERS
-from shapleyprio.cli.options.types import WINDOW, duration
+from shapleyprio.cli.options.types import WINDOW
 from shapleyprio.replay.workloads.choices import BACKFILLS, DEFAULT_SEED, SHARES, WIDE
 
 DEFAULT_CONFIG = Path("/etc/shapleyprio/shapleyprio.toml")
@@ -232,58 +232,4 @@ def dask_options(*, help: str) -> Option[Any]:  # noqa: A002
 # -- private clusters
 
 
-def speed_option(*, help: str = "Cluster seconds per real second.") -> Option[Any]:  # noqa: A002
-    """Returns --speed."""
-    return click.option(
-        "--speed", type=click.IntRange(1, 100), default=60, show_default=True, help=help
-    )
-
-
-side_by_side_option = count_option(
-    "--side-by-side", default=2, help="How many arms to run at once."
-)
-
-
-def directory_option(command: AnyCommand) -> AnyCommand:
-    """Adds --directory for the state of private clusters."""
-    return click.option(
-        "--directory",
-        type=click.Path(path_type=Path, file_okay=False),
-        help="Keep configurations, logs and databases of the private cluster there (a new or empty "
-        "directory with a short path).",
-    )(command)
-
-
-def poll_interval_option(
-    *names: str,
-    default: str | Sequence[str],
-    help: str = "From one cycle of the daemon to the next, on the cluster's clock.",  # noqa: A002
-) -> Option[Any]:
-    """Returns --poll-interval; with several defaults it may be given several times."""
-    return click.option(
-        "--poll-interval",
-        *names,
-        type=duration("30s or 5m"),
-        multiple=not isinstance(default, str),
-        default=default,
-        show_default=True,
-        help=help,
-    )
-
-
 # -- results
-
-
-def keep_option(what: str, *, required: bool = False) -> Option[Any]:
-    """Returns --keep: results of finished parts, which are not computed again.
-
-    Args:
-        what: the parts, in the plural.
-        required: whether the option may not be left out.
-    """
-    return click.option(
-        "--keep",
-        required=required,
-        type=click.Path(path_type=Path, file_okay=False),
-        help=f"Keep finished {what} in that directory, and go on from those that are kept there.",
-    )

@@ -62,13 +62,6 @@ class PushCounts:
         """How many writes did not come about, or may not have."""
         return self.refused + self.unconfirmed
 
-    def __add__(self, other: PushCounts) -> PushCounts:
-        return PushCounts(
-            self.applied + other.applied,
-            self.refused + other.refused,
-            self.unconfirmed + other.unconfirmed,
-        )
-
 
 def live_keys(jobs: Iterable[PendingJob | StartedJob]) -> set[str]:
     """Returns the keys under which managed values of jobs may be looked for."""

@@ -11,17 +11,18 @@ from typing import Any
 import click
 from rich.console import Console
 
-from shapleyprio.cli.common import OF_A_CLUSTER_SECONDS, termination_unwinds
+from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.logs import log_warnings
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.refusals import packages_needed, refuse_missing_directories
-from shapleyprio.cli.options.shared import count_option, poll_interval_option
+from shapleyprio.cli.options.shared import count_option
 from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
 from shapleyprio.cli.shown.tables import standard_output, table_of
 from shapleyprio.common.wording import three_digits
 from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, steady, year
 from shapleyprio.lab.bench.cycle.ingest import OF_RECORDS, ingest
 from shapleyprio.lab.bench.measure import Machine, Measurement, machine
+from shapleyprio.lab.cli.options import OF_A_CLUSTER_SECONDS, poll_interval_option
 from shapleyprio.lab.cli.parameters import BenchParameters
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS

@@ -13,10 +13,16 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from shapleyprio.cli.common import OF_A_CLUSTER_SECONDS, termination_unwinds
-from shapleyprio.cli.options.refusals import refuse_missing_directories, refuse_used_directory
-from shapleyprio.cli.options.shared import directory_option, output_option, speed_option
+from shapleyprio.cli.common import termination_unwinds
+from shapleyprio.cli.options.refusals import refuse_missing_directories
+from shapleyprio.cli.options.shared import output_option
 from shapleyprio.common.output import whole_file
+from shapleyprio.lab.cli.options import (
+    OF_A_CLUSTER_SECONDS,
+    directory_option,
+    refuse_used_directory,
+    speed_option,
+)
 from shapleyprio.lab.demo.collector import collecting, reserved
 from shapleyprio.lab.demo.opening import opened
 from shapleyprio.lab.demo.play import DemoEnd, play

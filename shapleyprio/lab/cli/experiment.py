@@ -34,7 +34,6 @@ from shapleyprio.cli.options.shared import (
     cores_option,
     count_option,
     dask_options,
-    keep_option,
     output_option,
     processor_shares_option,
     processors_option,
@@ -43,6 +42,7 @@ from shapleyprio.cli.options.shared import (
 )
 from shapleyprio.cli.options.types import duration
 from shapleyprio.cli.options.workloads import backfill_without_rigid
+from shapleyprio.lab.cli.options import keep_option
 from shapleyprio.lab.cli.parameters import ExperimentParameters
 from shapleyprio.lab.experiment.parameters import (
     DEFAULT_WINDOWS,

@@ -6,25 +6,26 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.common import OF_A_CLUSTER_SECONDS, termination_unwinds
+from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.options.json_output import json_option
 from shapleyprio.cli.options.refusals import (
     packages_needed,
     refuse,
     refuse_missing_directories,
     refuse_the_same_file,
-    refuse_used_directory,
 )
-from shapleyprio.cli.options.shared import (
-    choice_option,
-    directory_option,
-    poll_interval_option,
-    side_by_side_option,
-    speed_option,
-)
+from shapleyprio.cli.options.shared import choice_option
 from shapleyprio.cli.options.types import duration, in_units
 from shapleyprio.cli.options.workloads import log_files, workload_options, workload_parameters
 from shapleyprio.config.model import ServiceSection
+from shapleyprio.lab.cli.options import (
+    OF_A_CLUSTER_SECONDS,
+    directory_option,
+    poll_interval_option,
+    refuse_used_directory,
+    side_by_side_option,
+    speed_option,
+)
 from shapleyprio.lab.cli.parameters import TrialParameters
 from shapleyprio.lab.trial.arms import ARMS, USUAL_ARMS
 from shapleyprio.replay.workloads.choices import WIDE

@@ -10,7 +10,6 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from shapleyprio.common.wording import countdown
 from shapleyprio.lab.trial.running import ArmRun
 from shapleyprio.lab.trial.side_by_side import ArmsWatch
 
@@ -63,3 +62,12 @@ def progress_text(run: ArmRun) -> str:
     jobs, length = len(conditions.workload.job), conditions.workload.window.length
     left = (length - progress.second) // conditions.speed
     return f"{progress.submitted:,} of {jobs:,} jobs, {countdown(left)} left"
+
+
+def countdown(seconds: int) -> str:
+    """Returns the time left as minutes and seconds.
+
+    >>> countdown(125)
+    '2:05'
+    """
+    return f"{seconds // 60}:{seconds % 60:02}"

@@ -14,11 +14,11 @@ import click
 from shapleyprio.cli.offline.workload_tables import OUT_OF_TURN, TURNS_LEGEND, turns_share
 from shapleyprio.cli.options.json_output import write_json
 from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
-from shapleyprio.common.output import KeptResults
 from shapleyprio.common.wording import decimal, whole
 from shapleyprio.lab.cli.parameters import TrialRun, TrialsParameters
 from shapleyprio.lab.cli.trial_progress import watching
 from shapleyprio.lab.cli.trialling import AS_SIMULATED, install, prepared_trial, refuse_faults
+from shapleyprio.lab.experiment.keeping import KeptResults
 from shapleyprio.lab.testbed.directories import state_directory
 from shapleyprio.lab.trial.arms import ARMS
 from shapleyprio.lab.trial.comparison import ComparedTrial, average_of

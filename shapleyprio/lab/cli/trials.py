@@ -9,15 +9,16 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.common import OF_A_CLUSTER_SECONDS, termination_unwinds
+from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.options.json_output import json_option
-from shapleyprio.cli.options.refusals import (
-    packages_needed,
-    refuse,
-    refuse_missing_directories,
+from shapleyprio.cli.options.refusals import packages_needed, refuse, refuse_missing_directories
+from shapleyprio.lab.cli.options import (
+    OF_A_CLUSTER_SECONDS,
+    directory_option,
+    keep_option,
     refuse_used_directory,
+    side_by_side_option,
 )
-from shapleyprio.cli.options.shared import directory_option, keep_option, side_by_side_option
 from shapleyprio.lab.cli.parameters import ListedTrial, TrialsParameters
 from shapleyprio.lab.cli.trial import command as trial
 from shapleyprio.lab.cli.trial import trial_parameters

@@ -3,19 +3,79 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from shapleyprio.common.errors import OutputError
-from shapleyprio.common.output import KeptResults, read_json, write_json
+from shapleyprio.common.output import read_json, write_json
 from shapleyprio.lab.experiment.cells import Cell, Experiment, ExperimentError, Row
 from shapleyprio.lab.experiment.logs import checksum
 
 MANIFEST = "experiment.json"
 CELLS = "cells"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptResults:
+    """A directory with a whole file for each finished part.
+
+    Attributes:
+        directory: where it is.
+        asked_as: key of the files under which stands what was asked for.
+    """
+
+    directory: Path
+    asked_as: str
+
+    def make(self) -> None:
+        """Makes the directory, unless it is there.
+
+        Raises:
+            OutputError: it cannot be made.
+        """
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"{self.directory}: cannot be made ({error.strerror}); name another directory"
+            ) from None
+
+    def of(self, part: str, asked: object) -> dict[str, Any] | None:
+        """Returns what is kept of a part; None if it has not been finished.
+
+        Args:
+            part: its name, the same whenever it is asked for.
+            asked: what it is to be the result of, as JSON has it.
+
+        Raises:
+            OutputError: it is the result of something else, or cannot be read.
+        """
+        file = self._file(part)
+        if not file.exists():
+            return None
+        content = read_json(file)
+        if content.get(self.asked_as) != asked:
+            raise OutputError(
+                f"{file}: was run with other parameters than are asked for now; give the same "
+                "ones, remove the file, or name a new directory"
+            )
+        return content
+
+    def keep(self, part: str, asked: object, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Keeps a part that is finished, and returns what `of` returns from now on.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        content = {self.asked_as: asked, **result}
+        write_json(self._file(part), content)
+        return content
+
+    def _file(self, part: str) -> Path:
+        return self.directory / f"{part}.json"
 
 
 @dataclass(frozen=True, slots=True)

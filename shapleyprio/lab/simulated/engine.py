@@ -17,7 +17,6 @@ from shapleyprio.lab.simulated.jobs import (
 )
 from shapleyprio.lab.simulated.scheduling import Machines, Priorities, Waiting
 from shapleyprio.slurm.port import SlurmRefusedError
-from shapleyprio.slurm.text.tasks import listed_tasks
 
 FIRST_JOB_ID = 1
 REQUEUE_DELAY_SECONDS = 1
@@ -337,3 +336,14 @@ class Engine:
     def _must(self, condition: bool, job: Job, otherwise: str) -> None:
         if not condition:
             raise SlurmRefusedError(f"job {job.job_id}: {otherwise}")
+
+
+def listed_tasks(text: str) -> Iterator[int]:
+    """Yields the numbers of tasks that stand in a list.
+
+    >>> list(listed_tasks("0-2,5"))
+    [0, 1, 2, 5]
+    """
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)

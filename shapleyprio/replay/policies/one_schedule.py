@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from time import perf_counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shapleyprio.replay.engine import engine
-from shapleyprio.replay.engine.decay import steps_of
 from shapleyprio.replay.engine.keys import Keys, no_keys
 from shapleyprio.replay.engine.limits import check_range
 from shapleyprio.replay.engine.schedule import Schedule
@@ -26,6 +27,9 @@ from shapleyprio.replay.engine.values import exact_worths
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.workloads.workload import Workload
+
+LONGEST = 38
+"""2 to this are more seconds than a window has."""
 
 
 def compiled_decisions(
@@ -91,3 +95,26 @@ def schedule_of(
         contribution=tuple(map(Fraction, worths)),
         seconds=seconds,
     )
+
+
+def steps_of(half_life: int) -> NDArray[np.float64]:
+    """Returns how usage decays within 1, 2, 4, ... seconds.
+
+    The numbers are the nearest doubles, on each machine the same.
+
+    Args:
+        half_life: seconds after which processor time counts half.
+
+    Returns:
+        [2, steps]: what is left of a processor-second, and what a processor that works meanwhile
+        adds, in processor-seconds.
+
+    >>> steps_of(2).round(3)[:, :3].tolist()
+    [[0.707, 0.5, 0.25], [0.845, 1.443, 2.164]]
+    """
+    with localcontext() as context:
+        context.prec = 50
+        left = [Decimal(2) ** (Decimal(-(2**step)) / half_life) for step in range(LONGEST)]
+        mean_life = half_life / Decimal(2).ln()
+        gained = [mean_life * (1 - rest) for rest in left]
+    return np.array([left, gained], dtype=np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 
 def task_list(tasks: Iterable[int]) -> str:
@@ -18,14 +18,3 @@ def task_list(tasks: Iterable[int]) -> str:
         else:
             ranges.append([task, task])
     return ",".join(f"{low}-{high}" if high > low else str(low) for low, high in ranges)
-
-
-def listed_tasks(text: str) -> Iterator[int]:
-    """Yields the numbers of tasks that stand in a list.
-
-    >>> list(listed_tasks("0-2,5"))
-    [0, 1, 2, 5]
-    """
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
