@@ -508,6 +508,7 @@ told_forecast = _table(
     *_forecast(),
     _optional("start", _SECOND),
     Index("told_forecast_by_start", "cluster", "start"),
+    Index("told_forecast_by_t", "cluster", "t"),
 )
 
 

@@ -337,6 +337,7 @@ def upgrade() -> None:
         optional("start", INTEGER),
     )
     op.create_index("told_forecast_by_start", "told_forecast", ["cluster", "start"])
+    op.create_index("told_forecast_by_t", "told_forecast", ["cluster", "t"])
     create(
         "pending_jobs",
         [required("organization", ORGANIZATION), required("partition_name", NAME)],
