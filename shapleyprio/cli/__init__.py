@@ -45,7 +45,7 @@ COMMANDS = {
     "history": "Show past standings, cycles or writes.",
     "ownership": "Show or correct who owned what since when.",
     "first": "Put a pending job first, by an exception.",
-    "pause": "Steer nothing for a while, and account on.",
+    "pause": "Stop steering for a while; accounting continues.",
     "resume": "Steer again after a pause.",
     "rollback": "Restore every priority that the daemon changed.",
     "export": "Export jobs, nodes, accounts and owners into one file.",

@@ -58,9 +58,9 @@ def command(**options: Any) -> None:
     the starts of its jobs. The recorded schedule is compared with ref (fair by definition),
     directcontr and fairshare, which schedule the same jobs from an empty system on.
 
-    Shown are, at the window's end: by how much each organization's work came too early or too
-    late; who worked for whom, in processor-hours; what everybody contributed and used as time went
-    by; and whether some organizations would have had more alone, with their own nodes.
+    The tables show, as of the window's end: by how much each organization's work came too early or
+    too late; who worked for whom, in processor-hours; what each contributed and used in each
+    period; and whether some organizations would have had more alone, with their own nodes.
     """
     parameters = AuditParameters(
         workload=workload_parameters(options), report=report_parameters(options), **options

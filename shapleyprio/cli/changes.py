@@ -37,10 +37,10 @@ def command(
 ) -> None:
     """Show what changed, the oldest first.
 
-    One timeline of configurations that the daemon took over, key by key, or refused; of upgrades
-    of shapleyprio and Slurm; of nodes, accounts and partitions that changed hands, and corrections;
-    of the rule and the channel that steered; of pauses, exceptions and clocks of the controller
-    that were accepted; of cycles that failed, and times without any.
+    One timeline of configurations that the daemon accepted (key by key) or refused; upgrades of
+    shapleyprio and Slurm; nodes, accounts and partitions that changed hands, and corrections; the
+    rule and the channel that steered; pauses and exceptions; accepted clocks of the controller;
+    failed cycles, and times without any.
     """
     begin = int(time.time()) - WEEK if since is None else since
     config = load(config_path)

@@ -133,7 +133,7 @@ def termination_unwinds(patience: float = UNWINDING_SECONDS) -> Iterator[None]:
 
 @contextmanager
 def _ended_in_time(signals: tuple[signal.Signals, ...], patience: float) -> Iterator[None]:
-    """Ends the process that goes on some seconds after a signal was to end it.
+    """Ends the process if it still runs some seconds after a signal that should end it.
 
     Python runs handlers in the main thread only, and only between two of its own instructions; it
     writes the signals' numbers into the pipe whatever that thread does.

@@ -53,7 +53,7 @@ log = structlog.get_logger(__name__)
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Steer even instead of a daemon with a journal on a host that is gone for good.",
+    help="Steer in place of a daemon with a journal whose host is lost for good.",
 )
 @click.option(
     "--dry-run",
@@ -84,10 +84,10 @@ def command(
     meanwhile. If its host is lost for good, start one elsewhere with --take-over, once.
 
     With --dry-run nothing is changed: the cycles work on a private copy of the store, made under
-    TMPDIR and deleted at the end. They need only read the store, and disturb no daemon that
-    steers meanwhile. Each one shows the ranking, a summary of every organization, what differs
-    from the last cycle in the store, and how much would be written. With the --config of another
-    file it shows what that would change.
+    TMPDIR and deleted at the end. They need permission to read the store only, and do not
+    disturb a daemon that steers. Each one shows the ranking, a summary of every organization, what
+    differs from the last cycle in the store, and how much would be written. With another --config
+    it shows what that configuration would change.
     """
     shows = verbose or json_file is not None
     _refuse(once=once, standby=standby, take_over=take_over, dry_run=dry_run, shows=shows)

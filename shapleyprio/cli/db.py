@@ -47,9 +47,9 @@ def upgrade(config_path: Path) -> None:
 def accept(config_path: Path, pool: str | None) -> None:
     """Let the ledger go on from the controller's clock, which was ahead and is right now.
 
-    The daemon waits until a clock that has gone back has caught up with the last cycle. With this
-    it does not: what is recorded with later times is accounted when their time has come, so
-    nothing is lost. Stop the daemon before.
+    The daemon waits until a clock that has gone back has caught up with the last cycle. This lets
+    it continue at once: what is recorded with later times is accounted when their time has come, so
+    nothing is lost. Stop the daemon first.
     """
     config = load(config_path)
     slurm = connect(config)

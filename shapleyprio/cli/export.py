@@ -49,14 +49,14 @@ from shapleyprio.store import ClusterStore, Store, StoreError
     is_flag=True,
     help="Read Slurm's accounting instead of the store, with the present owners and sizes.",
 )
-@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--anonymize", is_flag=True, help="Replace all names, and say what is left.")
 @click.option(
     "--key",
     "key_file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="With --anonymize: file with the key, which is made if it is missing. With the same key "
-    "names become the same in every export.  [default: a random key that is not kept]",
+    help="With --anonymize: file with the key; it is made if it is missing. With the same key "
+    "a name becomes the same in every export.  [default: a random key that is not kept]",
 )
 @click.option(
     "--shift-time",

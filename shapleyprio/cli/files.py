@@ -24,7 +24,7 @@ from shapleyprio.common.shipped import ShippedFile, shipped_files
     type=click.Path(path_type=Path, file_okay=False),
     help="Copy the files into this directory, with their folders.",
 )
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @json_option
 def command(
     names: tuple[str, ...], directory: Path | None, *, force: bool, json_file: Path | None

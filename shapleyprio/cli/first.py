@@ -37,7 +37,7 @@ def command(
     """Put the pending job JOBID before all other jobs of its organization.
 
     Of an array all pending tasks go first. The next cycle follows the order. All users see who gave
-    it, since when and why, and the report of the month has it, too. It ends when the job starts or
+    it, since when and why, and so does the report of the month. It ends when the job starts or
     leaves the queue.
     """
     refuse(

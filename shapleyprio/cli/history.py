@@ -85,10 +85,10 @@ def command(
     """Show past standings, cycles, writes, drifts or forecasts, the newest first.
 
     --cycles, --pushes, --drift, --forecasts and --after-end exclude each other. --after-end has one
-    line for each user, who has most of it first. --forecasts has the jobs that started.
+    line for each user, the one with the most first. --forecasts shows the jobs that started.
     --organization goes with standings, drifts and forecasts; --job and --target show writes, with
-    or without --pushes. With the channels qos and association nothing
-    is written to jobs: --target has what was written to their QOS or account.
+    or without --pushes. With the channels qos and association nothing is written to jobs: --target
+    shows what was written to their QOS or account.
     """
     what = [name for name in KINDS if chosen[name]]
     options = [f"--{name.replace('_', '-')}" for name in what]

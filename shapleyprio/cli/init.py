@@ -30,7 +30,7 @@ DAEMON = "shapleyprio"
     type=click.Path(path_type=Path),
     help="File to write, - for standard output.  [default: the configuration file]",
 )
-@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--cluster-independent", is_flag=True, help="Write an example; do not contact Slurm.")
 @click.option(
     "--bin-directory",
@@ -48,9 +48,9 @@ def command(
     """Write a configuration drawn from the live cluster.
 
     Every account below the root becomes an organization, with the partitions that seem to be
-    its own. What could not be decided stands in comments. A file that is there is left alone.
-    Only its owner and its group can read it: root and the group shapleyprio, if root writes it
-    and there is that group.
+    its own. What could not be decided is in comments. An existing file is left alone. Only
+    owner and group can read the new file: root and the group shapleyprio, if root writes it and
+    the group exists.
     """
     target = output or config_path
     if target != STDOUT and target.exists() and not force:

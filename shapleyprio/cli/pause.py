@@ -19,9 +19,9 @@ from shapleyprio.store import PauseRow, Store
 @reason_option()
 @click.option("--keep", is_flag=True, help="Leave priorities as they were last written.")
 def command(config_path: Path, *, reason: str, keep: bool) -> None:
-    """Steer nothing until `shapleyprio resume`, while accounting goes on.
+    """Stop steering until `shapleyprio resume`; accounting continues.
 
-    The next cycle puts every priority back as it was found, and everybody sees who paused, since
+    The next cycle restores every original priority, and everybody sees who paused, since
     when and why. Restarts of the daemon change nothing.
     """
     config = load(config_path)

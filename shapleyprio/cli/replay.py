@@ -127,11 +127,11 @@ def command(**options: Any) -> None:
 
     The policies are listed below: ref is fair by definition, recorded is what really happened.
 
-    Shown are, at the window's end: by how many seconds a part of work came too early or too late
-    on average against ref (Δψ/p_tot), waits and bounded slowdown of jobs (of copies, if wide jobs
-    are expanded; those that have not started count with their wait so far), utilization, and the
-    seconds the decisions took; and each organization's part of Δψ/p_tot, positive where its work
-    came too early.
+    The tables show, as of the window's end: by how many seconds a part of work came too early or
+    too late on average against ref (Δψ/p_tot), waits and bounded slowdown of jobs (of copies, if
+    wide jobs are expanded; those that have not started count with their wait so far), utilization,
+    and the seconds the decisions took; and each organization's part of Δψ/p_tot, positive if its
+    work came too early.
     """
     parameters = ReplayParameters(
         workload=workload_parameters(options),

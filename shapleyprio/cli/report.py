@@ -42,8 +42,8 @@ def command(
     has files of its own, CLUSTER-POOL-MONTH; a pool over several clusters is one game, and has
     POOL-MONTH.
 
-    Counted is what was executed in the month, by the time of this machine. The store keeps runs
-    for the time that the key service.keep_runs sets.
+    What was executed in the month counts, in this machine's time zone. The store keeps runs for
+    service.keep_runs.
     """
     refuse((file is not None and is_given("config_path"), "EXPORT and --config: give one"))
     config = load(config_path) if file is None else None

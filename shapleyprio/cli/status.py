@@ -61,7 +61,7 @@ def command(
     jobs; and the numbers of pending and running jobs. The rule's score is shown if it is not the
     balance, and in a pool over several clusters the balance there. Under the rule shapley it also
     shows the waiting work in the estimate, and the users with the most of it that you may see.
-    --json has exact numbers. If pools split the cluster, all are shown, or that of --pool.
+    --json has exact numbers. If pools split the cluster, it shows all, or that of --pool.
 
     --waits shows, by organization and partition, the waits of jobs that started in the last day,
     the number of pending jobs that could start, and the longest wait among these.

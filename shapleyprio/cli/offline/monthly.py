@@ -40,7 +40,7 @@ class StoredMonth:
         whose: name of the ledger, or of the pool if that is over several clusters.
         past: what was executed in the month, as far as the store holds it.
         before: the same of the month before; None where the store does not hold all of it.
-        lacks: what of the month is missing, in words; empty if nothing is.
+        lacks: the part of the month that is missing, in words; empty if none is.
         after_end: whose jobs went on after their ends in it most.
         waits: how long the jobs had waited that started in it.
         in_force: who ordered the queue in it, and what changed hands.
@@ -215,7 +215,7 @@ def _waits(ledgers: Sequence[ClusterStore], begin: int, end: int) -> Sequence[Wa
 
 
 def _lacks(known: KnownSpan, month: Month, begin: int) -> str:
-    """Says what of a month is missing; empty if nothing is."""
+    """Names the part of a month that is missing; empty if none is."""
     found = []
     if known.without:
         found.append(f"It is without {listed(known.without)}, of which the store holds too little.")

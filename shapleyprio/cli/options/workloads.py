@@ -93,9 +93,9 @@ workload_options = together(
             "--allow",
             type=click.Choice(DOUBTS),
             multiple=True,
-            help="Go on though the log lacks a configured partition, node or account; or an "
-            "organization brings no processors; or most jobs belong to none; or more processors "
-            "were in use than there are.",
+            help="Continue although the log lacks a configured partition, node or account; or an "
+            "organization brings no processors; or most jobs belong to no organization; or more "
+            "processors were in use than there are.",
         ),
         deal_users_option,
         processor_shares_option(),

@@ -68,7 +68,7 @@ def _table(forecast: Forecast) -> FittingTable:
 
 
 def _changes(forecast: Forecast) -> Iterator[str]:
-    """Yields a line for every organization that stands elsewhere than at the last standings."""
+    """Yields a line for every organization with another rank than in the last standings."""
     if forecast.since is None:
         return
     left = set(forecast.before)

@@ -234,7 +234,7 @@ def _changed(found: CorrectedTenures) -> Change:
 
 
 def _changes(changes: Iterable[Change]) -> Iterator[str]:
-    """Yields a line for all that had one history and has another."""
+    """Yields a line for all names that share a change of history."""
     grouped: dict[tuple[Kind, Held, Held], list[str]] = {}
     for kind, name, before, after in changes:
         grouped.setdefault((kind, before, after), []).append(name)

@@ -42,7 +42,7 @@ class Cells(Enum):
     Attributes:
         NUMBER: never cut, to the right; times, too.
         NAME: shortened if it must be.
-        TEXT: goes on in the next line, where a word ends.
+        TEXT: wraps at the end of a word.
     """
 
     NUMBER = "number"
@@ -77,7 +77,7 @@ class FittingColumn:
 
     @property
     def most(self) -> int:
-        """Width with which nothing is shortened or goes on in the next line."""
+        """Width with which nothing is shortened or wrapped."""
         return max(cell_len(visible(text)) for text in (self.heading, *self.cells))
 
     @property

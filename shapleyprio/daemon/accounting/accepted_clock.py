@@ -1,4 +1,4 @@
-"""Accepts a controller's clock that is behind the last cycle, for it was ahead then."""
+"""Accepts a controller's clock that is behind the last cycle because it was ahead then."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapleyprio.store import AcceptedClockRow, ClusterStore, Transaction
 def accept_clock(
     store: ClusterStore, controller: Controller, *, overlap: int, user: str
 ) -> AcceptedClockRow:
-    """Lets the ledger go on from the controller's clock; what it holds stays exact.
+    """Lets the ledger continue from the controller's clock; what it has stays exact.
 
     Estimates that were made ahead of that clock are deleted. That it was accepted is on record.
 

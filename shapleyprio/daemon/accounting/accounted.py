@@ -1,4 +1,4 @@
-"""Which records of accounting need not be looked at again, for they are the very same objects."""
+"""Accounting records that need not be looked at again, since they are the same objects."""
 
 from __future__ import annotations
 

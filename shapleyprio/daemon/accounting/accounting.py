@@ -128,8 +128,8 @@ class OpenLedger:
 
         Args:
             stay: as the configuration has it now, beginning now, or when the ledger was opened if
-                all of that is to count; None for no pool. If it is the pool that the cluster is in
-                already, that stay goes on.
+                all of that is to count; None for no pool. If the cluster is in that pool already,
+                the stay continues.
         """
         before = self.stay
         if stay is None:
@@ -241,7 +241,7 @@ class OpenLedger:
             self._withdraw([key for key in asked if key not in self._mentioned])
 
     def uncounted(self) -> list[Run]:
-        """Returns runs of which it matters how many processors they hold on each node.
+        """Returns runs for which it matters how many processors they hold on each node.
 
         They were mentioned in this transaction, run on nodes of several owners which they do not
         fill, and only their sum is known; those that ended before the others.
@@ -334,7 +334,7 @@ class OpenLedger:
         return t
 
     def go_back(self, now: int) -> int:
-        """Lets the ledger stand at an earlier second, from which it goes on.
+        """Sets the ledger back to an earlier second, from which it continues.
 
         What lies ahead of it is accounted when its time has come: runs that end then have not
         ended yet, and those that begin then are withdrawn.

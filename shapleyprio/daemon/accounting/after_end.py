@@ -1,6 +1,6 @@
 """Counts what runs executed after their end, while Slurm waited for their processes to end.
 
-A job that traps SIGTERM and cancels or requeues itself goes on for KillWait. The ledger goes by the
+A job that traps SIGTERM and cancels or requeues itself continues for KillWait. The ledger uses the
 end of the run, so this work is not charged; here it is counted by user, so that it can be shown.
 """
 

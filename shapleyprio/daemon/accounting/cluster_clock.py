@@ -1,8 +1,8 @@
 """The cluster's clock, by which all is accounted: it may step, ahead and back again.
 
-Each cycle looks at it and at a monotonic clock, that of the daemon's machine. Where both
-have advanced equally, it was not set. The look is stored, so that it does not matter whether
-one process runs all cycles or each has its own.
+Each cycle looks at it and at a monotonic clock, that of the daemon's machine. If both
+have advanced equally, it was not set. Both readings are stored, so one process may run all cycles
+or each its own.
 """
 
 from __future__ import annotations

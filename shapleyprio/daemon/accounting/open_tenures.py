@@ -1,7 +1,7 @@
-"""Who holds what, changed exactly: what runs have earned goes along.
+"""Changes who holds what, and with it what runs have earned.
 
-Where a node or an account changes hands, the runs that reach beyond that second are reallocated,
-in the transaction in which it does.
+When a node or an account changes hands, the runs that continue beyond that second are reallocated
+in the same transaction.
 """
 
 from __future__ import annotations

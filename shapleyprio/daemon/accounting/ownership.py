@@ -177,7 +177,7 @@ def holders_in(members: Membership) -> Holders:
 
 
 def find(tenures: Tenures, text: str, kind: Kind | None) -> tuple[Kind, list[str]]:
-    """Returns the kind and the names of what is meant.
+    """Returns the kind and the names that a name stands for.
 
     Args:
         tenures: of all that was heard of.

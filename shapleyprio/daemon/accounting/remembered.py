@@ -2,8 +2,8 @@
 
 The store stays the truth. What is remembered holds for a transaction only if no other process can
 have written since: the lease is the same without interruption, and so are the watermark and the
-number of corrections. Whoever remembers gives it away when a transaction begins and takes it back
-once that is committed, so that a transaction that fails leaves nothing behind.
+number of corrections. A transaction takes it when it begins and returns it when it is
+committed, so a failed transaction leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Seal:
 class KnownRuns:
     """The runs that accounting may have news of, as the store has them.
 
-    In memory are all that have not ended, and those that have of which records keep coming.
+    It keeps all unfinished runs, and finished ones while records of them keep coming.
     """
 
     def __init__(self) -> None:

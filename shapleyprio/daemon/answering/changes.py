@@ -1,4 +1,4 @@
-"""What changed: one timeline of all that can make priorities other than they were."""
+"""What changed: one timeline of all that can change priorities."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ class Steering:
         cycle_ended: when the last cycle with standings ended; None before the first one.
         nobody_since: since when no process has held the lease, as far as is known: since that
             cycle; None while one holds it.
-        rolled_back_at: when priorities were put back after that cycle, by the cluster's clock;
-            None if they were not.
+        rolled_back_at: when priorities were restored after that cycle, by the cluster's clock; None
+            if they were not.
         patience: seconds for which what a cycle found holds.
         pause: that lasts; None if nothing is paused.
         exceptions: those that last.

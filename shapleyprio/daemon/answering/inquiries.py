@@ -1,4 +1,4 @@
-"""Questions that users put to the daemon, since its store is not theirs to read: who asks what."""
+"""Questions to the daemon from users, who may not read its store: who asks what."""
 
 from __future__ import annotations
 

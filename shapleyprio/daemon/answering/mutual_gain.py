@@ -18,7 +18,7 @@ class MutualGain:
 
     Attributes:
         organization: its name.
-        begin: first second of which the coalitions were simulated.
+        begin: first second that the coalitions were simulated for.
         others_sooner: by how many seconds the others' parts were executed sooner, on average, than
             they would have been without its processors and jobs; None if there were none.
         own_sooner: by how many its own parts were, than alone.

@@ -103,7 +103,7 @@ class Status:
 
     @property
     def chosen(self) -> str:
-        """The rule that is configured, by which balances are meant to be."""
+        """The configured rule."""
         return self.steering.chosen if self.steering and self.steering.chosen else self.cycle.rule
 
     @property

@@ -81,5 +81,5 @@ def by_place(
 
 
 def _quantile(ordered: list[int], percent: int) -> int | None:
-    """Returns the least value that so many of them do not exceed."""
+    """Returns the smallest value that at least so many percent do not exceed."""
     return ordered[-(-percent * len(ordered) // 100) - 1] if ordered else None

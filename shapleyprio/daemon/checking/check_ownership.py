@@ -20,7 +20,7 @@ RECENT_SECONDS = 7 * 86_400
 def check_ownership(
     config: Config, cluster: str, members: Membership, now: int
 ) -> Iterator[Finding]:
-    """Yields a notice of all that has changed hands lately, or will in the next cycle.
+    """Yields a notice of what changed hands lately, or will in the next cycle.
 
     Likewise of a beginning of the ledger that was configured when there was one already, and of a
     ledger that is another cluster's.

@@ -164,7 +164,7 @@ def _partitions(split: Sequence[Segment], layout: Layout) -> Iterator[Finding]:
 def _counted_twice(
     config: Config, one: Segment, other: Segment, layout: Layout
 ) -> Iterator[Finding]:
-    """Yields nodes of two pools of which the same is a processor in both."""
+    """Yields nodes of two pools that count the same processors."""
     weight = one.configured(config).fairness.weight
     shared = sorted(one.layout(layout).nodes.keys() & other.layout(layout).nodes.keys())
     if shared and weight == other.configured(config).fairness.weight:

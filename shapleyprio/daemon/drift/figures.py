@@ -144,8 +144,8 @@ def unfairness_of(rows: Iterable[DriftRow]) -> Mapping[str, Fraction]:
 def alone_gains_of(rows: Iterable[DriftRow]) -> Mapping[str, Fraction | float]:
     """Returns organization -> v({u}) / ψ(u) − 1: how much more it would have had alone.
 
-    Negative for who gains by the consortium, infinite for who got nothing in it but would have had
-    something alone; missing for who has nothing either way.
+    Negative for an organization that gains by the consortium, infinite for one that got nothing in
+    it but would have had something alone; missing for one that has nothing either way.
     """
     utilities = {(row.organization, row.schedule): row.utility for row in rows}
     gains: dict[str, Fraction | float] = {}

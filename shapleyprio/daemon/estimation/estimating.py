@@ -20,7 +20,7 @@ from shapleyprio.store import ClusterStore, EstimateRow, Watermark
 
 
 class StoreEstimator:
-    """Answers one request after the other, and goes on from what it found before.
+    """Answers one request after the other, each from what it found before.
 
     What it answers depends on the store and the request alone.
 

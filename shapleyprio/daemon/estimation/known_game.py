@@ -154,7 +154,7 @@ class KnownGame:
         return self._partitions.setdefault(name, len(self._partitions))
 
     def _row_of_run(self, run: PastRun, begin: int, t: int) -> _Row:
-        """Returns what of a run lies in the game."""
+        """Returns the part of a run that is in the game."""
         first = max(run.begin, begin)
         behind = t if run.behind is None else run.behind
         return _Row(

@@ -123,7 +123,7 @@ class KnownPast:
 
     @property
     def begin(self) -> int:
-        """The first second of which all runs are known and count in the cluster's pool."""
+        """The first second for which all runs are known and count in the cluster's pool."""
         assert self.watermark is not None, "nothing is known before the first cycle"
         known = max(self.watermark.opened, self.watermark.pruned_until)
         return known if self.stay is None else max(known, self.stay.since)

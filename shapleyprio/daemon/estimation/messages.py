@@ -42,7 +42,7 @@ class WorkAnswer(WorkerMessage):
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job that waits, to which nothing but its turn is missing; or so many tasks like it.
+    """A pending job that lacks nothing but its turn; or several tasks like it.
 
     Attributes:
         job_id: Slurm's own number.

@@ -63,7 +63,7 @@ def set_by_hand(
 
 
 def by_hand_in(view: View, job: PendingJob) -> Mapping[Kind, int]:
-    """Returns what somebody has set at a job, for all that the store knows."""
+    """Returns what somebody has set at a job, as far as the store knows."""
     keys = live_keys([job])
     managed = {
         name: view.pushes.managed_values(name, keys)

@@ -1,8 +1,8 @@
 """New jobs get the last known points while the store is away, by a journal on the daemon's host.
 
-What waits keeps its points. A job that has come since gets those that its organization had in the
-last cycle, noted in the journal before they are written into Slurm. When the store is back, it
-takes over what the journal has, finds out as after a crash what became of it, and goes on.
+Pending jobs keep their points. A new job gets those of its organization in the last cycle, noted
+in the journal before they are written into Slurm. When the store is back, it imports the journal,
+and the daemon finds out which writes took effect, as after a crash.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jobs that wait follow what was written elsewhere: at their account, where it is not theirs.
+"""Pending jobs follow priorities that were written at their account instead of at the job.
 
 Slurm computes the priority of a pending job again when somebody updates the job, else only every
 PriorityCalcPeriod. An update that changes nothing will do: a touch.
@@ -25,8 +25,8 @@ class Foreign:
 
     Attributes:
         targets: keys of targets that somebody else has set since we wrote.
-        jobs: labels of pending jobs that have their points neither of the value at their target
-            nor of what stood there before.
+        jobs: labels of pending jobs with points that come neither from the value at their target
+            nor from the value before it.
         by_hand: what was set at jobs themselves -> labels of the jobs.
     """
 
@@ -110,7 +110,7 @@ class Followers:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """A job that shows other points than the value that stands where it has them of."""
+    """A job that shows other points than the value that it should follow."""
 
     job: PendingJob
     shown: int

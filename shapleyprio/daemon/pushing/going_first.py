@@ -1,9 +1,9 @@
-"""Jobs that go first, for an admin has said so, before all others or those of their organization.
+"""Jobs that an admin has put first, before all others or before those of their organization.
 
-Whatever the channel, it is done at the site factor of the job: there stand the points that it would
-have there anyway, and as many more as put it first. They are written like all others, so that
-whoever puts back what was found does so here as well. Of several exceptions those before all come
-first, then the one that was ordered first.
+With every channel this uses the job's site factor: the points that it would have there anyway, and
+as many more as put it first. They are written like all others, so what restores original values
+restores these as well. Of several exceptions those before all come first, then the one that was
+ordered first.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _in_log(row: ExceptionRow) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteFactors:
-    """What stands at the site factors of jobs, and what would without exceptions.
+    """The values at the site factors of jobs, and those without exceptions.
 
     Attributes:
         claims: whose the jobs are.
@@ -147,7 +147,7 @@ class FirstJobs:
             pending: the jobs that wait.
             rows: the exceptions that last.
             slurm: where they wait.
-            found: what stands there.
+            found: the value there.
         """
         in_order = sorted(rows, key=lambda row: (not row.before_all, row.since, row.job_id))
         if not in_order:
@@ -193,7 +193,7 @@ class FirstJobs:
         Args:
             pending: the jobs that wait.
             needed: the other writes, which change priorities as well.
-            found: what stands there.
+            found: the value there.
             room: points that a job which goes before all gets beyond what it needs.
             stamp: for the record.
         """
@@ -256,7 +256,7 @@ def note_passed(store: ClusterStore, planned: PlannedFirst) -> None:
 
 
 def _value(now: int, least: int, usual: int, room: int | None) -> int:
-    """Returns what is to stand at a job.
+    """Returns the value that a job is to have.
 
     Args:
         now: what does.

@@ -6,9 +6,9 @@ sign, and fails once another process has the lease. The holder writes elsewhere 
 the length after a committed sign of life, or gives another one first; a process that it started to
 write there is ended before any other process can have the lease.
 
-A holder with a journal continues while it cannot give a sign of life. So only a process that has
-this journal, which proves that the holder has ended, can take its lease, or one that is told to
-by `--take-over`.
+A holder with a journal continues while it cannot give a sign of life. So its lease can be
+taken only by a process that has this journal, which proves that the holder has ended, or by one
+with `--take-over`.
 """
 
 from __future__ import annotations

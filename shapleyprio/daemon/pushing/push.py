@@ -1,6 +1,6 @@
 """Priorities into Slurm: only differences, every write on record first, and a way back.
 
-Every write is kept with what stood there before it is made, then read back. `original` is what the
+Every write is stored with the value before it, then made, then read back. `original` is what the
 user or admin had asked for before we ever touched the job: it is what nice is added to, and what
 a rollback puts back. A value that none of our own writes explains was set by somebody else since
 and is the new `original`; on a channel that yields, it stays.
@@ -145,7 +145,7 @@ def put_back(
     given: Collection[int],
     least: int | None,
 ) -> list[NewPush]:
-    """Returns the writes that put back what was found at jobs that are in no pool any more.
+    """Returns the writes that restore original values at jobs that are no longer in any pool.
 
     Args:
         channel: where we write, to each job.
@@ -299,7 +299,7 @@ def _settle(
 
 
 def _is_left(push: NewPush, value: int | None, *, is_made: bool) -> bool:
-    """Returns whether what stood there before a write counts as standing there still.
+    """Returns whether the value before a write counts as still in force.
 
     Where Slurm does not show it, that is what is ours of the two, unless the write was made.
 
@@ -325,7 +325,7 @@ def _original(
 def _is_unheard(
     target: PriorityTarget, managed: Mapping[str, ManagedValue], points: int | None
 ) -> bool:
-    """Returns whether Slurm goes by something else than the value there, and is to hear of it.
+    """Returns whether Slurm uses another value than the one there, and must be told.
 
     At targets of others that is their business, unless it is ours that is still in force.
     """

@@ -1,4 +1,4 @@
-"""Everything back as it was found."""
+"""Restores every value as it was found."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plan_rollback(
     stamp: Stamp,
     arrays: Mapping[str, Mapping[str, ManagedValue]] | None = None,
 ) -> list[NewPush]:
-    """Returns the writes on these channels that put back what stood there before we came.
+    """Returns the writes that restore the original values on these channels.
 
     What somebody else has changed since is left alone. Slurm does not show the values at held
     and at running jobs: there the old value is written unseen. So it is at those that neither wait
@@ -95,7 +95,7 @@ def plan_rollback(
 
 
 def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
-    """Puts back what stood there before we came, on every channel; new jobs get nothing any more.
+    """Restores the original values on every channel; new jobs get nothing any more.
 
     Then it looks again: meanwhile jobs may have begun to run or to wait, and what was written may
     not have got through.
@@ -174,7 +174,7 @@ def _lost(
 
 
 def _ended(slurm: Slurm, job_ids: Sequence[int]) -> set[int]:
-    """Returns those of the jobs that have ended for sure, so that nothing stands at them.
+    """Returns the jobs that have certainly ended, so that they have no value.
 
     Where accounting is away or lags behind, none has.
     """
@@ -199,7 +199,7 @@ def _unseen(
     queue: PendingQueue,
     started: Iterable[StartedJob],
 ) -> Iterator[_UnseenJob]:
-    """Yields held and running jobs, and managed ones of which neither is known.
+    """Yields held and running jobs, and managed ones that neither list has.
 
     Where a line of the queue could not be read, one of the last may be that line's job.
 
@@ -231,7 +231,7 @@ def _unseen(
 def _put_back_unseen(
     channel: Channel, known: _Known, jobs: Iterable[_UnseenJob], stamp: Stamp
 ) -> Iterator[NewPush]:
-    """Yields writes to jobs at which something of ours stood when they were last seen."""
+    """Yields writes to jobs that had a value of ours when they were last seen."""
     for job in jobs:
         value = known.of(job)
         if value is not None and value.is_ours:

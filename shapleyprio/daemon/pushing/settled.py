@@ -1,8 +1,8 @@
 """The pending jobs at which nothing is to be written, until something changes.
 
 What is to be written at a job follows from what Slurm shows of it, from what we did to it, and from
-what its organization is to have. Slurm's adapter gives the very same object for a job of which
-nothing has changed; so of a large queue only the rest has to be planned again.
+what its organization is to have. Slurm's adapter returns the same object for an unchanged job,
+so only the rest of a large queue is planned again.
 """
 
 from __future__ import annotations

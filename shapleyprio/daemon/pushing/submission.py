@@ -44,7 +44,7 @@ class TableKeeper:
 
     Args:
         path: of the table; None for none.
-        lasts: seconds after which slurmctld goes by it no more.
+        lasts: seconds after which slurmctld ignores it.
         store: of the cluster, which remembers what the table has given.
     """
 
@@ -89,7 +89,7 @@ class TableKeeper:
         return True
 
     def end(self, ask_time: Callable[[], int]) -> None:
-        """Notes, when its jobs are put back or steered otherwise, that there is no table.
+        """Notes that there is no table, when its jobs are restored or steered otherwise.
 
         Args:
             ask_time: asks for Slurm's clock. A table that could not be removed lasts on.
@@ -134,7 +134,7 @@ def forget(transaction: Transaction, waiting: Iterable[PendingJob]) -> None:
 
 
 def note_found(store: ClusterStore, found: Sequence[NewPush]) -> None:
-    """Keeps on record what jobs got at submission, to be put back and explained."""
+    """Records what jobs got at submission, so that it can be restored and explained."""
     if found:
         store.transact(lambda transaction: transaction.pushes.plan(found, PushState.AT_SUBMISSION))
 
@@ -142,7 +142,7 @@ def note_found(store: ClusterStore, found: Sequence[NewPush]) -> None:
 def first_seen(
     targets: Iterable[PriorityTarget], managed: Mapping[str, ManagedValue]
 ) -> list[PriorityTarget]:
-    """Returns the targets of which nothing is on record, nor of an array they were part of."""
+    """Returns the targets without a record, of themselves or of their array."""
     return [one for one in targets if one.key not in managed and one.base_key not in managed]
 
 

@@ -1,13 +1,11 @@
-"""Which writes are the most urgent, where there are more than one cycle may make.
+"""Which writes are the most urgent, if there are more than one cycle may make.
 
-What starts next has the highest priority in its partition. So those writes come first without
-which the first jobs of a partition would be the wrong ones, or in the wrong order: those that raise
-a job to where it will be among the first, and those that lower one which stands before a job that
-will be. They come by the place to which they matter, a thousand places at a time, and within
-these those that raise before those that lower: a few raised jobs can start next whatever follows,
-while of lowered ones all must be, before one is of use. Each cycle weighs what is left again, with
-the priorities in Slurm by then. Where fewer writes than that are all made, they come by the
-priorities that they give.
+The job with the highest priority in its partition starts next. So the first writes are those that
+put the right jobs at the head of each partition's queue: they raise a job to a place among the
+first, or lower one that is before such a job. They are ordered by that place, a thousand places at
+a time, and within these raises come before lowerings: a raised job can start next at once, while
+lowerings are of use only together. Each cycle orders the remaining writes again, by the priorities
+then in Slurm. If one cycle may make all writes, they are ordered by the priorities that they give.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Which pending jobs count in an estimate, and since when.
 
-A job counts from the second from which Slurm calls it eligible, while nothing but its turn is
-missing. Slurm does not say since when that is so: a job beyond a limit is eligible all the time. So
-every cycle notes which jobs are kept back, and one that no longer is counts from that cycle on. It
+A job counts from its EligibleTime, while nothing but its turn is missing. Slurm does not say since
+when that is so: a job beyond a limit is eligible all the time. So every cycle notes which jobs wait
+for something else, and such a job counts from the first cycle in which it no longer does. Its time
 also restarts when its own organization lets a job go first that has counted for a shorter time.
-On record are only the jobs whose eligible time says too little.
+Only jobs that do not count from their EligibleTime are on record.
 """
 
 from __future__ import annotations

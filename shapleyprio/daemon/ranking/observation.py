@@ -156,7 +156,7 @@ class Observation:
         counting: Mapping[int, Counted],
         estimated: Contributions | None,
     ) -> Situation:
-        """Returns what a rule may go by.
+        """Returns what a rule may use.
 
         Args:
             organizations: in the order of the configuration.

@@ -66,7 +66,7 @@ class Pooling:
         return ranking, parts
 
     def _log_stale(self, parts: Sequence[PoolPart], stale_after: int) -> None:
-        """Logs of which clusters nothing new is known, when they are not those of before."""
+        """Logs the stale clusters if they are others than before."""
         stale = frozenset(part.cluster for part in parts if part.state is PartState.STALE)
         for cluster in sorted(stale - self._stale):
             log.warning(

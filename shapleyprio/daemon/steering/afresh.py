@@ -1,4 +1,4 @@
-"""Accounts for a cluster as a daemon would that begins now, into a store that is deleted."""
+"""Accounts for a cluster as a new daemon would, into a store that is then deleted."""
 
 from __future__ import annotations
 

@@ -309,7 +309,7 @@ class Cycle:
         return controller.submitted, controller.changed
 
     def end(self) -> None:
-        """Ends what works beside the cycles, of which no more will be run."""
+        """Ends what works beside the cycles, after the last one."""
         for work in (self._estimates, self._forecasts):
             if work is not None:
                 work.stop()

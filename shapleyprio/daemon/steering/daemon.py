@@ -232,7 +232,7 @@ class Daemon:
                 self._prune()
 
     def _cycle_or_log(self) -> None:
-        """Runs one cycle; what fails in it is logged and counted, and the next one goes on."""
+        """Runs one cycle; a failure is logged and counted, and the next cycle continues."""
         if not self._lease.is_ours:
             return
         began = datetime.now(UTC)

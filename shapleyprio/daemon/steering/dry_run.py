@@ -34,7 +34,7 @@ class PlannedStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What a cycle would do, and what of it is other than in the store.
+    """What a cycle would do, and how it differs from the store.
 
     Attributes:
         cluster: its name.

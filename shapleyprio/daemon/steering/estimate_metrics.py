@@ -77,7 +77,7 @@ class EstimateMetrics:
             self._gauges.error.labels(self._cluster, row.organization).set(row.error)
 
     def publish_estimate_failure(self, result: str) -> None:
-        """Counts an estimate that failed; how old the last one is goes on to be seen."""
+        """Counts an estimate that failed; the age of the last one stays visible."""
         self._gauges.estimates.labels(self._cluster, result).inc()
 
     def withdraw(self) -> None:

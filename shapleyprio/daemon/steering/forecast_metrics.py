@@ -83,7 +83,7 @@ class ForecastMetrics:
             self._gauges.wait.labels(self._cluster, organization).set(wait)
 
     def publish_forecast_failure(self, result: str) -> None:
-        """Counts forecasts that failed; how old the last ones are goes on to be seen."""
+        """Counts forecasts that failed; the age of the last ones stays visible."""
         self._gauges.forecasts.labels(self._cluster, result).inc()
 
     def publish_scores(self, scores: Sequence[ForecastScore]) -> None:

@@ -105,8 +105,7 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
 @click.option(
     "--contended",
     type=duration("30s"),
-    help="Draw windows until directcontr or fairshare is so far from ref, so that there is "
-    "something to compare.",
+    help="Draw windows again until directcontr or fairshare is at least so far from ref.",
 )
 @count_option(
     "--forecasts",
@@ -151,8 +150,8 @@ def command(**options: Any) -> None:
 
     Windows are drawn at random, the log's users and processors are dealt out to organizations,
     and every policy is compared with ref: by how many seconds a part of work came too early or too
-    late on average (Δψ/p_tot). Shown are, for each log, shares and number of organizations, the
-    mean with its 95 % bootstrap interval, standard deviation and median, and in how many windows
+    late on average (Δψ/p_tot). For each log, shares and number of organizations it shows the mean
+    with its 95 % bootstrap interval, standard deviation and median, and in how many windows
     a policy was the fairest, alone (wins) or with others (ties).
 
     LOG is a file as for `shapleyprio replay`, or a store. The presets do a paper's experiments:

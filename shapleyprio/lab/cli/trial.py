@@ -78,10 +78,10 @@ def command(**options: Any) -> None:
     shapleyprio-nice              this daemon, by nice
     shapleyprio-qos               this daemon, by priority of QOS
 
-    Shown are, from Slurm's accounting at the window's end, the unfairness Δψ/p_tot against ref,
-    how often somebody was served out of turn, waits, utilization, and how much later than released
-    jobs were submitted; beside them what simulated policies make of the same jobs. Needs neither a
-    configuration nor a cluster.
+    The table shows, from Slurm's accounting at the window's end, the unfairness Δψ/p_tot against
+    ref, how often somebody was served out of turn, waits, utilization, and by how much jobs were
+    submitted after their release; beside them, what simulated policies make of the same jobs. This
+    needs neither a configuration nor a cluster.
     """  # noqa: D301 - click looks for the character \b
     parameters = trial_parameters(options)
     with packages_needed("trial"):

@@ -54,7 +54,7 @@ def command(trial_list: Path, logs: Path, **options: Any) -> None:
     """Run the trials of LIST, and show them in one table.
 
     LIST is a TOML file with a table [[trial]] for each one. Its keys are `name`, `log` and the
-    options of `shapleyprio trial`; keys before the first table hold for all:
+    options of `shapleyprio trial`; keys before the first table apply to all:
 
     \b
     deal-users = 5
@@ -67,7 +67,7 @@ def command(trial_list: Path, logs: Path, **options: Any) -> None:
 
     With --repeat, first each trial is run once, then each again; the table shows the mean of the
     runs, and the least and the most. A trial's results are kept when its last arm has ended.
-    Interrupted, the same command goes on with the others.
+    After an interruption the same command continues with the others.
     """  # noqa: D301 - click looks for the character \b
     parameters = TrialsParameters(trials=tuple(trials_in(trial_list, logs)), **options)
     refuse_used_directory("--directory", parameters.directory)
