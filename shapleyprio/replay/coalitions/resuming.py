@@ -16,6 +16,9 @@ from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.running import COUNT_BITS, OWNER_BITS, PLACE_BITS
 
+END_BITS = 39
+"""Bits for an end, with the coalition above them; no game ends later (`game.LATEST_END`)."""
+
 
 class Reached(NamedTuple):
     """The coalitions' schedules, each before a moment up to which it is certain.
@@ -139,7 +142,7 @@ def resumed(before: Reached, fresh: World) -> World:
     moved = shift[before.jobs.organization[job]]
     ends = ends + jobs.processing_time[job + moved] - before.jobs.processing_time[job]
     coalition = np.repeat(np.arange(len(state.running)), state.running)
-    order = np.lexsort((ends, coalition))  # what is in order is a heap
+    order = np.argsort((coalition << END_BITS) + ends)  # what is in order is a heap
     every, places = state.ends.reshape(-1, 2), _places(state)
     every[places, 0] = ends[order]
     every[places, 1] = (what + (moved << bits))[order]
@@ -155,6 +158,17 @@ def resumed(before: Reached, fresh: World) -> World:
     found = packed(fresh._replace(state=state, bays=bays))
     expect_anew(found)
     return found
+
+
+def guessing(world: World, jobs: Jobs) -> World:
+    """Returns schedules that go on where they stopped, since what follows is a guess.
+
+    Args:
+        world: of schedules that are certain.
+        jobs: of the same game, as they are expected to be.
+    """
+    world.state.guessing[:] = NEVER
+    return packed(world._replace(jobs=jobs))
 
 
 def _resumed_in_bays(

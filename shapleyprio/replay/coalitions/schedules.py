@@ -13,6 +13,7 @@ from shapleyprio.replay.coalitions.resuming import (
     Bounds,
     Reached,
     bounds_of,
+    guessing,
     holds,
     most_of,
     reached,
@@ -79,9 +80,8 @@ class Schedules:
         workload = workload_of_game(game, time)
         certain = (game.processing_time if game.certain is None else game.certain)[workload.job]
         life = _Life(self._way, game, workload, coalitions, certain)
-        reached = life.as_far_as_certain(self._reached)
-        self._reached = reached
-        return life.values_at_end(reached)
+        self._reached, world = life.as_far_as_certain(self._reached)
+        return life.values_at_end(self._reached.seconds, world)
 
 
 class _Life:
@@ -99,11 +99,14 @@ class _Life:
         self._length = workload.window.length
         self._blocks = -(-self._length // self._block.seconds)
 
-    def as_far_as_certain(self, before: Reached | None) -> Reached:
+    def as_far_as_certain(self, before: Reached | None) -> tuple[Reached, World]:
         """Returns the schedules up to where each begins to depend on a guess, about.
 
         Args:
             before: where the schedules of an earlier game were; None if there was none.
+
+        Returns:
+            What to keep of them, and a world that has come there.
         """
         jobs = self._jobs._replace(certain=self._certain)
         bounds = bounds_of(jobs, self._workload.limit)
@@ -113,13 +116,14 @@ class _Life:
             seconds = np.zeros(len(self._coalitions), dtype=np.int64)
             world = packed(self._fresh(jobs))
         if self._way.together:
-            return self._together(world, jobs, int(seconds[0]) // self._block.seconds, bounds)
+            found = self._together(world, jobs, int(seconds[0]) // self._block.seconds, bounds)
+            return found, resumed(found, self._fresh(self._jobs))
         until = min(bounds.at_most, self._length)
         self._run(world, seconds, until)
         # what happens at one second is certain if that which led to it was
         certain = np.maximum(world.state.guessing, world.state.now + 1)
         seconds = np.maximum(seconds, np.minimum(certain, until))
-        return reached(seconds, self._block, self._game, world)
+        return reached(seconds, self._block, self._game, world), guessing(world, self._jobs)
 
     def _together(self, world: World, jobs: Jobs, first: int, bounds: Bounds) -> Reached:
         """Returns the schedules up to the last block that depends on no guess in any of them."""
@@ -142,10 +146,10 @@ class _Life:
                 break
         return found
 
-    def values_at_end(self, reached: Reached) -> Ints:
-        """Returns value, parts and processors at the window's end, on from what was reached."""
-        world, last = resumed(reached, self._fresh(self._jobs)), self._length - 1
-        self._run(world, reached.seconds, self._length)
+    def values_at_end(self, seconds: Ints, world: World) -> Ints:
+        """Returns value, parts and processors at the window's end, of schedules that go on."""
+        last = self._length - 1
+        self._run(world, seconds, self._length)
         values, later = values_at(world.state, last), values_at(world.state, last + 1)
         processors = world.state.total[:, 0]
         return np.stack((values, later - values - processors, processors), axis=1)

@@ -117,7 +117,8 @@ class Coalitions(NamedTuple):
         heap: [c + 1], where its heap begins.
         ends: [2 ·], heaps of running jobs, the earliest end first: the end, and behind it what ends
             there, job, owner and processors in one number.
-        expected: [2 ·], the same in order of expected ends, if jobs may be passed; else empty.
+        expected: [2 ·], the same by expected ends, the latest first, if jobs may be passed; else
+            empty.
         past: what has to be known to apply a horizon.
     """
 

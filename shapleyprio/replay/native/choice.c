@@ -54,14 +54,10 @@ static Whole lead(int64_t policy, const World *world, bool wide, int64_t c, int6
  * who has least of the larger of the two with that job. */
 static Standing standing(int64_t policy, const World *world, bool wide, int64_t c, int64_t t,
                          int64_t u) {
-    const Jobs *jobs = &world->jobs;
     const Coalitions *state = &world->state;
     const int64_t *own = row_of(state->utility, c, u), share = world->record.owned.at[u];
-    int64_t k = organizations_of(state), job;
+    int64_t k = organizations_of(state);
     switch (policy) {
-    case FIRST_COME:
-        job = row(state->head, c)[u];
-        return (Standing){(Whole)joined(jobs->release.at[job], jobs->position.at[job]), 1, 0};
     case FAIR_SHARE:
         return (Standing){parts(own, t), share, 0};
     case DECAYED_SHARE:
@@ -105,6 +101,25 @@ static int64_t first_of_all(int64_t policy, const World *world, int64_t c, int64
         if (best < 0 || comes_before(one, best_one)) {
             best = u;
             best_one = one;
+        }
+    }
+    return best;
+}
+
+/* Chooses for FCFS the earliest release, then in the order of the log. */
+static int64_t earliest(const World *world, int64_t c, int64_t t) {
+    const Jobs *jobs = &world->jobs;
+    const int64_t *head = row(world->state.head, c);
+    int64_t best = -1, release = 0;
+    for (int64_t u = 0; u < organizations_of(&world->state); u++) {
+        if (!is_candidate(&world->state, c, t, u))
+            continue;
+        int64_t released = jobs->release.at[head[u]];
+        if (best < 0 || released < release ||
+            (released == release &&
+             jobs->position.at[head[u]] < jobs->position.at[head[best]])) {
+            best = u;
+            release = released;
         }
     }
     return best;
@@ -157,6 +172,8 @@ int64_t next_served(int64_t policy, const World *world, int64_t c, int64_t t, bo
     bool unasked = policy == FIRST_COME && !is_recorded(world, c);
     if (!contended && (by_keys(policy) || unasked))
         return first_candidate(&world->state, c, t);
+    if (policy == FIRST_COME)
+        return earliest(world, c, t);
     if (!by_keys(policy))
         return first_of_all(policy, world, c, t);
     world->keys.begin.at[3] = 1;

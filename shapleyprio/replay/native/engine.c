@@ -29,12 +29,13 @@ static void open_head(const World *world, int64_t c, int64_t u) {
     row(world->state.rest, c)[u] = jobs->width.at[*head];
 }
 
-/* Queues the jobs released at t. */
-static void arrive(const World *world, int64_t c, int64_t t) {
+/* Queues the jobs released at t; returns whether one of them comes first in its queue. */
+static bool arrive(const World *world, int64_t c, int64_t t) {
     const Jobs *jobs = &world->jobs;
     const Coalitions *state = &world->state;
     const uint8_t *takes_part = state->takes_part.at + c * state->takes_part.n[1];
     int64_t place = state->arrived.at[c], arrivals = jobs->arrival.n[0];
+    bool first = false;
     for (; place < arrivals && jobs->arrival.at[place] == t; place++) {
         int64_t u = jobs->arrival_of.at[place], width = jobs->arrival_width.at[place];
         if (!takes_part[u] || (jobs->rigid.at[0] != 0 && width > state->widest.at[c]))
@@ -45,9 +46,24 @@ static void arrive(const World *world, int64_t c, int64_t t) {
         if (*demand_of == width) {
             state->waiting.at[c]++;
             open_head(world, c, u);
+            first = true;
         }
     }
     state->arrived.at[c] = place;
+    return first;
+}
+
+/* Returns whether what could not start before may start now, though no job ended and none comes
+ * first in its queue. By keys the order may have changed. First come, first served, all that was
+ * tried is tried again, and time only lets fewer jobs end before a reservation, unless running ones
+ * are overdue: their ends are put off. */
+static bool may_differ(int64_t policy, const World *world, int64_t c, int64_t t) {
+    const Coalitions *state = &world->state;
+    int64_t running = state->running.at[c];
+    if (policy != FIRST_COME)
+        return true;
+    return expects_ends(state) && running > 0 &&
+           running_of(state, state->expected, c)[2 * (running - 1)] <= t;
 }
 
 /* Gives free processors to the first job of u. */
@@ -176,11 +192,12 @@ static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t u
         if (policy == DECAYED_SHARE || policy == KAI)
             decay_usage(world, c, t);
         state->now.at[c] = t;
+        bool changed = state->next_end.at[c] == t;
         end_jobs(world, c, t);
-        (confined ? arrive_in_bays : arrive)(world, c, t);
+        changed |= (confined ? arrive_in_bays : arrive)(world, c, t);
         if (policy == KAI)
             divide_processors(world, c);
-        state->undecided.at[c] = 1;
+        state->undecided.at[c] = changed || may_differ(policy, world, c, t);
     }
 }
 

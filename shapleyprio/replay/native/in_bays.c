@@ -28,10 +28,11 @@ static void open_head(const World *world, int64_t c, int64_t *queue, int64_t par
     queue[REST] = jobs->width.at[queue[HEAD]];
 }
 
-void arrive_in_bays(const World *world, int64_t c, int64_t t) {
+bool arrive_in_bays(const World *world, int64_t c, int64_t t) {
     const Jobs *jobs = &world->jobs;
     const Coalitions *state = &world->state;
     int64_t place = state->arrived.at[c], arrivals = jobs->arrival.n[0];
+    bool first = false;
     for (; place < arrivals && jobs->arrival.at[place] == t; place++) {
         int64_t job = row(world->bays.jobs, place)[ARRIVING];
         int64_t u = jobs->organization.at[job], width = jobs->width.at[job];
@@ -46,10 +47,13 @@ void arrive_in_bays(const World *world, int64_t c, int64_t t) {
         *demand_of += width;
         queue[DEMAND] += width;
         partition_of(world, c, partition)[WAITING] += width;
-        if (queue[DEMAND] == width)
+        if (queue[DEMAND] == width) {
             open_head(world, c, queue, partition);
+            first = true;
+        }
     }
     state->arrived.at[c] = place;
+    return first;
 }
 
 /* Returns how many processors of a bay work for nobody: none where fewer are left than are busy. */

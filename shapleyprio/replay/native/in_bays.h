@@ -9,8 +9,9 @@
 
 #include "state.h"
 
-/* Queues the jobs released at t. Rigid jobs wider than their partition are passed over. */
-void arrive_in_bays(const World *world, int64_t c, int64_t t);
+/* Queues the jobs released at t; returns whether one of them comes first in its queue. Rigid jobs
+ * wider than their partition are passed over. */
+bool arrive_in_bays(const World *world, int64_t c, int64_t t);
 
 /* Frees processors of a bay. */
 void free_in_bay(const World *world, int64_t c, int64_t bay, int64_t processors);

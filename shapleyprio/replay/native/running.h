@@ -77,12 +77,13 @@ static inline int64_t *running_of(const Coalitions *state, Ints entries, int64_t
 /* Whether somebody wants to know when running jobs are expected to end. */
 static inline bool expects_ends(const Coalitions *state) { return state->expected.n[0] != 0; }
 
-/* Returns how many of a list of `size` entries are expected to end before that second. */
-static inline int64_t ending_before(const int64_t *list, int64_t size, int64_t end) {
+/* Returns how many of a list of `size` entries are expected to end at that second or later. Those
+ * stand first: most of what starts or ends is short, so little is moved behind it. */
+static inline int64_t ending_from(const int64_t *list, int64_t size, int64_t end) {
     int64_t first = 0;
     while (first < size) {
         int64_t middle = (first + size) >> 1;
-        if (list[2 * middle] < end)
+        if (list[2 * middle] >= end)
             first = middle + 1;
         else
             size = middle;
@@ -90,9 +91,9 @@ static inline int64_t ending_before(const int64_t *list, int64_t size, int64_t e
     return first;
 }
 
-/* Puts something behind all that is expected to end as early, in a list that had `size` entries. */
+/* Puts something behind all that is expected to end as late, in a list that had `size` entries. */
 static inline void expect(int64_t *list, int64_t size, int64_t end, int64_t what) {
-    int64_t place = ending_before(list, size, end + 1), *entry = list + 2 * place;
+    int64_t place = ending_from(list, size, end), *entry = list + 2 * place;
     memmove(entry + 2, entry, (size_t)(size - place) * 2 * sizeof(int64_t));
     entry[0] = end;
     entry[1] = what;
@@ -124,7 +125,7 @@ static inline Running take_ended(const World *world, int64_t c) {
     if (expects_ends(state)) {
         int64_t *list = running_of(state, state->expected, c), job = unpacked(world, number).job;
         end += world->jobs.estimate.at[job] - world->jobs.processing_time.at[job];
-        int64_t place = ending_before(list, size, end);
+        int64_t place = ending_from(list, size, end + 1);
         while (list[2 * place + 1] != number)
             place++;
         list += 2 * place;

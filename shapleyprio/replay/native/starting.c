@@ -117,10 +117,10 @@ Reservation reservation_for(const World *world, int64_t c, int64_t t, int64_t wi
                             int64_t partition) {
     const Coalitions *state = &world->state;
     int64_t at = t, running = state->running.at[c];
-    const int64_t *expected = running_of(state, state->expected, c);
+    const int64_t *expected = running_of(state, state->expected, c) + 2 * (running - 1);
     if (is_confined(world))
         want_free(world, c);
-    for (; running-- > 0 && (free < width || most(expected[0], t + 1) == at); expected += 2) {
+    for (; running-- > 0 && (free < width || most(expected[0], t + 1) == at); expected -= 2) {
         Running next = unpacked(world, expected[1]);
         at = most(expected[0], t + 1);
         free += is_confined(world) ? freed_in_bay(world, c, next, partition) : next.processors;

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.replay.engine.codes import FAIR_SHARE
+from shapleyprio.replay.engine.codes import FAIR_SHARE, FIRST_COME
+from shapleyprio.replay.engine.engine import run
+from shapleyprio.replay.engine.keys import no_keys
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.forecasts.forecast import forecasts
@@ -19,6 +21,8 @@ from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.observing import check_forecast, schedule_with_orders
 from shapleyprio.replay.forecasts.present import present_of
 from shapleyprio.replay.policies import ONE_SCHEDULE, Estimation
+from shapleyprio.replay.policies.one_schedule import one_world
+from shapleyprio.replay.policies.shapley import expecting_limits
 from shapleyprio.replay.workloads.workload import Window, Workload
 from tests.replay.forecasts.examples import (
     NO_PAST,
@@ -29,7 +33,7 @@ from tests.replay.forecasts.examples import (
     there_at,
     whole_jobs,
 )
-from tests.replay.strategies import Job
+from tests.replay.strategies import Job, workload_of_jobs
 
 WORKLOADS = whole_jobs() | in_partitions()
 FORECAST = [policy for policy in ONE_SCHEDULE if policy != "karma"]
@@ -39,6 +43,25 @@ HELD = Estimation(recompute=100)
 
 def scheduled(workload: Workload, policy: str) -> Any:
     return schedule_with_orders(workload, policy, seed=0, estimation=HELD)
+
+
+def test_two_overdue_jobs_let_another_start_first_come_first_served_at_the_next_release() -> None:
+    """The reservation behind them is for when both end, which leaves a processor over."""
+    jobs = [
+        Job(0, 0, 30, 1, 4),
+        Job(0, 0, 30, 1, 9),
+        Job(0, 0, 90, 1, 99),
+        Job(1, 1, 5, 2, 5),  # has the reservation
+        Job(2, 2, 30, 1, 30),
+        Job(2, 9, 1, 1, 30),
+    ]
+    workload = workload_of_jobs([2, 1, 1], jobs, 20, wide="rigid", backfill="easy")
+    world = expecting_limits(workload, one_world(workload, no_keys(), 0, wide=False))
+    for _ in run(FIRST_COME, world, 20):
+        pass
+    size = int(world.record.size[0])
+    started = dict(zip(world.record.job[:size], world.record.start[:size], strict=True))
+    assert started == {0: 0, 1: 0, 2: 0, 4: 9}
 
 
 @pytest.mark.parametrize(

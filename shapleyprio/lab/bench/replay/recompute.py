@@ -53,7 +53,9 @@ class RecomputeCase:
 
     Attributes:
         organizations: how many.
-        load: so much work is released as all processors could do in so many months.
+        load: so much work is released as all processors could do in so many months. With 50
+            organizations it is chosen so that whole and cut jobs wait equally long: what a
+            coalition does is certain up to when the longest wait began, and no further.
         wide: what becomes of wide jobs.
         what: is special about it.
         scratch_below, hour_below: targets for the seconds, None for none.
@@ -67,19 +69,25 @@ class RecomputeCase:
     hour_below: float | None = None
 
 
+FOUR_DAYS, SEVENTEEN_DAYS = ", jobs wait for 4 days", ", jobs wait for 17 days"
+
 CASES = (
     RecomputeCase(organizations=5, load=1.0, wide="rigid", hour_below=0.6),
     RecomputeCase(organizations=5, load=1.0, wide="expand", hour_below=0.3),
     RecomputeCase(organizations=8, load=1.0, wide="rigid", hour_below=0.6),
     RecomputeCase(organizations=8, load=1.0, wide="expand", scratch_below=2.0, hour_below=0.3),
-    RecomputeCase(organizations=50, load=0.97, wide="rigid", hour_below=4.0),
-    RecomputeCase(organizations=50, load=0.97, wide="expand", scratch_below=10.0, hour_below=2.0),
+    RecomputeCase(organizations=50, load=0.969, wide="rigid", what=FOUR_DAYS, hour_below=4.0),
     RecomputeCase(
         organizations=50,
-        load=0.98,
+        load=0.97,
         wide="expand",
-        what=", jobs wait for 17 days",
+        what=FOUR_DAYS,
         scratch_below=10.0,
+        hour_below=2.0,
+    ),
+    RecomputeCase(organizations=50, load=0.98, wide="rigid", what=SEVENTEEN_DAYS),
+    RecomputeCase(
+        organizations=50, load=0.98, wide="expand", what=SEVENTEEN_DAYS, scratch_below=10.0
     ),
 )
 """An hour may cost twice as much with whole jobs, which start with easy backfilling."""
